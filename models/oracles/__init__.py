@@ -1,0 +1,1 @@
+"""Closed forms and combinatorial algorithms, each with its domain of validity."""

@@ -1,0 +1,76 @@
+"""Every error a user of the workbench can meet.
+
+    WorkbenchError              base of them all; the CLI prints its one line and exits 2
+    ├── InvalidRequest          a value in the request is wrong; the message names it and what it got
+    ├── Infeasible              no mechanism meets the request; says the smallest conflicting part when it is known
+    ├── SolverUnavailable       the solver is unknown, not installed or cannot solve this kind of program
+    │   └── LicenceLimit        the solver's licence does not cover this request
+    ├── NotProven               a limit was reached first; carries the incumbent and the bound
+    ├── NotCertified            no certificate could be produced; nothing private is claimed
+    └── CorruptFile             a file is malformed, truncated or does not prove what it says
+
+Messages have one form: "epsilon must be a finite number > 0. Got -1."
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = [
+    "CorruptFile",
+    "Infeasible",
+    "InvalidRequest",
+    "LicenceLimit",
+    "NotCertified",
+    "NotProven",
+    "SolverUnavailable",
+    "WorkbenchError",
+]
+
+
+class WorkbenchError(Exception):
+    """Base of every error raised on purpose by the workbench."""
+
+
+class InvalidRequest(WorkbenchError, ValueError):
+    """A value in the request is wrong."""
+
+    @classmethod
+    def must(cls, name: str, constraint: str, got: object) -> NoReturn:
+        """Raise the one form of a validation message: "{name} must be {constraint}. Got {got}."."""
+        raise cls(f"{name} must be {constraint}. Got {got}.")
+
+
+class Infeasible(WorkbenchError):
+    """No mechanism meets the request."""
+
+
+class SolverUnavailable(WorkbenchError):
+    """The solver is unknown, not installed, or cannot solve this kind of program."""
+
+
+class LicenceLimit(SolverUnavailable):
+    """The solver's licence does not cover this request."""
+
+
+class NotProven(WorkbenchError):
+    """A limit was reached before optimality was proven; `incumbent` and `bound` say how far the solver got.
+
+    incumbent: the best objective found, or None; bound: the proven bound, or None; design: the unproven Design.
+    """
+
+    def __init__(
+        self, message: str, *, incumbent: float | None = None, bound: float | None = None, design: Any = None
+    ) -> None:
+        super().__init__(message)
+        self.incumbent = incumbent
+        self.bound = bound
+        self.design = design
+
+
+class NotCertified(WorkbenchError):
+    """The mechanism could not be certified in exact arithmetic."""
+
+
+class CorruptFile(WorkbenchError):
+    """A file is malformed, truncated, hostile, or does not prove what it claims."""

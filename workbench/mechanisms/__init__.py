@@ -1,0 +1,1 @@
+"""What comes out of a design, and what it is compared with."""

@@ -1,0 +1,1 @@
+"""Exact privacy: audits, certificates, accounting and sampling, in rational and ball arithmetic."""
