@@ -1,0 +1,34 @@
+"""What can go wrong below the models, before a solver has anything to say.
+
+    SolverError                 base
+    ├── InvalidProgram          the problem is not a linear program this room can state, or its numbers are not usable
+    ├── BackendUnavailable      unknown or not installed backend, or one that cannot solve this kind of program
+    │   └── LicenceExceeded     the backend's licence is too small for the program
+    └── UnsupportedOption       a backend was given an option it cannot honour; the option is named
+
+What a solver answers (infeasible, time limit, numerical trouble) is not an error: it is in `Solution.termination`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BackendUnavailable", "InvalidProgram", "LicenceExceeded", "SolverError", "UnsupportedOption"]
+
+
+class SolverError(Exception):
+    """Base of the errors of this room."""
+
+
+class InvalidProgram(SolverError, ValueError):
+    """The problem cannot be stated as a (mixed-integer) linear program, or its numbers cannot be used."""
+
+
+class BackendUnavailable(SolverError):
+    """The backend is unknown, not installed, or cannot solve this kind of program."""
+
+
+class LicenceExceeded(BackendUnavailable):
+    """The backend's licence is too small for the program."""
+
+
+class UnsupportedOption(SolverError, ValueError):
+    """The backend cannot honour an option; it is refused by name instead of being dropped."""

@@ -1,0 +1,231 @@
+"""What a solver answered: how it stopped, what its point is, what its duals are. Three statuses, never a guess.
+
+Signs. Everything is reported for the model as it was written (a maximisation reports its own objective and bound).
+Duals belong to the minimisation of sense * objective: y_i = d(sense * objective) / d(right-hand side of row i), and
+reduced costs are c - A'y.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .program import Data, Program
+
+__all__ = ["PointStatus", "Residuals", "Seconds", "Solution", "Start", "Termination", "relative_gap"]
+
+Vector = NDArray[np.float64]
+
+
+class Termination(enum.StrEnum):
+    """Why the solver stopped."""
+
+    OPTIMAL = "optimal"
+    INFEASIBLE = "infeasible"
+    UNBOUNDED = "unbounded"
+    INFEASIBLE_OR_UNBOUNDED = "infeasible_or_unbounded"
+    TIME_LIMIT = "time_limit"
+    GAP_LIMIT = "gap_limit"
+    NODE_LIMIT = "node_limit"
+    ITERATION_LIMIT = "iteration_limit"
+    LICENCE = "licence"
+    NUMERICAL = "numerical"
+    ERROR = "error"
+    INTERRUPTED = "interrupted"
+
+
+class PointStatus(enum.StrEnum):
+    """What a primal point or a dual vector is."""
+
+    NONE = "none"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    RAY = "ray"
+
+
+class Start(enum.StrEnum):
+    """Where a solve started: nothing kept, a stored basis or point, or the live solver object of the last solve."""
+
+    COLD = "cold"
+    BASIS = "basis"
+    HOT = "hot"
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall seconds of the four parts of a solve."""
+
+    build: float = 0.0
+    update: float = 0.0
+    solve: float = 0.0
+    read: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Their sum."""
+        return self.build + self.update + self.solve + self.read
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Largest violations of a point, recomputed from A, bounds and integrality in double precision (absolute)."""
+
+    rows: float
+    bounds: float
+    integrality: float
+
+    @property
+    def worst(self) -> float:
+        """The largest of the three."""
+        return max(self.rows, self.bounds, self.integrality)
+
+
+def relative_gap(objective: float | None, bound: float | None) -> float | None:
+    """|objective - bound| / max(1, |objective|): the one formula for gaps; None when either is unknown."""
+    if objective is None or bound is None:
+        return None
+    return abs(objective - bound) / max(1.0, abs(objective))
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One answer of one backend.
+
+    Attributes:
+        termination: why the solver stopped.
+        point: what `x` is, by the solver's own word on its point.
+        dual: what `row_dual` is.
+        x: (columns,) or None; never set without a point.
+        row_dual, reduced_cost: (rows,), (columns,) or None.
+        native_bound: the bound the solver proved (MILP), else None; see `bound`.
+        basis: backend-specific, accepted by the same backend's `solve(start=...)`; or None.
+        ray: a direction of unboundedness (columns,) or a Farkas vector (rows,) when the solver gave one.
+        iterations, nodes: None when the solver does not count them.
+        seconds: of build, update, solve and read.
+        solver: "highs", "ortools:glop", ...; versions in `version`.
+        options: as effective, in the solver's own names.
+        seed, threads, start: how it was run.
+        raw_status: the solver's own words.
+        notes: what else happened, such as the outcome of the zero-objective re-solve.
+    """
+
+    program: Program = field(repr=False)
+    data: Data = field(repr=False)
+    termination: Termination
+    point: PointStatus = PointStatus.NONE
+    dual: PointStatus = PointStatus.NONE
+    x: Vector | None = field(default=None, repr=False)
+    row_dual: Vector | None = field(default=None, repr=False)
+    reduced_cost: Vector | None = field(default=None, repr=False)
+    native_bound: float | None = None
+    basis: Any = field(default=None, repr=False)
+    ray: Vector | None = field(default=None, repr=False)
+    iterations: int | None = None
+    nodes: int | None = None
+    seconds: Seconds = field(default_factory=Seconds)
+    solver: str = ""
+    version: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    seed: int | None = None
+    threads: int | None = None
+    start: Start = Start.COLD
+    raw_status: str = ""
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def objective(self) -> float | None:
+        """c'x + c0 of the point, recomputed by us; None without a point."""
+        if self.x is None:
+            return None
+        return self.program.sense * (float(self.data.c @ self.x) + self.data.offset)
+
+    @cached_property
+    def bound(self) -> float | None:
+        """A bound on the optimum (below for minimisation): the solver's for a MILP, else the Lagrangian bound of its
+        duals, recomputed by us; None when nothing is known."""
+        if self.native_bound is not None:
+            return self.program.sense * self.native_bound
+        if self.row_dual is None or self.dual is not PointStatus.FEASIBLE or self.data.is_mip:
+            return None
+        value = lagrangian_bound(self.data, self.row_dual)
+        return None if value is None else self.program.sense * value
+
+    @property
+    def gap(self) -> float | None:
+        """`relative_gap` of objective and bound."""
+        return relative_gap(self.objective, self.bound)
+
+    @cached_property
+    def residuals(self) -> Residuals | None:
+        """Recomputed violations of the point; None without a point."""
+        return None if self.x is None else residuals(self.data, self.x)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the solver claims optimality and has a point to show."""
+        return self.termination is Termination.OPTIMAL and self.x is not None
+
+    def __getitem__(self, name: str) -> Vector:
+        """The value of a named variable in its model shape. Raises KeyError (unknown) or ValueError (no point)."""
+        block = self.program.block(name)
+        if self.x is None:
+            raise ValueError(f"{self.solver} returned no point ({self.termination}); {name} has no value")
+        return block.read(self.x)
+
+    def __str__(self) -> str:
+        def number(value: float | None, form: str = ".12g") -> str:
+            return "unknown" if value is None else format(value, form)
+
+        lines = [
+            f"{self.program.name} by {self.solver} {self.version}: {self.termination}",
+            f"  point      {self.point}, objective {number(self.objective)}",
+            f"  bound      {number(self.bound)}, gap {number(self.gap, '.3g')}",
+            f"  residuals  {'-' if self.residuals is None else f'{self.residuals.worst:.3g}'}",
+            f"  duals      {self.dual}",
+            f"  work       {self.iterations} iterations, {self.nodes} nodes, {self.seconds.total:.4f} s, {self.start}",
+            f"  said       {self.raw_status}",
+        ]
+        return "\n".join(lines + [f"  note       {note}" for note in self.notes])
+
+
+def residuals(data: Data, x: Vector) -> Residuals:
+    """Largest violation of rows, bounds and integrality at x (columns,)."""
+
+    def worst(value: Vector, low: Vector, high: Vector) -> float:
+        return float(np.maximum(low - value, value - high).max(initial=0.0))
+
+    whole = x[data.integrality]
+    return Residuals(
+        rows=worst(data.A @ x, data.row_lower, data.row_upper),
+        bounds=worst(x, data.lower, data.upper),
+        integrality=float(np.abs(whole - np.round(whole)).max(initial=0.0)),
+    )
+
+
+def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> float | None:
+    """The lower bound on min c'x + c0 that row multipliers prove over the box of the variables.
+
+        min_x c'x + y'(r - Ax)  =  sum_i y_i r_i + sum_j min over [lower_j, upper_j] of (c - A'y)_j x_j
+
+    with r_i the lower row bound where y_i > 0, else the upper one. Multipliers that point at an infinite row bound are
+    set to zero; reduced costs that point at an infinite variable bound spoil the bound unless they are within
+    `tolerance` (relative to 1 + |c_j|) of zero, which is dual feasibility as solvers mean it.
+
+    Returns:
+        The bound, or None when the multipliers prove nothing.
+    """
+    side = np.where(row_dual > 0, data.row_lower, data.row_upper)
+    y = np.where(np.isfinite(side), row_dual, 0.0)
+    reduced = data.c - data.A.T @ y
+    end = np.where(reduced > 0, data.lower, data.upper)
+    free = ~np.isfinite(end)
+    if (np.abs(reduced[free]) > tolerance * (1.0 + np.abs(data.c[free]))).any():
+        return None
+    rows = y != 0
+    return float(y[rows] @ side[rows] + reduced[~free] @ end[~free] + data.offset)
