@@ -1,0 +1,215 @@
+"""Optimal additive noise on a finite abelian group: the models of Kadam et al. 2024, and their DP counterparts.
+
+The answer q lives in G = Z_{n1} x ... x Z_{nk} (a scalar query is k = 1, N = n + 1), noise is added in G, and
+neighbouring databases move the answer by a difference mu in M. With f the noise's PMF on G the models are
+
+    literal MILP (13)   min rho'f   s.t.  sum f = 1, and for every mu in M a pair (u, y) with, for every eta,
+                        sum y <= delta, y <= u, u + f - y <= 1, u - f + y <= 1,            (13c)-(13e)
+                        f(eta) - e^eps f(eta + mu) <= u(eta),                              (13f)
+                        e^eps f(eta + mu) - f(eta) + e^eps u(eta) <= e^eps,                (13g)
+                        f, y in [0, 1], u in {0, 1}                                        (13h)
+    LP (14)             min rho'f   s.t.  sum f = 1, f(eta) <= e^eps f(eta + mu)
+    DP-LP               min rho'f   s.t.  sum f = 1, y >= f(eta) - e^eps f(eta + mu), y >= 0, sum y <= delta
+    minimum delta (15)  the same constraints with delta a variable to minimise and rho'f <= budget
+
+"PDP" bounds the mass on which the privacy loss exceeds eps, "DP" the hockey-stick divergence; both are LP (14) at
+delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own.
+
+| paper                | here                        |
+|----------------------|-----------------------------|
+| n, [n]               | sizes = (n + 1,)            |
+| mathcal{M}, mu_XX'   | shifts                      |
+| f(eta), u(eta), y    | variables "f", "u_mu", "y_mu" |
+| e^eps, delta, rho-bar| parameters "exp_epsilon", "delta", "budget" |
+| rho_eta              | cost                        |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.program import Program, compile
+
+__all__ = ["COSTS", "MASS_SCALE", "NoiseModel", "cost_vector", "equal_masses", "shifted", "zero_mean"]
+
+Vector = NDArray[np.float64]
+Shift = tuple[int, ...]
+UserConstraints = Callable[[cp.Variable], Sequence[cp.Constraint]]
+
+# Programs are dispatched in units of 2^-20 of probability, so that solvers' absolute tolerances (1e-6 or 1e-7) do not
+# swallow a delta of 1e-8: unscaled, HiGHS calls feasible problems infeasible and Gurobi returns 1.57e-6 for 1e-6.
+MASS_SCALE = 2.0**20
+
+COSTS = {
+    "error-rate": "probability that the answer is wrong, 1 - f(0)",
+    "eta-squared": "the paper's E[eta^2] with eta in 0..n; misleading when noise may wrap downwards",
+    "squared": "E(answer - truth)^2 over uniform true answers; the sum wraps, so it is eta (N - eta)",
+    "circular-squared": "E of the squared circular distance, min(eta, N - eta)^2",
+    "prior-squared": "E(answer - truth)^2 over the true answers' prior",
+    "worst-squared": "E(answer - truth)^2 for the worst true answer (epigraph)",
+}
+
+
+def shifted(sizes: Sequence[int], shift: Shift) -> NDArray[np.intp]:
+    """Positions of eta + shift, row-major, for every eta in the group: f[shifted(...)] is f(eta + mu)."""
+    grid = np.arange(math.prod(sizes)).reshape(tuple(sizes))
+    return np.roll(grid, tuple(-k for k in shift), axis=tuple(range(len(sizes)))).ravel()
+
+
+def _coordinates(sizes: Sequence[int]) -> NDArray[np.intp]:
+    """(k, N): the coordinates of every element, row-major."""
+    return np.stack([axis.ravel() for axis in np.indices(tuple(sizes))])
+
+
+def cost_vector(cost: str, sizes: Sequence[int], prior: Vector | None = None) -> Vector:
+    """Distortion rho_eta of every noise value (N,), row-major; for "worst-squared" a matrix (N, N), answers by noise.
+
+    Vector queries sum squared errors over their coordinates (and "error-rate" counts any wrong coordinate).
+
+    Args:
+        cost: a key of COSTS.
+        sizes: orders of the cyclic factors.
+        prior: (N,) distribution of the true answer, row-major; needed by "prior-squared" and refused elsewhere.
+
+    Raises:
+        ValueError: unknown cost, missing, superfluous or invalid prior.
+    """
+    if cost not in COSTS:
+        raise ValueError(f"cost must be one of {', '.join(COSTS)}. Got {cost!r}.")
+    N = math.prod(sizes)
+    if (prior is None) == (cost == "prior-squared"):
+        got = "none" if prior is None else "one"
+        raise ValueError(f"prior must be given with cost prior-squared, and only there. Got {got}.")
+    if cost == "error-rate":
+        return np.concatenate([[0.0], np.ones(N - 1)])
+    eta = _coordinates(sizes).astype(float)
+    order = np.asarray(sizes, dtype=float)[:, None]
+    if cost == "eta-squared":
+        return np.asarray((eta**2).sum(axis=0))
+    if cost == "squared":
+        return np.asarray((eta * (order - eta)).sum(axis=0))
+    if cost == "circular-squared":
+        return np.asarray((np.minimum(eta, order - eta) ** 2).sum(axis=0))
+    truth = eta[:, :, None]
+    errors = (np.mod(truth + eta[:, None, :], order[:, :, None]) - truth) ** 2
+    by_answer = errors.sum(axis=0)  # (N answers, N noise values)
+    if cost == "worst-squared":
+        return np.asarray(by_answer)
+    p = np.asarray(prior, dtype=float)
+    if p.shape != (N,) or not np.isfinite(p).all() or (p < 0).any() or not math.isclose(p.sum(), 1.0, abs_tol=1e-9):
+        raise ValueError(f"prior must be {N} probabilities that sum to 1. Got shape {p.shape}, sum {p.sum():g}.")
+    return np.asarray(p @ by_answer)
+
+
+def zero_mean(sizes: Sequence[int]) -> UserConstraints:
+    """Constraint "the noise has mean zero", with eta read as its representative of least size in every coordinate.
+
+    (The element N/2 of an even factor is its own negative and counts as 0.)
+    """
+    order = np.asarray(sizes)[:, None]
+    eta = _coordinates(sizes)
+    signed = np.where(2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)).astype(float)
+    return lambda f: [signed @ f == 0]
+
+
+def equal_masses(groups: Sequence[Sequence[int]]) -> UserConstraints:
+    """Constraint "these noise values have equal masses", for each group of row-major positions."""
+    return lambda f: [f[list(group[1:])] == f[group[0]] for group in groups]
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseModel:
+    """One model of the family, stated in CVXPY and compiled once; eps, delta and the budget are its parameters.
+
+    Attributes:
+        sizes: orders of the cyclic factors.
+        shifts: the differences M, closed under negation when the relation is symmetric.
+        notion: "pdp", "dp" or "pure".
+        cost: (N,) distortion of every noise value, or (N, N) for a worst case over true answers.
+        minimise: "error" for given delta, or "delta" for a given error budget.
+        positive_delta: False states LP (14), True the model with delta.
+        groups: which eps each shift takes (positions in the parameter "exp_epsilon"); all 0 for one eps.
+        constraints: more linear constraints on f, as a function of the CVXPY variable (N,).
+    """
+
+    sizes: tuple[int, ...]
+    shifts: tuple[Shift, ...]
+    notion: str
+    cost: Vector
+    minimise: str = "error"
+    positive_delta: bool = True
+    groups: tuple[int, ...] = ()
+    constraints: UserConstraints | None = field(default=None)
+
+    @property
+    def kind(self) -> str:
+        """Which of the models this is."""
+        if not self.positive_delta or self.notion == "pure":
+            return "LP (14)"
+        model = "DP-LP" if self.notion == "dp" else "MILP (13)"
+        return model if self.minimise == "error" else f"minimum delta by {model}"
+
+    def problem(self) -> cp.Problem:
+        """The model in CVXPY, as it stands in the paper."""
+        N = math.prod(self.sizes)
+        groups = self.groups or (0,) * len(self.shifts)
+        f = cp.Variable(N, name="f", bounds=[0, 1])
+        exp_epsilon = cp.Parameter(max(groups) + 1, name="exp_epsilon", nonneg=True)
+        distortion = cp.max(self.cost @ f) if self.cost.ndim == 2 else self.cost @ f
+        rows: list[Any] = [cp.sum(f) == 1]  # (13b)
+        with_delta = self.positive_delta and self.notion != "pure"
+        delta: Any = None
+        if with_delta:
+            if self.minimise == "delta":
+                delta = cp.Variable(name="delta", bounds=[0, 1])
+            else:
+                delta = cp.Parameter(name="delta", nonneg=True)
+        for mu, group in zip(self.shifts, groups, strict=True):
+            e = exp_epsilon[group]
+            moved = f[shifted(self.sizes, mu)]  # f(eta + mu)
+            label = "_".join(map(str, mu))
+            if not with_delta:
+                rows.append(f <= e * moved)  # (14c)
+                continue
+            y = cp.Variable(N, name=f"y_{label}", bounds=[0, 1])
+            rows.append(cp.sum(y) <= delta)  # (13c)
+            if self.notion == "dp":
+                rows.append(y >= f - e * moved)
+                continue
+            u = cp.Variable(N, name=f"u_{label}", boolean=True)
+            rows += [
+                y <= u,  # (13c)
+                u + f - y <= 1,  # (13d)
+                u - f + y <= 1,  # (13e)
+                f - e * moved <= u,  # (13f)
+                e * moved - f + e * u <= e,  # (13g)
+            ]
+        rows += self.constraints(f) if self.constraints else []
+        if self.minimise == "delta":
+            rows.append(distortion <= cp.Parameter(name="budget"))  # (15b)
+            return cp.Problem(cp.Minimize(delta), rows)
+        return cp.Problem(cp.Minimize(distortion), rows)
+
+    @cached_property
+    def program(self) -> Program:
+        """The compiled model."""
+        name = f"noise {self.kind} on {'x'.join(map(str, self.sizes))} with {len(self.shifts)} differences"
+        return compile(self.problem(), name, scale=MASS_SCALE)
+
+    def values(
+        self, epsilons: Sequence[float], delta: float | None = None, budget: float | None = None
+    ) -> Mapping[str, Any]:
+        """Parameter values of the program: one eps per group, and delta or the budget as the model asks."""
+        named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
+        for name, value in (("delta", delta), ("budget", budget)):
+            if name in self.program.parameters:
+                named[name] = value
+        return named
