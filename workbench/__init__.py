@@ -26,8 +26,11 @@ _HOMES = {
     "ModuloNoise": "workbench.mechanisms.additive",
     "NotCertified": "workbench.errors",
     "NotProven": "workbench.errors",
+    "Privacy": "workbench.privacy.audit",
     "SolverUnavailable": "workbench.errors",
     "WorkbenchError": "workbench.errors",
+    "audit": "workbench.privacy.audit",
+    "audit_channel": "workbench.privacy.audit",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0604

@@ -1,0 +1,210 @@
+"""The question behind additive noise: which answers there are, and how far neighbouring answers lie apart.
+
+Answers live on a finite abelian group G = Z_{s1} x ... x Z_{sk} and the noise η is added modulo the group (Sec. 3 of
+Kadam et al. 2024). Neighbouring datasets move the answer by a shift μ (6); the set of all shifts is M.
+
+    paper                       code
+    n, N = n + 1                n (answers 0..n), order
+    M (one-sided in the paper)  differences
+    SD: M = {μ̂}                 shifts=[μ̂]
+    BD: M = {1..μ̄}              max_shift=μ̄
+
+Real neighbours are symmetric: if X' neighbours X then X neighbours X', so M and -M both count. That is the default;
+directed=True is the paper's one-sided M.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.numbers import Real, positive
+
+__all__ = ["ModuloNoise", "Shift"]
+
+Shift = tuple[int, ...]
+
+MAX_ORDER = 50_000_000  # 400 MB a float array
+MAX_SHIFTS = 1_000_000
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ModuloNoise:
+    """A query whose answers form a finite abelian group, and its neighbour relation.
+
+    n: answers 0..n of a scalar query, or sizes: the orders of the cyclic factors of a vector query.
+    shifts: the differences of neighbouring answers, integers for a scalar query, else tuples; or
+    max_shift: all of 1..max_shift (scalar only). directed: keep M one-sided instead of M ∪ -M.
+
+    sizes: tuple of ints; shifts: the given ones modulo sizes, sorted, unique; differences: what the privacy
+    constraints range over, shifts and (unless directed) their negatives; order: the number of answers N.
+
+    Raises InvalidRequest.
+
+    >>> ModuloNoise(n=8, max_shift=3).differences
+    ((1,), (2,), (3,), (6,), (7,), (8,))
+    """
+
+    sizes: tuple[int, ...]
+    shifts: tuple[Shift, ...]
+    directed: bool
+
+    def __init__(
+        self,
+        n: int | None = None,
+        shifts: Iterable[int | Iterable[int]] | None = None,
+        *,
+        sizes: Iterable[int] | None = None,
+        max_shift: int | None = None,
+        directed: bool = False,
+    ) -> None:
+        if (n is None) == (sizes is None):
+            raise InvalidRequest("A query domain must be given by exactly one of n and sizes.")
+        if (shifts is None) == (max_shift is None):
+            raise InvalidRequest("A neighbour relation must be given by exactly one of shifts and max_shift.")
+        if not isinstance(directed, bool):
+            InvalidRequest.must("directed", "True or False", directed)
+        object.__setattr__(self, "sizes", _sizes(n, sizes))
+        object.__setattr__(self, "directed", directed)
+        if max_shift is not None:
+            if len(self.sizes) != 1:
+                raise InvalidRequest("max_shift is for scalar queries; give the shifts of a vector query one by one.")
+            top = min(self.sizes[0] - 1, MAX_SHIFTS)
+            if not _is_int(max_shift) or not 1 <= max_shift <= top:
+                InvalidRequest.must("max_shift", f"an integer in 1..{top}", max_shift)
+            shifts = range(1, int(max_shift) + 1)
+        if isinstance(shifts, (str, bytes)) or not isinstance(shifts, Iterable):
+            InvalidRequest.must("shifts", "a list of shifts", shifts)
+        given = {self.canonical(shift) for shift in shifts}
+        if not 1 <= len(given) <= MAX_SHIFTS:
+            InvalidRequest.must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
+        object.__setattr__(self, "shifts", tuple(sorted(given)))
+
+    @property
+    def order(self) -> int:
+        """N, the number of answers."""
+        return math.prod(self.sizes)
+
+    @property
+    def scalar(self) -> bool:
+        """Whether the answers are the numbers 0..n (one cyclic factor)."""
+        return len(self.sizes) == 1
+
+    @property
+    def differences(self) -> tuple[Shift, ...]:
+        """M as the constraints see it: the shifts, closed under negation unless directed. Sorted."""
+        if self.directed:
+            return self.shifts
+        return tuple(sorted({*self.shifts, *map(self.negative, self.shifts)}))
+
+    def negative(self, shift: Shift) -> Shift:
+        """-shift in the group."""
+        return tuple(-part % size for part, size in zip(shift, self.sizes, strict=True))
+
+    def canonical(self, shift: Any) -> Shift:
+        """A shift as the tuple of its parts modulo the sizes; every part must lie within its factor, and not all be 0.
+
+        shift: an int for a scalar query, else a sequence of ints. Raises InvalidRequest.
+        """
+        parts = (shift,) if self.scalar and not isinstance(shift, (tuple, list)) else shift
+        if not isinstance(parts, (tuple, list, np.ndarray)) or len(parts) != len(self.sizes):
+            InvalidRequest.must("a shift", f"{len(self.sizes)} integers, one for each size", shift)
+        if not all(_is_int(part) and abs(part) < size for part, size in zip(parts, self.sizes, strict=True)):
+            if self.scalar:
+                InvalidRequest.must("a shift", f"an integer in 1..{self.sizes[0] - 1} or its negative", shift)
+            InvalidRequest.must("a shift", f"integers, each below its size in {self.sizes}", shift)
+        if not any(parts):
+            InvalidRequest.must("a shift", "different from zero", shift)
+        return tuple(int(part) % size for part, size in zip(parts, self.sizes, strict=True))
+
+    def index(self, shift: Any) -> NDArray[np.intp]:
+        """Row-major positions of η + shift, for η = 0..N-1 in row-major order. Shape (N,).
+
+        With f the PMF as a flat array, f[index(μ)] is η -> f(η + μ).
+        """
+        moved = np.arange(self.order, dtype=np.intp).reshape(self.sizes)
+        for axis, part in enumerate(self.canonical(shift)):
+            if part:
+                moved = np.roll(moved, -part, axis=axis)
+        return moved.reshape(-1)
+
+    def point(self, position: int) -> Shift:
+        """The group element at a row-major position."""
+        return tuple(int(part) for part in np.unravel_index(position, self.sizes))
+
+    def budgets(self, epsilon: Real | Mapping[Any, Real], *, or_zero: bool = False) -> dict[Shift, Fraction]:
+        """The budget ε of every difference, as exact rationals.
+
+        epsilon: one number for all, or a mapping shift -> number that covers every shift (metric privacy). Unless
+        directed, -μ has the budget of μ and two different ones are refused. or_zero: also allow ε = 0 (an audit).
+        Raises InvalidRequest.
+        """
+        if not isinstance(epsilon, Mapping):
+            value = positive(epsilon, "epsilon", or_zero=or_zero)
+            return dict.fromkeys(self.differences, value)
+        found: dict[Shift, Fraction] = {}
+        known = set(self.differences)
+        for key, amount in epsilon.items():
+            shift = self.canonical(key)
+            if shift not in known:
+                raise InvalidRequest(f"epsilon has a budget for {key}, which is not one of the shifts.")
+            value = positive(amount, f"epsilon of shift {key}", or_zero=or_zero)
+            for one in {shift} if self.directed else {shift, self.negative(shift)}:
+                if found.setdefault(one, value) != value:
+                    raise InvalidRequest(f"epsilon has two different budgets for {key} and its negative.")
+        for shift in self.differences:
+            if shift not in found:
+                raise InvalidRequest(f"epsilon has no budget for shift {self.show(shift)}.")
+        return {shift: found[shift] for shift in self.differences}
+
+    def show(self, shift: Shift) -> str:
+        """A shift or group element in words: 3, or (0, 1)."""
+        return str(shift[0]) if self.scalar else str(shift)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description, read back by `from_dict`."""
+        return {"sizes": list(self.sizes), "shifts": [list(shift) for shift in self.shifts], "directed": self.directed}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> ModuloNoise:
+        """The question written by `to_dict`. Raises CorruptFile."""
+        if not isinstance(data, Mapping) or set(data) != {"sizes", "shifts", "directed"}:
+            raise CorruptFile("A query domain must have exactly the entries sizes, shifts and directed.")
+        try:
+            return cls(sizes=data["sizes"], shifts=data["shifts"], directed=data["directed"])
+        except InvalidRequest as error:
+            raise CorruptFile(f"The query domain in the file is not valid: {error}") from error
+
+    def __repr__(self) -> str:
+        where = f"n={self.sizes[0] - 1}" if self.scalar else f"sizes={self.sizes}"
+        shifts = [shift[0] for shift in self.shifts] if self.scalar else list(self.shifts)
+        bounded = self.scalar and shifts == list(range(1, len(shifts) + 1))
+        relation = f"max_shift={len(shifts)}" if bounded else f"shifts={shifts}"
+        return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _sizes(n: object, sizes: object) -> tuple[int, ...]:
+    if n is not None:
+        if not _is_int(n) or not 1 <= n < MAX_ORDER:  # type: ignore[operator]
+            InvalidRequest.must("n", f"an integer in 1..{MAX_ORDER - 1}", n)
+        return (int(n) + 1,)  # type: ignore[call-overload]
+    if isinstance(sizes, (str, bytes)) or not isinstance(sizes, Iterable):
+        InvalidRequest.must("sizes", "a list of integers >= 1", sizes)
+    orders = tuple(sizes)
+    if not all(_is_int(size) and size >= 1 for size in orders):
+        InvalidRequest.must("sizes", "a list of integers >= 1", orders)
+    found = tuple(int(size) for size in orders)
+    if not 2 <= math.prod(found) <= MAX_ORDER:
+        InvalidRequest.must("sizes", f"orders with a product in 2..{MAX_ORDER}", found)
+    return found
