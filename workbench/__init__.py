@@ -12,7 +12,7 @@ is first used, so a saved mechanism can be audited and sampled inside somebody e
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AdditiveNoise": "workbench.mechanisms.additive",
     "CorruptFile": "workbench.errors",
+    "Design": "workbench.design",
     "Infeasible": "workbench.errors",
     "InvalidRequest": "workbench.errors",
     "LicenceLimit": "workbench.errors",
@@ -28,12 +29,15 @@ _HOMES = {
     "NotProven": "workbench.errors",
     "Privacy": "workbench.privacy.audit",
     "SolverUnavailable": "workbench.errors",
+    "NoiseDesigner": "workbench.design_noise",
+    "OracleVerdict": "workbench.design",
     "WorkbenchError": "workbench.errors",
+    "design": "workbench.design",
     "audit": "workbench.privacy.audit",
     "audit_channel": "workbench.privacy.audit",
 }
 
-__all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0604
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

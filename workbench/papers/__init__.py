@@ -1,1 +1,9 @@
 """One module per paper: its tables and figures, recomputed and shown beside what was printed."""
+
+from __future__ import annotations
+
+# paper -> module with `PAPER`; one line per paper
+PAPERS = {
+    "modulo-noise": "workbench.papers.modulo_noise",
+    "dql": "workbench.papers.dql",
+}

@@ -1,0 +1,182 @@
+"""Question in, Design out: state the model, have a solver answer it, judge the answer, audit the mechanism exactly.
+
+    >>> import workbench as wb
+    >>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212)
+    >>> round(d.objective, 9), d.oracle.agrees
+    (0.450172331, True)
+
+One kind of question is one class and one designer; `DESIGNERS` maps the one to the other.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.numbers import round_up
+
+if TYPE_CHECKING:
+    from solvers.solution import Solution
+
+__all__ = ["DESIGNERS", "Design", "OracleVerdict", "design"]
+
+# kind of question -> module with `design(question, **request) -> Design`; one line per kind
+DESIGNERS = {
+    "ModuloNoise": "workbench.design_noise",
+}
+
+
+@dataclass(frozen=True)
+class OracleVerdict:
+    """What a closed form says about an objective.
+
+    Attributes:
+        name: of the law.
+        value: of the law, in the units of the objective; None when no closed form applies.
+        kind: "optimum", or "upper bound" / "lower bound" on the optimum where the law is not proven to be one.
+        valid: whether `value` is proven to be the optimum of this very request.
+        agrees: whether the objective is consistent with it, within `tolerance`; None without a value.
+        difference: objective - value.
+        proof: in one sentence, why and where the law holds (or why there is none).
+    """
+
+    name: str | None
+    value: float | None
+    kind: str | None
+    proof: str
+    agrees: bool | None
+    difference: float | None
+    tolerance: float = 1e-6
+
+    @property
+    def valid(self) -> bool:
+        """Whether the value is a proven optimum."""
+        return self.value is not None and self.kind == "optimum"
+
+    @classmethod
+    def judge(
+        cls, objective: float | None, name: str, value: float, kind: str, proof: str, tolerance: float = 1e-6
+    ) -> OracleVerdict:
+        """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one."""
+        if objective is None:
+            return cls(name, value, kind, proof, None, None, tolerance)
+        difference = objective - value
+        slack = tolerance * max(1.0, abs(value))
+        consistent = {
+            "optimum": abs(difference) <= slack,
+            "upper bound": difference <= slack,
+            "lower bound": difference >= -slack,
+        }[kind]
+        return cls(name, value, kind, proof, consistent, difference, tolerance)
+
+    @classmethod
+    def none(cls, reason: str) -> OracleVerdict:
+        """No closed form applies."""
+        return cls(None, None, None, reason, None, None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "name": self.name, "value": self.value, "kind": self.kind, "valid": self.valid,
+            "agrees": self.agrees, "difference": self.difference, "proof": self.proof,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Design:
+    """A designed mechanism and everything that is known about it.
+
+    Attributes:
+        question: what was asked about.
+        request: epsilon, delta, notion, cost, minimise, budget, solver, ... as asked.
+        mechanism: the mechanism, its weights exact.
+        objective: what the solver claims to have reached, recomputed from its point.
+        bound: what it proved (None: nothing).
+        privacy: the exact audit of the mechanism as returned.
+        oracle: the closed form's verdict on the objective.
+        solution: the solver's full answer.
+        words: sentences a reader must know (missed privacy, one-sided relations, limits reached).
+    """
+
+    question: Any
+    request: Mapping[str, Any]
+    mechanism: Any
+    objective: float
+    bound: float | None
+    privacy: Any
+    oracle: OracleVerdict
+    solution: Solution = field(repr=False)
+    words: tuple[str, ...] = ()
+
+    @property
+    def gap(self) -> float | None:
+        """|objective - bound| / max(1, |objective|)."""
+        from solvers.solution import relative_gap
+
+        return relative_gap(self.objective, self.bound)
+
+    @property
+    def status(self) -> str:
+        """How the solver stopped."""
+        return str(self.solution.termination)
+
+    @property
+    def private(self) -> bool:
+        """Whether the exact audit of the mechanism as returned meets the request."""
+        return bool(self.privacy.meets(self.request["notion"], self.request["epsilon"], self.request["delta"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
+        exact = {
+            "pdp_delta": round_up(self.privacy.pdp_delta),
+            "dp_delta": self.privacy.dp_delta.upper,
+            "pure_epsilon": self.privacy.pure_epsilon,
+        }
+        return {
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "status": self.status,
+            "solver": self.solution.solver,
+            "version": self.solution.version,
+            "pmf": self.mechanism.pmf.tolist(),
+            **{
+                key: jsonable(self.request[key]) for key in ("epsilon", "delta", "notion", "cost", "minimise", "budget")
+            },
+            "directed": self.question.directed,
+            "exact": {key: jsonable(value) for key, value in exact.items()},
+            "private": self.private,
+            "oracle": self.oracle.to_dict(),
+            "seconds": self.solution.seconds.total,
+            "words": list(self.words),
+        }
+
+
+def jsonable(value: Any) -> Any:
+    """Strict JSON for one request value: rationals as floats, infinities as "inf", shifts as strings."""
+    from fractions import Fraction
+
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else ",".join(map(str, key)): jsonable(v) for key, v in value.items()}
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def design(question: Any, **request: Any) -> Design:
+    """Design the best mechanism for a question; see the designer of its kind (`workbench.design_noise.design`).
+
+    Raises:
+        InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven: see `workbench.errors`.
+    """
+    home = DESIGNERS.get(type(question).__name__)
+    if home is None:
+        InvalidRequest.must("question", f"one of {', '.join(DESIGNERS)}", repr(question))
+    designed: Design = importlib.import_module(home).design(question, **request)
+    return designed

@@ -1,0 +1,319 @@
+"""Designing additive noise: the request, its model, its oracle and its audit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from workbench import rooms
+
+# isort: split
+from models import oracles
+from models.noise import COSTS, NoiseModel, UserConstraints, cost_vector
+from solvers.backend import Options, Session, backend
+from solvers.solution import Solution, Start, Termination
+from workbench.design import Design, OracleVerdict
+from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.modulo import ModuloNoise
+from workbench.numbers import Real, exact, probability
+from workbench.privacy.audit import audit
+
+__all__ = ["NOTIONS", "NoiseDesigner", "design"]
+
+NOTIONS = ("pdp", "dp", "pure")
+_LIMITS = {
+    Termination.TIME_LIMIT: "the time limit",
+    Termination.NODE_LIMIT: "the node limit",
+    Termination.ITERATION_LIMIT: "the iteration limit",
+    Termination.INTERRUPTED: "an interrupt",
+    Termination.NUMERICAL: "numerical trouble",
+}
+
+
+class NoiseDesigner:
+    """One model on one solver, designed at many (epsilon, delta): the live solver object is kept and re-solved hot.
+
+    Args: as `design`, without epsilon, delta and budget.
+    """
+
+    def __init__(
+        self,
+        question: ModuloNoise,
+        *,
+        notion: str = "pdp",
+        cost: str = "error-rate",
+        minimise: str = "error",
+        solver: str = "highs",
+        prior: ArrayLike | None = None,
+        constraints: UserConstraints | None = None,
+        options: Options | None = None,
+    ) -> None:
+        for name, value, allowed in (
+            ("notion", notion, NOTIONS), ("cost", cost, tuple(COSTS)), ("minimise", minimise, ("error", "delta")),
+        ):  # fmt: skip
+            if value not in allowed:
+                InvalidRequest.must(name, f"one of {', '.join(allowed)}", repr(value))
+        if notion == "pure" and minimise == "delta":
+            raise InvalidRequest("minimise must be error when notion is pure, which has no delta. Got 'delta'.")
+        if not isinstance(question, ModuloNoise):
+            InvalidRequest.must("question", "a ModuloNoise", repr(question))
+        self.question = question
+        self.notion, self.cost, self.minimise, self.solver = notion, cost, minimise, solver
+        self.constraints, self.options = constraints, options or Options()
+        with rooms.speaking_our_errors():
+            self.backend = backend(solver)
+            array = None if prior is None else np.asarray(prior, dtype=float)
+            self.costs = cost_vector(cost, question.sizes, array)
+        self.prior = prior
+        self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session]] = {}
+
+    def __enter__(self) -> NoiseDesigner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for _, session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+
+    def solve(
+        self,
+        epsilon: Real | Mapping[Any, Real],
+        delta: Real | None = None,
+        *,
+        budget: Real | None = None,
+        start: str | Start = Start.HOT,
+    ) -> Solution:
+        """The solver's answer alone: no audit, no oracle, no judgement of its status. See `design` for the arguments."""
+        budgets, delta_, budget_ = self._request(epsilon, delta, budget)
+        _, session, values = self._session(budgets, delta_, budget_)
+        with rooms.speaking_our_errors():
+            return session.solve(values, start=start)
+
+    def design(
+        self,
+        epsilon: Real | Mapping[Any, Real],
+        delta: Real | None = None,
+        *,
+        budget: Real | None = None,
+        start: str | Start = Start.HOT,
+    ) -> Design:
+        """Solve, judge and audit. Arguments and errors as `design`."""
+        budgets, delta_, budget_ = self._request(epsilon, delta, budget)
+        model, session, values = self._session(budgets, delta_, budget_)
+        with rooms.speaking_our_errors():
+            solution = session.solve(values, start=start)
+        if solution.x is None:
+            self._refuse(solution, budget_)
+        objective = solution.objective
+        assert objective is not None
+        masses = np.maximum(solution["f"], 0.0)
+        mechanism = AdditiveNoise.from_pmf(self.question, masses)
+        spent = delta_ if self.minimise == "error" else Fraction(repr(min(1.0, max(0.0, objective))))
+        assert spent is not None
+        asked = epsilon if isinstance(epsilon, Mapping) else next(iter(budgets.values()))
+        privacy = audit(mechanism, budgets)
+        verdict = self._judge(objective, budgets, delta_, budget_)
+        words = []
+        if not privacy.meets(self.notion, budgets, spent):
+            words.append(privacy.verdict(self.notion, budgets, spent, subject="The solver's PMF"))
+        if self.question.directed:
+            words.append(
+                "Directed differences protect one side of each pair of neighbours only, as the paper does; "
+                "leave out directed for the symmetric relation."
+            )
+        if self.cost == "eta-squared" and not self.question.directed:
+            words.append(
+                "eta-squared counts a step down by 1 as a step up by n; with symmetric differences that cost is "
+                "misleading, and squared is the honest one."
+            )
+        if solution.termination is Termination.GAP_LIMIT:
+            words.append(
+                f"Stopped within the allowed gap: the optimum lies between {solution.bound:.9g} and {objective:.9g}."
+            )
+        request = {
+            "epsilon": asked if isinstance(asked, Fraction) else budgets, "delta": spent, "notion": self.notion,
+            "cost": self.cost, "minimise": self.minimise, "budget": budget_, "solver": self.solver,
+        }  # fmt: skip
+        made = Design(
+            self.question, request, mechanism, objective, solution.bound, privacy, verdict, solution, tuple(words)
+        )
+        if solution.termination not in (Termination.OPTIMAL, Termination.GAP_LIMIT):
+            why = _LIMITS.get(solution.termination, f"the solver's status {solution.termination}")
+            raise NotProven(
+                f"{self.solver} stopped at {why} before proving an optimum: incumbent {objective:.9g}, "
+                f"bound {'unknown' if made.bound is None else format(made.bound, '.9g')}.",
+                incumbent=objective, bound=made.bound, design=made,
+            )  # fmt: skip
+        if self.minimise == "delta" and delta_ is not None and Fraction(objective) > delta_ * (1 + Fraction(1, 10**9)):
+            raise Infeasible(
+                f"A {self.cost} of at most {float(budget_ or 0):g} needs delta >= {objective:.9g} at this epsilon. "
+                f"Got delta = {float(delta_):g}."
+            )
+        return made
+
+    # The request.
+
+    def _request(
+        self, epsilon: Real | Mapping[Any, Real], delta: Real | None, budget: Real | None
+    ) -> tuple[dict[tuple[int, ...], Fraction], Fraction | None, Fraction | None]:
+        budgets = self.question.budgets(epsilon)
+        if float(max(budgets.values())) > 30:
+            InvalidRequest.must("epsilon", "at most 30 (e^epsilon is a coefficient of the program)", epsilon)
+        if self.minimise == "error":
+            if budget is not None:
+                raise InvalidRequest(f"budget must be left out unless minimise is delta. Got {budget}.")
+            spent = probability(0 if delta is None else delta, "delta")
+            if self.notion == "pure" and spent:
+                InvalidRequest.must("delta", "0 when notion is pure", delta)
+            return budgets, spent, None
+        if budget is None:
+            raise InvalidRequest("budget must be given when minimise is delta. Got none.")
+        limit = exact(budget, "budget")
+        least = float(self.costs.min()) if self.costs.ndim == 1 else 0.0
+        if limit < 0 or float(limit) < least:
+            raise Infeasible(f"No noise has a {self.cost} below {least:g}. Got budget = {budget}.")
+        return budgets, None if delta is None else probability(delta, "delta"), limit
+
+    def _session(
+        self, budgets: dict[tuple[int, ...], Fraction], delta: Fraction | None, budget: Fraction | None
+    ) -> tuple[NoiseModel, Session, Mapping[str, Any]]:
+        levels = sorted(set(budgets.values()))
+        shifts = tuple(budgets)
+        groups = tuple(levels.index(budgets[shift]) for shift in shifts)
+        positive = self.minimise == "delta" or bool(delta)
+        key = (positive, groups)
+        with rooms.speaking_our_errors():
+            if key not in self._sessions:
+                model = _model(
+                    self.question.sizes, shifts, self.notion, self.cost, self.minimise, positive, groups,
+                    self.constraints, None if self.prior is None else tuple(np.asarray(self.prior, float).tolist()),
+                )  # fmt: skip
+                self._sessions[key] = (model, self.backend.open(model.program, self.options))
+            model, session = self._sessions[key]
+            values = model.values(
+                [float(level) for level in levels],
+                None if delta is None else float(delta),
+                None if budget is None else float(budget),
+            )
+        return model, session, values
+
+    # The judgement.
+
+    def _refuse(self, solution: Solution, budget: Fraction | None) -> None:
+        """Raise for an answer without a point."""
+        said = f"{self.solver} says {solution.raw_status!r}"
+        if solution.termination is Termination.INFEASIBLE:
+            if self.constraints is None and budget is None:
+                raise NotProven(
+                    f"{said} to a feasible request (uniform noise is private); its tolerances are too coarse here."
+                )
+            what = "the extra constraints" if budget is None else f"the budget {float(budget):g} and the constraints"
+            raise Infeasible(f"No noise meets the request with {what} ({said}).")
+        why = _LIMITS.get(solution.termination, f"status {solution.termination}")
+        bound = solution.bound
+        raise NotProven(
+            f"{said}: {why} was reached without an incumbent; bound {'unknown' if bound is None else f'{bound:.9g}'}.",
+            bound=bound,
+        )
+
+    def _judge(
+        self,
+        objective: float,
+        budgets: dict[tuple[int, ...], Fraction],
+        delta: Fraction | None,
+        budget: Fraction | None,
+    ) -> OracleVerdict:
+        if self.minimise == "delta":
+            return OracleVerdict.none("closed forms answer the least error for a given delta, not the least delta.")
+        levels = {shift: float(value) for shift, value in budgets.items()}
+        one = next(iter(levels.values()))
+        law = oracles.judge(
+            self.question.sizes, self.question.differences, self.question.directed,
+            one if len(set(levels.values())) == 1 else levels, float(delta or 0), self.notion, self.cost,
+        )  # fmt: skip
+        if law is None:
+            return OracleVerdict.none(f"no closed form is known for {self.notion} with cost {self.cost} here.")
+        kind, proof = law.kind, law.proof
+        if self.constraints is not None:
+            if kind == "upper bound":
+                return OracleVerdict.none("the extra constraints leave no closed form.")
+            kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
+        return OracleVerdict.judge(objective, law.name, law.value, kind, proof)
+
+
+@lru_cache(maxsize=64)
+def _model(
+    sizes: tuple[int, ...],
+    shifts: tuple[tuple[int, ...], ...],
+    notion: str,
+    cost: str,
+    minimise: str,
+    positive: bool,
+    groups: tuple[int, ...],
+    constraints: UserConstraints | None,
+    prior: tuple[float, ...] | None,
+) -> NoiseModel:
+    """A compiled model; compiling costs more than many of the solves."""
+    costs = cost_vector(cost, sizes, None if prior is None else np.array(prior))
+    return NoiseModel(sizes, shifts, notion, costs, minimise, positive, groups, constraints)
+
+
+def design(
+    question: ModuloNoise,
+    *,
+    epsilon: Real | Mapping[Any, Real],
+    delta: Real | None = None,
+    notion: str = "pdp",
+    cost: str = "error-rate",
+    minimise: str = "error",
+    budget: Real | None = None,
+    solver: str = "highs",
+    prior: ArrayLike | None = None,
+    constraints: Callable[..., Sequence[Any]] | None = None,
+    time_limit: float | None = None,
+    gap: float | None = None,
+    seed: int | None = None,
+    options: Options | None = None,
+) -> Design:
+    """The least-cost additive noise under a privacy budget, or the least delta under an error budget.
+
+    Args:
+        question: answers and neighbour relation.
+        epsilon: > 0, one for all differences or a mapping shift -> epsilon. Decimals are meant: 0.1 is 1/10.
+        delta: in [0, 1], 0 by default; with minimise="delta" an optional upper limit.
+        notion: "pdp" (mass where the loss exceeds epsilon), "dp" (hockey stick) or "pure" (delta = 0).
+        cost: a key of `models.noise.COSTS`.
+        minimise: "error", or "delta" for a given error `budget` in the units of the cost.
+        solver: a label of `workbench solvers`.
+        prior: (N,) distribution of the true answer, for cost "prior-squared".
+        constraints: more linear constraints, as a function of the CVXPY variable f (N,); see `models.noise.zero_mean`.
+        time_limit: seconds; gap: relative MILP gap at which to stop; seed: of the solver.
+        options: every solver option at once (`solvers.backend.Options`) instead of the three above.
+
+    Raises:
+        InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit: see `workbench.errors`.
+        NotProven: a limit was reached first; carries incumbent, bound and the unproven Design.
+    """
+    if options is None:
+        if time_limit is not None and not (isinstance(time_limit, (int, float)) and 0 < time_limit < math.inf):
+            InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
+        if gap is not None and not (isinstance(gap, (int, float)) and 0 <= gap < math.inf):
+            InvalidRequest.must("gap", "a finite number >= 0", gap)
+        options = Options(time_limit=time_limit, gap=gap, seed=seed)
+    elif (time_limit, gap, seed) != (None, None, None):
+        raise InvalidRequest("options must be given alone, without time_limit, gap and seed.")
+    try:
+        with NoiseDesigner(
+            question, notion=notion, cost=cost, minimise=minimise, solver=solver, prior=prior,
+            constraints=constraints, options=options,
+        ) as designer:  # fmt: skip
+            return designer.design(epsilon, delta, budget=budget)
+    except KeyboardInterrupt:
+        raise WorkbenchError("Interrupted; nothing was written.") from None

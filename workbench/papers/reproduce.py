@@ -1,0 +1,208 @@
+"""Regenerate the figures and tables of the papers into results/, with a gallery that shows them beside the printed.
+
+Every artifact is written whole or not at all, and recorded as soon as it is done, so an interrupted run keeps what it
+has: results/<paper>/<artifact>.csv, .png, .svg and .json (caption and comparisons). The gallery results/README.md is
+assembled from the .json records of all papers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.papers import PAPERS
+from workbench.papers.artifact import Artifact, Comparison, Erratum, Paper
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["gallery", "load", "reproduce", "save_figure", "write_whole"]
+
+Progress = Callable[[str], None]
+
+
+def load(name: str) -> Paper:
+    """The Paper of a name. Raises InvalidRequest."""
+    if name not in PAPERS:
+        InvalidRequest.must("paper", f"one of {', '.join(PAPERS)}", repr(name))
+    paper: Paper = importlib.import_module(PAPERS[name]).PAPER
+    return paper
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: beside it, then renamed onto it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Save a figure in the format of the path's ending, the same bytes for the same data (no dates, fixed ids)."""
+    import io
+
+    import matplotlib as mpl
+
+    form = path.suffix.lstrip(".").lower()
+    if form not in ("png", "svg", "pdf"):
+        InvalidRequest.must("plot file", "named .png, .svg or .pdf", path.name)
+    metadata: dict[str, Any] = {"Software": None} if form == "png" else {"Date": None}
+    if form == "pdf":
+        metadata = {"CreationDate": None}
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "workbench", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=form, dpi=150, metadata=metadata, bbox_inches="tight")
+    content = buffer.getvalue()
+    if form == "svg":  # matplotlib leaves trailing blanks
+        content = b"\n".join(line.rstrip() for line in content.split(b"\n"))
+    write_whole(path, content)
+
+
+def _write(artifact: Artifact, folder: Path, seconds: float) -> None:
+    import matplotlib.pyplot as plt
+
+    table = artifact.table.to_csv(index=False, float_format="%.12g", lineterminator="\n")
+    write_whole(folder / f"{artifact.name}.csv", table.encode())
+    if artifact.draw is not None:
+        figure = artifact.draw(artifact.table)
+        save_figure(figure, folder / f"{artifact.name}.png")
+        save_figure(figure, folder / f"{artifact.name}.svg")
+        plt.close(figure)
+    record = {
+        "name": artifact.name,
+        "title": artifact.title,
+        "caption": artifact.caption,
+        "figure": artifact.draw is not None,
+        "seconds": round(seconds, 1),
+        "comparisons": [
+            {**asdict(c), "difference": c.difference, "verdict": c.verdict, "surprising": c.surprising}
+            for c in artifact.comparisons
+        ],
+    }
+    write_whole(folder / f"{artifact.name}.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def reproduce(
+    papers: Iterable[str] | None = None,
+    only: Sequence[str] | None = None,
+    results: Path = Path("results"),
+    *,
+    full: bool = False,
+    progress: Progress = lambda line: None,
+) -> list[Comparison]:
+    """Recompute artifacts and write them, their records and the gallery.
+
+    Args:
+        papers: names; all by default.
+        only: names of artifacts; all by default. With one paper or several, each named artifact must exist in one.
+        results: the folder.
+        full: also what takes longer than the default's minutes.
+        progress: told one line when an artifact starts and when it is done.
+
+    Returns:
+        The surprising comparisons (empty when everything is as expected).
+    """
+    chosen = [load(name) for name in (papers or PAPERS)]
+    known = [artifact for paper in chosen for artifact in paper.artifacts]
+    for name in only or ():
+        if name not in known:
+            InvalidRequest.must("only", f"one of {', '.join(known)}", repr(name))
+    surprises: list[Comparison] = []
+    total = sum(only is None or name in only for name in known)
+    done = 0
+    for paper in chosen:
+        folder = results / paper.name
+        for name, compute in paper.artifacts.items():
+            if only is not None and name not in only:
+                continue
+            done += 1
+            progress(f"[{done}/{total}] {paper.name} {name} ...")
+            begin = time.perf_counter()
+            artifact = compute(full)
+            seconds = time.perf_counter() - begin
+            _write(artifact, folder, seconds)
+            agree = sum(c.agrees for c in artifact.comparisons)
+            count = f", {agree} of {len(artifact.comparisons)} printed numbers agree" if artifact.comparisons else ""
+            progress(f"[{done}/{total}] {paper.name} {name} done in {seconds:.1f} s{count}")
+            surprises += [c for c in artifact.comparisons if c.surprising]
+        if only is None and paper.errata is not None:
+            progress(f"{paper.name}: checking the errata ...")
+            errata = list(paper.errata())
+            content = json.dumps([asdict(e) for e in errata], indent=1, ensure_ascii=False) + "\n"
+            write_whole(folder / "errata.json", content.encode())
+        gallery(results)
+    return surprises
+
+
+def gallery(results: Path) -> Path:
+    """Assemble results/README.md from the records of every paper; returns its path."""
+    lines = [
+        "# Results",
+        "",
+        "Every figure and table below was recomputed by `make reproduce`; printed numbers of the papers stand beside",
+        "ours, with the difference and a verdict. Tables are CSV, figures PNG and SVG. A printed number is never used to",
+        "compute ours.",
+        "",
+    ]
+    for name in PAPERS:
+        folder = results / name
+        if not folder.is_dir():
+            continue
+        paper = load(name)
+        lines += [f"## {paper.title}", "", paper.citation, ""]
+        lines += [f"* {remark}" for remark in paper.remarks] + ([""] if paper.remarks else [])
+        for artifact in paper.artifacts:
+            record = folder / f"{artifact}.json"
+            if record.exists():
+                lines += _section(name, json.loads(record.read_text("utf-8")))
+        errata = folder / "errata.json"
+        if errata.exists():
+            lines += _errata([Erratum(**item) for item in json.loads(errata.read_text("utf-8"))])
+    while lines[-1] == "":
+        lines.pop()
+    path = results / "README.md"
+    write_whole(path, ("\n".join(lines) + "\n").encode())
+    return path
+
+
+def _section(paper: str, record: dict[str, Any]) -> list[str]:
+    name = record["name"]
+    lines = [f"### {record['title']}", ""]
+    if record["figure"]:
+        lines += [f"![{record['title']}]({paper}/{name}.png)", ""]
+    links = f"[{name}.csv]({paper}/{name}.csv)"
+    if record["figure"]:
+        links += f", [{name}.svg]({paper}/{name}.svg)"
+    lines += [record["caption"], "", links, ""]
+    if record["comparisons"]:
+        lines += ["| quantity | place | printed | ours | difference | verdict |", "|---|---|---|---|---|---|"]
+        for c in record["comparisons"]:
+            verdict = c["verdict"] + (f" ({c['remark']})" if c["remark"] else "")
+            lines.append(
+                f"| {c['what']} | {c['place']} | {c['printed']:g} | {c['ours']:.9g} | {c['difference']:.2g} | {verdict} |"
+            )
+        lines.append("")
+    return lines
+
+
+def _errata(errata: Sequence[Erratum]) -> list[str]:
+    lines = ["### Errata, each with its check", ""]
+    lines += ["| place | printed | right | check | shown |", "|---|---|---|---|---|"]
+    for e in errata:
+        shown = "yes" if e.holds else "NOT SHOWN"
+        lines.append(f"| {e.place} | {e.printed} | {e.right} | {e.evidence} | {shown} |")
+    return [*lines, ""]

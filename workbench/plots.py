@@ -1,0 +1,90 @@
+"""One look for every plot: colour-blind safe colours, named once; PMFs as bars; curves; what a reader needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "MARKERS", "bars", "panels", "pmf_heat", "pmf_plot"]
+
+# Okabe and Ito's palette, in the order used for series
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def panels(columns: int = 1, rows: int = 1, *, width: float = 5.2, height: float = 3.8) -> tuple[Figure, list[Axes]]:
+    """A figure of rows x columns panels without a display; the axes row-major, inches per panel."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained"
+    )
+    flat = [axis for row in axes for axis in row]
+    for axis in flat:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25, linewidth=0.6)
+        axis.set_axisbelow(True)
+    return figure, flat
+
+
+def bars(axis: Axes, series: Mapping[str, ArrayLike], *, labels: Sequence[object] | None = None) -> None:
+    """PMFs side by side: series name -> masses (N,), over noise values 0..N-1 (or `labels`)."""
+    count = len(series)
+    for k, (name, values) in enumerate(series.items()):
+        masses = np.asarray(values, dtype=float)
+        at = np.arange(masses.size) + (k - (count - 1) / 2) * 0.8 / count
+        axis.bar(at, masses, width=0.8 / count, label=name, color=COLOURS[k % len(COLOURS)])
+        if labels is None:
+            labels = range(masses.size)
+    if labels is not None:
+        step = max(1, len(labels) // 24)
+        axis.set_xticks(range(0, len(labels), step), [str(label) for label in labels][::step])
+    axis.set_xlabel("noise value η")
+    axis.set_ylabel("probability f(η)")
+    if count > 1:
+        axis.legend(frameon=False)
+
+
+def pmf_heat(axis: Axes, masses: ArrayLike, sizes: tuple[int, int]) -> None:
+    """A two-dimensional PMF as a grid of numbers on a logarithmic colour scale."""
+    from matplotlib.colors import LogNorm
+
+    grid = np.asarray(masses, dtype=float).reshape(sizes)
+    positive = grid[grid > 0]
+    image = axis.imshow(
+        np.where(grid > 0, grid, np.nan), cmap="viridis", norm=LogNorm(positive.min() / 1.5, positive.max())
+    )
+    axis.grid(False)
+    dark = positive.min() * 3
+    size = 9 if max(sizes) <= 5 else 7
+    if max(sizes) <= 12:
+        for (i, j), mass in np.ndenumerate(grid):
+            axis.text(
+                j, i, f"{mass:.4f}", ha="center", va="center", fontsize=size, color="white" if mass < dark else "black"
+            )
+    axis.set_xlabel("η₂")
+    axis.set_ylabel("η₁")
+    axis.set_xticks(range(sizes[1]))
+    axis.set_yticks(range(sizes[0]))
+    axis.figure.colorbar(image, ax=axis, label="probability")
+
+
+def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
+    """The PMF of additive noise: a heat map for two factors, else bars over row-major noise values."""
+    figure, (axis,) = panels(width=6.4)
+    if len(sizes) == 2:
+        pmf_heat(axis, masses, (sizes[0], sizes[1]))
+    else:
+        bars(axis, {"f": masses})
+    axis.set_title(title, fontsize=10)
+    return figure
