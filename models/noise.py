@@ -209,7 +209,5 @@ class NoiseModel:
     ) -> Mapping[str, Any]:
         """Parameter values of the program: one eps per group, and delta or the budget as the model asks."""
         named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
-        for name, value in (("delta", delta), ("budget", budget)):
-            if name in self.program.parameters:
-                named[name] = value
-        return named
+        given = {"delta": delta, "budget": budget}
+        return named | {name: value for name, value in given.items() if name in self.program.parameters}

@@ -55,9 +55,12 @@ class NoiseDesigner:
         constraints: UserConstraints | None = None,
         options: Options | None = None,
     ) -> None:
-        for name, value, allowed in (
-            ("notion", notion, NOTIONS), ("cost", cost, tuple(COSTS)), ("minimise", minimise, ("error", "delta")),
-        ):  # fmt: skip
+        choices: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+            ("notion", notion, NOTIONS),
+            ("cost", cost, tuple(COSTS)),
+            ("minimise", minimise, ("error", "delta")),
+        )
+        for name, value, allowed in choices:
             if value not in allowed:
                 InvalidRequest.must(name, f"one of {', '.join(allowed)}", repr(value))
         if notion == "pure" and minimise == "delta":
@@ -90,9 +93,9 @@ class NoiseDesigner:
         budget: Real | None = None,
         start: str | Start = Start.HOT,
     ) -> Solution:
-        """The solver's answer alone: no audit, no oracle, no judgement of its status. See `design` for the arguments."""
+        """The solver's answer alone, neither audited nor judged. Arguments as `design`."""
         budgets, delta_, budget_ = self._request(epsilon, delta, budget)
-        _, session, values = self._session(budgets, delta_, budget_)
+        session, values = self._session(budgets, delta_, budget_)
         with rooms.speaking_our_errors():
             return session.solve(values, start=start)
 
@@ -106,7 +109,7 @@ class NoiseDesigner:
     ) -> Design:
         """Solve, judge and audit. Arguments and errors as `design`."""
         budgets, delta_, budget_ = self._request(epsilon, delta, budget)
-        model, session, values = self._session(budgets, delta_, budget_)
+        session, values = self._session(budgets, delta_, budget_)
         with rooms.speaking_our_errors():
             solution = session.solve(values, start=start)
         if solution.x is None:
@@ -183,7 +186,7 @@ class NoiseDesigner:
 
     def _session(
         self, budgets: dict[tuple[int, ...], Fraction], delta: Fraction | None, budget: Fraction | None
-    ) -> tuple[NoiseModel, Session, Mapping[str, Any]]:
+    ) -> tuple[Session, Mapping[str, Any]]:
         levels = sorted(set(budgets.values()))
         shifts = tuple(budgets)
         groups = tuple(levels.index(budgets[shift]) for shift in shifts)
@@ -202,7 +205,7 @@ class NoiseDesigner:
                 None if delta is None else float(delta),
                 None if budget is None else float(budget),
             )
-        return model, session, values
+        return session, values
 
     # The judgement.
 

@@ -21,9 +21,8 @@ def check() -> None:
         try:
             package = importlib.import_module(room)
         except ImportError as error:
-            raise WorkbenchError(
-                f"Designing needs the workbench's package {room!r}, which cannot be imported: {error}."
-            )
+            message = f"Designing needs the workbench's package {room!r}, which cannot be imported: {error}."
+            raise WorkbenchError(message) from error
         if not getattr(package, "__workbench_room__", False):
             where = getattr(package, "__file__", None) or next(iter(getattr(package, "__path__", [])), "elsewhere")
             raise WorkbenchError(

@@ -153,9 +153,9 @@ def gallery(results: Path) -> Path:
     lines = [
         "# Results",
         "",
-        "Every figure and table below was recomputed by `make reproduce`; printed numbers of the papers stand beside",
-        "ours, with the difference and a verdict. Tables are CSV, figures PNG and SVG. A printed number is never used to",
-        "compute ours.",
+        "Every figure and table below was recomputed by `make reproduce`; printed numbers of the papers stand",
+        "beside ours, with the difference and a verdict. Tables are CSV, figures PNG and SVG. A printed number is",
+        "never used to compute ours.",
         "",
     ]
     for name in PAPERS:
@@ -192,9 +192,8 @@ def _section(paper: str, record: dict[str, Any]) -> list[str]:
         lines += ["| quantity | place | printed | ours | difference | verdict |", "|---|---|---|---|---|---|"]
         for c in record["comparisons"]:
             verdict = c["verdict"] + (f" ({c['remark']})" if c["remark"] else "")
-            lines.append(
-                f"| {c['what']} | {c['place']} | {c['printed']:g} | {c['ours']:.9g} | {c['difference']:.2g} | {verdict} |"
-            )
+            numbers = f"{c['printed']:g} | {c['ours']:.9g} | {c['difference']:.2g}"
+            lines.append(f"| {c['what']} | {c['place']} | {numbers} | {verdict} |")
         lines.append("")
     return lines
 
