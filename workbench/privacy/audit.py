@@ -13,17 +13,19 @@ given for reports are rounded so that they never understate a δ or an ε.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.numbers import ExpNumber, Real, exact, largest, ln_up, probability, round_up, sign_exp
-from workbench.privacy.relation import Auditable, Budget, Channel, Comparison, Noise, channel
+from workbench.numbers import ExpNumber, Real, exact, largest, ln_up, probability, sign_exp
+from workbench.privacy.relation import Auditable, Budget, ChannelPairs, Noise, Rows
 from workbench.privacy.tally import max_ratio, tally, violations
 
 __all__ = ["PairAudit", "Privacy", "audit", "audit_channel"]
@@ -67,18 +69,18 @@ class Privacy:
         """The budget of every difference or ordered pair of rows."""
         return {pair.label: pair.epsilon for pair in self.pairs}
 
-    @property
+    @cached_property
     def worst_pdp(self) -> PairAudit:
         """The pair with the largest PDP δ."""
         return max(self.pairs, key=lambda pair: pair.pdp_delta)
 
-    @property
+    @cached_property
     def worst_dp(self) -> PairAudit:
         """The pair with the largest DP δ."""
         top = self.dp_delta
         return next(pair for pair in self.pairs if pair.dp_delta == top)
 
-    @property
+    @cached_property
     def worst_pure(self) -> PairAudit:
         """The pair with the largest ratio."""
         open_ = [pair for pair in self.pairs if pair.ratio is None]
@@ -89,7 +91,7 @@ class Privacy:
         """The exact PDP δ."""
         return self.worst_pdp.pdp_delta
 
-    @property
+    @cached_property
     def dp_delta(self) -> ExpNumber:
         """The exact DP δ."""
         return largest(pair.dp_delta for pair in self.pairs)
@@ -106,8 +108,7 @@ class Privacy:
 
     def at(self, epsilon: Budget) -> Privacy:
         """The audit of the same mechanism at another budget; this one when the budgets are the same."""
-        again = _budgets(self.subject, epsilon)
-        return self if again == [pair.epsilon for pair in self.pairs] else _audit(self.subject, epsilon)
+        return self if self.subject.budgets(epsilon) == self.budgets else _audit(self.subject, epsilon)
 
     def meets(self, notion: str, epsilon: Budget, delta: Real = 0) -> bool:
         """Whether the mechanism is private for (ε, δ) in the notion "dp", "pdp", "pure" or "metric", decided exactly.
@@ -149,44 +150,38 @@ class Privacy:
         """One broken outcome in words; unless named, a rounding accident if there is one, else the heaviest."""
         one = next(c for c in self.subject.comparisons(self.budgets) if c.label == pair.label)
         if outcome is None:
-            broken = [int(i) for i in np.flatnonzero(violations(one.p, one.q, one.epsilon))]
-            least = min(broken, key=lambda i: _excess(one, i) / one.p[i])
-            heaviest = max(broken, key=lambda i: one.p[i])
-            outcome = least if _excess(one, least) < one.p[least] / 10**6 else heaviest
+            broken = np.flatnonzero(violations(one.p, one.q, one.epsilon))
+            with np.errstate(all="ignore"):  # only a choice of example: floats will do, and may underflow
+                spare = 1 - math.exp(min(float(one.epsilon), 700.0)) * one.q.floats[broken] / one.p.floats[broken]
+            spare = np.abs(np.where(np.isfinite(spare), spare, 1.0))
+            outcome = int(broken[np.argmin(spare) if spare.min() < 1e-6 else np.argmax(one.p.floats[broken])])
         high, low = one.describe(outcome)
-        gap = float(_excess(one, outcome))
+        gap = ExpNumber.of(one.p[outcome], one.q[outcome], one.epsilon).upper
         if one.q[outcome] == 0:
             return f"{high} is {gap:.2g} where {low} is 0"
         return f"{high} exceeds e^epsilon {low} by {gap:.2g}"
 
 
-def _excess(one: Comparison, i: int) -> Fraction:
-    """P(i) - e^ε Q(i), from above."""
-    return ExpNumber.of(one.p[i], one.q[i], one.epsilon).sharp()[1]
+def audit(mechanism: AdditiveNoise | ChannelPairs, epsilon: Budget) -> Privacy:
+    """The exact audit of a mechanism: additive noise (f against f(· + μ) for every difference μ of its question) or a
+    finite channel (every row against its neighbours).
 
-
-def audit(mechanism: AdditiveNoise, epsilon: Budget) -> Privacy:
-    """The exact audit of additive noise: f against f(· + μ) for every difference μ of its question.
-
-    epsilon: a finite number >= 0, or a mapping shift -> number. Raises InvalidRequest.
+    epsilon: a finite number >= 0, or a mapping shift (or pair of rows) -> number. Raises InvalidRequest.
     """
-    if not isinstance(mechanism, AdditiveNoise):
-        InvalidRequest.must("mechanism", "an AdditiveNoise", type(mechanism).__name__)
-    return _audit(Noise(mechanism), epsilon)
+    if isinstance(mechanism, AdditiveNoise):
+        return _audit(Noise(mechanism), epsilon)
+    if not isinstance(mechanism, ChannelPairs):
+        InvalidRequest.must("mechanism", "an AdditiveNoise or a ChannelPairs", type(mechanism).__name__)
+    return _audit(mechanism, epsilon)
 
 
-def audit_channel(
-    rows: Channel | Sequence[Any] | np.ndarray[Any, Any],
-    pairs: Iterable[Any] | None = None,
-    epsilon: Budget = 0,
-    *,
-    directed: bool = False,
-) -> Privacy:
-    """The exact audit of a finite channel; see `channel` for rows and pairs.
+def audit_channel(rows: Rows, pairs: Iterable[Any], epsilon: Budget, *, directed: bool = False) -> Privacy:
+    """The exact audit of a finite channel whose neighbouring rows are pairs, in both orders unless directed.
 
-    epsilon: a finite number >= 0, or a mapping (i, j) -> number. Raises InvalidRequest.
+    rows: a Channel, a float matrix of shape (answers, outputs) or rows of ints and Fractions, each row normalised by
+    its exact sum; epsilon: a finite number >= 0, or a mapping (i, j) -> number. Raises InvalidRequest.
     """
-    return _audit(rows if isinstance(rows, Channel) else channel(rows, pairs or [], directed=directed), epsilon)
+    return _audit(ChannelPairs.of(rows, pairs, directed=directed), epsilon)
 
 
 def _audit(subject: Auditable, epsilon: Budget) -> Privacy:
@@ -199,10 +194,6 @@ def _audit(subject: Auditable, epsilon: Budget) -> Privacy:
         )
     budgets = {pair.epsilon for pair in found}
     return Privacy(budgets.pop() if len(budgets) == 1 else None, tuple(found), subject)
-
-
-def _budgets(subject: Auditable, epsilon: Budget) -> list[Fraction]:
-    return [one.epsilon for one in subject.comparisons(epsilon)]
 
 
 def _notion_delta(notion: str, delta: Real) -> Fraction:
@@ -221,8 +212,10 @@ def _decimal(value: Fraction) -> str:
 
 def _apart(value: Fraction, asked: Fraction) -> str:
     """A δ rounded up to 6 digits, or to as many as show on which side of the asked one it lies."""
+    text = ""
     for digits in (6, 9, 12, 17):
-        text = f"{round_up(value):.{digits}g}"
+        up = Context(prec=digits, rounding=ROUND_CEILING)
+        text = f"{up.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(up):g}"
         if value == asked or ((Fraction(text) > asked) == (value > asked) and Fraction(text) != asked):
             return text
     side = "above" if value > asked else "below"

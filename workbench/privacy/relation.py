@@ -18,12 +18,14 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.masses import Masses
 from workbench.numbers import Real, positive
 
-__all__ = ["Auditable", "Budget", "Channel", "Comparison", "Noise", "channel"]
+__all__ = ["Auditable", "Budget", "ChannelPairs", "Comparison", "Noise", "Rows"]
 
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
+Rows: TypeAlias = "Channel | Sequence[Any] | np.ndarray[Any, Any]"
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,42 @@ class Comparison:
 class Auditable(Protocol):
     """Anything that says which of its distributions neighbour each other."""
 
+    def budgets(self, epsilon: Budget) -> dict[Any, Fraction]:
+        """The budget of every comparison, by label."""
+        ...
+
     def comparisons(self, epsilon: Budget) -> Iterable[Comparison]:
         """Every ordered neighbouring pair with its budget."""
         ...
 
 
 @dataclass(frozen=True)
-class Channel:
-    """A finite channel: rows[q] is the output's distribution on answer q; pairs: the neighbouring rows, ordered."""
+class ChannelPairs:
+    """A finite channel and its neighbouring answers: pairs holds ordered row indices. Build it with `of`."""
 
-    rows: tuple[Masses, ...]
+    channel: Channel
     pairs: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, rows: Rows, pairs: Iterable[Any], *, directed: bool = False) -> ChannelPairs:
+        """Rows (a Channel, a float matrix, or rows of exact numbers) with neighbouring row indices.
+
+        pairs: (i, j) of different rows; both orders count unless directed. Raises InvalidRequest.
+        """
+        channel = rows if isinstance(rows, Channel) else Channel.from_rows(rows)
+        top = len(channel.rows) - 1
+        ordered: set[tuple[int, int]] = set()
+        for pair in pairs:
+            ends = tuple(pair)
+            if len(ends) != 2 or not all(isinstance(end, (int, np.integer)) and 0 <= end <= top for end in ends):
+                InvalidRequest.must("a pair", f"two rows in 0..{top}", pair)
+            i, j = int(ends[0]), int(ends[1])
+            if i == j:
+                InvalidRequest.must("a pair", "two different rows", pair)
+            ordered |= {(i, j)} if directed else {(i, j), (j, i)}
+        if not ordered:
+            InvalidRequest.must("pairs", "a list of at least one pair of neighbouring rows", "none")
+        return cls(channel, tuple(sorted(ordered)))
 
     def budgets(self, epsilon: Budget) -> dict[tuple[int, int], Fraction]:
         """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
@@ -71,7 +98,7 @@ class Channel:
             def describe(k: int, i: int = i, j: int = j) -> tuple[str, str]:
                 return f"Pr[{k}|{i}]", f"Pr[{k}|{j}]"
 
-            yield Comparison((i, j), self.rows[i], self.rows[j], budget, describe)
+            yield Comparison((i, j), self.channel.rows[i], self.channel.rows[j], budget, describe)
 
 
 @dataclass(frozen=True)
@@ -80,42 +107,17 @@ class Noise:
 
     mechanism: AdditiveNoise
 
+    def budgets(self, epsilon: Budget) -> dict[tuple[int, ...], Fraction]:
+        """The budget of every difference; 0 is allowed here. Raises InvalidRequest."""
+        return self.mechanism.question.budgets(epsilon, or_zero=True)
+
     def comparisons(self, epsilon: Budget) -> Iterator[Comparison]:
         """f against f moved by every difference."""
         question, f = self.mechanism.question, self.mechanism.masses
-        for shift, budget in question.budgets(epsilon, or_zero=True).items():
+        for shift, budget in self.budgets(epsilon).items():
 
             def describe(k: int, shift: tuple[int, ...] = shift) -> tuple[str, str]:
                 ends = question.point(k), question.point(int(question.index(shift)[k]))
                 return f"f({question.show(ends[0])})", f"f({question.show(ends[1])})"
 
             yield Comparison(shift, f, f.take(question.index(shift)), budget, describe)
-
-
-def channel(rows: Sequence[Any] | np.ndarray[Any, Any], pairs: Iterable[Any], *, directed: bool = False) -> Channel:
-    """A channel from a float matrix or rows of exact numbers, each normalised by its exact sum.
-
-    rows: shape (inputs, outputs); pairs: neighbouring row indices (i, j), both orders unless directed.
-    Raises InvalidRequest.
-    """
-    masses = []
-    for row in rows:
-        if isinstance(row, Masses):
-            masses.append(row)
-        elif isinstance(row, np.ndarray) or any(isinstance(value, float) for value in row):
-            masses.append(Masses.from_floats(row, "a row of the channel"))
-        else:
-            masses.append(Masses(row, "a row of the channel"))
-    if not masses or len({len(row) for row in masses}) != 1:
-        InvalidRequest.must("rows", "rows of one length", [len(row) for row in masses])
-    ordered: dict[tuple[int, int], None] = {}
-    for pair in pairs:
-        i, j = (int(end) for end in pair)
-        if not (0 <= i < len(masses) and 0 <= j < len(masses)) or i == j:
-            InvalidRequest.must("a pair", f"two different rows in 0..{len(masses) - 1}", pair)
-        ordered[i, j] = None
-        if not directed:
-            ordered[j, i] = None
-    if not ordered:
-        InvalidRequest.must("pairs", "a list of at least one pair of neighbouring rows", "none")
-    return Channel(tuple(masses), tuple(sorted(ordered)))
