@@ -129,6 +129,22 @@ class Design:
         """Whether the exact audit of the mechanism as returned meets the request."""
         return bool(self.privacy.meets(self.request["notion"], self.request["epsilon"], self.request["delta"]))
 
+    def __str__(self) -> str:
+        r = self.to_dict()
+        what = "delta" if r["minimise"] == "delta" else r["cost"]
+        bound = "bound unknown" if self.bound is None else f"bound {self.bound:.9g}"
+        law = self.oracle
+        oracle = law.proof if law.value is None else f"{law.name} {law.value:.9g} ({law.kind}), agrees: {law.agrees}"
+        lines = [
+            f"{self.question!r}: least {what} {self.objective:.9g}, {bound}",
+            f"  asked    {r['notion']}, epsilon = {r['epsilon']}, delta = {r['delta']:g}",
+            f"  exact    PDP delta {r['exact']['pdp_delta']:.9g}, DP delta {r['exact']['dp_delta']:.9g}, "
+            f"pure epsilon {r['exact']['pure_epsilon']}",
+            f"  oracle   {oracle}",
+            f"  solver   {r['solver']} {r['version']}, {r['status']}, {r['seconds']:.3f} s",
+        ]
+        return "\n".join(lines + [f"  note     {sentence}" for sentence in self.words])
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
         exact = {

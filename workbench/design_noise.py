@@ -81,7 +81,11 @@ class NoiseDesigner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _, session in self._sessions.values():
+        self.close()
+
+    def close(self) -> None:
+        """Give the solvers' resources back."""
+        for _model, session in self._sessions.values():
             session.close()
         self._sessions.clear()
 
@@ -233,22 +237,52 @@ class NoiseDesigner:
         delta: Fraction | None,
         budget: Fraction | None,
     ) -> OracleVerdict:
-        if self.minimise == "delta":
-            return OracleVerdict.none("closed forms answer the least error for a given delta, not the least delta.")
+        """The closed form's verdict on an objective."""
         levels = {shift: float(value) for shift, value in budgets.items()}
         one = next(iter(levels.values()))
-        law = oracles.judge(
-            self.question.sizes, self.question.differences, self.question.directed,
-            one if len(set(levels.values())) == 1 else levels, float(delta or 0), self.notion, self.cost,
-        )  # fmt: skip
+        epsilon = one if len(set(levels.values())) == 1 else levels
+
+        def law_at(at: float) -> oracles.ClosedForm | None:
+            q = self.question
+            return oracles.judge(q.sizes, q.differences, q.directed, epsilon, at, self.notion, self.cost)
+
+        if self.minimise == "delta":
+            return self._judge_delta(objective, law_at, float(budget or 0))
+        law = law_at(float(delta or 0))
         if law is None:
             return OracleVerdict.none(f"no closed form is known for {self.notion} with cost {self.cost} here.")
-        kind, proof = law.kind, law.proof
+        kind, proof = str(law.kind), law.proof
         if self.constraints is not None:
             if kind == "upper bound":
                 return OracleVerdict.none("the extra constraints leave no closed form.")
             kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
         return OracleVerdict.judge(objective, law.name, law.value, kind, proof)
+
+    def _judge_delta(
+        self, objective: float, law_at: Callable[[float], oracles.ClosedForm | None], budget: float
+    ) -> OracleVerdict:
+        """The least delta whose least error is within the budget: the law, which falls with delta, inverted."""
+        low, high = 0.0, 1.0
+        ends = [law_at(low), law_at(high)]
+        if self.constraints is not None or ends[0] is None or ends[1] is None:
+            return OracleVerdict.none(f"no closed form is known for the least delta in {self.notion} here.")
+        while high - low > 1e-15 and ends[0].value > budget:
+            middle = (low + high) / 2
+            law = law_at(middle)
+            if law is None or middle in (low, high):
+                break
+            if law.value <= budget:
+                high, ends[1] = middle, law
+            else:
+                low, ends[0] = middle, law
+        if ends[0].value <= budget:
+            high, ends[1] = low, ends[0]
+        proven = all(law is not None and law.kind == "optimum" for law in ends)
+        law = ends[1]
+        proof = f"{law.proof} Inverted in delta."
+        return OracleVerdict.judge(
+            objective, f"{law.name}, inverted", high, "optimum" if proven else "upper bound", proof
+        )
 
 
 @lru_cache(maxsize=64)

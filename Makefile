@@ -1,0 +1,49 @@
+# Two commands do everything on a machine with Python 3.11, pip and make:
+#   make reproduce    install, then regenerate every figure and table into results/
+#   make test         install, then lint, types and tests
+# Others: make bench (ratios measured in one run), make full (reproduce with what takes longer), make clean.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help install reproduce full test lint types pytest bench clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -4
+
+install: $(READY)
+
+# One environment for users and developers; rebuilt when the pins change.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV) (a minute or two) ..."
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,dev]'
+	@touch $@
+
+reproduce: install
+	@$(BIN)/workbench reproduce
+
+full: install
+	@$(BIN)/workbench reproduce --full
+
+test: lint types pytest
+
+lint: install
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: install
+	@$(BIN)/mypy
+
+pytest: install
+	@$(BIN)/pytest --numprocesses=2
+
+bench: install
+	@$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

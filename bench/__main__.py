@@ -1,0 +1,36 @@
+"""Run every benchmark (or the named ones): `python -m bench [name ...]`; tables go to the screen and results/bench/.
+
+Times depend on the machine and its neighbours; what counts are the ratios, whose two sides are measured in one run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+import bench
+from workbench.console import err, out, table
+
+
+def main(names: list[str]) -> int:
+    """Run and store; returns the exit code."""
+    known = sorted(m.name.removeprefix("bench_") for m in pkgutil.iter_modules(bench.__path__) if m.name != "__main__")
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"benchmark must be one of {', '.join(known)}. Got {', '.join(unknown)}.", file=sys.stderr)
+        return 2
+    folder = Path("results/bench")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names or known:
+        module = importlib.import_module(f"bench.bench_{name}")
+        err.print(f"{name} ...", highlight=False)
+        frame = module.run()
+        frame.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
+        out.print(table(module.TITLE, list(frame.columns), frame.astype(object).to_numpy().tolist()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

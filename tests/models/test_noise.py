@@ -1,0 +1,169 @@
+"""The noise models: every variant against a closed form, a slow enumeration, or another model."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from models.noise import COSTS, NoiseModel, cost_vector, equal_masses, shifted, zero_mean
+from solvers.backend import solve
+
+BD3 = ((1,), (2,), (3,))
+SYMMETRIC = (*BD3, (8,), (7,), (6,))
+ERROR = cost_vector("error-rate", (9,))
+
+
+def run(model: NoiseModel, epsilon: float | list[float] = 1.5, delta: float | None = None, budget: float | None = None):
+    levels = epsilon if isinstance(epsilon, list) else [epsilon]
+    solution = solve(model.program, model.values(levels, delta, budget))
+    assert solution.optimal, solution
+    return solution
+
+
+def test_size_of_the_literal_milp_is_one_block_per_difference():
+    for shifts in (BD3[:1], BD3[:2], BD3):
+        program = NoiseModel((9,), shifts, "pdp", ERROR).program
+        assert program.shape[1] == (1 + 2 * len(shifts)) * 9
+        assert int(program.template.integrality.sum()) == 9 * len(shifts)
+
+
+@pytest.mark.parametrize(
+    ("delta", "zero_mass"),
+    [(0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369), (1e-8, 0.543191999)],
+)
+def test_corrected_table_1(delta: float, zero_mass: float):
+    assert run(NoiseModel((9,), BD3, "pdp", ERROR), delta=delta)["f"][0] == pytest.approx(zero_mass, abs=1e-9)
+
+
+def test_symmetric_relation_costs_more_than_the_directed_one():
+    assert run(NoiseModel((9,), SYMMETRIC, "pure", ERROR)).objective == pytest.approx(0.589887461, abs=1e-9)
+    assert run(NoiseModel((9,), BD3, "pure", ERROR)).objective == pytest.approx(0.456808001, abs=1e-9)
+
+
+def test_dp_is_cheaper_than_pdp():
+    assert run(NoiseModel((9,), BD3, "pdp", ERROR), delta=0.2).objective == pytest.approx(0.4346976, abs=1e-7)
+    assert run(NoiseModel((9,), BD3, "dp", ERROR), delta=0.2).objective == pytest.approx(0.3654464, abs=1e-7)
+
+
+def test_minimum_delta_and_least_error_are_inverse():
+    model = NoiseModel((9,), BD3, "pdp", ERROR, minimise="delta")
+    least = run(model, budget=0.4425).objective
+    assert least == pytest.approx(0.124395064, abs=1e-9)
+    back = run(NoiseModel((9,), BD3, "pdp", ERROR), delta=least * (1 + 1e-9)).objective
+    assert back <= 0.4425 + 1e-8
+    short = run(NoiseModel((9,), BD3, "pdp", ERROR), delta=least * (1 - 1e-4)).objective
+    assert short > 0.4425 + 1e-6
+
+
+def test_zero_delta_milp_equals_the_lp():
+    milp = run(NoiseModel((7,), ((1,), (2,)), "pdp", cost_vector("error-rate", (7,))), delta=0.0)
+    lp = run(NoiseModel((7,), ((1,), (2,)), "pdp", cost_vector("error-rate", (7,)), positive_delta=False))
+    assert milp.objective == pytest.approx(lp.objective, abs=1e-9)
+
+
+def test_milp_equals_enumeration_of_violation_sets():
+    # PDP by brute force: choose for each (mu, eta) whether the ratio may be broken, solve the LP, keep the best.
+    from scipy.optimize import linprog
+
+    N, e, delta = 4, np.exp(1.0), 0.15
+    shifts = ((1,), (2,))
+    f_next = [shifted((N,), mu) for mu in shifts]
+    best = np.inf
+    for pattern in itertools.product([0, 1], repeat=N * len(shifts)):
+        broken = np.array(pattern, dtype=bool).reshape(len(shifts), N)
+        rows, right = [], []
+        for k in range(len(shifts)):
+            for eta in range(N):
+                if not broken[k, eta]:
+                    row = np.zeros(N)
+                    row[eta] += 1
+                    row[f_next[k][eta]] -= e
+                    rows.append(row)
+                    right.append(0.0)
+            rows.append(broken[k].astype(float))
+            right.append(delta)
+        answer = linprog(cost_vector("error-rate", (N,)), rows, right, np.ones((1, N)), [1.0], bounds=(0, 1))
+        if answer.status == 0:
+            best = min(best, answer.fun)
+    model = NoiseModel((N,), shifts, "pdp", cost_vector("error-rate", (N,)))
+    assert run(model, 1.0, delta).objective == pytest.approx(best, abs=1e-8)
+
+
+def test_vector_query_of_example_59():
+    shifts = tuple(s for s in itertools.product(range(3), repeat=2) if s != (0, 0))
+    f = run(NoiseModel((5, 5), shifts, "pure", cost_vector("error-rate", (5, 5))), 3.0)["f"]
+    assert f[0] == pytest.approx(0.6954312896, abs=1e-9)
+
+
+def test_budgets_per_difference():
+    model = NoiseModel((6,), ((1,), (2,)), "pure", cost_vector("error-rate", (6,)), groups=(0, 1))
+    f = run(model, [0.4, 1.1])["f"]
+    assert np.all(f <= np.exp(0.4) * f[shifted((6,), (1,))] + 1e-9)
+    assert np.all(f <= np.exp(1.1) * f[shifted((6,), (2,))] + 1e-9)
+    loose = run(NoiseModel((6,), ((1,), (2,)), "pure", cost_vector("error-rate", (6,))), 1.1).objective
+    tight = run(NoiseModel((6,), ((1,), (2,)), "pure", cost_vector("error-rate", (6,))), 0.4).objective
+    assert loose < 1 - f[0] < tight
+
+
+def test_extra_constraints_hold():
+    model = NoiseModel((9,), BD3, "pure", ERROR, constraints=zero_mean((9,)))
+    f = run(model)["f"]
+    signed = np.array([0, 1, 2, 3, 4, -4, -3, -2, -1])
+    assert signed @ f == pytest.approx(0, abs=1e-9)
+    model = NoiseModel((9,), BD3, "pure", ERROR, constraints=equal_masses([[1, 8], [2, 7]]))
+    f = run(model)["f"]
+    assert f[1] == pytest.approx(f[8], abs=1e-9)
+    assert f[2] == pytest.approx(f[7], abs=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(5,), (6,), (3, 4)])
+def test_costs_against_their_definitions(sizes: tuple[int, ...]):
+    elements = list(itertools.product(*map(range, sizes)))
+    rng = np.random.default_rng(1)
+    prior = rng.dirichlet(np.ones(len(elements)))
+
+    def error(answer: tuple[int, ...], noise: tuple[int, ...]) -> int:
+        return sum(((a + e) % n - a) ** 2 for a, e, n in zip(answer, noise, sizes, strict=True))
+
+    matrix = np.array([[error(q, e) for e in elements] for q in elements], dtype=float)
+    assert np.allclose(cost_vector("squared", sizes), matrix.mean(axis=0))
+    assert np.allclose(cost_vector("prior-squared", sizes, prior), prior @ matrix)
+    assert np.array_equal(cost_vector("worst-squared", sizes), matrix)
+    assert np.array_equal(cost_vector("eta-squared", sizes), [sum(k * k for k in e) for e in elements])
+    circular = [sum(min(k, n - k) ** 2 for k, n in zip(e, sizes, strict=True)) for e in elements]
+    assert np.array_equal(cost_vector("circular-squared", sizes), circular)
+    assert set(COSTS) >= {"squared", "worst-squared"}
+
+
+def test_worst_case_cost_is_the_epigraph_of_all_answers():
+    matrix = cost_vector("worst-squared", (7,))
+    shifts = ((1,), (6,))
+    solution = run(NoiseModel((7,), shifts, "pure", matrix), 1.0)
+    assert solution.objective == pytest.approx((matrix @ solution["f"]).max(), abs=1e-8)
+    average = run(NoiseModel((7,), shifts, "pure", cost_vector("squared", (7,))), 1.0)
+    assert solution.objective >= average.objective - 1e-9
+
+
+def test_misleading_cost_of_the_paper():
+    honest = run(NoiseModel((9,), SYMMETRIC, "pure", cost_vector("squared", (9,))))
+    paper = run(NoiseModel((9,), SYMMETRIC, "pure", cost_vector("eta-squared", (9,))))
+    assert 1 - paper["f"][0] == pytest.approx(0.8045, abs=5e-5)
+    assert cost_vector("squared", (9,)) @ paper["f"] == pytest.approx(11.31, abs=5e-3)
+    assert honest.objective == pytest.approx(8.14, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("cost", "prior", "message"),
+    [
+        ("mse", None, "cost must be one of"),
+        ("prior-squared", None, "prior must be given"),
+        ("squared", np.ones(5) / 5, "prior must be given"),
+        ("prior-squared", np.ones(4) / 4, "prior must be 5 probabilities"),
+        ("prior-squared", np.ones(5), "prior must be 5 probabilities"),
+    ],
+)
+def test_bad_costs(cost: str, prior: np.ndarray | None, message: str):
+    with pytest.raises(ValueError, match=message):
+        cost_vector(cost, (5,), prior)

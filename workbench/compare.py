@@ -1,0 +1,65 @@
+"""One request on several backends: the answers are judged, not only the times. A failure is a row, not a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from workbench.design import Design, jsonable
+from workbench.design_noise import design
+from workbench.errors import NotProven, WorkbenchError
+from workbench.mechanisms.modulo import ModuloNoise
+
+__all__ = ["compare_noise"]
+
+
+def compare_noise(
+    question: ModuloNoise,
+    solvers: Sequence[str],
+    *,
+    progress: Callable[[str], None] = lambda line: None,
+    **request: Any,
+) -> list[dict[str, Any]]:
+    """Design the same noise on every solver, cold.
+
+    Args:
+        question, request: as `workbench.design_noise.design`, without solver.
+        solvers: labels; unknown or unavailable ones give a row with the error.
+
+    Returns:
+        One row per solver: status, objective, bound, gap, residual (recomputed), exact pdp_delta, dp_delta and
+        pure_epsilon of the PMF as returned, private (does it meet the request exactly), agrees (with the oracle),
+        seconds, error.
+    """
+    rows = []
+    for solver in solvers:
+        progress(f"{solver} ...")
+        try:
+            rows.append(_row(solver, design(question, solver=solver, **request), None))
+        except NotProven as error:
+            rows.append(_row(solver, error.design, error))
+        except WorkbenchError as error:
+            rows.append(_row(solver, None, error))
+    return rows
+
+
+def _row(solver: str, made: Design | None, error: WorkbenchError | None) -> dict[str, Any]:
+    kind = type(error).__name__ if error is not None else None
+    row: dict[str, Any] = {"solver": solver, "status": kind, "error": None if error is None else str(error)}
+    if made is None:
+        names = ("version", "objective", "bound", "gap", "residual", "pdp_delta", "dp_delta", "pure_epsilon")
+        return row | dict.fromkeys((*names, "private", "agrees", "seconds"))
+    exact = made.to_dict()["exact"]
+    assert made.solution.residuals is not None
+    return row | {
+        "status": made.status,
+        "version": made.solution.version,
+        "objective": made.objective,
+        "bound": made.bound,
+        "gap": made.gap,
+        "residual": made.solution.residuals.worst,
+        **{key: jsonable(value) for key, value in exact.items()},
+        "private": made.private,
+        "agrees": made.oracle.agrees,
+        "seconds": made.solution.seconds.total,
+    }

@@ -1,0 +1,51 @@
+"""How every command speaks: tables for people, one JSON object for machines, one line for an error.
+
+With --json exactly one object goes to stdout and nothing else does; progress and errors go to stderr. An error prints
+one line, exits 2, and with --json also puts {"error": kind, "message": line} on stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Json", "emit_json", "err", "out", "table"]
+
+Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
+
+out = Console()
+err = Console(stderr=True)
+
+
+def emit_json(payload: Mapping[str, Any]) -> None:
+    """Print one strict JSON object (no NaN, no Infinity) on stdout."""
+    sys.stdout.write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None) -> Table:
+    """A rich table; numbers right-aligned and shown with nine significant digits, None as a dash."""
+    made = Table(title=title, caption=caption, title_justify="left", caption_justify="left", header_style="bold")
+    for k, column in enumerate(columns):
+        numeric = any(isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows)
+        made.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*map(show, row))
+    return made
+
+
+def show(value: Any) -> str:
+    """One cell."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return str(value)
