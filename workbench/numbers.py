@@ -148,7 +148,7 @@ def _dyadic(mantissa: int, exponent: int) -> Fraction:
 
 
 def ln_up(ratio: Fraction) -> float:
-    """A float >= ln(ratio), within two ulps of it; ln 1 = 0 exactly. ratio > 0."""
+    """The smallest float >= ln(ratio), decided exactly; 0 for ratio = 1. ratio > 0."""
     if ratio == 1:
         return 0.0
     from flint import arb, ctx, fmpq
@@ -158,7 +158,8 @@ def ln_up(ratio: Fraction) -> float:
         with ctx.workprec(bits):
             low, high = _ends(arb(fmpq(ratio.numerator, ratio.denominator)).log())
         if (high - low) * 2**60 <= abs(high):  # a ratio near 1 has a small logarithm: its first digits cancel
-            return round_up(high)
+            near = round_up(low)
+            return near if sign_exp(ratio, Fraction(1), Fraction(near)) <= 0 else math.nextafter(near, math.inf)
         bits *= 2
 
 

@@ -55,9 +55,11 @@ def clamp(pmf: Callable[[int], Fraction], cdf: Callable[[int], Fraction], n: int
     pmf: η -> f(η), cdf: η -> F(η) = Pr[noise <= η], exact. Raises InvalidRequest.
     """
     _answers(n)
-    return Channel.from_rows(
-        [[cdf(-q), *(pmf(k - q) for k in range(1, n)), 1 - cdf(n - q - 1)] for q in range(n + 1)],
-    )
+    rows = [[cdf(-q), *(pmf(k - q) for k in range(1, n)), 1 - cdf(n - q - 1)] for q in range(n + 1)]
+    for row in rows:  # a channel normalises its rows, which would hide a pmf and a cdf of two different laws
+        if sum(row) != 1:
+            InvalidRequest.must("cdf", "the running sum of pmf", f"a row with total {float(sum(row))}")
+    return Channel.from_rows(rows)
 
 
 def geometric_pmf(alpha: Fraction, eta: int) -> Fraction:

@@ -45,6 +45,11 @@ class PairAudit:
     ratio: Fraction | None
     outcome: int
 
+    @property
+    def loss(self) -> float:
+        """The largest privacy loss ln P/Q, rounded up; inf where Q is 0."""
+        return math.inf if self.ratio is None else ln_up(self.ratio)
+
     def pure_at(self, epsilon: Fraction) -> bool:
         """Whether P <= e^ε Q everywhere, decided exactly."""
         return self.ratio is not None and sign_exp(self.ratio, Fraction(1), epsilon) <= 0
@@ -84,7 +89,9 @@ class Privacy:
     def worst_pure(self) -> PairAudit:
         """The pair with the largest ratio."""
         open_ = [pair for pair in self.pairs if pair.ratio is None]
-        return open_[0] if open_ else max(self.pairs, key=lambda pair: pair.ratio or Fraction(0))
+        if open_:
+            return max(open_, key=lambda pair: pair.pdp_delta)
+        return max(self.pairs, key=lambda pair: pair.ratio or Fraction(0))
 
     @property
     def pdp_delta(self) -> Fraction:
@@ -104,7 +111,7 @@ class Privacy:
     @property
     def pure_epsilon(self) -> float:
         """The ε of pure DP, rounded up; inf when a zero mass is reachable."""
-        return math.inf if self.pure_ratio is None else ln_up(self.pure_ratio)
+        return self.worst_pure.loss
 
     def at(self, epsilon: Budget) -> Privacy:
         """The audit of the same mechanism at another budget; this one when the budgets are the same."""
@@ -137,9 +144,7 @@ class Privacy:
             if good:
                 return found
             bad = [pair for pair in here.pairs if not pair.pure_at(pair.epsilon)]
-            pair = max(
-                bad, key=lambda pair: math.inf if pair.ratio is None else ln_up(pair.ratio) - float(pair.epsilon)
-            )
+            pair = max(bad, key=lambda pair: (pair.loss - float(pair.epsilon), pair.pdp_delta))
             return f"{found} ({here._witness(pair, pair.outcome)})"
         worst = here.worst_pdp if notion == "pdp" else here.worst_dp
         value = here.pdp_delta if notion == "pdp" else here.dp_delta.sharp()[1]
@@ -211,12 +216,12 @@ def _decimal(value: Fraction) -> str:
 
 
 def _apart(value: Fraction, asked: Fraction) -> str:
-    """A δ rounded up to 6 digits, or to as many as show on which side of the asked one it lies."""
+    """A δ rounded up to 6 digits, or to as many as show how far on which side of the asked one it lies."""
     text = ""
     for digits in (6, 9, 12, 17):
         up = Context(prec=digits, rounding=ROUND_CEILING)
         text = f"{up.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(up):g}"
-        if value == asked or ((Fraction(text) > asked) == (value > asked) and Fraction(text) != asked):
+        if value == asked or 10 * (Fraction(text) - value) <= abs(value - asked):
             return text
     side = "above" if value > asked else "below"
     return f"{text} ({float(abs(value - asked)):.2g} {side} the one asked)"

@@ -1,0 +1,397 @@
+"""The exact audit against a slow one written from the definitions, in decimal arithmetic to 800 digits."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import time
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.errors import InvalidRequest
+from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
+from workbench.mechanisms.channel import Channel, within
+from workbench.numbers import exp_bounds
+from workbench.privacy.audit import audit, audit_channel
+from workbench.privacy.profile import dp_profile, dp_profile_channel, pdp_profile, pdp_profile_channel
+from workbench.privacy.relation import ChannelPairs
+
+DIGITS = 800
+
+
+def decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / value.denominator
+
+
+class Slow:
+    """PDP δ (exact), DP δ (decimal) and the pure ratio of P against Q, from the definitions."""
+
+    def __init__(self, p: list[Fraction], q: list[Fraction], epsilon: Fraction) -> None:
+        with localcontext() as context:
+            context.prec = DIGITS
+            e = decimal(epsilon).exp()
+            gaps = [(Fraction(a), Fraction(b)) for a, b in zip(p, q, strict=True)]
+            over = [decimal(a) - e * decimal(b) if epsilon else decimal(a - b) for a, b in gaps]
+            self.dp = sum((x for x in over if x > 0), Decimal(0))
+        self.pdp = sum((a for a, x in zip(p, over, strict=True) if x > 0), Fraction(0))
+        ratios = [a / b if b else None for a, b in zip(p, q, strict=True) if a]
+        self.ratio = None if None in ratios else max(r for r in ratios if r is not None)
+
+
+def slow_audit(noise: AdditiveNoise, budgets: dict[tuple[int, ...], Fraction]) -> list[Slow]:
+    q, f = noise.question, noise.exact_pmf
+    points = list(product(*map(range, q.sizes)))
+    where = {point: i for i, point in enumerate(points)}
+    moved = {
+        shift: [f[where[tuple((a + b) % s for a, b, s in zip(p, shift, q.sizes, strict=True))]] for p in points]
+        for shift in budgets
+    }
+    return [Slow(f, moved[shift], epsilon) for shift, epsilon in budgets.items()]
+
+
+def check(noise: AdditiveNoise, epsilon: Any) -> None:
+    found = audit(noise, epsilon)
+    slow = slow_audit(noise, noise.question.budgets(epsilon, or_zero=True))
+    assert found.pdp_delta == max(one.pdp for one in slow)
+    assert [pair.pdp_delta for pair in found.pairs] == [one.pdp for one in slow]
+    assert [pair.ratio for pair in found.pairs] == [one.ratio for one in slow]
+    top = max(one.dp for one in slow)
+    with localcontext() as context:
+        context.prec = DIGITS
+        slack = Decimal(10) ** -30 * top + Decimal(10) ** -700
+        assert Decimal(found.dp_delta.lower) <= top + slack
+        assert Decimal(found.dp_delta.upper) >= top - slack
+    assert found.dp_delta.lower >= 0
+    assert found.dp_delta.compare(found.pdp_delta) <= 0  # PDP implies DP
+    for pair in found.pairs:
+        assert pair.pure_at(pair.epsilon) == (pair.violations == 0)
+
+
+@st.composite
+def mechanisms(draw: st.DrawFn) -> AdditiveNoise:
+    sizes = draw(st.sampled_from([(2,), (3,), (7,), (9,), (2, 3), (3, 3), (2, 2, 2)]))
+    points = [p for p in product(*map(range, sizes)) if any(p)]
+    shifts = draw(st.lists(st.sampled_from(points), min_size=1, max_size=3))
+    question = ModuloNoise(sizes=sizes, shifts=shifts, directed=draw(st.booleans()))
+    order = question.order
+    weight = st.integers(0, 6) | st.just(0) | st.integers(0, 2**70)
+    return AdditiveNoise(question, draw(st.lists(weight, min_size=order, max_size=order).filter(any)))
+
+
+@given(mechanisms(), st.sampled_from(["0", "1e-9", "0.1", "0.69314718055994530942", "1.5", "5", "700", "1e6"]))
+@settings(max_examples=150, deadline=None)
+def test_the_audit_agrees_with_the_definitions(noise: AdditiveNoise, epsilon: str) -> None:
+    check(noise, epsilon)
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=9, max_size=9),
+    st.lists(st.integers(-2, 2), min_size=9, max_size=9),
+    st.sampled_from(["0.1", "0.75", "1.5", "3"]),
+    st.booleans(),
+)
+@settings(max_examples=100, deadline=None)
+def test_staircases_a_few_ulps_from_the_budget(
+    levels: list[int], ulps: list[int], epsilon: str, directed: bool
+) -> None:
+    """What a solver returns: every ratio at e^ε up to rounding. Each ulp decides a whole mass."""
+    question = ModuloNoise(n=8, max_shift=3, directed=directed)
+    masses = np.exp(-float(epsilon) * np.array(levels))
+    check(AdditiveNoise.from_pmf(question, masses * (1 + np.array(ulps) * 2.0**-52)), epsilon)
+
+
+SUBNORMAL = [0.0, 5e-324, 1e-323, 1.5e-323, 2e-310, 2.3e-308, 1e-200, 0.3, 1.0]
+
+
+@given(
+    st.lists(st.sampled_from(SUBNORMAL), min_size=5, max_size=5).filter(any),
+    st.sampled_from(["0", "1e-9", "0.5", "1.0986122886681098", "700"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_subnormal_masses(pmf: list[float], epsilon: str) -> None:
+    check(AdditiveNoise.from_pmf(ModuloNoise(n=4, max_shift=2), pmf), epsilon)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.1", "1.5", "30", "700"])
+@pytest.mark.parametrize("bits", [53, 96, 200, 1000])
+def test_integers_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
+    """With l = 2^bits the largest private k is ⌊l e^ε⌋: that one passes, the next costs its whole mass."""
+    budget = Fraction(epsilon)
+    largest, _ = exp_bounds(budget, bits)
+    question = ModuloNoise(n=1, max_shift=1)
+    with localcontext() as context:
+        context.prec = DIGITS
+        assert largest < decimal(budget).exp() * 2**bits < largest + 1
+    inside = audit(AdditiveNoise(question, [largest, 2**bits]), epsilon)
+    assert (inside.pdp_delta, inside.dp_delta.upper) == (0, 0.0)
+    assert inside.meets("pure", epsilon)
+    outside = audit(AdditiveNoise(question, [largest + 1, 2**bits]), epsilon)
+    assert outside.pdp_delta == Fraction(largest + 1, largest + 1 + 2**bits)
+    assert not outside.meets("pure", epsilon)
+    assert not outside.meets("dp", epsilon)
+    assert outside.dp_delta.compare(Fraction(0)) > 0
+    assert outside.dp_delta.upper > 0
+    assert outside.dp_delta.upper < 2.0 ** (1 - bits)
+
+
+# n = 8, μ̄ = 3, ε = 1.5. Row of each η in the printed staircase, and the PDP δ of that staircase for symmetric M.
+TABLE_1 = {
+    "0": ([0, 1, 1, 1, 2, 2, 2, 3, 3], 0.785597),
+    "0.1238": ([0, 1, 1, 1, 2, 2, 3, 3, 3], 0.802456),
+    "0.1522": ([0, 1, 1, 1, 2, 2, 3, 3, 4], 0.806317),
+}
+PRINTED = {
+    "0": [0.5432, 0.1212, 0.1212, 0.1212, 0.0270, 0.0270, 0.0270, 0.0060, 0.0060],
+    "0.1238": [0.5548, 0.1238, 0.1238, 0.1238, 0.0276, 0.0276, 0.0062, 0.0062, 0.0062],
+    "0.1522": [0.5575, 0.1244, 0.1244, 0.1244, 0.0278, 0.0278, 0.0062, 0.0062, 0.0014],
+}
+
+
+def staircase(rows: list[int], *, directed: bool) -> AdditiveNoise:
+    """e^{-1.5 row} as integers, every step rounded to just inside the budget."""
+    low, _ = exp_bounds(Fraction(3, 2), 300)
+    weights = [2**900]
+    for _ in range(max(rows)):
+        weights.append(-(-(weights[-1] << 300) // low))
+    return AdditiveNoise(ModuloNoise(n=8, max_shift=3, directed=directed), [weights[row] for row in rows])
+
+
+@pytest.mark.parametrize("delta", TABLE_1)
+def test_table_1_is_not_private_for_symmetric_neighbours(delta: str) -> None:
+    rows, symmetric_delta = TABLE_1[delta]
+    noise = staircase(rows, directed=False)
+    assert noise.pmf == pytest.approx(np.array(PRINTED[delta]), abs=1e-4)
+    found = audit(noise, 1.5)
+    assert float(found.pdp_delta) == pytest.approx(symmetric_delta, abs=5e-7)
+    assert not found.meets("pdp", 1.5, delta)
+
+
+@pytest.mark.parametrize(
+    ("delta", "needed"),
+    [("0", 0.0), ("0.1238", 0.1238036), ("0.1522", 0.1521565)],
+)
+def test_table_1_one_way(delta: str, needed: float) -> None:
+    """The δ each printed staircase needs for the paper's one-sided M (0.1238 is rounded down)."""
+    noise = staircase(TABLE_1[delta][0], directed=True)
+    found = audit(noise, 1.5)
+    assert float(found.pdp_delta) == pytest.approx(needed, abs=1e-7)
+    assert found.meets("pdp", 1.5, found.pdp_delta)
+    assert found.meets("pure", 1.5) == (delta == "0")
+    assert not audit(AdditiveNoise.from_pmf(noise.question, PRINTED[delta]), 1.5).meets("pdp", 1.5, "0.1522")
+
+
+def test_a_tight_mechanism_is_reported_at_its_budget() -> None:
+    """Every step is a hair below e^1.5: the largest loss rounds up to 1.5 itself, not to the float above."""
+    found = audit(staircase(TABLE_1["0"][0], directed=True), 1.5)
+    assert (found.pdp_delta, found.dp_delta.upper, found.pure_epsilon) == (0, 0.0, 1.5)
+    assert found.verdict("pure", 1.5) == (
+        "The mechanism meets the request: exact pure epsilon is 1.5, asked epsilon = 1.5"
+    )
+
+
+def test_directions_differ() -> None:
+    one_way = AdditiveNoise(ModuloNoise(n=2, shifts=[1], directed=True), [4, 2, 1])
+    assert audit(one_way, "0.7").pure_ratio == 2  # 4/2, 2/1, 1/4
+    both = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [4, 2, 1])
+    assert audit(both, "0.7").pure_ratio == 4
+    assert audit(both, "0.7").pdp_delta == Fraction(4, 7)
+    assert audit(one_way, "0.7").pdp_delta == 0
+    assert audit(one_way, "0.69").pdp_delta == Fraction(6, 7)
+    assert audit(both, "0.7").worst_pure.label == (2,)
+    assert audit(both, "0.7").worst_pure.outcome == 0
+
+
+def test_a_reachable_zero_is_never_pure() -> None:
+    noise = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [8, 1, 0])
+    found = audit(noise, 50)
+    assert found.pure_ratio is None
+    assert found.pure_epsilon == math.inf
+    assert not found.meets("pure", "1e300")
+    assert found.pdp_delta == Fraction(8, 9)
+    assert (found.dp_delta.a, found.dp_delta.b) == (Fraction(8, 9), 0)
+    assert "f(0) is 0.89 where f(2) is 0" in found.verdict("pure", 50)
+    unreachable = AdditiveNoise(ModuloNoise(n=3, shifts=[2]), [2, 0, 1, 0])
+    assert audit(unreachable, 1).pure_ratio == 2
+    assert audit(unreachable, 1).meets("pure", 1)
+
+
+def test_delta_is_compared_exactly() -> None:
+    noise = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3, 1, 1])
+    found = audit(noise, "1e-3")
+    assert found.pdp_delta == Fraction(3, 5)
+    assert found.meets("pdp", "0.001", "0.6")
+    assert not found.meets("pdp", "0.001", Fraction(3, 5) - Fraction(1, 2**300))
+    a, b = found.dp_delta.a, found.dp_delta.b
+    assert (a, b) == (Fraction(3, 5), Fraction(1, 5))
+    low, high = found.dp_delta.ends(1000)
+    assert found.meets("dp", "0.001", high)
+    assert not found.meets("dp", "0.001", low)
+    assert found.dp_delta.lower <= low <= high <= found.dp_delta.upper
+
+
+def test_a_budget_for_each_shift() -> None:
+    question = ModuloNoise(n=4, shifts=[1, 2])
+    noise = AdditiveNoise(question, [8, 4, 2, 2, 4])
+    budgets = {1: "0.7", 2: "1.4"}
+    assert audit(noise, budgets).meets("metric", budgets)
+    assert audit(noise, budgets).epsilon is None
+    tight = {1: "0.7", 2: "1.38"}
+    assert not audit(noise, tight).meets("metric", tight)
+    assert not audit(noise, "0.7").meets("pure", "0.7")
+    check(noise, tight)
+    check(noise, {1: "0.3", 2: "1.38"})
+    assert audit(noise, tight).verdict("metric", tight) == (
+        "The mechanism misses the request: exact pure epsilon is 1.3862943611198908, asked each shift's own epsilon "
+        "(f(0) exceeds e^epsilon f(2) by 0.0025)"
+    ), audit(noise, tight).verdict("metric", tight)
+
+
+def test_another_budget_is_audited_again() -> None:
+    noise = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [4, 2, 2])
+    found = audit(noise, 0.1)
+    assert not found.meets("pdp", 0.1, 0.2)
+    assert found.meets("pdp", 0.7, 0)
+    assert found.at(0.1) is found
+    assert found.at(0.7).epsilon == Fraction(7, 10)
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_verdicts() -> None:
+    question = ModuloNoise(n=8, max_shift=3, directed=True)
+    solver = np.exp(-1.5 * np.array([0, 1, 1, 1, 2, 2, 3, 3, 3]))
+    noise = AdditiveNoise.from_pmf(question, solver / solver.sum())
+    found = audit(noise, 1.5)
+    words = found.verdict("pdp", 1.5, "0.1212", subject="The solver's PMF")
+    assert words.startswith("The solver's PMF misses the request: exact PDP delta is 0.7339")
+    assert " at epsilon = 1.5, asked 0.1212 (f(0) exceeds e^epsilon f(" in words
+    assert words.endswith("e-17)")
+    assert found.verdict("dp", 1.5, "0.1212") == (
+        "The mechanism meets the request: exact DP delta is 0.0961793 at epsilon = 1.5, asked 0.1212"
+    )
+    close = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**12 + 1, 10**12, 10**12])
+    assert "is 0.60000000000008 at epsilon = 1, asked 0.6 " in audit(close, 1).verdict("pdp", 1, "0.6")
+    closer = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**30 + 1, 10**30, 10**30])
+    assert "8e-32 above the one asked" in audit(closer, 1).verdict("pdp", 1, "0.6")
+
+
+def test_requests_are_checked() -> None:
+    noise = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [2, 1, 1])
+    found = audit(noise, 1)
+    for call, message in [
+        (lambda: audit(noise, -1), "epsilon must be a finite number >= 0. Got -1."),
+        (lambda: audit(noise, math.nan), "epsilon must be a finite number >= 0. Got nan."),
+        (lambda: audit([1], 1), "mechanism must be an AdditiveNoise or a ChannelPairs. Got list."),  # type: ignore[arg-type]
+        (lambda: found.meets("rdp", 1), "notion must be one of dp, pdp, pure, metric. Got rdp."),
+        (lambda: found.meets("pdp", 1, 2), "delta must be a number in [0, 1]. Got 2."),
+        (lambda: found.meets("pure", 1, 0.1), "delta must be 0 for the notion pure. Got 0.1."),
+    ]:
+        with pytest.raises(InvalidRequest) as caught:
+            call()
+        assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("rows", "pairs", "epsilon", "message"),
+    [
+        ([[1, 1]], [], 1, "pairs must be a list of at least one pair of neighbouring rows. Got none."),
+        ([[1, 1], [1]], [(0, 1)], 1, "rows must be at least one row, all of one length. Got [2, 1]."),
+        ([[1, 1], [1, 2]], [(0, 2)], 1, "a pair must be two rows in 0..1. Got (0, 2)."),
+        ([[1, 1], [1, 2]], [(0, -1)], 1, "a pair must be two rows in 0..1. Got (0, -1)."),
+        ([[1, 1], [1, 2]], [(0, 1, 1)], 1, "a pair must be two rows in 0..1. Got (0, 1, 1)."),
+        ([[1, 1], [1, 2]], [(1, 1)], 1, "a pair must be two different rows. Got (1, 1)."),
+        ([[0, 0], [1, 2]], [(0, 1)], 1, "a row of the channel must be not all zero. Got zeros only."),
+        ([[0.5, -0.1], [1, 2]], [(0, 1)], 1, "a row of the channel must be an array of finite numbers >= 0. Got -0.1."),
+        ([[1, 1]] * 3, [(0, 1), (1, 2)], {(0, 1): 1}, "epsilon has no budget for the pair (1, 2)."),
+    ],
+)
+def test_channels_are_checked(rows: Any, pairs: Any, epsilon: Any, message: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        audit_channel(rows, pairs, epsilon)
+    assert str(caught.value) == message
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=2, max_size=4),
+    st.sampled_from(["0.1", "0.69", "1.5"]),
+    st.booleans(),
+)
+@settings(max_examples=80, deadline=None)
+def test_channels_with_rows_of_different_totals(rows: list[list[int]], epsilon: str, directed: bool) -> None:
+    pairs = within(len(rows) - 1, 1)
+    found = audit_channel(rows, pairs, epsilon, directed=directed)
+    exact = [[Fraction(k, sum(row)) for k in row] for row in rows]
+    ordered = pairs if directed else sorted([*pairs, *((j, i) for i, j in pairs)])
+    slow = [Slow(exact[i], exact[j], Fraction(epsilon)) for i, j in ordered]
+    assert [pair.label for pair in found.pairs] == ordered
+    assert [pair.pdp_delta for pair in found.pairs] == [one.pdp for one in slow]
+    assert [pair.ratio for pair in found.pairs] == [one.ratio for one in slow]
+    top = float(max(one.dp for one in slow))
+    assert found.dp_delta.lower - 1e-15 <= top <= found.dp_delta.upper + 1e-15
+
+
+def test_additive_noise_is_the_channel_it_makes() -> None:
+    rng = np.random.default_rng(5)
+    noise = AdditiveNoise.from_pmf(ModuloNoise(n=6, max_shift=2), rng.random(7))
+    channel = Channel.from_noise(noise)
+    assert channel.matrix == pytest.approx(np.array([np.roll(noise.pmf, q) for q in range(7)]), abs=0)
+    pairs = [(i, (i + shift) % 7) for i in range(7) for shift in (1, 2)]
+    one, two = audit(noise, 0.4), audit_channel(channel, pairs, 0.4)
+    assert (one.pdp_delta, one.dp_delta, one.pure_ratio) == (two.pdp_delta, two.dp_delta, two.pure_ratio)
+    assert audit(ChannelPairs.of(channel, pairs), 0.4) == two
+    assert channel.error_rate == pytest.approx(noise.error_rate, abs=1e-15)
+    wrapped = noise.expected([eta * (7 - eta) for eta in range(7)])  # the true squared error, answers uniform
+    assert channel.mse == pytest.approx(wrapped, abs=1e-12)
+
+
+def test_a_budget_for_each_pair_of_rows() -> None:
+    rows = [[4, 1], [2, 3], [1, 4]]
+    budgets = {(0, 1): "1.2", (2, 1): "0.7"}
+    found = audit_channel(rows, within(2, 1), budgets)
+    assert {pair.label: pair.epsilon for pair in found.pairs} == {
+        (0, 1): Fraction(6, 5), (1, 0): Fraction(6, 5), (1, 2): Fraction(7, 10), (2, 1): Fraction(7, 10)
+    }  # fmt: skip
+    assert found.meets("metric", budgets)
+    assert not found.meets("metric", {**budgets, (0, 1): "1.09"})  # 3/1 = e^1.0986
+
+
+@given(mechanisms())
+@settings(max_examples=40, deadline=None)
+def test_profiles_are_the_audit_at_every_budget(noise: AdditiveNoise) -> None:
+    epsilons = ["0", "0.01", "0.5", "0.7", "1.1", "3", "40"]
+    dp, pdp = dp_profile(noise, epsilons), pdp_profile(noise, epsilons)
+    for i, epsilon in enumerate(epsilons):
+        found = audit(noise, epsilon)
+        assert dp[i] == found.dp_delta.upper
+        assert Fraction(pdp[i]) >= found.pdp_delta
+        assert pdp[i] == pytest.approx(float(found.pdp_delta), rel=1e-15)
+    assert (np.diff(dp) <= 0).all()
+    assert (np.diff(pdp) <= 0).all()
+    assert (dp <= np.nextafter(pdp, 2)).all()
+
+
+def test_channel_profiles_take_float_matrices() -> None:
+    rows = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
+    epsilons = np.linspace(0, 2, 9)
+    dp, pdp = dp_profile_channel(rows, within(2, 1), epsilons), pdp_profile_channel(rows, within(2, 1), epsilons)
+    # rows 0 and 1 (and their mirror) at ε = 0: (.7-.2) + 0 + 0 and (.6-.2) + (.2-.1)
+    assert dp[0] == pytest.approx(0.5, abs=1e-15)
+    assert dp[4] == pytest.approx(0.7 - math.e * 0.2, abs=1e-15)
+    assert pdp[4] == pytest.approx(0.7, abs=1e-15)
+    assert (dp[-1], pdp[-1]) == (0, 0)
+
+
+def test_speed() -> None:
+    """1,000 answers, 10 shifts both ways, every second ratio at e^ε up to rounding: well under a second."""
+    levels = np.minimum(np.arange(1000), 1000 - np.arange(1000)) // 10
+    question = ModuloNoise(n=999, max_shift=10)
+    start = time.perf_counter()
+    found = audit(AdditiveNoise.from_pmf(question, np.exp(-1.5 * levels)), 1.5)
+    assert time.perf_counter() - start < 0.5
+    assert len(found.pairs) == 20

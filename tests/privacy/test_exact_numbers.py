@@ -1,0 +1,202 @@
+"""Exact numbers against Python's decimal module, which shares no code with flint."""
+
+from __future__ import annotations
+
+import math
+import sys
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from workbench.errors import InvalidRequest
+from workbench.numbers import (
+    ExpNumber,
+    exact,
+    exp_bounds,
+    largest,
+    ln_up,
+    positive,
+    probability,
+    round_down,
+    round_up,
+    sign_exp,
+)
+
+rationals = st.fractions(min_value=-50, max_value=50, max_denominator=10**6)
+budgets = st.fractions(min_value=-20, max_value=20, max_denominator=10**4)
+
+
+def slow_exp(epsilon: Fraction) -> Decimal:
+    return (Decimal(epsilon.numerator) / Decimal(epsilon.denominator)).exp()
+
+
+def slow_value(a: Fraction, b: Fraction, epsilon: Fraction) -> Decimal:
+    return Decimal(a.numerator) / a.denominator - Decimal(b.numerator) / b.denominator * slow_exp(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("value", "meant"),
+    [
+        (0.1, Fraction(1, 10)),
+        (np.float64(0.1), Fraction(1, 10)),
+        (np.float32(0.1), Fraction(1, 10)),
+        (np.array(0.1), Fraction(1, 10)),
+        (np.int64(3), Fraction(3)),
+        ("0.1", Fraction(1, 10)),
+        (" 1e-6 ", Fraction(1, 10**6)),
+        ("1/3", Fraction(1, 3)),
+        (Decimal("0.125"), Fraction(1, 8)),
+        (Fraction(2, 7), Fraction(2, 7)),
+        (5e-324, Fraction(5, 10**324)),
+        (10**400, Fraction(10**400)),
+    ],
+)
+def test_a_request_means_the_decimal_it_shows(value: object, meant: Fraction) -> None:
+    assert exact(value, "epsilon") == meant
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan, math.inf, -math.inf, "nan", "inf", "", "abc", "1/0", "1/2/3", "/", True, np.True_, None, [1.0],
+        1j, Decimal("NaN"), Decimal("sNaN"), "1e999999999", "1e-999999999", "9" * 20_000, np.array([0.1]), np.nan,
+    ],
+)  # fmt: skip
+def test_what_is_no_finite_number_is_refused_in_one_form(value: object) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        exact(value, "epsilon")
+    assert str(caught.value) == f"epsilon must be a finite number. Got {value}."
+
+
+def test_budgets_state_their_range() -> None:
+    with pytest.raises(InvalidRequest, match=r"^epsilon must be a finite number > 0\. Got -1\.$"):
+        positive(-1, "epsilon")
+    with pytest.raises(InvalidRequest, match=r"^epsilon must be a finite number > 0\. Got 0\.$"):
+        positive(0, "epsilon")
+    assert positive(0, "epsilon", or_zero=True) == 0
+    with pytest.raises(InvalidRequest, match=r"^delta must be a number in \[0, 1\]\. Got 1\.5\.$"):
+        probability(1.5, "delta")
+    assert probability("1", "delta") == 1
+
+
+@given(st.fractions() | st.fractions(max_denominator=10**6).map(lambda x: x / 2**1070))
+@example(Fraction(10) ** 400)
+@example(-(Fraction(10) ** 400))
+@example(Fraction(1, 10**400))
+def test_rounding_up_is_the_nearest_float_above(value: Fraction) -> None:
+    up = round_up(value)
+    below = math.nextafter(up, -math.inf)
+    assert up == math.inf or Fraction(up) >= value
+    assert below == -math.inf or Fraction(below) < value
+    assert round_down(value) == -round_up(-value)
+
+
+@given(budgets, st.integers(8, 300))
+@settings(max_examples=80)
+def test_exp_bounds_enclose(epsilon: Fraction, bits: int) -> None:
+    low, high = exp_bounds(epsilon, bits)
+    with localcontext() as context:
+        context.prec = 150
+        scaled = slow_exp(epsilon) * 2**bits
+        assert low <= scaled <= high
+    assert high - low <= 2
+    assert (high == low) == (epsilon == 0)
+
+
+def test_the_convergents_of_e_are_told_apart() -> None:
+    """p/q of the continued fraction [2; 1, 2, 1, 1, 4, 1, ...] lie within 1/q² of e, alternately below and above."""
+    p, q, p1, q1 = 2, 1, 1, 0
+    for k in range(1, 400):
+        term = 2 * (k + 1) // 3 if k % 3 == 2 else 1
+        assert sign_exp(Fraction(p), Fraction(q), Fraction(1)) == (-1 if k % 2 else 1)
+        assert sign_exp(Fraction(-p), Fraction(-q), Fraction(1)) == (1 if k % 2 else -1)
+        p, q, p1, q1 = term * p + p1, term * q + q1, p, q
+    assert q > 10**250
+
+
+@given(rationals, rationals, budgets)
+@settings(max_examples=200)
+def test_signs_agree_with_decimal(a: Fraction, b: Fraction, epsilon: Fraction) -> None:
+    with localcontext() as context:
+        context.prec = 150
+        value = slow_value(a, b, epsilon)
+        if abs(value) < Decimal("1e-100"):  # decimal cannot tell it from zero; only an exact zero comes this close
+            value = Decimal(0)
+    assert sign_exp(a, b, epsilon) == (value > 0) - (value < 0)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.1", "1.5", "30", "700"])
+def test_the_float_neighbours_of_exp_are_on_their_sides(epsilon: str) -> None:
+    budget = Fraction(epsilon)
+    near = math.exp(float(budget))
+    with localcontext() as context:
+        context.prec = 400
+        for value in (near, math.nextafter(near, 0), math.nextafter(near, math.inf)):
+            truth = Decimal(value) - slow_exp(budget)
+            assert sign_exp(Fraction(value), Fraction(1), budget) == (1 if truth > 0 else -1)
+
+
+def test_extreme_budgets_are_decided_at_once() -> None:
+    tiny, huge = Fraction(1, 10**400), Fraction(10**40)
+    assert sign_exp(Fraction(1), Fraction(1), tiny) == -1
+    assert sign_exp(1 + 2 * tiny, Fraction(1), tiny) == 1
+    assert sign_exp(1 + tiny, Fraction(1), tiny) == -1  # e^x > 1 + x
+    assert sign_exp(Fraction(10) ** 300, Fraction(1, 10**300), huge) == -1
+    assert sign_exp(Fraction(1, 10**300), Fraction(10) ** 300, -huge) == 1
+    assert sign_exp(Fraction(1), Fraction(1), Fraction(0)) == 0
+
+
+@given(rationals, rationals, budgets)
+@settings(max_examples=100)
+def test_an_exp_number_lies_between_its_floats(a: Fraction, b: Fraction, epsilon: Fraction) -> None:
+    number = ExpNumber.of(a, b, epsilon)
+    with localcontext() as context:
+        context.prec = 150
+        truth = slow_value(a, b, epsilon)
+        slack = Decimal("1e-120")  # of the decimal reference
+        assert Decimal(number.lower) - slack <= truth <= Decimal(number.upper) + slack
+    assert number.upper <= math.nextafter(math.nextafter(number.lower, math.inf), math.inf)
+
+
+@given(st.lists(st.tuples(rationals, rationals, budgets), min_size=1, max_size=6))
+@settings(max_examples=80)
+def test_the_largest_is_found_across_different_exponents(parts: list[tuple[Fraction, Fraction, Fraction]]) -> None:
+    top = largest(ExpNumber.of(*part) for part in parts)
+    with localcontext() as context:
+        context.prec = 150
+        values = [slow_value(*part) for part in parts]
+        assert abs(max(values) - slow_value(top.a, top.b, top.epsilon)) < Decimal("1e-100")
+
+
+def test_exp_numbers_compare_with_rationals_and_each_other() -> None:
+    e = ExpNumber.of(Fraction(0), Fraction(-1), Fraction(1))
+    root = ExpNumber.of(Fraction(0), Fraction(-1), Fraction(1, 2))
+    assert e.compare(Fraction(27182, 10000)) == 1
+    assert e.compare(Fraction(27183, 10000)) == -1
+    assert (e.compare(root), root.compare(e), e.compare(e)) == (1, -1, 0)
+    assert ExpNumber.of(Fraction(3), Fraction(1), Fraction(0)) == ExpNumber.of(Fraction(2), Fraction(0), Fraction(9))
+    assert (str(e), str(ExpNumber.of(Fraction(1, 2), Fraction(0), Fraction(1)))) == ("0 - -1*exp(1)", "1/2")
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
+@example(1 + Fraction(1, 2**500))
+@example(1 - Fraction(1, 2**60))
+@example(Fraction(10) ** 400)
+@settings(max_examples=80)
+def test_logarithms_are_rounded_up_but_little(ratio: Fraction) -> None:
+    up = ln_up(ratio)
+    with localcontext() as context:
+        context.prec = 400
+        truth = (Decimal(ratio.numerator) / ratio.denominator).ln()
+        assert Decimal(up) >= truth - Decimal("1e-380")
+        assert Decimal(math.nextafter(math.nextafter(up, -math.inf), -math.inf)) <= truth
+    assert (up == 0) == (ratio == 1)
+
+
+def test_the_largest_float_is_no_ceiling() -> None:
+    assert round_up(Fraction(sys.float_info.max) + 1) == math.inf
+    assert round_down(Fraction(sys.float_info.max) + 1) == sys.float_info.max
