@@ -1,39 +1,49 @@
 """HiGHS through highspy: the default backend. The model is built once and changed in place; LPs re-solve hot.
 
-Traps handled here: NaN is answered "optimal" (refused before dispatch); a time limit must not hide an incumbent; the
-point is read only when primal_solution_status says it is feasible; one thread pool per process (threads set first);
-a MILP has no hot start (each solve starts from cleared solver data, so that the answer does not depend on history).
+Traps handled here:
+
+* NaN is answered "optimal" (refused before dispatch); a point is read only when primal_solution_status says feasible.
+* The time limit counts from the birth of the Highs object, not of the run: it is moved on before each run.
+* One thread pool per process: a second thread count makes run() fail. The pool is reset when the count changes, so
+  sessions of different thread counts must not run at the same time in one process.
+* highspy's own Ctrl-C support prints, polls at 10 Hz and is shared by all instances; `Interruption` replaces it, and
+  starts HiGHS's interrupt callback only when Ctrl-C was pressed, so that it costs nothing before.
+* A MILP has no hot start: each solve starts from cleared solver data, so that the answer does not depend on history.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import Backend, Capabilities, Options, Raw, Session
+from .backend import Backend, Capabilities, Options, choose
 from .errors import UnsupportedOption
+from .interrupt import Interruption
 from .program import Data, Program
-from .solution import PointStatus, Start, Termination
+from .session import Change, Raw, Session
+from .solution import PointStatus, Start, Termination, relative_gap
 
 __all__ = ["Highs"]
 
 Vector = NDArray[np.float64]
 
 _NATIVE = {
-    "time_limit": "time_limit",
-    "gap": "mip_rel_gap",
-    "node_limit": "mip_max_nodes",
-    "iteration_limit": "simplex_iteration_limit",
-    "threads": "threads",
-    "seed": "random_seed",
-    "feasibility_tolerance": "primal_feasibility_tolerance",
-    "integrality_tolerance": "mip_feasibility_tolerance",
+    "gap": ("mip_rel_gap", float),
+    "node_limit": ("mip_max_nodes", int),
+    "threads": ("threads", int),
+    "seed": ("random_seed", int),
+    "feasibility_tolerance": ("primal_feasibility_tolerance", float),
+    "integrality_tolerance": ("mip_feasibility_tolerance", float),
+    "time_limit": ("time_limit", float),
+    "iteration_limit": ("simplex_iteration_limit", int),
 }
 _ALGORITHM = {"simplex": "simplex", "interior-point": "ipm"}
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
+_BRIEF = 20_000  # non-zeros; an LP below is solved faster than a hand can reach Ctrl-C
+_MANY = 20_000  # coefficient changes; above, one pass is cheaper than as many calls
 
 
 class Highs(Backend):
@@ -55,43 +65,34 @@ class Highs(Backend):
 
 
 class _HighsSession(Session):
+    pool: ClassVar[int | None] = None  # thread count of the process's pool, as far as this room has set it
+
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
         import highspy
 
         self._highspy = highspy
         self._mip = program.is_mip
+        self._brief = not self._mip and program.template.A.nnz <= _BRIEF
         self._set: dict[str, Any] = {"output_flag": False, "mip_rel_gap": 1e-9, "mip_abs_gap": 1e-12}
         for option, value in options.given().items():
             if option == "presolve":
                 self._set["presolve"] = "on" if value else "off"
             elif option == "algorithm":
-                if value not in _ALGORITHM:
-                    raise UnsupportedOption(f"algorithm must be one of {sorted(_ALGORITHM)}. Got {value!r}.")
-                self._set["solver"] = _ALGORITHM[value]
+                self._set["solver"] = choose("algorithm", value, _ALGORITHM)
             else:
-                self._set[_NATIVE[option]] = float(value) if option.endswith(("limit", "gap")) else value
-        for key in ("mip_max_nodes", "simplex_iteration_limit"):
-            if key in self._set:
-                self._set[key] = int(self._set[key])
+                key, kind = _NATIVE[option]
+                self._set[key] = kind(value)
         if "simplex_iteration_limit" in self._set:
             self._set["ipm_iteration_limit"] = self._set["simplex_iteration_limit"]
         self._set.update(options.native)
-        # Columns of A's entries, to change a coefficient given its position in the CSC arrays.
-        pattern = program.template.A
-        self._entry_row = pattern.indices
-        self._entry_column = np.repeat(np.arange(pattern.shape[1]), np.diff(pattern.indptr))
-        self._h = self._new()
+        self._time_limit = self._set.get("time_limit")
         self._terminations = _terminations(highspy.HighsModelStatus)
-
-    def _new(self) -> Any:
-        h = self._highspy.Highs()
-        ok = self._highspy.HighsStatus.kOk
-        h.setOptionValue("output_flag", False)
+        self._h = highspy.Highs()
+        self._h.setOptionValue("output_flag", False)
         for key, value in self._set.items():
-            if h.setOptionValue(key, value) != ok:
+            if self._h.setOptionValue(key, value) != highspy.HighsStatus.kOk:
                 raise UnsupportedOption(f"highs cannot honour the option {key} = {value!r}; leave it out or change it.")
-        return h
 
     def _build(self, data: Data) -> None:
         hs = self._highspy
@@ -108,56 +109,70 @@ class _HighsSession(Session):
         if data.is_mip:
             kinds = (hs.HighsVarType.kContinuous, hs.HighsVarType.kInteger)
             lp.integrality_ = [kinds[int(flag)] for flag in data.integrality]
-        self._lower, self._upper = data.lower.copy(), data.upper.copy()
-        self._row_lower, self._row_upper = data.row_lower.copy(), data.row_upper.copy()
         self._h.clearModel()
-        self._h.passModel(lp)
+        if self._h.passModel(lp) == hs.HighsStatus.kError:
+            raise RuntimeError(f"highs refused the numbers of {self.program.name}")
 
-    def _update(self, section: str, index: NDArray[np.intp], values: Vector, data: Data) -> bool:
-        h, which = self._h, index.astype(np.int32)
-        if section == "A":
-            if index.size > 20_000:
-                return False  # one pass is cheaper than as many calls
-            for i, j, value in zip(
-                self._entry_row[index].tolist(), self._entry_column[index].tolist(), values.tolist(), strict=True
-            ):
-                h.changeCoeff(i, j, value)
-        elif section == "c":
-            h.changeColsCost(index.size, which, values)
-        elif section == "offset":
-            h.changeObjectiveOffset(float(values[0]))
-        elif section in ("row_lower", "row_upper"):
-            (self._row_lower if section == "row_lower" else self._row_upper)[index] = values
-            h.changeRowsBounds(index.size, which, self._row_lower[index], self._row_upper[index])
-        else:
-            (self._lower if section == "lower" else self._upper)[index] = values
-            h.changeColsBounds(index.size, which, self._lower[index], self._upper[index])
+    def _update(self, change: Change) -> bool:
+        h = self._h
+        if change.coefficients is not None:
+            rows, columns, values = change.coefficients
+            if rows.size > _MANY:
+                return False
+            put = h.changeCoeff
+            for i, j, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
+                put(i, j, value)
+        if change.cost is not None:
+            which, values = change.cost
+            h.changeColsCost(which.size, which.astype(np.int32), values)
+        if change.offset is not None:
+            h.changeObjectiveOffset(change.offset)
+        if change.rows is not None:
+            which, low, high = change.rows
+            h.changeRowsBounds(which.size, which.astype(np.int32), low, high)
+        if change.columns is not None:
+            which, low, high = change.columns
+            h.changeColsBounds(which.size, which.astype(np.int32), low, high)
         return True
 
     def _run(self, start: Start, basis: Any) -> Raw:
         h = self._h
-        if self._mip or start is Start.COLD:
+        if self._mip:
             h.clearSolver()
             start = Start.COLD
         elif start is Start.BASIS and basis is not None:
             h.setBasis(basis)
+        if self._time_limit is not None:
+            h.setOptionValue("time_limit", h.getRunTime() + self._time_limit)
+        self._claim_pool()
         begin = time.perf_counter()
         interrupted = False
-        if self._mip:
-            # HiGHS holds the interpreter's signals back while it runs; its own interrupt thread lets Ctrl-C through.
-            h.HandleKeyboardInterrupt = True
-            try:
-                h.solve()
-            except KeyboardInterrupt:
-                interrupted = True
-        else:
+        if self._brief:
             h.run()
-        raw = self._read(h, time.perf_counter() - begin, start)
-        if interrupted:
-            raw.termination = Termination.INTERRUPTED
+        else:
+            with Interruption(self._stop) as interruption:
+                h.run()
+            interrupted = interruption.seen
+            if interrupted:
+                h.clearCallbacks()
+        raw = self._read(time.perf_counter() - begin, start)
+        raw.interrupted = interrupted
         return raw
 
-    def _read(self, h: Any, seconds: float, start: Start) -> Raw:
+    def _stop(self) -> None:
+        """Called by another thread while HiGHS runs: from now on its interrupt callbacks fire, and say stop."""
+        for event in (self._h.cbMipInterrupt, self._h.cbSimplexInterrupt, self._h.cbIpmInterrupt):
+            event.subscribe(lambda e: e.interrupt())
+
+    def _claim_pool(self) -> None:
+        """Have the process's thread pool the size this session asks for."""
+        threads = self._set.get("threads") or None
+        if threads is not None and threads != _HighsSession.pool:
+            self._h.resetGlobalScheduler(True)
+            _HighsSession.pool = threads
+
+    def _read(self, seconds: float, start: Start) -> Raw:
+        h = self._h
         status = h.getModelStatus()
         info = h.getInfo()
         termination = self._terminations.get(status, Termination.ERROR)
@@ -173,32 +188,31 @@ class _HighsSession(Session):
             raw.x, raw.point = np.array(solution.col_value), PointStatus.FEASIBLE
         if self._mip:
             raw.nodes = max(0, int(info.mip_node_count))
-            raw.bound = float(info.mip_dual_bound) if termination is not Termination.INFEASIBLE else None
-            reached = info.mip_gap <= self._set["mip_rel_gap"] * (1 + 1e-9) or self._proved(raw, info)
-            if termination is Termination.OPTIMAL and not reached and info.mip_gap > 1e-9:
-                raw.termination = Termination.GAP_LIMIT
-        else:
-            if solution is not None and info.dual_solution_status == _FEASIBLE:
-                raw.row_dual, raw.reduced_cost = np.array(solution.row_dual), np.array(solution.col_dual)
-                raw.dual = PointStatus.FEASIBLE
-            raw.basis = h.getBasis() if info.basis_validity == 1 else None
-            if termination is Termination.INFEASIBLE:
-                _, has, ray = h.getDualRay()
-                raw.ray = np.array(ray) if has else None
-            elif termination is Termination.UNBOUNDED:
-                _, has, ray = h.getPrimalRay()
-                raw.ray = np.array(ray) if has else None
+            if termination is not Termination.INFEASIBLE:
+                raw.bound = float(info.mip_dual_bound)
+                raw.gap = relative_gap(info.objective_function_value, raw.bound) if feasible else None
+            return raw
+        if solution is not None and info.dual_solution_status == _FEASIBLE:
+            raw.row_dual, raw.reduced_cost = np.array(solution.row_dual), np.array(solution.col_dual)
+            raw.dual = PointStatus.FEASIBLE
+        if termination is Termination.INFEASIBLE:
+            _, has, ray = h.getDualRay()
+            raw.ray = np.array(ray) if has else None
+        elif termination is Termination.UNBOUNDED:
+            _, has, ray = h.getPrimalRay()
+            raw.ray = np.array(ray) if has else None
+        elif info.basis_validity == 1:
+            raw.basis = h.getBasis()
         return raw
 
-    @staticmethod
-    def _proved(raw: Raw, info: Any) -> bool:
-        return abs(info.objective_function_value - info.mip_dual_bound) <= 1e-9
-
     def _empty(self, raw: Raw) -> Raw:
-        """A model without rows and columns: feasible when the (absent) rows are, with the empty point."""
-        raw.termination = Termination.OPTIMAL
-        raw.x, raw.point = np.zeros(0), PointStatus.FEASIBLE
-        raw.row_dual, raw.reduced_cost, raw.dual = np.zeros(self._row_lower.size), np.zeros(0), PointStatus.FEASIBLE
+        """A model without columns: optimal with the empty point when its rows admit zero, else infeasible."""
+        low, high = self._rows
+        if (low > 0).any() or (high < 0).any():
+            raw.termination = Termination.INFEASIBLE
+            return raw
+        raw.x, raw.point, raw.bound, raw.gap = np.zeros(0), PointStatus.FEASIBLE, None, None
+        raw.row_dual, raw.reduced_cost, raw.dual = np.zeros(low.size), np.zeros(0), PointStatus.FEASIBLE
         return raw
 
     def _effective_options(self) -> dict[str, Any]:
@@ -220,9 +234,6 @@ def _terminations(status: Any) -> dict[Any, Termination]:
         status.kSolutionLimit: Termination.NODE_LIMIT,
         status.kInterrupt: Termination.INTERRUPTED,
         status.kHighsInterrupt: Termination.INTERRUPTED,
-        status.kObjectiveBound: Termination.ERROR,
-        status.kObjectiveTarget: Termination.ERROR,
-        status.kMemoryLimit: Termination.ERROR,
         status.kUnknown: Termination.NUMERICAL,
         status.kSolveError: Termination.NUMERICAL,
     }

@@ -1,14 +1,11 @@
 """A linear program stated once in CVXPY, compiled once, and moved in place ever after.
 
-    minimise    c'x + c0
-    subject to  row_lower <= A x <= row_upper,   lower <= x <= upper,   x_j integer for j in the integrality mask
+CVXPY's canonical data are affine in a problem's parameters (its DPP rules guarantee it). `compile` keeps that affine
+map for the entries that move,
 
-CVXPY's canonical data are affine in a problem's parameters (its DPP rules guarantee it), so `compile` evaluates them
-at zero and at every unit vector and keeps
+    entries(p) = base + M p,
 
-    data(p) = data(0) + M p
-
-for the entries that move. A re-solve then costs one small sparse product instead of a canonicalisation.
+so a re-solve costs one small product instead of a canonicalisation.
 
 Scaling. A program may be solved for q = scale * x in its continuous columns: rows, bounds and objective are multiplied
 by `scale` (integer columns keep their values and get `scale` times larger coefficients), which is the same program with
@@ -19,24 +16,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from .data import Data
 from .errors import InvalidProgram
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["Block", "Data", "Program", "compile"]
+__all__ = ["Block", "Data", "Moves", "Program", "compile"]
 
 Vector = NDArray[np.float64]
+Positions = NDArray[np.intp]
 
-LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
-SMALLEST = 1e-9  # HiGHS silently drops smaller matrix coefficients
 SECTIONS = ("c", "offset", "A", "row_lower", "row_upper", "lower", "upper")
+_DENSE = 1 << 16  # below so many numbers a dense product beats a sparse one
 
 
 @dataclass(frozen=True)
@@ -57,91 +56,34 @@ class Block:
         return vector[self.start : self.start + self.size].reshape(self.shape, order="F")
 
 
-@dataclass(frozen=True)
-class Data:
-    """One instance in numbers. A is CSC of shape (rows, columns); every bound may be infinite."""
+class Moves:
+    """The entries that move with the parameters, stacked section by section: entries(p) = base + matrix @ p.
 
-    c: Vector
-    offset: float
-    A: sp.csc_array
-    row_lower: Vector
-    row_upper: Vector
-    lower: Vector
-    upper: Vector
-    integrality: NDArray[np.bool_]
+    Attributes:
+        sections: section -> its run in the stack; sections are the fields of `Data` that are vectors, "offset" (one
+            entry) and "A" (positions in the CSC data array).
+        index: (entries,) position of each entry in its section.
+        base: (entries,) values at zero.
+        matrix: (entries, parameters).
+    """
 
-    @property
-    def is_mip(self) -> bool:
-        """Whether any column must be integer."""
-        return bool(self.integrality.any())
-
-    def check(self) -> None:
-        """Refuse numbers that solvers misread instead of refusing them.
-
-        HiGHS answers "optimal" to NaN, drops |a| < 1e-9 and reads |a| >= 1e15 as infinite.
-
-        Raises:
-            InvalidProgram: for a NaN anywhere, an infinite or huge cost or coefficient, a coefficient too small to
-                survive, crossed bounds, or a finite bound of size 1e15 or more.
-        """
-        for name, values in (("cost", self.c), ("coefficient", self.A.data), ("offset", np.array([self.offset]))):
-            if not np.isfinite(values).all():
-                raise InvalidProgram(f"every {name} must be finite. Got {values[~np.isfinite(values)][0]}.")
-            if values.size and np.abs(values).max() >= LARGEST:
-                raise InvalidProgram(f"every {name} must be below 1e15 in size. Got {np.abs(values).max():g}.")
-        size = np.abs(self.A.data)
-        tiny = (size > 0) & (size < SMALLEST)
-        if tiny.any():
-            raise InvalidProgram(
-                f"every non-zero coefficient must be at least 1e-9 in size (solvers drop smaller ones). "
-                f"Got {size[tiny].min():g}."
-            )
-        pairs = (("row", self.row_lower, self.row_upper), ("variable", self.lower, self.upper))
-        for name, low, high in pairs:
-            if np.isnan(low).any() or np.isnan(high).any():
-                raise InvalidProgram(f"every {name} bound must be a number. Got nan.")
-            if (low > high).any():
-                j = int(np.argmax(low > high))
-                raise InvalidProgram(f"{name} {j} has crossed bounds: {low[j]:g} > {high[j]:g}.")
-            if (low == np.inf).any() or (high == -np.inf).any():
-                raise InvalidProgram(f"every lower {name} bound must be below inf, every upper one above -inf.")
-            for bound in (low, high):
-                finite = bound[np.isfinite(bound)]
-                if finite.size and np.abs(finite).max() >= LARGEST:
-                    raise InvalidProgram(
-                        f"every finite {name} bound must be below 1e15 in size. Got {np.abs(finite).max():g}."
-                    )
-
-    def scaled(self, scale: float) -> Data:
-        """The same program in q = scale * x for the continuous columns (see the module's docstring)."""
-        if scale == 1.0:
-            return self
-        column = np.where(self.integrality, scale, 1.0)
-        A = self.A.copy()
-        A.data = A.data * np.repeat(column, np.diff(A.indptr))
-        bound = np.where(self.integrality, 1.0, scale)
-        return replace(
-            self,
-            c=self.c * column,
-            offset=self.offset * scale,
-            A=A,
-            row_lower=self.row_lower * scale,
-            row_upper=self.row_upper * scale,
-            lower=self.lower * bound,
-            upper=self.upper * bound,
-        )
-
-
-@dataclass(frozen=True)
-class _Moves:
-    """The affine map restricted to one section: entries `index` become base + matrix @ p."""
-
-    index: NDArray[np.intp]
-    base: Vector
-    matrix: sp.csr_array
+    def __init__(self, parts: Mapping[str, tuple[Positions, Vector, sp.csr_array]], size: int) -> None:
+        self.sections: dict[str, slice] = {}
+        at = 0
+        for section in SECTIONS:
+            if section in parts and parts[section][0].size:
+                count = parts[section][0].size
+                self.sections[section] = slice(at, at + count)
+                at += count
+        chosen = [parts[section] for section in self.sections]
+        self.index = np.concatenate([part[0] for part in chosen]) if chosen else np.zeros(0, dtype=np.intp)
+        self.base = np.concatenate([part[1] for part in chosen]) if chosen else np.zeros(0)
+        matrix = sp.csr_array(sp.vstack([part[2] for part in chosen])) if chosen else sp.csr_array((0, size))
+        self.matrix: Any = matrix.toarray() if at * size <= _DENSE else matrix
 
     def at(self, p: Vector) -> Vector:
-        return self.base + self.matrix @ p
+        """(entries,) the values of all moving entries."""
+        return np.asarray(self.base + self.matrix @ p)
 
 
 @dataclass(frozen=True)
@@ -156,26 +98,32 @@ class Program:
         rows: named row blocks: the label of the constraint, or "constraint[k]" for the k-th one of the problem.
         parameters: name -> shape, in the order of the stacked parameter vector.
         scale: the program is dispatched in scale * x for its continuous columns.
+        moves: the entries that move with the parameters.
     """
 
     name: str
     template: Data
-    sense: int
-    variables: tuple[Block, ...]
-    rows: tuple[Block, ...]
-    parameters: Mapping[str, tuple[int, ...]]
+    sense: int = 1
+    variables: tuple[Block, ...] = ()
+    rows: tuple[Block, ...] = ()
+    parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     scale: float = 1.0
-    moves: Mapping[str, _Moves] = field(default_factory=dict, repr=False)
+    moves: Moves = field(default_factory=lambda: Moves({}, 0), repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(rows, columns)."""
         return int(self.template.A.shape[0]), int(self.template.A.shape[1])
 
-    @property
+    @cached_property
     def is_mip(self) -> bool:
         """Whether any column must be integer."""
         return self.template.is_mip
+
+    @cached_property
+    def entry_columns(self) -> Positions:
+        """The column of each entry of A, in the order of its CSC data array (its row is `A.indices`)."""
+        return np.repeat(np.arange(self.shape[1]), np.diff(self.template.A.indptr))
 
     def block(self, name: str) -> Block:
         """The column block of a variable. Raises KeyError when the model has none of that name."""
@@ -183,6 +131,13 @@ class Program:
             if block.name == name:
                 return block
         raise KeyError(f"the program has no variable {name!r}; it has {[b.name for b in self.variables]}")
+
+    def row_block(self, name: str) -> Block:
+        """The row block of a constraint label. Raises KeyError when the model has none of that name."""
+        for block in self.rows:
+            if block.name == name:
+                return block
+        raise KeyError(f"the program has no rows {name!r}; it has {[b.name for b in self.rows]}")
 
     def vector(self, values: Mapping[str, ArrayLike]) -> Vector:
         """Stack parameter values in the program's order.
@@ -211,22 +166,36 @@ class Program:
 
     def at(self, p: Vector) -> Data:
         """As `data`, from the stacked parameter vector."""
-        if not self.moves:
+        if not self.moves.sections:
             return self.template
+        entries = self.moves.at(p)
         changed: dict[str, Any] = {}
-        for section, move in self.moves.items():
+        for section, run in self.moves.sections.items():
             if section == "offset":
-                changed["offset"] = float(move.at(p)[0])
+                changed["offset"] = float(entries[run][0])
                 continue
             old = self.template.A.data if section == "A" else getattr(self.template, section)
             new = old.copy()
-            new[move.index] = move.at(p)
+            new[self.moves.index[run]] = entries[run]
             if section == "A":
                 pattern = self.template.A
                 changed["A"] = sp.csc_array((new, pattern.indices, pattern.indptr), shape=pattern.shape)
             else:
                 changed[section] = new
         return replace(self.template, **changed)
+
+    def cost(self, p: Vector) -> tuple[Vector, float]:
+        """The cost vector c and the offset c0 at the stacked parameter vector, without the rest of the data."""
+        c, offset = self.template.c, self.template.offset
+        sections = self.moves.sections
+        if "c" in sections or "offset" in sections:
+            entries = self.moves.at(p)
+            if "c" in sections:
+                c = c.copy()
+                c[self.moves.index[sections["c"]]] = entries[sections["c"]]
+            if "offset" in sections:
+                offset = float(entries[sections["offset"]][0])
+        return c, offset
 
     def __str__(self) -> str:
         m, n = self.shape
@@ -249,7 +218,8 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
 
     if not problem.is_dcp(dpp=True):
         raise InvalidProgram(f"{name} must be a disciplined parametrised problem (DPP). Got one that is not.")
-    values = {p: p.value for p in problem.parameters()}
+    own = problem.parameters()
+    values = {p: p.value for p in own}
     try:
         for p in values:
             p.value = p.project(np.ones(p.shape))
@@ -259,76 +229,75 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
     finally:
         for p, value in values.items():
             p.value = value
-    canonical = data["param_prob"]
-    dims = data["dims"]
-    if dims.exp or dims.soc or dims.psd or dims.p3d or data.get("P") is not None:
+    canonical, dims = data["param_prob"], data["dims"]
+    if dims.exp or dims.soc or dims.psd or dims.p3d or dims.pnd or canonical.P is not None:
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
-
-    parameters = {p.name(): p for p in canonical.parameters}
-    if len(parameters) != len(canonical.parameters):
+    if len({p.name() for p in own}) != len(own):
         raise InvalidProgram(f"{name} must have distinct parameter names.")
-    shapes = {key: tuple(int(k) for k in p.shape) for key, p in parameters.items()}
+    lost = sorted(p.name() for p in canonical.parameters if p.id not in {q.id for q in own})
+    if lost:
+        raise InvalidProgram(f"{name}: parameters {lost} carry attributes (symmetric, diag, PSD, ...) to be left out.")
 
-    def evaluate(p: Vector) -> dict[str, Vector]:
-        stacked, at = {}, 0
-        for parameter in parameters.values():
-            stacked[parameter.id] = p[at : at + parameter.size].reshape(parameter.shape, order="F")
-            at += parameter.size
-        c, offset, A, b = canonical.apply_parameters(id_to_param_value=stacked, keep_zeros=True)
-        A = sp.csc_array(A)
-        n = c.size
-        pattern.setdefault("A", A)
-        if A.nnz != pattern["A"].nnz:
-            raise InvalidProgram(f"{name}: the sparsity pattern moves with the parameters.")
-        b = np.asarray(b, dtype=float)
-        low = np.full(n, -np.inf) if canonical.lower_bounds is None else np.asarray(canonical.lower_bounds, float)
-        high = np.full(n, np.inf) if canonical.upper_bounds is None else np.asarray(canonical.upper_bounds, float)
-        equal = np.arange(b.size) < dims.zero
-        return {
-            "c": np.asarray(c, dtype=float),
-            "offset": np.array([float(offset)]),
-            "A": -A.data,  # CVXPY states rows as b - A x in the cone
-            "row_lower": np.where(equal, b, -np.inf),
-            "row_upper": b,
-            "lower": low.copy(),
-            "upper": high.copy(),
-        }
+    # Where each canonical parameter's column goes in the stacked vector; the constant is the last column.
+    size = sum(p.size for p in own)
+    target = np.full(canonical.total_param_size + 1, size)
+    at = 0
+    for p in own:
+        start = canonical.param_id_to_col.get(p.id)
+        if start is not None:
+            target[start : start + p.size] = at + np.arange(p.size)
+        at += p.size
+    n, m = int(canonical.x.size), int(canonical.constr_size)
 
-    pattern: dict[str, sp.csc_array] = {}
-    total = sum(p.size for p in parameters.values())
-    base = evaluate(np.zeros(total))
-    entries: dict[str, tuple[list[NDArray[np.intp]], list[Vector], list[NDArray[np.intp]]]] = {
-        section: ([], [], []) for section in SECTIONS
-    }
-    for k in range(total):
-        unit = np.zeros(total)
-        unit[k] = 1.0
-        at_unit = evaluate(unit)
-        for section in SECTIONS:
-            with np.errstate(invalid="ignore"):
-                difference = at_unit[section] - base[section]
-            moved = np.flatnonzero(np.nan_to_num(difference))
-            if moved.size:
-                rows, numbers, columns = entries[section]
-                rows.append(moved)
-                numbers.append(difference[moved])
-                columns.append(np.full(moved.size, k))
-    moves = {}
-    for section, (rows, numbers, columns) in entries.items():
-        if not rows:
-            continue
-        at = np.concatenate(rows)
-        index, position = np.unique(at, return_inverse=True)
-        matrix = sp.csr_array((np.concatenate(numbers), (position, np.concatenate(columns))), shape=(index.size, total))
-        moves[section] = _Moves(index, base[section][index], matrix)
+    def affine(tensor: Any, keep: Positions | None = None) -> tuple[Positions, sp.csr_array]:
+        """A canonical tensor's rows (the listed ones, else the non-zero ones) over (parameters, constant)."""
+        coo = sp.coo_array(tensor)
+        coo.sum_duplicates()
+        row, column = coo.coords
+        real = coo.data != 0
+        row, column, number = row[real], target[column[real]], coo.data[real]
+        rows = np.unique(row) if keep is None else keep
+        return rows, sp.csr_array((number, (np.searchsorted(rows, row), column)), shape=(rows.size, size + 1))
 
-    n = base["c"].size
+    _, cost = affine(canonical.q, np.arange(n + 1))
+    where, coefficient = affine(canonical.A)  # entry (i, j) of [A b] sits at i + j m; rows are A x + b in the cone
+    inside = where < m * n
+    right = sp.csr_array(
+        sp.csr_array((np.ones((~inside).sum()), (where[~inside] - m * n, np.flatnonzero(~inside))),
+                     shape=(m, where.size)) @ coefficient
+    )  # fmt: skip
+    coefficient = -coefficient[np.flatnonzero(inside)]
+    column, row = np.divmod(where[inside], m) if m else (where, where)
+    equal = np.arange(m) < dims.zero
+    full: dict[str, sp.csr_array] = {
+        "c": cost[np.arange(n)], "offset": cost[[n]], "A": coefficient, "row_upper": right,
+        "row_lower": right[np.flatnonzero(equal)],
+    }  # fmt: skip
+    bounds = {"lower": (canonical.lb_tensor, canonical.lower_bounds, -np.inf),
+              "upper": (canonical.ub_tensor, canonical.upper_bounds, np.inf)}  # fmt: skip
+    base: dict[str, Vector] = {}
+    for side, (tensor, fixed, infinite) in bounds.items():
+        if tensor is not None:
+            full[side] = affine(tensor, np.arange(n))[1]
+        else:
+            base[side] = np.full(n, infinite) if fixed is None else np.array(fixed, dtype=float)
+    parts: dict[str, tuple[Positions, Vector, sp.csr_array]] = {}
+    for section, matrix in full.items():
+        constant = matrix[:, [size]].toarray().ravel()
+        linear = sp.csr_array(matrix[:, np.arange(size)])
+        linear.eliminate_zeros()
+        moving = np.flatnonzero(np.diff(linear.indptr))
+        base[section] = constant
+        parts[section] = (moving, constant[moving], linear[moving])
+    base["row_lower"] = np.where(equal, base["row_upper"], -np.inf)
+
     integrality = np.zeros(n, dtype=bool)
     integrality[list(data["bool_vars_idx"]) + list(data["int_vars_idx"])] = True
     boolean = np.array(data["bool_vars_idx"], dtype=int)
     base["lower"][boolean] = np.maximum(base["lower"][boolean], 0.0)
     base["upper"][boolean] = np.minimum(base["upper"][boolean], 1.0)
-    A = sp.csc_array((base["A"], pattern["A"].indices, pattern["A"].indptr), shape=pattern["A"].shape)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))]).astype(np.int32)
+    A = sp.csc_array((base["A"], row.astype(np.int32), indptr), shape=(m, n))
     template = Data(
         base["c"], float(base["offset"][0]), A, base["row_lower"], base["row_upper"], base["lower"], base["upper"],
         integrality,
@@ -339,9 +308,9 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
         sense=1 if isinstance(problem.objective, cp.Minimize) else -1,
         variables=_columns(problem, canonical, name),
         rows=_rows(problem, canonical, inverse),
-        parameters=shapes,
+        parameters={p.name(): tuple(int(k) for k in p.shape) for p in own},
         scale=float(scale),
-        moves=moves,
+        moves=Moves(parts, size),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -98,6 +98,7 @@ class Solution:
     """One answer of one backend.
 
     Attributes:
+        program, p: what was solved, and the stacked vector of its parameters; the numbers are in `data`.
         termination: why the solver stopped.
         point: what `x` is, by the solver's own word on its point.
         dual: what `row_dual` is.
@@ -105,7 +106,8 @@ class Solution:
         row_dual, reduced_cost: (rows,), (columns,) or None.
         native_bound: the bound the solver proved (MILP), else None; see `bound`.
         basis: backend-specific, accepted by the same backend's `solve(start=...)`; or None.
-        ray: a direction of unboundedness (columns,) or a Farkas vector (rows,) when the solver gave one.
+        ray: when the solver gave one that survived our check, of an infeasible program multipliers y of the rows that
+            prove it (`lagrangian_bound` with zero costs is positive), of an unbounded one a direction of x.
         iterations, nodes: None when the solver does not count them.
         seconds: of build, update, solve and read.
         solver: "highs", "ortools:glop", ...; versions in `version`.
@@ -116,7 +118,7 @@ class Solution:
     """
 
     program: Program = field(repr=False)
-    data: Data = field(repr=False)
+    p: Vector = field(repr=False)
     termination: Termination
     point: PointStatus = PointStatus.NONE
     dual: PointStatus = PointStatus.NONE
@@ -139,11 +141,17 @@ class Solution:
     notes: tuple[str, ...] = ()
 
     @cached_property
+    def data(self) -> Data:
+        """The instance in numbers, as the model states it (unscaled)."""
+        return self.program.at(self.p)
+
+    @cached_property
     def objective(self) -> float | None:
         """c'x + c0 of the point, recomputed by us; None without a point."""
         if self.x is None:
             return None
-        return self.program.sense * (float(self.data.c @ self.x) + self.data.offset)
+        c, offset = self.program.cost(self.p)
+        return self.program.sense * (float(c @ self.x) + offset)
 
     @cached_property
     def bound(self) -> float | None:
@@ -151,7 +159,7 @@ class Solution:
         duals, recomputed by us; None when nothing is known."""
         if self.native_bound is not None:
             return self.program.sense * self.native_bound
-        if self.row_dual is None or self.dual is not PointStatus.FEASIBLE or self.data.is_mip:
+        if self.row_dual is None or self.dual is not PointStatus.FEASIBLE or self.program.is_mip:
             return None
         value = lagrangian_bound(self.data, self.row_dual)
         return None if value is None else self.program.sense * value
@@ -229,3 +237,23 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
         return None
     rows = y != 0
     return float(y[rows] @ side[rows] + reduced[~free] @ end[~free] + data.offset)
+
+
+def infeasible_by(data: Data, multipliers: Vector, tolerance: float = 1e-7) -> bool:
+    """Whether row multipliers (rows,) of size one prove that no point exists: their bound on the zero objective is
+    positive, although it cannot exceed zero at a feasible point."""
+    value = lagrangian_bound(replace(data, c=np.zeros_like(data.c), offset=0.0), multipliers, tolerance)
+    return value is not None and value > 1e-9
+
+
+def unbounded_along(data: Data, direction: Vector, tolerance: float = 1e-7) -> bool:
+    """Whether a direction (columns,) of size one stays feasible for ever and improves the objective."""
+
+    def stays(step: Vector, low: Vector, high: Vector) -> bool:
+        return bool((step[np.isfinite(high)] <= tolerance).all() and (step[np.isfinite(low)] >= -tolerance).all())
+
+    return (
+        float(data.c @ direction) < -tolerance
+        and stays(data.A @ direction, data.row_lower, data.row_upper)
+        and stays(direction, data.lower, data.upper)
+    )

@@ -1,0 +1,97 @@
+"""One linear program in numbers.
+
+    minimise    c'x + c0
+    subject to  row_lower <= A x <= row_upper,   lower <= x <= upper,   x_j integer for j in the integrality mask
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .errors import InvalidProgram
+
+__all__ = ["LARGEST", "SMALLEST", "Data"]
+
+Vector = NDArray[np.float64]
+
+LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
+SMALLEST = 1e-9  # HiGHS silently drops smaller matrix coefficients
+
+
+@dataclass(frozen=True)
+class Data:
+    """One instance in numbers. A is CSC of shape (rows, columns); every bound may be infinite."""
+
+    c: Vector
+    offset: float
+    A: sp.csc_array
+    row_lower: Vector
+    row_upper: Vector
+    lower: Vector
+    upper: Vector
+    integrality: NDArray[np.bool_]
+
+    @property
+    def is_mip(self) -> bool:
+        """Whether any column must be integer."""
+        return bool(self.integrality.any())
+
+    def check(self) -> None:
+        """Refuse numbers that solvers misread instead of refusing them.
+
+        HiGHS answers "optimal" to NaN, drops |a| < 1e-9 and reads |a| >= 1e15 as infinite.
+
+        Raises:
+            InvalidProgram: for a NaN anywhere, an infinite or huge cost or coefficient, a coefficient too small to
+                survive, crossed bounds, or a finite bound of size 1e15 or more.
+        """
+        for name, values in (("cost", self.c), ("coefficient", self.A.data), ("offset", np.array([self.offset]))):
+            if not np.isfinite(values).all():
+                raise InvalidProgram(f"every {name} must be finite. Got {values[~np.isfinite(values)][0]}.")
+            if values.size and np.abs(values).max() >= LARGEST:
+                raise InvalidProgram(f"every {name} must be below 1e15 in size. Got {np.abs(values).max():g}.")
+        size = np.abs(self.A.data)
+        tiny = (size > 0) & (size < SMALLEST)
+        if tiny.any():
+            raise InvalidProgram(
+                f"every non-zero coefficient must be at least 1e-9 in size (solvers drop smaller ones). "
+                f"Got {size[tiny].min():g}."
+            )
+        pairs = (("row", self.row_lower, self.row_upper), ("variable", self.lower, self.upper))
+        for name, low, high in pairs:
+            if np.isnan(low).any() or np.isnan(high).any():
+                raise InvalidProgram(f"every {name} bound must be a number. Got nan.")
+            if (low > high).any():
+                j = int(np.argmax(low > high))
+                raise InvalidProgram(f"{name} {j} has crossed bounds: {low[j]:g} > {high[j]:g}.")
+            if (low == np.inf).any() or (high == -np.inf).any():
+                raise InvalidProgram(f"every lower {name} bound must be below inf, every upper one above -inf.")
+            for bound in (low, high):
+                finite = bound[np.isfinite(bound)]
+                if finite.size and np.abs(finite).max() >= LARGEST:
+                    raise InvalidProgram(
+                        f"every finite {name} bound must be below 1e15 in size. Got {np.abs(finite).max():g}."
+                    )
+
+    def scaled(self, scale: float) -> Data:
+        """The same program in q = scale * x for the continuous columns (see the module's docstring)."""
+        if scale == 1.0:
+            return self
+        column = np.where(self.integrality, scale, 1.0)
+        A = self.A.copy()
+        A.data = A.data * np.repeat(column, np.diff(A.indptr))
+        bound = np.where(self.integrality, 1.0, scale)
+        return replace(
+            self,
+            c=self.c * column,
+            offset=self.offset * scale,
+            A=A,
+            row_lower=self.row_lower * scale,
+            row_upper=self.row_upper * scale,
+            lower=self.lower * bound,
+            upper=self.upper * bound,
+        )

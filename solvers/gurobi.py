@@ -1,0 +1,306 @@
+"""Gurobi through gurobipy's matrix loader. The model is built once and changed in place; LPs re-solve hot.
+
+The licence that comes with gurobipy admits 2000 columns and 2000 rows, and Gurobi refuses larger models only when they
+are optimised; here the size is known before anything is built, from an empty probe model, once per process. Points are
+read only when SolCount says there is one. Gurobi stops on Ctrl-C by itself (and prints one line that it does).
+
+A row bounded on both sides becomes a x - s = 0 with a slack column s inside the two bounds, which keeps one dual per
+row and lets both sides move; such slack columns count towards the licence.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .backend import Backend, Capabilities, Licence, Options, choose
+from .errors import BackendUnavailable, LicenceExceeded, UnsupportedOption
+from .program import Data, Program
+from .session import Change, Raw, Session
+from .solution import PointStatus, Start, Termination, relative_gap
+
+__all__ = ["Gurobi"]
+
+Vector = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+RESTRICTED = 2000  # columns, and rows, of the licence inside the gurobipy wheel
+_NATIVE = {
+    "time_limit": ("TimeLimit",),
+    "gap": ("MIPGap",),
+    "node_limit": ("NodeLimit",),
+    "iteration_limit": ("IterationLimit", "BarIterLimit"),
+    "threads": ("Threads",),
+    "seed": ("Seed",),
+    "feasibility_tolerance": ("FeasibilityTol",),
+    "integrality_tolerance": ("IntFeasTol",),
+}
+_METHOD = {"simplex": 1, "interior-point": 2}
+_TERMINATION = {
+    2: Termination.OPTIMAL,
+    3: Termination.INFEASIBLE,
+    4: Termination.INFEASIBLE_OR_UNBOUNDED,
+    5: Termination.UNBOUNDED,
+    7: Termination.ITERATION_LIMIT,
+    8: Termination.NODE_LIMIT,
+    9: Termination.TIME_LIMIT,
+    11: Termination.INTERRUPTED,
+    12: Termination.NUMERICAL,
+    13: Termination.NUMERICAL,  # SUBOPTIMAL: the tolerances could not be met
+    16: Termination.TIME_LIMIT,  # WORK_LIMIT
+}
+_BELOW, _ABOVE, _EQUAL, _RANGE = range(4)  # kinds of rows: a x <= high, a x >= low, equal, both sides
+_SENSES = np.array(["<", ">", "=", "="])
+_SIZE_LIMIT = 10010
+
+_environment: tuple[int, Any] | None = None  # process id and Env: a licence token is taken once per process
+_restricted: tuple[int, bool] | None = None
+
+
+def _env() -> Any:
+    """The silent environment of this process. Raises BackendUnavailable when no licence lets it start."""
+    global _environment
+    if _environment is None or _environment[0] != os.getpid():
+        import gurobipy
+
+        env = gurobipy.Env(empty=True)
+        env.setParam("OutputFlag", 0)
+        try:
+            env.start()
+        except gurobipy.GurobiError as error:
+            raise BackendUnavailable(f"gurobi has no usable licence: {error}") from None
+        _environment = (os.getpid(), env)
+    return _environment[1]
+
+
+def _is_restricted() -> bool:
+    """Whether the licence is size-limited: an empty model with one column too many tells, once per process."""
+    global _restricted
+    if _restricted is None or _restricted[0] != os.getpid():
+        import gurobipy
+
+        with gurobipy.loadModel(env=_env(), numvars=RESTRICTED + 1, numconstrs=0) as probe:
+            try:
+                probe.optimize()
+                _restricted = (os.getpid(), False)
+            except gurobipy.GurobiError as error:
+                if error.errno != _SIZE_LIMIT:
+                    raise BackendUnavailable(f"gurobi has no usable licence: {error}") from None
+                _restricted = (os.getpid(), True)
+    return _restricted[1]
+
+
+class Gurobi(Backend):
+    """Gurobi: LP by simplex or barrier with crossover, MILP by branch and cut."""
+
+    name = "gurobi"
+    distribution = "gurobipy"
+    module = "gurobipy"
+    supported_options = frozenset({*_NATIVE, "presolve", "algorithm"})
+
+    def capabilities(self) -> Capabilities:
+        """LP and MILP, duals, hot start, vertex solutions, Farkas and unbounded rays."""
+        return Capabilities(
+            lp=True, milp=True, duals=True, hot_start=True, infeasibility_certificate=True, exact_vertex=True
+        )
+
+    def licence(self) -> Licence:
+        """Starts an environment and optimises an empty model to see what the licence admits."""
+        try:
+            restricted = _is_restricted()
+        except BackendUnavailable as error:
+            return Licence(str(error), usable=False)
+        if restricted:
+            return Licence("size-limited", max_columns=RESTRICTED, max_rows=RESTRICTED)
+        return Licence("full")
+
+    def admit(self, program: Program) -> None:
+        """Refuse programs above the size-limited licence before they are built."""
+        rows, columns = program.shape
+        columns += int((_kinds(program.template.row_lower, program.template.row_upper) == _RANGE).sum())
+        if max(rows, columns) > RESTRICTED and _is_restricted():
+            raise LicenceExceeded(
+                f"gurobi's licence here admits {RESTRICTED} columns and {RESTRICTED} rows; "
+                f"{program.name} has {columns} and {rows}."
+            )
+
+    def _open(self, program: Program, options: Options) -> Session:
+        return _GurobiSession(self, program, options)
+
+
+class _GurobiSession(Session):
+    def __init__(self, owner: Backend, program: Program, options: Options) -> None:
+        super().__init__(owner, program, options)
+        import gurobipy
+
+        self._gp = gurobipy
+        self._set: dict[str, Any] = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12}
+        for option, value in options.given().items():
+            if option == "presolve":
+                self._set["Presolve"] = -1 if value else 0
+            elif option == "algorithm":
+                self._set["Method"] = choose("algorithm", value, _METHOD)
+            else:
+                self._set.update(dict.fromkeys(_NATIVE[option], value))
+        self._set.update(options.native)
+        self._m: Any = None
+        self._words = {
+            getattr(gurobipy.GRB.Status, word): word for word in dir(gurobipy.GRB.Status) if not word.startswith("_")
+        }
+        with gurobipy.Model(env=_env()) as trial:
+            self._configure(trial)  # an option that Gurobi does not know is refused now, not at the first solve
+
+    def _configure(self, model: Any) -> None:
+        for key, value in self._set.items():
+            try:
+                model.setParam(key, value)
+            except (self._gp.GurobiError, TypeError) as error:
+                raise UnsupportedOption(f"gurobi cannot honour the option {key} = {value!r}: {error}.") from None
+
+    def _build(self, data: Data) -> None:
+        self.close()
+        n, m = data.c.size, data.row_lower.size
+        kind = _kinds(data.row_lower, data.row_upper)
+        ranged = np.flatnonzero(kind == _RANGE)
+        low, high, cost, matrix = data.lower, data.upper, data.c, data.A
+        types = np.where(data.integrality, "I", "C")
+        if ranged.size:
+            slack = sp.csc_array((np.full(ranged.size, -1.0), (ranged, np.arange(ranged.size))), shape=(m, ranged.size))
+            matrix = sp.csc_array(sp.hstack([matrix, slack], format="csc"))
+            low = np.concatenate([low, data.row_lower[ranged]])
+            high = np.concatenate([high, data.row_upper[ranged]])
+            cost = np.concatenate([cost, np.zeros(ranged.size)])
+            types = np.concatenate([types, np.full(ranged.size, "C")])
+        self._kind = kind
+        self._slack = np.full(m, -1)
+        self._slack[ranged] = n + np.arange(ranged.size)
+        self._mip = data.is_mip
+        rows: dict[str, Any] = {}
+        if m:
+            rows = {
+                "constr_csc": (matrix.data, matrix.indices, matrix.indptr),
+                "sense": "".join(_SENSES[kind].tolist()),
+                "rhs": _right(kind, data.row_lower, data.row_upper),
+            }
+        self._m = self._gp.loadModel(
+            env=_env(), numvars=n + ranged.size, numconstrs=m, objcon=data.offset, obj=cost, lb=low, ub=high,
+            vtype="".join(types.tolist()), **rows,
+        )  # fmt: skip
+        self._configure(self._m)
+        self._handles, self._constrs = self._m.getVars(), self._m.getConstrs()
+        self._own = self._handles[:n]
+
+    def _update(self, change: Change) -> bool:
+        m = self._m
+        if change.rows is not None and not self._move_rows(*change.rows):
+            return False
+        if change.coefficients is not None:
+            put, rows, columns = m.chgCoeff, self._constrs, self._handles
+            for i, j, value in zip(*(part.tolist() for part in change.coefficients), strict=True):
+                put(rows[i], columns[j], value)
+        if change.cost is not None:
+            m.setAttr("Obj", _pick(self._own, change.cost[0]), change.cost[1].tolist())
+        if change.offset is not None:
+            m.setAttr("ObjCon", change.offset)
+        if change.columns is not None:
+            which, low, high = change.columns
+            m.setAttr("LB", _pick(self._own, which), low.tolist())
+            m.setAttr("UB", _pick(self._own, which), high.tolist())
+        return True
+
+    def _move_rows(self, which: Positions, low: Vector, high: Vector) -> bool:
+        """New bounds of some rows; False when a row changed its kind."""
+        kind = _kinds(low, high)
+        if not np.array_equal(kind, self._kind[which]):
+            return False
+        ranged = kind == _RANGE
+        if ranged.any():
+            slack = _pick(self._handles, self._slack[which[ranged]])
+            self._m.setAttr("LB", slack, low[ranged].tolist())
+            self._m.setAttr("UB", slack, high[ranged].tolist())
+            which, low, high, kind = which[~ranged], low[~ranged], high[~ranged], kind[~ranged]
+        self._m.setAttr("RHS", _pick(self._constrs, which), _right(kind, low, high).tolist())
+        return True
+
+    def _run(self, start: Start, basis: Any) -> Raw:
+        m = self._m
+        if self._mip:
+            m.reset()  # the answer of a MILP must not depend on history
+            start = Start.COLD
+        elif start is Start.BASIS and basis is not None:
+            m.setAttr("VBasis", self._handles, basis[0])
+            m.setAttr("CBasis", self._constrs, basis[1])
+        self._optimize()
+        seconds = m.Runtime
+        raw = self._read(start)
+        raw.solve_seconds = seconds
+        return raw
+
+    def _optimize(self) -> None:
+        try:
+            self._m.optimize()
+        except self._gp.GurobiError as error:
+            if error.errno == _SIZE_LIMIT:
+                raise LicenceExceeded(f"gurobi's licence is too small for {self.program.name}: {error}") from None
+            raise
+
+    def _read(self, start: Start) -> Raw:
+        m = self._m
+        status = m.Status
+        termination = _TERMINATION.get(status, Termination.ERROR)
+        raw = Raw(termination, self._words.get(status, str(status)), start=start)
+        raw.iterations = int(m.IterCount) + int(m.BarIterCount)
+        if m.SolCount > 0:
+            raw.x, raw.point = np.array(m.getAttr("X", self._own)), PointStatus.FEASIBLE
+        if self._mip:
+            raw.nodes = int(m.NodeCount)
+            if termination is not Termination.INFEASIBLE and abs(m.ObjBound) < 1e100:
+                raw.bound = m.ObjBound
+                raw.gap = relative_gap(m.ObjVal, raw.bound) if raw.x is not None else None
+        elif status in (2, 13):
+            raw.row_dual = np.array(m.getAttr("Pi", self._constrs))
+            raw.reduced_cost = np.array(m.getAttr("RC", self._own))
+            raw.dual = PointStatus.FEASIBLE
+            raw.basis = (m.getAttr("VBasis", self._handles), m.getAttr("CBasis", self._constrs))
+        elif status in (3, 5):
+            raw.ray = self._ray(status)
+        return raw
+
+    def _ray(self, status: int) -> Vector | None:
+        """The certificate of an infeasible or unbounded LP. Gurobi keeps one only when it was told to beforehand."""
+        m = self._m
+        if not m.Params.InfUnbdInfo:
+            m.setParam("InfUnbdInfo", 1)
+            m.reset()
+            self._optimize()
+            m.setParam("InfUnbdInfo", 0)
+        if m.Status != status:
+            return None
+        if status == 3:
+            return -np.array(m.getAttr("FarkasDual", self._constrs))
+        return np.array(m.getAttr("UnbdRay", self._own))
+
+    def _effective_options(self) -> dict[str, Any]:
+        return dict(self._set)
+
+    def close(self) -> None:
+        if self._m is not None:
+            self._m.dispose()
+            self._m = None
+
+
+def _pick(handles: list[Any], which: Positions) -> list[Any]:
+    return handles if which.size == len(handles) else [handles[k] for k in which.tolist()]
+
+
+def _kinds(low: Vector, high: Vector) -> Positions:
+    return np.where(low == high, _EQUAL, np.where(low == -np.inf, _BELOW, np.where(high == np.inf, _ABOVE, _RANGE)))
+
+
+def _right(kind: Positions, low: Vector, high: Vector) -> Vector:
+    """The right-hand sides of rows, by kind; a free row is below infinity."""
+    return np.where(kind == _RANGE, 0.0, np.where(kind == _ABOVE, low, np.minimum(high, 1e100)))

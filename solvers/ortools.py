@@ -1,0 +1,291 @@
+"""OR-Tools through MathOpt's solver core: GLOP and PDLP for LPs, CP-SAT for programs in integers, gSCIP for MILPs.
+
+The model is written into MathOpt's protocol buffers directly, which costs a third of its Python modelling layer. GLOP
+keeps a live solver and re-solves hot; the others start from a fresh solver each time.
+
+"ortools" alone means GLOP for a linear program and gSCIP for a mixed-integer one.
+
+Traps handled here: MathOpt answers any option it does not know with an exception about something else, so options are
+refused by name before; GLOP ignores gaps silently (refused); CP-SAT stops at an absolute gap of 1e-4 unless told
+otherwise, rounds coefficients to integers, and reads a missing bound as 1e7 (a point that touches it is numerical).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .backend import Backend, Capabilities, Options, choose
+from .errors import UnsupportedOption
+from .interrupt import Interruption
+from .program import Data, Program
+from .session import Change, Raw, Session
+from .solution import PointStatus, Start, Termination, relative_gap
+
+__all__ = ["OrTools"]
+
+Vector = NDArray[np.float64]
+
+_COMMON = frozenset({"time_limit", "threads"})
+_OPTIONS = {
+    "glop": _COMMON | {"iteration_limit", "seed", "feasibility_tolerance", "presolve", "algorithm"},
+    "pdlp": _COMMON | {"iteration_limit", "feasibility_tolerance"},
+    "cp-sat": _COMMON | {"gap", "seed", "presolve"},
+    "gscip": _COMMON | {"gap", "node_limit", "seed", "feasibility_tolerance", "presolve"},
+}
+_CAPABILITIES = {
+    "glop": Capabilities(lp=True, duals=True, hot_start=True, exact_vertex=True),
+    "pdlp": Capabilities(lp=True, duals=True, infeasibility_certificate=True),
+    "cp-sat": Capabilities(lp=False, milp=True, integer_only=True),
+    "gscip": Capabilities(lp=True, milp=True, exact_vertex=True),
+}
+_CP_SAT_BOUND = 1e7  # SatParameters.mip_max_bound, its reading of a missing bound
+
+
+class OrTools(Backend):
+    """OR-Tools: `variant` is the solver inside; without one, GLOP or gSCIP by the kind of program."""
+
+    name = "ortools"
+    distribution = "ortools"
+    module = "ortools"
+    variants = ("glop", "pdlp", "cp-sat", "gscip")
+
+    @property
+    def supported_options(self) -> frozenset[str]:  # type: ignore[override]
+        """By variant; without one, what both defaults honour."""
+        if self.variant is None:
+            return _OPTIONS["glop"] & _OPTIONS["gscip"]
+        return _OPTIONS[self.variant]
+
+    def capabilities(self) -> Capabilities:
+        """By variant."""
+        if self.variant is None:
+            return Capabilities(lp=True, milp=True, duals=True, hot_start=True, exact_vertex=True)
+        return _CAPABILITIES[self.variant]
+
+    def _resolve(self, program: Program) -> Backend:
+        if self.variant is None:
+            return OrTools("gscip" if program.is_mip else "glop")
+        return self
+
+    def _open(self, program: Program, options: Options) -> Session:
+        return _MathOptSession(self, program, options)
+
+
+class _MathOptSession(Session):
+    def __init__(self, owner: Backend, program: Program, options: Options) -> None:
+        super().__init__(owner, program, options)
+        from ortools.init.python import init
+        from ortools.math_opt import callback_pb2, model_parameters_pb2, model_pb2, model_update_pb2, parameters_pb2
+        from ortools.math_opt.core.python import solver
+        from ortools.util.python import solve_interrupter
+
+        flags = init.CppFlags()
+        flags.stderrthreshold = 3  # warnings of the preprocessors would reach stderr
+        init.CppBridge.set_flags(flags)
+        self._core, self._interrupter = solver, solve_interrupter.SolveInterrupter
+        self._pb, self._model_pb, self._update_pb = parameters_pb2, model_pb2, model_update_pb2
+        self._model_parameters, self._callbacks = model_parameters_pb2, callback_pb2.CallbackRegistrationProto()
+        assert owner.variant is not None
+        self._variant = owner.variant
+        self._kind = parameters_pb2.SolverTypeProto.Value("SOLVER_TYPE_" + owner.variant.upper().replace("-", "_"))
+        self._parameters = self._translate(options)
+        self._mip = program.is_mip
+        self._solver: Any = None
+        self._terminations = _terminations()
+
+    def _translate(self, options: Options) -> Any:
+        parameters = self._pb.SolveParametersProto()
+        if self._variant in ("cp-sat", "gscip"):
+            parameters.relative_gap_tolerance, parameters.absolute_gap_tolerance = 1e-9, 1e-12
+        for option, value in options.given().items():
+            if option == "time_limit":
+                parameters.time_limit.FromNanoseconds(int(value * 1e9))
+            elif option == "presolve":
+                parameters.presolve = 0 if value else 1  # EMPHASIS_UNSPECIFIED, EMPHASIS_OFF
+            elif option == "algorithm":
+                parameters.lp_algorithm = choose("algorithm", value, {"simplex": 2})
+            elif option == "feasibility_tolerance":
+                self._tolerance(parameters, float(value))
+            else:
+                name = {"gap": "relative_gap_tolerance", "seed": "random_seed"}.get(option, option)
+                setattr(parameters, name, value)
+        for key, value in options.native.items():
+            try:
+                self._set_native(parameters, key, value)
+            except (AttributeError, TypeError, ValueError) as error:
+                raise UnsupportedOption(
+                    f"{self.owner.label} cannot honour the option {key} = {value!r}: {error}."
+                ) from None
+        return parameters
+
+    def _tolerance(self, parameters: Any, value: float) -> None:
+        if self._variant == "glop":
+            parameters.glop.primal_feasibility_tolerance = value
+        elif self._variant == "gscip":
+            parameters.gscip.real_params["numerics/feastol"] = value
+        else:
+            criteria = parameters.pdlp.termination_criteria.simple_optimality_criteria
+            criteria.eps_optimal_absolute = criteria.eps_optimal_relative = value
+
+    def _set_native(self, parameters: Any, key: str, value: Any) -> None:
+        """`key` is a (dotted) field of the solver's own parameter message; for gSCIP a SCIP parameter such as
+        "limits/nodes"."""
+        message = getattr(parameters, self._variant.replace("-", "_"))
+        if self._variant == "gscip" and "/" in key:
+            kind = {bool: "bool_params", int: "int_params", float: "real_params", str: "string_params"}[type(value)]
+            getattr(message, kind)[key] = value
+            return
+        *path, last = key.split(".")
+        for part in path:
+            message = getattr(message, part)
+        setattr(message, last, value)
+
+    def _build(self, data: Data) -> None:
+        model = self._model_pb.ModelProto()
+        variables, rows, matrix = model.variables, model.linear_constraints, model.linear_constraint_matrix
+        variables.ids.extend(range(data.c.size))
+        variables.lower_bounds.extend(data.lower.tolist())
+        variables.upper_bounds.extend(data.upper.tolist())
+        variables.integers.extend(data.integrality.tolist())
+        rows.ids.extend(range(data.row_lower.size))
+        rows.lower_bounds.extend(data.row_lower.tolist())
+        rows.upper_bounds.extend(data.row_upper.tolist())
+        model.objective.offset = data.offset
+        _fill(model.objective.linear_coefficients, np.flatnonzero(data.c), data.c[data.c != 0])
+        by_row = data.A.tocsr()
+        by_row.sort_indices()
+        matrix.row_ids.extend(np.repeat(np.arange(data.row_lower.size), np.diff(by_row.indptr)).tolist())
+        matrix.column_ids.extend(by_row.indices.tolist())
+        matrix.coefficients.extend(by_row.data.tolist())
+        self._size = data.c.size
+        self._unbounded = bool(np.isinf(data.lower).any() or np.isinf(data.upper).any())
+        self._solver = self._core.new(self._kind, model, self._pb.SolverInitializerProto())
+
+    def _update(self, change: Change) -> bool:
+        if self._variant != "glop":
+            return False
+        update = self._update_pb.ModelUpdateProto()
+        if change.cost is not None:
+            _fill(update.objective_updates.linear_coefficients, *change.cost)
+        if change.offset is not None:
+            update.objective_updates.offset_update = change.offset
+        if change.coefficients is not None:
+            rows, columns, values = change.coefficients
+            order = np.lexsort((columns, rows))
+            matrix = update.linear_constraint_matrix_updates
+            matrix.row_ids.extend(rows[order].tolist())
+            matrix.column_ids.extend(columns[order].tolist())
+            matrix.coefficients.extend(values[order].tolist())
+        for moved, target in (
+            (change.rows, update.linear_constraint_updates),
+            (change.columns, update.variable_updates),
+        ):
+            if moved is not None:
+                _fill(target.lower_bounds, moved[0], moved[1])
+                _fill(target.upper_bounds, moved[0], moved[2])
+        return bool(self._solver.update(update))
+
+    def _run(self, start: Start, basis: Any) -> Raw:
+        hints = self._model_parameters.ModelSolveParametersProto()
+        if start is Start.BASIS and basis is not None:
+            hints.initial_basis.CopyFrom(basis)
+        interrupter = self._interrupter()
+        begin = time.perf_counter()
+        with Interruption(interrupter.interrupt) as interruption:
+            result = self._solver.solve(
+                self._parameters, hints, None, self._callbacks, None, interrupter.pybind_interrupter
+            )
+        raw = self._read(result, start)
+        raw.solve_seconds = time.perf_counter() - begin
+        raw.interrupted = interruption.seen
+        return raw
+
+    def _read(self, result: Any, start: Start) -> Raw:
+        said = result.termination
+        reason = self._pb_name(said, "reason")
+        limit = self._pb_name(said, "limit")
+        raw = Raw(self._terminations.get(limit or reason, Termination.ERROR), reason, start=start)
+        raw.raw_status = " ".join(word for word in (reason.lower(), limit.lower(), said.detail) if word)
+        stats = result.solve_stats
+        raw.iterations = int(stats.simplex_iterations + stats.barrier_iterations + stats.first_order_iterations)
+        solution = result.solutions[0] if result.solutions else None
+        if solution is not None and solution.HasField("primal_solution"):
+            primal = solution.primal_solution
+            if primal.feasibility_status == 2:  # SOLUTION_STATUS_FEASIBLE
+                raw.x, raw.point = _scatter(primal.variable_values, self._size), PointStatus.FEASIBLE
+        if self._mip:
+            raw.nodes = int(stats.node_count) if self._variant == "gscip" else None
+            bounds = said.objective_bounds
+            if raw.termination is not Termination.INFEASIBLE and abs(bounds.dual_bound) < 1e20:
+                raw.bound = bounds.dual_bound
+                raw.gap = relative_gap(bounds.primal_bound, raw.bound) if raw.x is not None else None
+            self._doubt(raw)
+        elif solution is not None and solution.HasField("dual_solution"):
+            dual = solution.dual_solution
+            if dual.feasibility_status == 2:
+                raw.row_dual = _scatter(dual.dual_values, self._rows[0].size)
+                raw.reduced_cost = _scatter(dual.reduced_costs, self._size)
+                raw.dual = PointStatus.FEASIBLE
+            raw.basis = solution.basis if solution.HasField("basis") else None
+        if raw.termination is Termination.INFEASIBLE and result.dual_rays:
+            raw.ray = _scatter(result.dual_rays[0].dual_values, self._rows[0].size)
+        elif raw.termination is Termination.UNBOUNDED and result.primal_rays:
+            raw.ray = _scatter(result.primal_rays[0].variable_values, self._size)
+        return raw
+
+    def _doubt(self, raw: Raw) -> None:
+        """CP-SAT's missing bounds are 1e7: what it proves inside that box is not proven when the point touches it."""
+        if self._variant == "cp-sat" and self._unbounded and raw.x is not None:
+            low, high = self._columns
+            touches = (np.isinf(high) & (raw.x >= _CP_SAT_BOUND)) | (np.isinf(low) & (raw.x <= -_CP_SAT_BOUND))
+            if touches.any():
+                raw.termination, raw.bound, raw.gap = Termination.NUMERICAL, None, None
+                raw.notes = (*raw.notes, "CP-SAT read a missing bound as 1e7 and its point touches it")
+
+    @staticmethod
+    def _pb_name(message: Any, field: str) -> str:
+        """A proto enum's word without its prefix; "" for an unspecified limit."""
+        number = getattr(message, field)
+        word: str = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[number].name
+        word = word.removeprefix("TERMINATION_REASON_").removeprefix("LIMIT_")
+        return "" if word == "UNSPECIFIED" else word
+
+    def _effective_options(self) -> dict[str, Any]:
+        return {field.name: str(value).strip() for field, value in self._parameters.ListFields()}
+
+    def close(self) -> None:
+        self._solver = None
+
+
+def _fill(vector: Any, index: NDArray[np.intp], values: Vector) -> None:
+    vector.ids.extend(index.tolist())
+    vector.values.extend(values.tolist())
+
+
+def _scatter(vector: Any, size: int) -> Vector:
+    """A sparse proto vector as a dense one (its ids increase, so a full one is dense already)."""
+    if len(vector.ids) == size:
+        return np.array(vector.values, dtype=float)
+    dense = np.zeros(size)
+    dense[np.array(vector.ids, dtype=int)] = vector.values
+    return dense
+
+
+def _terminations() -> dict[str, Termination]:
+    return {
+        "OPTIMAL": Termination.OPTIMAL,
+        "INFEASIBLE": Termination.INFEASIBLE,
+        "UNBOUNDED": Termination.UNBOUNDED,
+        "INFEASIBLE_OR_UNBOUNDED": Termination.INFEASIBLE_OR_UNBOUNDED,
+        "IMPRECISE": Termination.NUMERICAL,
+        "NUMERICAL_ERROR": Termination.NUMERICAL,
+        "TIME": Termination.TIME_LIMIT,
+        "NODE": Termination.NODE_LIMIT,
+        "ITERATION": Termination.ITERATION_LIMIT,
+        "INTERRUPTED": Termination.INTERRUPTED,
+        "SLOW_PROGRESS": Termination.NUMERICAL,
+    }
