@@ -141,6 +141,17 @@ def test_integers_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
     assert outside.dp_delta.upper < 2.0 ** (1 - bits)
 
 
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.1", "1"])
+@pytest.mark.parametrize("bits", [53, 200, 1000])
+def test_rows_of_different_totals_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
+    """Pr[0|1] = 1/3 and Pr[0|0] = k/2^bits: private up to k = ⌊2^bits e^ε / 3⌋."""
+    largest = exp_bounds(Fraction(epsilon), bits + 64)[0] // (3 << 64)
+    for k, cost in ((largest, Fraction(0)), (largest + 1, Fraction(largest + 1, 2**bits))):
+        found = audit_channel([[k, 2**bits - k], [1, 2]], [(0, 1)], epsilon, directed=True)
+        assert found.pdp_delta == cost
+        assert found.pure_ratio == Fraction(3 * k, 2**bits)
+
+
 # n = 8, μ̄ = 3, ε = 1.5. Row of each η in the printed staircase, and the PDP δ of that staircase for symmetric M.
 TABLE_1 = {
     "0": ([0, 1, 1, 1, 2, 2, 2, 3, 3], 0.785597),

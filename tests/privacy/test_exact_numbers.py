@@ -197,6 +197,13 @@ def test_logarithms_are_rounded_up_but_little(ratio: Fraction) -> None:
     assert (up == 0) == (ratio == 1)
 
 
+@pytest.mark.parametrize("bits", [53, 80, 300, 2000])
+def test_a_logarithm_beside_a_float_rounds_up_to_it_or_past_it(bits: int) -> None:
+    low, high = exp_bounds(Fraction(3, 2), bits)
+    assert ln_up(Fraction(low, 2**bits)) == (1.5 if bits > 53 else pytest.approx(1.5, rel=1e-15))
+    assert ln_up(Fraction(high, 2**bits)) == math.nextafter(1.5, 2)
+
+
 def test_the_largest_float_is_no_ceiling() -> None:
     assert round_up(Fraction(sys.float_info.max) + 1) == math.inf
     assert round_down(Fraction(sys.float_info.max) + 1) == sys.float_info.max
