@@ -101,6 +101,8 @@ class _MathOptSession(Session):
         parameters = self._pb.SolveParametersProto()
         if self._variant in ("cp-sat", "gscip"):
             parameters.relative_gap_tolerance, parameters.absolute_gap_tolerance = 1e-9, 1e-12
+        if self._variant == "gscip":
+            parameters.gscip.bool_params["misc/catchctrlc"] = True
         for option, value in options.given().items():
             if option == "time_limit":
                 parameters.time_limit.FromNanoseconds(int(value * 1e9))
@@ -193,15 +195,20 @@ class _MathOptSession(Session):
         hints = self._model_parameters.ModelSolveParametersProto()
         if start is Start.BASIS and basis is not None:
             hints.initial_basis.CopyFrom(basis)
-        interrupter = self._interrupter()
         begin = time.perf_counter()
-        with Interruption(interrupter.interrupt) as interruption:
-            result = self._solver.solve(
-                self._parameters, hints, None, self._callbacks, None, interrupter.pybind_interrupter
-            )
+        interrupted = False
+        if self._variant == "gscip":  # catches Ctrl-C by itself; MathOpt's interrupter makes it complain on stderr
+            result = self._solver.solve(self._parameters, hints, None, self._callbacks, None, None)
+        else:
+            interrupter = self._interrupter()
+            with Interruption(interrupter.interrupt) as interruption:
+                result = self._solver.solve(
+                    self._parameters, hints, None, self._callbacks, None, interrupter.pybind_interrupter
+                )
+            interrupted = interruption.seen
         raw = self._read(result, start)
         raw.solve_seconds = time.perf_counter() - begin
-        raw.interrupted = interruption.seen
+        raw.interrupted = interrupted
         return raw
 
     def _read(self, result: Any, start: Start) -> Raw:
