@@ -140,6 +140,12 @@ def test_the_float_neighbours_of_exp_are_on_their_sides(epsilon: str) -> None:
             assert sign_exp(Fraction(value), Fraction(1), budget) == (1 if truth > 0 else -1)
 
 
+def test_the_bounds_know_the_side_of_one() -> None:
+    tiny = Fraction(1, 10**400)
+    assert exp_bounds(tiny, 64) == (2**64, 2**64 + 1)
+    assert exp_bounds(-tiny, 64) == (2**64 - 1, 2**64)
+
+
 def test_extreme_budgets_are_decided_at_once() -> None:
     tiny, huge = Fraction(1, 10**400), Fraction(10**40)
     assert sign_exp(Fraction(1), Fraction(1), tiny) == -1
