@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AdditiveNoise": "workbench.mechanisms.additive",
     "CorruptFile": "workbench.errors",
-    "Design": "workbench.design",
+    "Design": "workbench.designing",
     "Infeasible": "workbench.errors",
     "InvalidRequest": "workbench.errors",
     "LicenceLimit": "workbench.errors",
@@ -30,9 +30,9 @@ _HOMES = {
     "Privacy": "workbench.privacy.audit",
     "SolverUnavailable": "workbench.errors",
     "NoiseDesigner": "workbench.design_noise",
-    "OracleVerdict": "workbench.design",
+    "OracleVerdict": "workbench.designing",
     "WorkbenchError": "workbench.errors",
-    "design": "workbench.design",
+    "design": "workbench.designing",
     "audit": "workbench.privacy.audit",
     "audit_channel": "workbench.privacy.audit",
 }

@@ -13,7 +13,7 @@ from workbench.errors import InvalidRequest
 from workbench.mechanisms.modulo import ModuloNoise
 
 if TYPE_CHECKING:
-    from workbench.design import Design
+    from workbench.designing import Design
 
 __all__ = ["COMPARE_EXAMPLES", "DESIGN_EXAMPLES", "compare_noise", "design_noise"]
 
@@ -138,11 +138,12 @@ def compare_noise(
     if json:
         emit_json({"question": question.to_dict(), "notion": notion, "cost": cost, "rows": rows})
         return
-    heads = ["solver", "status", "objective", "bound", "residual", "exact pdp δ", "exact dp δ", "exact pure ε",
+    delta_key = "dp_delta" if notion == "dp" else "pdp_delta"
+    short = {"residual": ".1g", "seconds": ".3f", delta_key: ".6g", "pure_epsilon": ".6g"}
+    keys = ["solver", "status", "objective", "bound", "residual", delta_key, "pure_epsilon", "private", "agrees",
+            "seconds"]  # fmt: skip
+    heads = ["solver", "status", "objective", "bound", "residual", f"exact {delta_key[:-6]} δ", "exact pure ε",
              "private", "agrees", "seconds"]  # fmt: skip
-    keys = ["solver", "status", "objective", "bound", "residual", "pdp_delta", "dp_delta", "pure_epsilon", "private",
-            "agrees", "seconds"]  # fmt: skip
-    short = {"residual": ".2g", "seconds": ".3f", "pdp_delta": ".6g", "dp_delta": ".6g", "pure_epsilon": ".6g"}
     cells = [
         [format(row[k], short[k]) if k in short and isinstance(row[k], float) else row[k] for k in keys] for row in rows
     ]
@@ -150,7 +151,8 @@ def compare_noise(
     out.print(table(f"{question!r}, {notion}", heads, cells, caption=caption))
     for row in rows:
         if row["error"]:
-            out.print(f"{row['solver']}: {row['error']}", highlight=False, markup=False)
+            name = "" if row["error"].startswith(row["solver"]) else f"{row['solver']}: "
+            out.print(f"{name}{row['error']}", highlight=False, markup=False)
 
 
 def _question(
