@@ -16,7 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Json", "emit_json", "err", "out", "table"]
+__all__ = ["Json", "emit_json", "err", "facts", "out", "table"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
 
@@ -43,6 +43,16 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, 
         made.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=k == 0 or numeric)
     for row in rows:
         made.add_row(*map(show, row))
+    return made
+
+
+def facts(rows: Sequence[tuple[str, str]]) -> Table:
+    """Labels and sentences in two aligned columns."""
+    made = Table.grid(padding=(0, 2))
+    made.add_column(no_wrap=True, style="bold")
+    made.add_column(overflow="fold")
+    for label, sentence in rows:
+        made.add_row(label, sentence)
     return made
 
 
