@@ -13,27 +13,32 @@ audit refuses is repaired (`workbench.privacy.repair`); the cheapest of what it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench import rooms
+from workbench import __version__, rooms
 
 # isort: split
 from solvers.program import Program, compile
 from solvers.solution import Solution
+from workbench.designing import Design
 from workbench.errors import NotCertified
 from workbench.exact_lp import ExactLP
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
+from workbench.numbers import round_up
 from workbench.privacy.audit import audit
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.certify import rounded_objective
 from workbench.privacy.repair import Pattern, exact_cost, pattern_of, repair_noise, threshold
 
-__all__ = ["Certified", "NoiseRequest", "certify_noise"]
+__all__ = ["Certified", "NoiseRequest", "certified_design", "certify_noise"]
 
 TAU = Fraction(1, 1 << 64)  # what the exact program gives away so that rounding cannot break it
 _CELLS = 60_000  # rows of the exact program above which only floats are repaired
@@ -109,6 +114,58 @@ def certify_noise(
     if not found:
         raise NotCertified(f"No repaired mechanism meets the request exactly: {' '.join(dict.fromkeys(reasons))}")
     return min(found, key=lambda one: (one.residual > 0, one.objective))
+
+
+def certified_design(made: Design, proof: Certified, request: NoiseRequest) -> Design:
+    """A design with its certified mechanism in place of the solver's, and words for what a reader must know."""
+    words = list(made.words)
+    if proof.residual:
+        what = "its cost budget" if request.extra is None else "the extra constraints or its cost budget"
+        words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")
+    claimed = made.claimed
+    if float(proof.objective) - claimed > 1e-9 * max(1.0, abs(claimed)):
+        words.append(
+            f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {float(proof.objective):.12g}."
+        )
+    solution = made.solution
+    record = {
+        "workbench": __version__,
+        "solver": solution.solver,
+        "solver_version": solution.version,
+        "status": str(solution.termination),
+        "claimed": claimed,
+        "bound": made.bound,
+        "route": proof.route,
+        "minimise": request.minimise,
+        "cost": made.request["cost"],
+        "budget": None if request.budget is None else float(request.budget),
+    }
+    objective = None
+    if request.minimise == "error" and request.costs.ndim == 1:
+        name = str(made.request["cost"])
+        costs = None if name == "error-rate" else tuple(map(Fraction, request.costs.tolist()))
+        objective = rounded_objective(name, proof.objective, costs)
+    budgets = dict(request.budgets)
+    epsilon = next(iter(budgets.values())) if len(set(budgets.values())) == 1 else budgets
+    delta = proof.delta if request.minimise == "error" else _decimal_up(proof.delta)
+    certificate = Certificate(proof.mechanism, request.notion, epsilon, delta, objective, None, record)
+    return replace(
+        made,
+        request={**made.request, "delta": delta},
+        mechanism=proof.mechanism,
+        objective=float(proof.objective),
+        privacy=certificate.privacy,
+        words=tuple(words),
+        certificate=certificate,
+        raw=made.mechanism,
+        route=proof.route,
+        optimum=None if proof.optimum is None else float(proof.optimum),
+    )
+
+
+def _decimal_up(delta: Fraction, places: int = 30) -> Fraction:
+    """The least decimal of 30 places that is not below a delta."""
+    return min(Fraction(1), Fraction(math.ceil(delta * 10**places), 10**places))
 
 
 def _patterns(request: NoiseRequest, solution: Solution, raw: AdditiveNoise) -> list[tuple[str, Pattern | None]]:

@@ -78,7 +78,8 @@ def design_noise(
     time_limit: TimeLimit = None,
     gap: Gap = None,
     seed: Seed = None,
-    save: Annotated[Path | None, typer.Option(help="Write the mechanism and its design as JSON.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the certificate (with --raw: the bare mechanism).")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="The solver's own answer, neither repaired nor certified.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of the PMF (.png, .svg or .pdf).")] = None,
     json: Json = False,
 ) -> None:
@@ -93,7 +94,7 @@ def design_noise(
     request |= {"time_limit": time_limit, "gap": gap, "seed": seed}
     from workbench.design_noise import design
 
-    made = design(question, solver=solver, **request)
+    made = design(question, solver=solver, certify=not raw, **request)
     if save is not None:
         _save(made, save)
     if plot is not None:
@@ -237,16 +238,13 @@ def _constraints(question: ModuloNoise, zero_mean: bool, equal: str | None) -> A
 
 
 def _save(made: Design, path: Path) -> None:
-    from workbench.papers.reproduce import write_whole
+    """The certificate; or, with --raw, the bare mechanism, which claims nothing."""
+    from workbench.privacy.certificate_file import save_certificate, save_mechanism
 
-    content = {
-        "format": "dp-workbench mechanism",
-        "version": 1,
-        "mechanism": made.mechanism.to_dict(),
-        "design": made.to_dict(),
-        "note": "The design is what was claimed when this was written; only an audit of the mechanism proves anything.",
-    }
-    write_whole(path, (json_module.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+    if made.certificate is not None:
+        save_certificate(made.certificate, path)
+    else:
+        save_mechanism(made.mechanism, path)
 
 
 def _plot(made: Design, path: Path) -> None:
@@ -277,7 +275,7 @@ def _report(made: Design) -> None:
         ("exact PDP delta", exact["pdp_delta"]),
         ("exact DP delta", exact["dp_delta"]),
         ("exact pure epsilon", exact["pure_epsilon"]),
-        ("as returned", "meets the request exactly" if made.private else "MISSES the request in exact arithmetic"),
+        ("proof", made.proof),
     ]
     if law.value is None:
         rows.append(("oracle", f"none: {law.proof}"))

@@ -18,6 +18,7 @@ from models import oracles
 from models.noise import COSTS, NoiseModel, UserConstraints, cost_vector
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Start, Termination
+from workbench.certify_noise import NoiseRequest, certified_design, certify_noise
 from workbench.designing import Design, OracleVerdict
 from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
 from workbench.mechanisms.additive import AdditiveNoise
@@ -40,7 +41,7 @@ _LIMITS = {
 class NoiseDesigner:
     """One model on one solver, designed at many (epsilon, delta): the live solver object is kept and re-solved hot.
 
-    Args: as `design`, without epsilon, delta and budget.
+    Args: as `design`, without epsilon, delta and budget; certify is False here, which is what a sweep can afford.
     """
 
     def __init__(
@@ -54,7 +55,11 @@ class NoiseDesigner:
         prior: ArrayLike | None = None,
         constraints: UserConstraints | None = None,
         options: Options | None = None,
+        certify: bool = False,
     ) -> None:
+        if not isinstance(certify, bool):
+            InvalidRequest.must("certify", "True or False", certify)
+        self.certify = certify
         choices: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             ("notion", notion, NOTIONS),
             ("cost", cost, tuple(COSTS)),
@@ -128,7 +133,7 @@ class NoiseDesigner:
         privacy = audit(mechanism, budgets)
         verdict = self._judge(objective, budgets, delta_, budget_)
         words = []
-        if not privacy.meets(self.notion, budgets, spent):
+        if not self.certify and not privacy.meets(self.notion, budgets, spent):
             words.append(privacy.verdict(self.notion, budgets, spent, subject="The solver's PMF"))
         if self.question.directed:
             words.append(
@@ -151,6 +156,8 @@ class NoiseDesigner:
         made = Design(
             self.question, request, mechanism, objective, solution.bound, privacy, verdict, solution, tuple(words)
         )
+        if self.certify:
+            made = self._certified(made, budgets, spent, budget_)
         if solution.termination not in (Termination.OPTIMAL, Termination.GAP_LIMIT):
             why = _LIMITS.get(solution.termination, f"the solver's status {solution.termination}")
             raise NotProven(
@@ -164,6 +171,22 @@ class NoiseDesigner:
                 f"Got delta = {float(delta_):g}."
             )
         return made
+
+    def _certified(
+        self, made: Design, budgets: dict[tuple[int, ...], Fraction], spent: Fraction, budget: Fraction | None
+    ) -> Design:
+        """The design with its mechanism repaired and proven. Raises NotCertified."""
+        asked = NoiseRequest(
+            self.question, budgets, self.notion, spent, self.costs, self.minimise, budget, self.constraints
+        )
+
+        def closed_form() -> ArrayLike | None:
+            if self.minimise == "delta" or self.cost != "error-rate":
+                return None
+            law = self._law(budgets, float(spent))
+            return None if law is None or law.pmf is None else law.pmf
+
+        return certified_design(made, certify_noise(asked, made.solution, closed_form), asked)
 
     # The request.
 
@@ -238,13 +261,9 @@ class NoiseDesigner:
         budget: Fraction | None,
     ) -> OracleVerdict:
         """The closed form's verdict on an objective."""
-        levels = {shift: float(value) for shift, value in budgets.items()}
-        one = next(iter(levels.values()))
-        epsilon = one if len(set(levels.values())) == 1 else levels
 
         def law_at(at: float) -> oracles.ClosedForm | None:
-            q = self.question
-            return oracles.judge(q.sizes, q.differences, q.directed, epsilon, at, self.notion, self.cost)
+            return self._law(budgets, at)
 
         if self.minimise == "delta":
             return self._judge_delta(objective, law_at, float(budget or 0))
@@ -257,6 +276,14 @@ class NoiseDesigner:
                 return OracleVerdict.none("the extra constraints leave no closed form.")
             kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
         return OracleVerdict.judge(objective, law.name, law.value, kind, proof)
+
+    def _law(self, budgets: Mapping[tuple[int, ...], Fraction], delta: float) -> oracles.ClosedForm | None:
+        """The strongest closed form at a delta."""
+        levels = {shift: float(value) for shift, value in budgets.items()}
+        one = next(iter(levels.values()))
+        epsilon = one if len(set(levels.values())) == 1 else levels
+        q = self.question
+        return oracles.judge(q.sizes, q.differences, q.directed, epsilon, delta, self.notion, self.cost)
 
     def _judge_delta(
         self, objective: float, law_at: Callable[[float], oracles.ClosedForm | None], budget: float
@@ -318,6 +345,7 @@ def design(
     gap: float | None = None,
     seed: int | None = None,
     options: Options | None = None,
+    certify: bool = True,
 ) -> Design:
     """The least-cost additive noise under a privacy budget, or the least delta under an error budget.
 
@@ -333,8 +361,10 @@ def design(
         constraints: more linear constraints, as a function of the CVXPY variable f (N,); see `models.noise.zero_mean`.
         time_limit: seconds; gap: relative MILP gap at which to stop; seed: of the solver.
         options: every solver option at once (`solvers.backend.Options`) instead of the three above.
+        certify: return a mechanism proven private in exact arithmetic, with its certificate; False: the solver's own.
 
     Raises:
+        NotCertified: no mechanism near the solver's answer could be proven private.
         InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit: see `workbench.errors`.
         NotProven: a limit was reached first; carries incumbent, bound and the unproven Design.
     """
@@ -349,7 +379,7 @@ def design(
     try:
         with NoiseDesigner(
             question, notion=notion, cost=cost, minimise=minimise, solver=solver, prior=prior,
-            constraints=constraints, options=options,
+            constraints=constraints, options=options, certify=certify,
         ) as designer:  # fmt: skip
             return designer.design(epsilon, delta, budget=budget)
     except KeyboardInterrupt:
