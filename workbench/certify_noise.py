@@ -192,7 +192,7 @@ def _exactly(request: NoiseRequest, pattern: Pattern | None, route: str) -> Cert
         try:
             return _judged(request, refined.vertex()[: request.question.order], pattern, route, refined.bound, raw=True)
         except NotCertified:
-            pass
+            pass  # rounding then moves them by what `residual` says
     return _judged(request, values, pattern, route, refined.bound)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -20,7 +21,7 @@ from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Start, Termination
 from workbench.certify_noise import NoiseRequest, certified_design, certify_noise
 from workbench.designing import Design, OracleVerdict
-from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
+from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.numbers import Real, exact, probability
@@ -156,25 +157,32 @@ class NoiseDesigner:
         made = Design(
             self.question, request, mechanism, objective, solution.bound, privacy, verdict, solution, tuple(words)
         )
-        if self.certify:
-            made = self._certified(made, budgets, spent, budget_)
-        if solution.termination not in (Termination.OPTIMAL, Termination.GAP_LIMIT):
-            why = _LIMITS.get(solution.termination, f"the solver's status {solution.termination}")
-            raise NotProven(
-                f"{self.solver} stopped at {why} before proving an optimum: incumbent {objective:.9g}, "
-                f"bound {'unknown' if made.bound is None else format(made.bound, '.9g')}.",
-                incumbent=objective, bound=made.bound, design=made,
-            )  # fmt: skip
         if self.minimise == "delta" and delta_ is not None and Fraction(objective) > delta_ * (1 + Fraction(1, 10**9)):
             raise Infeasible(
                 f"A {self.cost} of at most {float(budget_ or 0):g} needs delta >= {objective:.9g} at this epsilon. "
                 f"Got delta = {float(delta_):g}."
             )
+        proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
+        if self.certify:
+            try:
+                made = self._certified(made, budgets, spent, delta_, budget_)
+            except NotCertified as error:
+                if proven:
+                    raise
+                made = replace(made, words=(*made.words, f"The incumbent is not certified. {error}"))
+        if not proven:
+            why = _LIMITS.get(solution.termination, f"the solver's status {solution.termination}")
+            raise NotProven(
+                f"{self.solver} stopped at {why} before proving an optimum: incumbent {made.objective:.9g}, "
+                f"bound {'unknown' if made.bound is None else format(made.bound, '.9g')}.",
+                incumbent=made.objective, bound=made.bound, design=made,
+            )  # fmt: skip
         return made
 
     def _certified(
-        self, made: Design, budgets: dict[tuple[int, ...], Fraction], spent: Fraction, budget: Fraction | None
-    ) -> Design:
+        self, made: Design, budgets: dict[tuple[int, ...], Fraction], spent: Fraction, limit: Fraction | None,
+        budget: Fraction | None,
+    ) -> Design:  # fmt: skip
         """The design with its mechanism repaired and proven. Raises NotCertified."""
         asked = NoiseRequest(
             self.question, budgets, self.notion, spent, self.costs, self.minimise, budget, self.constraints
@@ -186,7 +194,11 @@ class NoiseDesigner:
             law = self._law(budgets, float(spent))
             return None if law is None or law.pmf is None else law.pmf
 
-        return certified_design(made, certify_noise(asked, made.solution, closed_form), asked)
+        proof = certify_noise(asked, made.solution, closed_form)
+        if self.minimise == "delta" and limit is not None and proof.delta > limit:
+            excess = float(proof.delta - limit)
+            raise NotCertified(f"The least delta that could be certified exceeds the limit {float(limit):g} by {excess:.3g}.")
+        return certified_design(made, proof, asked)
 
     # The request.
 

@@ -179,7 +179,7 @@ class _Refinement:
                 if stalls > 2:
                     raise NotCertified("Refining the solver's answer stopped gaining digits.")
                 grow = min(grow + 2 * _STEP, max(20, self.P - violation.bit_length()))
-            best = min(best, violation)
+                best = min(best, violation)
             z, w, tight, fixed, at = self._correct(x, y, activity, reduced, grow, dual_grow, turn >= _DUAL)
             x = x + _scaled(z, self.P - grow)
             y = y + _scaled(w, self.P - dual_grow)
@@ -247,11 +247,10 @@ class _Refinement:
         data = Data(cost, 0.0, self.wide, np.zeros(m), np.zeros(m), lower, upper, np.zeros(n + m, dtype=bool))
         program = Program("refinement of an exact program", data)
         with rooms.speaking_our_errors():
-            session = self.solver.open(program, self.options)
-            try:
+            with self.solver.open(program, self.options) as session:
                 solution = session.solve() if self.basis is None else session.solve(start="basis", basis=self.basis)
-            finally:
-                session.close()
+                if solution.termination is not Termination.OPTIMAL and self.basis is not None:
+                    solution = session.solve(start="cold")  # what a stored basis cannot do, none may
         if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
             raise NotCertified(f"The exact program of the solver's pattern has no answer: {solution.raw_status}.")
         self.basis = solution.basis
@@ -264,7 +263,8 @@ class _Refinement:
         low, high = self.held
         at = np.where(low[:n] & np.isfinite(lower[:n]), 1, np.where(high[:n] & np.isfinite(upper[:n]), 2, 0))
         held = low | high
-        return solution.x[:n], solution.row_dual, held[n:], held[:n], at
+        used = np.array([status.name != "kBasic" for status in solution.basis.row_status])  # the row's equation counts
+        return solution.x[:n], solution.row_dual, held[n:] & used, held[:n], at
 
     def _signed(self, y: Integers) -> Integers:
         """Multipliers without those that point at a side a row does not have."""
