@@ -84,11 +84,10 @@ def design_noise(
     json: Json = False,
 ) -> None:
     """The best additive noise modulo a finite query domain, judged by its closed form and audited exactly."""
-    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-        InvalidRequest.must("plot file", "named .png, .svg or .pdf", plot.name)
-    for target in (save, plot):
-        if target is not None and not target.absolute().parent.is_dir():
-            InvalidRequest.must("output folder", "an existing folder", target.parent)
+    if plot is not None:
+        _output(plot, "plot file", (".png", ".svg", ".pdf"))
+    if save is not None:
+        _output(save, "saved file")
     question = _question(n, sizes, shifts, max_shift, directed)
     request = _request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
     request |= {"time_limit": time_limit, "gap": gap, "seed": seed}
@@ -167,6 +166,16 @@ def _question(
         else:
             given = list(_integers(shifts.replace(";", ","), "shifts"))
     return ModuloNoise(n=n, sizes=orders, shifts=given, max_shift=max_shift, directed=directed)
+
+
+def _output(path: Path, name: str, endings: tuple[str, ...] = ()) -> None:
+    """Refuse a place that cannot be written before anything is computed."""
+    if endings and path.suffix.lower() not in endings:
+        InvalidRequest.must(name, f"named {', '.join(endings[:-1])} or {endings[-1]}", path.name)
+    if not path.absolute().parent.is_dir():
+        InvalidRequest.must("output folder", "an existing folder", path.parent)
+    if path.is_dir():
+        InvalidRequest.must(name, "a file", f"the folder {path.name}")
 
 
 def _integers(text: str, name: str) -> list[int]:

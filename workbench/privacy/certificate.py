@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from workbench.errors import InvalidRequest, NotCertified
+from workbench.files import spelled
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise import PiecewiseAffine, mean
 from workbench.numbers import round_down, round_up
@@ -150,7 +151,7 @@ class Certificate:
             assert not isinstance(self.epsilon, Mapping)
             reached = round_up(self.mechanism.metric_epsilon or Fraction(0))
             found.append(f"For all inputs x, x' and every output, Pr[i|x] <= e^(epsilon |x-x'|) Pr[i|x'] with epsilon = "
-                         f"{float(self.epsilon):.17g} (exactly {reached!r} is reached).")  # fmt: skip
+                         f"{spelled(self.epsilon)} (exactly {reached!r} is reached).")  # fmt: skip
         else:
             found.append(self.privacy.verdict(self.notion, self.epsilon, self.delta))
             p = self.privacy
