@@ -77,9 +77,7 @@ class Certified:
     residual: Fraction = Fraction(0)
 
 
-def certify_noise(
-    request: NoiseRequest, solution: Solution, closed_form: Callable[[], Any] | None = None
-) -> Certified:
+def certify_noise(request: NoiseRequest, solution: Solution, closed_form: Callable[[], Any] | None = None) -> Certified:
     """The best certified mechanism for a request near a solver's answer.
 
     closed_form: gives a PMF (N,) to try when the solver's pattern fails exactly, or None.
@@ -125,7 +123,8 @@ def certified_design(made: Design, proof: Certified, request: NoiseRequest) -> D
     claimed = made.claimed
     if float(proof.objective) - claimed > 1e-9 * max(1.0, abs(claimed)):
         words.append(
-            f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {float(proof.objective):.12g}."
+            f"The solver claims {claimed:.12g}, which rests on its tolerances; "
+            f"certified is {float(proof.objective):.12g}."
         )
     solution = made.solution
     record = {
@@ -287,7 +286,7 @@ def _program(request: NoiseRequest, pattern: Pattern | None) -> ExactLP:
                 lp.row(entries, None, 0)
         if pure:
             continue
-        spent = range(first_y + at * N, first_y + (at + 1) * N) if hockey else np.flatnonzero(free).tolist()
+        spent = range(first_y + at * N, first_y + (at + 1) * N) if hockey else np.flatnonzero(np.asarray(free)).tolist()
         row: dict[int, Fraction | int] = dict.fromkeys(spent, 1)
         if row and least_delta:
             lp.row(row | {last: -1}, None, 0)

@@ -60,7 +60,9 @@ Directed = Annotated[bool, typer.Option("--directed", help="Only the given sign 
 
 def audit(
     file: File,
-    epsilon: Annotated[str | None, typer.Option(help="Budget >= 0 at which δ is taken (a certificate's own by default).")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(help="Budget >= 0 at which δ is taken (a certificate's own by default).")
+    ] = None,
     sizes: Sizes = None,
     shifts: Shifts = None,
     max_shift: MaxShift = None,
@@ -139,13 +141,19 @@ def verify_certificate(file: Annotated[Path, typer.Argument(help="A certificate 
         out.print(f"  {sentence}", highlight=False, markup=False)
     if proven.record:
         out.print("Recorded, not proven:", highlight=False)
-        out.print(facts([(f"  {key}", f"{value}") for key, value in list(proven.record.items())[:40]]), highlight=False, markup=False)
+        out.print(
+            facts([(f"  {key}", f"{value}") for key, value in list(proven.record.items())[:40]]),
+            highlight=False,
+            markup=False,
+        )
 
 
 def sample(
     file: File,
     count: Annotated[int, typer.Option(help="How many draws.")] = 1,
-    answer: Annotated[str | None, typer.Option(help='True answer (a row of a channel; "1,2" for vectors): adds noise to it.')] = None,
+    answer: Annotated[
+        str | None, typer.Option(help='True answer (a row of a channel; "1,2" for vectors): adds noise to it.')
+    ] = None,
     insecure_seed: Annotated[int | None, typer.Option(help="Repeatable draws for experiments. NOT private.")] = None,
     json: Json = False,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,7 +78,9 @@ def design_noise(
     gap: Gap = None,
     seed: Seed = None,
     save: Annotated[Path | None, typer.Option(help="Write the certificate (with --raw: the bare mechanism).")] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="The solver's own answer, neither repaired nor certified.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The solver's own answer, neither repaired nor certified.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of the PMF (.png, .svg or .pdf).")] = None,
     json: Json = False,
 ) -> None:

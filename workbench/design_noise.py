@@ -197,7 +197,9 @@ class NoiseDesigner:
         proof = certify_noise(asked, made.solution, closed_form)
         if self.minimise == "delta" and limit is not None and proof.delta > limit:
             excess = float(proof.delta - limit)
-            raise NotCertified(f"The least delta that could be certified exceeds the limit {float(limit):g} by {excess:.3g}.")
+            raise NotCertified(
+                f"The least delta that could be certified exceeds the limit {float(limit):g} by {excess:.3g}."
+            )
         return certified_design(made, proof, asked)
 
     # The request.

@@ -130,7 +130,7 @@ class Design:
 
     @property
     def loss(self) -> float:
-        """objective - claimed: what certifying cost (negative: it improved). A solver may claim what nobody can reach."""
+        """objective - claimed: what certifying cost (negative: it improved). A claim may be out of reach."""
         return self.objective - self.claimed
 
     @property
@@ -227,7 +227,9 @@ def jsonable(value: Any) -> Any:
 
 
 def design(question: Any, **request: Any) -> Design:
-    """Design the best mechanism for a question, certified unless certify=False; see the designer of its kind (`workbench.design_noise.design`).
+    """Design the best mechanism for a question, certified unless certify=False.
+
+    See the designer of its kind (`workbench.design_noise.design`).
 
     Raises:
         InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven, NotCertified: see `workbench.errors`.

@@ -6,7 +6,8 @@ A, c are rationals with a power of two as denominator, the bounds and x are inte
 round solves the same program for a correction z of the point and its multipliers, blown up until the solver sees what
 was below its tolerance (iterative refinement: Gleixner, Steffy and Wolter, INFORMS J. Computing 28, 2016),
 
-    minimise   D (c - A'y)'z + D y't    s.t.   A z = t,   S (lo - A x) <= t <= S (hi - A x),   S (l - x) <= z <= S (u - x)
+    minimise   D (c - A'y)'z + D y't
+    s.t.       A z = t,   S (lo - A x) <= t <= S (hi - A x),   S (l - x) <= z <= S (u - x)
     x <- x + z/S,   y <- y + w/D     (w the multipliers of A z = t)
 
 Every round gains about 30 bits, so masses of 1e-40 come out right although a solver alone calls them zero. What is
@@ -45,7 +46,7 @@ _LEAST = 1e-8  # solvers drop smaller coefficients; the residuals still see them
 
 @dataclass(frozen=True)
 class Refined:
-    """A point of an ExactLP. x: (columns,) rationals; bound: a proven lower bound on the optimum, None if none was found;
+    """A point of an ExactLP. x: (columns,) rationals; bound: a proven lower bound on the optimum, None if none is;
     violation: the largest violation of a row or bound, exact; tight: (rows,) whether the last basis holds a row at a
     bound; fixed: (columns,) the same for the bounds of columns."""
 
@@ -243,14 +244,15 @@ class _Refinement:
         cost = np.clip(cost, -_HUGE, _HUGE)
         if settled:
             low, high = self.held
-            cost = np.where(low & high, cost, np.where(low, np.maximum(cost, 0), np.where(high, np.minimum(cost, 0), 0)))
+            cost = np.where(
+                low & high, cost, np.where(low, np.maximum(cost, 0), np.where(high, np.minimum(cost, 0), 0))
+            )
         data = Data(cost, 0.0, self.wide, np.zeros(m), np.zeros(m), lower, upper, np.zeros(n + m, dtype=bool))
         program = Program("refinement of an exact program", data)
-        with rooms.speaking_our_errors():
-            with self.solver.open(program, self.options) as session:
-                solution = session.solve() if self.basis is None else session.solve(start="basis", basis=self.basis)
-                if solution.termination is not Termination.OPTIMAL and self.basis is not None:
-                    solution = session.solve(start="cold")  # what a stored basis cannot do, none may
+        with rooms.speaking_our_errors(), self.solver.open(program, self.options) as session:
+            solution = session.solve() if self.basis is None else session.solve(start="basis", basis=self.basis)
+            if solution.termination is not Termination.OPTIMAL and self.basis is not None:
+                solution = session.solve(start="cold")  # what a stored basis cannot do, none may
         if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
             raise NotCertified(f"The exact program of the solver's pattern has no answer: {solution.raw_status}.")
         self.basis = solution.basis

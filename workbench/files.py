@@ -35,7 +35,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def read_text(path: Path | str, limit: int = LIMIT) -> str:
-    """The UTF-8 text of a regular file of at most `limit` bytes. Raises CorruptFile, also when there is no such file."""
+    """The UTF-8 text of a regular file of at most `limit` bytes. Raises CorruptFile, also for no such file."""
     where = Path(path)
     try:
         if not stat.S_ISREG(where.stat().st_mode):
@@ -128,4 +128,3 @@ def spelled(value: Fraction) -> str:
     if not places:
         return sign + digits
     return f"{sign}{digits[:-places]}.{digits[-places:]}"
-

@@ -1,4 +1,4 @@
-"""Composition by dp_accounting's privacy loss distributions, from an exact dominating pair (optional extra "accounting").
+"""Composition by dp_accounting from an exact dominating pair (optional extra "accounting").
 
 A pair (P*, Q*) dominates a mechanism when, for every E >= 0, sup over neighbours of Σ max(0, P - E Q) is at most
 Σ max(0, P* - E Q*); then k adaptive runs are dominated by the k-fold product of the pair (Zhu, Dong and Wang, 2022).
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
@@ -48,17 +49,17 @@ def dominating_pair(mechanism: Mechanism) -> DominatingPair:
         order = sorted(
             ((k, l) for k, l in zip(one.p.integers, one.q.integers, strict=True) if k or l), key=_ratio, reverse=True
         )
-        a = b = 0
+        a, b = 0, 0
         for k, l in order:
             a, b = a + k, b + l
             lines.add((Fraction(a, one.p.total), Fraction(b, one.q.total)))
     hull = _upper(lines)
     p, q = [hull[-1][0]], [Fraction(0)]  # beyond the last vertex h is constant: mass that Q cannot produce
-    for (a, b), (c, d) in zip(hull, hull[1:], strict=False):
+    for (high, b), (low, d) in pairwise(hull):
         q.append(b - d)
-        p.append(a - c)  # E_j (b - d), for the vertex E_j = (a - c)/(b - d)
+        p.append(high - low)  # E_j (b - d), for the vertex E_j = (high - low)/(b - d)
     p.append(Fraction(0))
-    q.append(1 - sum(q))  # mass that P cannot produce
+    q.append(1 - sum(q, Fraction(0)))  # mass that P cannot produce
     keep = [i for i in range(len(p)) if p[i] or q[i]]
     return DominatingPair(tuple(p[i] for i in keep), tuple(q[i] for i in keep))
 
@@ -90,8 +91,8 @@ def _upper(lines: set[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fracti
 
 @dataclass(frozen=True)
 class Composition:
-    """Privacy of `times` runs: epsilon bounds what they cost at `delta` from above, epsilon_low from below (or the other
-    way round when epsilon was asked for)."""
+    """Privacy of `times` runs: epsilon bounds what they cost at `delta` from above, epsilon_low from below (or delta and
+    delta_low at epsilon, when that was given)."""
 
     times: int
     epsilon: float

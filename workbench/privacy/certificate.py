@@ -150,8 +150,8 @@ class Certificate:
         if isinstance(self.mechanism, PiecewiseAffine) and self.notion == "metric":
             assert not isinstance(self.epsilon, Mapping)
             reached = round_up(self.mechanism.metric_epsilon or Fraction(0))
-            found.append(f"For all inputs x, x' and every output, Pr[i|x] <= e^(epsilon |x-x'|) Pr[i|x'] with epsilon = "
-                         f"{spelled(self.epsilon)} (exactly {reached!r} is reached).")  # fmt: skip
+            law = "Pr[i|x] <= e^(epsilon |x-x'|) Pr[i|x'] for all inputs x, x' and every output i"
+            found.append(f"{law}: metric epsilon is {reached!r}, asked {spelled(self.epsilon)}.")
         else:
             found.append(self.privacy.verdict(self.notion, self.epsilon, self.delta))
             p = self.privacy
@@ -186,16 +186,18 @@ def subject_of(mechanism: Mechanism) -> Auditable:
         return AllInputs(mechanism)
     if isinstance(mechanism, ChannelPairs):
         return mechanism
-    InvalidRequest.must("mechanism", "AdditiveNoise, ChannelPairs or PiecewiseAffine", type(mechanism).__name__)
+    return InvalidRequest.must("mechanism", "AdditiveNoise, ChannelPairs or PiecewiseAffine", type(mechanism).__name__)
 
 
 def _what(mechanism: Mechanism) -> str:
     if isinstance(mechanism, AdditiveNoise):
         q = mechanism.question
         relation = "given differences only" if q.directed else "differences of either sign"
-        return f"Additive noise modulo {' x '.join(map(str, q.sizes))}, {len(q.differences)} neighbouring differences ({relation})"
+        group = " x ".join(map(str, q.sizes))
+        return f"Additive noise modulo {group}, {len(q.differences)} neighbouring differences ({relation})"
     if isinstance(mechanism, PiecewiseAffine):
         low, high = round_down(mechanism.knots[0]), round_up(mechanism.knots[-1])
-        return f"A mechanism on real inputs in [{low:g}, {high:g}] with {len(mechanism.outputs)} outputs, any two inputs neighbours"
-    rows = mechanism.channel.rows
-    return f"A channel of {len(rows)} inputs and {len(rows[0])} outputs, {len(mechanism.pairs)} ordered pairs of neighbours"
+        count = len(mechanism.outputs)
+        return f"A mechanism on real inputs in [{low:g}, {high:g}] with {count} outputs, any two inputs neighbours"
+    rows, count = mechanism.channel.rows, len(mechanism.pairs)
+    return f"A channel of {len(rows)} inputs and {len(rows[0])} outputs, {count} ordered pairs of neighbours"

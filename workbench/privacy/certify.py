@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise import PiecewiseAffine, rationals
 from workbench.numbers import Real, exact, positive, probability
@@ -54,7 +53,7 @@ def certify(
         return Certificate(ChannelPairs(channel, pairs), notion, budgets, allowed, record=noted | _share(share))
     if isinstance(mechanism, PiecewiseAffine):
         return certify_quantizer(
-            mechanism.knots, mechanism.outputs, mechanism.ends, notion=notion, epsilon=epsilon, delta=delta,
+            mechanism.knots, mechanism.outputs, mechanism.ends, notion=notion, epsilon=budgets, delta=delta,
             unbiased=False, record=noted,
         )  # fmt: skip
     if audit_subject(subject_of(mechanism), budgets).meets(notion, budgets, allowed):

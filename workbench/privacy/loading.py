@@ -33,7 +33,7 @@ _SUM = Fraction(1, 10**6)  # how far floats may be from adding up to 1
 
 @dataclass(frozen=True)
 class Found:
-    """What a file holds: a mechanism with its relation, or bare `Masses` or a bare `Channel`; the certificate, if any."""
+    """What a file holds: a mechanism with its relation, bare `Masses` or a bare `Channel`; its certificate, if any."""
 
     mechanism: Mechanism | Masses | Channel
     certificate: Certificate | None = None
@@ -50,7 +50,9 @@ class Found:
         found = self.mechanism
         if not isinstance(found, (Masses, Channel)):
             if any(given is not None for given in (sizes, shifts, max_shift, pairs)) or directed:
-                raise InvalidRequest("The file has its own neighbour relation; leave out sizes, shifts, max-shift and pairs.")
+                raise InvalidRequest(
+                    "The file has its own neighbour relation; leave out sizes, shifts, max-shift and pairs."
+                )
             return found
         if isinstance(found, Masses):
             if pairs is not None:
@@ -159,7 +161,7 @@ def _value(cell: Any) -> Fraction:
 def _masses(values: list[Fraction]) -> Masses:
     if min(values) < 0:
         raise CorruptFile(f"A probability is negative: {float(min(values)):g}.")
-    total = sum(values)
+    total = sum(values, Fraction(0))
     weights = all(value.denominator == 1 for value in values)
     if not weights and abs(total - 1) > _SUM:
         raise CorruptFile(f"The probabilities add up to {float(total):.9g}, not 1.")

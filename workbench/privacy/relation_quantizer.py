@@ -1,8 +1,8 @@
 """A piecewise affine mechanism as something auditable: every real input neighbours every other.
 
 The largest ratio and the largest hockey stick between the laws at any two real inputs are attained at end laws
-(`workbench.mechanisms.piecewise`), so comparing every two of those is exact. The PDP δ is not convex in the laws and its
-supremum may lie inside a piece: it is refused, never guessed.
+(`workbench.mechanisms.piecewise`), so comparing every two of those is exact. The PDP δ is not convex in the laws
+and its supremum may lie inside a piece: it is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AllInputs:
     def budgets(self, epsilon: Budget) -> dict[tuple[int, int], Fraction]:
         """One budget for every ordered pair of end laws. Raises InvalidRequest for a mapping."""
         if isinstance(epsilon, Mapping):
-            found = {value for value in epsilon.values()}
+            found = set(epsilon.values())
             if len(found) != 1:
                 raise InvalidRequest("epsilon must be one number for a mechanism on real inputs.")
             epsilon = next(iter(found))

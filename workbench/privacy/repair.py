@@ -138,9 +138,11 @@ def repair_noise(
 
 
 def exact_cost(mechanism: AdditiveNoise, costs: Any) -> Fraction:
-    """Σ f(η) cost(η) exactly, floats read as the rationals they are; the largest over rows for a matrix (answers, N)."""
+    """Σ f(η) cost(η) exactly, floats as they are; for a matrix (answers, N) the largest over rows."""
     table = np.asarray(costs, dtype=np.float64)
     rows = table if table.ndim == 2 else table[None, :]
     k, total = mechanism.masses.integers, mechanism.masses.total
-    sums = [sum((Fraction(c) * w for c, w in zip(row.tolist(), k, strict=True) if c and w), Fraction(0)) for row in rows]
+    sums = [
+        sum((Fraction(c) * w for c, w in zip(row.tolist(), k, strict=True) if c and w), Fraction(0)) for row in rows
+    ]
     return max(sums) / total

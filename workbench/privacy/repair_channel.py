@@ -73,7 +73,10 @@ def _mixed(rows: Rows, centre: Rows, private: Callable[[Channel], bool]) -> tupl
 
     def at(share: Fraction) -> Channel | None:
         made = Channel.from_rows(
-            [[(1 - share) * a + share * b for a, b in zip(*both, strict=True)] for both in zip(rows, centre, strict=True)]
+            [
+                [(1 - share) * a + share * b for a, b in zip(*both, strict=True)]
+                for both in zip(rows, centre, strict=True)
+            ]
         )
         return made if private(made) else None
 
