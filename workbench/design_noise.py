@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -297,7 +297,8 @@ class NoiseDesigner:
         one = next(iter(levels.values()))
         epsilon = one if len(set(levels.values())) == 1 else levels
         q = self.question
-        return oracles.judge(q.sizes, q.differences, q.directed, epsilon, delta, self.notion, self.cost)
+        notion = cast(oracles.Notion, self.notion)
+        return oracles.judge(q.sizes, q.differences, q.directed, epsilon, delta, notion, self.cost)
 
     def _judge_delta(
         self, objective: float, law_at: Callable[[float], oracles.ClosedForm | None], budget: float

@@ -117,7 +117,7 @@ def _fig3(full: bool) -> Artifact:
     data = DataLaw.uniform(claims["parameters"]["low"], claims["parameters"]["high"])
     rows = []
     for epsilon in [*np.geomspace(0.1, 10.0, 81 if full else _POINTS).tolist(), 10.2, 10.4, _LIMIT]:
-        made = design_laplace(epsilon, float(claims["bits"]), code, data)
+        made = design_laplace(epsilon, float(claims["parameters"]["bits"]), code, data)
         rows.append(
             [epsilon, made.mse, made.ell, made.delta0, made.database_epsilon, made.decoder_epsilon, made.mean_bits]
         )
@@ -137,10 +137,10 @@ def _fig3(full: bool) -> Artifact:
         ),
         comparisons=(
             Comparison(
-                "mean length, longest of the curve", place, claims["bits"], float(frame["mean_bits"].max()), 1e-9
+                "mean length, longest of the curve", place, claims["mean_bits"], float(frame["mean_bits"].max()), 1e-9
             ),
             Comparison(
-                "mean length, shortest of the curve", place, claims["bits"], float(frame["mean_bits"].min()), 1e-6
+                "mean length, shortest of the curve", place, claims["mean_bits"], float(frame["mean_bits"].min()), 1e-6
             ),
         ),
     )

@@ -49,10 +49,10 @@ def dominating_pair(mechanism: Mechanism) -> DominatingPair:
         order = sorted(
             ((k, l) for k, l in zip(one.p.integers, one.q.integers, strict=True) if k or l), key=_ratio, reverse=True
         )
-        a, b = 0, 0
+        of_p, of_q = 0, 0
         for k, l in order:
-            a, b = a + k, b + l
-            lines.add((Fraction(a, one.p.total), Fraction(b, one.q.total)))
+            of_p, of_q = of_p + k, of_q + l
+            lines.add((Fraction(of_p, one.p.total), Fraction(of_q, one.q.total)))
     hull = _upper(lines)
     p, q = [hull[-1][0]], [Fraction(0)]  # beyond the last vertex h is constant: mass that Q cannot produce
     for (high, b), (low, d) in pairwise(hull):
@@ -91,7 +91,7 @@ def _upper(lines: set[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fracti
 
 @dataclass(frozen=True)
 class Composition:
-    """Privacy of `times` runs: epsilon bounds what they cost at `delta` from above, epsilon_low from below (or delta and
+    """Privacy of `times` runs: epsilon bounds what they cost at `delta` from above, epsilon_low from below (or delta,
     delta_low at epsilon, when that was given)."""
 
     times: int
