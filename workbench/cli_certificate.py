@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from workbench.cli_noise import _integers, _output
 from workbench.console import Json, emit_json, facts, out, table
@@ -136,16 +137,13 @@ def verify_certificate(file: Annotated[Path, typer.Argument(help="A certificate 
         emit_json({"file": file.name, "proven": True, "claim": claim, "words": list(proven.words),
                    "not_proven": dict(proven.record)})  # fmt: skip
         return
-    out.print(f"[bold]Proven[/bold] from {file.name} alone, in exact arithmetic:", highlight=False)
+    out.print(f"Proven from {file.name} alone, in exact arithmetic:", style="bold", highlight=False, markup=False)
     for sentence in proven.words:
         out.print(f"  {sentence}", highlight=False, markup=False)
     if proven.record:
         out.print("Recorded, not proven:", highlight=False)
-        out.print(
-            facts([(f"  {key}", f"{value}") for key, value in list(proven.record.items())[:40]]),
-            highlight=False,
-            markup=False,
-        )
+        noted = [(escape(f"  {ascii(key)[1:60]}"[:-1]), escape(ascii(value)[:200])) for key, value in proven.record.items()]
+        out.print(facts(noted[:40]), highlight=False)
 
 
 def sample(
