@@ -3,7 +3,7 @@
 n in 5..40, four kinds of shift sets (one, all up to a bound, a few, the two axes of a grid), both costs, every notion
 (PDP three times out of five), δ from 0 down to 1e-9, HiGHS and Gurobi (skipped without a licence) on the same requests.
 Loss is relative: to the exact optimum of the pattern (proven by exact duality), and to what the solver claims, which
-may be out of reach (integrality tolerances let it break tiny δ's).
+may be out of reach (its tolerances let it break tiny δ's). Solvers run at the integrality tolerance of `wb.design`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from solvers.backend import Options, backend
-from workbench.certify_noise import NoiseRequest, certify_noise
+from workbench.certify_noise import NoiseRequest, certify_noise, exacting
 from workbench.design_noise import NoiseDesigner
 from workbench.errors import NotCertified, WorkbenchError
 from workbench.mechanisms.additive import AdditiveNoise
@@ -70,7 +70,7 @@ def design(
 ) -> dict[str, Any]:
     """Solve, certify, audit once more; what came of it."""
     found: dict[str, Any] = dict.fromkeys(("raw_private", "route", "loss_optimum", "loss_claim", "seconds"))
-    options = Options(time_limit=time_limit)
+    options = exacting(Options(time_limit=time_limit), backend(solver).supported_options)
     try:
         with NoiseDesigner(asked, notion=notion, cost=cost, solver=solver, options=options) as designer:
             solution = designer.solve(epsilon, delta)

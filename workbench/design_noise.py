@@ -19,7 +19,7 @@ from models import oracles
 from models.noise import COSTS, NoiseModel, UserConstraints, cost_vector
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Start, Termination
-from workbench.certify_noise import NoiseRequest, certified_design, certify_noise
+from workbench.certify_noise import NoiseRequest, certified_design, certify_noise, exacting
 from workbench.designing import Design, OracleVerdict
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
 from workbench.mechanisms.additive import AdditiveNoise
@@ -78,9 +78,12 @@ class NoiseDesigner:
         self.constraints, self.options = constraints, options or Options()
         with rooms.speaking_our_errors():
             self.backend = backend(solver)
+            if certify and self.options.integrality_tolerance is None:
+                self.options = exacting(self.options, self.backend.supported_options)
             array = None if prior is None else np.asarray(prior, dtype=float)
             self.costs = cost_vector(cost, question.sizes, array)
         self.prior = prior
+        self._last_law: tuple[Any, oracles.ClosedForm | None] | None = None
         self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session]] = {}
 
     def __enter__(self) -> NoiseDesigner:
@@ -188,11 +191,8 @@ class NoiseDesigner:
             self.question, budgets, self.notion, spent, self.costs, self.minimise, budget, self.constraints
         )
 
-        def closed_form() -> ArrayLike | None:
-            if self.minimise == "delta" or self.cost != "error-rate":
-                return None
-            law = self._law(budgets, float(spent))
-            return None if law is None or law.pmf is None else law.pmf
+        def closed_form() -> oracles.ClosedForm | None:
+            return self._law(budgets, float(spent)) if self.minimise == "error" else None
 
         proof = certify_noise(asked, made.solution, closed_form)
         if self.minimise == "delta" and limit is not None and proof.delta > limit:
@@ -293,12 +293,17 @@ class NoiseDesigner:
 
     def _law(self, budgets: Mapping[tuple[int, ...], Fraction], delta: float) -> oracles.ClosedForm | None:
         """The strongest closed form at a delta."""
+        key = (tuple(budgets.items()), delta)
+        if self._last_law is not None and self._last_law[0] == key:
+            return self._last_law[1]
         levels = {shift: float(value) for shift, value in budgets.items()}
         one = next(iter(levels.values()))
         epsilon = one if len(set(levels.values())) == 1 else levels
         q = self.question
         notion = cast(oracles.Notion, self.notion)
-        return oracles.judge(q.sizes, q.differences, q.directed, epsilon, delta, notion, self.cost)
+        law = oracles.judge(q.sizes, q.differences, q.directed, epsilon, delta, notion, self.cost)
+        self._last_law = key, law
+        return law
 
     def _judge_delta(
         self, objective: float, law_at: Callable[[float], oracles.ClosedForm | None], budget: float
