@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from solvers.backend import Options, backend
-from workbench.certify_noise import NoiseRequest, certify_noise, exacting
+from workbench.certify_noise import NoiseRequest, certify_noise
 from workbench.design_noise import NoiseDesigner
 from workbench.errors import NotCertified, WorkbenchError
 from workbench.mechanisms.additive import AdditiveNoise
@@ -70,9 +70,9 @@ def design(
 ) -> dict[str, Any]:
     """Solve, certify, audit once more; what came of it."""
     found: dict[str, Any] = dict.fromkeys(("raw_private", "route", "loss_optimum", "loss_claim", "seconds"))
-    options = exacting(Options(time_limit=time_limit), backend(solver).supported_options)
+    options = Options(time_limit=time_limit)
     try:
-        with NoiseDesigner(asked, notion=notion, cost=cost, solver=solver, options=options) as designer:
+        with NoiseDesigner(asked, notion=notion, cost=cost, solver=solver, options=options, certify=True) as designer:
             solution = designer.solve(epsilon, delta)
             costs = designer.costs
     except WorkbenchError as error:

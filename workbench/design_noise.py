@@ -77,7 +77,7 @@ class NoiseDesigner:
         self.notion, self.cost, self.minimise, self.solver = notion, cost, minimise, solver
         self.constraints, self.options = constraints, options or Options()
         with rooms.speaking_our_errors():
-            self.backend = backend(solver)
+            self.backend, self.given = backend(solver), self.options
             if certify and self.options.integrality_tolerance is None:
                 self.options = exacting(self.options, self.backend.supported_options)
             array = None if prior is None else np.asarray(prior, dtype=float)
@@ -108,9 +108,17 @@ class NoiseDesigner:
     ) -> Solution:
         """The solver's answer alone, neither audited nor judged. Arguments as `design`."""
         budgets, delta_, budget_ = self._request(epsilon, delta, budget)
-        session, values = self._session(budgets, delta_, budget_)
+        return self._solve(*self._session(budgets, delta_, budget_), start)
+
+    def _solve(self, session: Session, values: Mapping[str, Any], start: str | Start) -> Solution:
+        """The answer; at the user's own tolerances where the exacting ones of a certified design defeat the solver."""
         with rooms.speaking_our_errors():
-            return session.solve(values, start=start)
+            solution = session.solve(values, start=start)
+            defeated = solution.termination in {Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE}
+            if self.options != self.given and defeated:
+                with self.backend.open(session.program, self.given) as second:
+                    solution = second.solve(values)
+        return solution
 
     def design(
         self,
@@ -122,9 +130,7 @@ class NoiseDesigner:
     ) -> Design:
         """Solve, judge and audit. Arguments and errors as `design`."""
         budgets, delta_, budget_ = self._request(epsilon, delta, budget)
-        session, values = self._session(budgets, delta_, budget_)
-        with rooms.speaking_our_errors():
-            solution = session.solve(values, start=start)
+        solution = self._solve(*self._session(budgets, delta_, budget_), start)
         if solution.x is None:
             self._refuse(solution, budget_)
         objective = solution.objective

@@ -7,8 +7,9 @@ slope changes Q*_j give the pair that attains it exactly, in rationals:
 
     outcome j      Q*_j = slope change at E_j,  P*_j = E_j Q*_j       and one outcome with Q* = 0, P* = h(∞)
 
-Only then do floats enter, rounded to the safe side. dp_accounting is always called with symmetric=False: h ranges over
-both orders of every pair already, and its default (True) takes the second order on trust.
+Only then do floats enter, rounded to the safe side; 1e-12 of δ is given away on either side for the floating-point
+sums and convolutions of dp_accounting, which it does not bound itself. It is always called with symmetric=False: h
+ranges over both orders of every pair already, and its default (True) takes the second order on trust.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from workbench.numbers import Real, positive, probability, round_down
 from workbench.privacy.certificate import Mechanism, subject_of
 
 __all__ = ["Composition", "DominatingPair", "compose", "dominating_pair", "loss_distribution"]
+
+
+_FLOATS = 1e-12  # of δ
 
 
 @dataclass(frozen=True)
@@ -122,11 +126,12 @@ def compose(
         high, low = high.self_compose(times), low.self_compose(times)
     if delta is not None:
         allowed = float(probability(delta, "delta"))
-        found = [float(side.get_epsilon_for_delta(allowed)) for side in (high, low)]
+        ends = max(0.0, allowed - _FLOATS), min(1.0, allowed + _FLOATS)
+        found = [float(side.get_epsilon_for_delta(end)) for side, end in zip((high, low), ends, strict=True)]
         return Composition(times, found[0], min(found), allowed, allowed)
     at = float(positive(epsilon, "epsilon", or_zero=True))
     found = [float(side.get_delta_for_epsilon(at)) for side in (high, low)]
-    return Composition(times, at, at, min(1.0, found[0]), min(found))
+    return Composition(times, at, at, min(1.0, found[0] + _FLOATS), max(0.0, min(found) - _FLOATS))
 
 
 def loss_distribution(pair: DominatingPair, *, pessimistic: bool = True, interval: float = 1e-4) -> Any:
