@@ -1,11 +1,7 @@
 """From a solver's noise to a certified one: its pattern re-solved exactly, repaired, judged by the exact audit.
 
 With the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's answer held fixed, every model of `models.noise` is a
-linear program in f (and one bound y per outcome for the hockey stick); E = ⌊2^112 e^ε (1-τ)⌋/2^112 and δ(1-τ) with
-τ = 2^-64 leave room for rounding at a cost of about 1e-19:
-
-    "pdp"   f(η) <= E f(η+μ) outside V_μ,  Σ f(V_μ) <= δ        "dp"   y >= f(η) - E f(η+μ),  Σ y <= δ
-    "pure"  f(η) <= E f(η+μ)                                     least δ: δ is a column, and the cost a row
+linear program (`workbench.noise_program`), which is solved to 230 bits (`workbench.exact_lp`).
 
 Candidates, best first: the exact optimum of that program, the solver's own floats, the closed form's PMF. What the
 audit refuses is repaired (`workbench.privacy.repair`); the cheapest of what it accepts is returned.
@@ -14,52 +10,32 @@ audit refuses is repaired (`workbench.privacy.repair`); the cheapest of what it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from workbench import __version__, rooms
+from workbench import __version__, rooms  # noqa: F401  (rooms first: it names a foreign `models` in one sentence)
 
 # isort: split
 from models.oracles import ClosedForm
 from solvers.backend import Options
-from solvers.program import Program, compile
 from solvers.solution import Solution
 from workbench.designing import Design
 from workbench.errors import NotCertified
-from workbench.exact_lp import ExactLP
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise, Shift
+from workbench.noise_program import NoiseRequest, extra_constraints, noise_program, rows_of
 from workbench.numbers import round_up
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import rounded_objective
-from workbench.privacy.repair import Pattern, exact_cost, pattern_of, repair_noise, threshold
+from workbench.privacy.repair import Pattern, exact_cost, pattern_of, repair_noise
 
 __all__ = ["Certified", "NoiseRequest", "certified_design", "certify_noise", "exacting"]
 
-TAU = Fraction(1, 1 << 64)  # what the exact program gives away so that rounding cannot break it
 _CLOSE = Fraction(1, 10**12)  # how far above the solver's claim the closed form is asked as well
 _CELLS = 60_000  # rows of the exact program above which only floats are repaired
-
-
-@dataclass(frozen=True)
-class NoiseRequest:
-    """What was asked, in exact numbers. costs: (N,) or (answers, N); budget: of the cost, when δ is minimised;
-    extra: CVXPY constraints on f."""
-
-    question: ModuloNoise
-    budgets: Mapping[Shift, Fraction]
-    notion: str
-    delta: Fraction
-    costs: NDArray[np.float64]
-    minimise: str = "error"
-    budget: Fraction | None = None
-    extra: Callable[[Any], Sequence[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -213,7 +189,7 @@ def _pattern_of(request: NoiseRequest, made: AdditiveNoise) -> Pattern | None:
 
 def _exactly(request: NoiseRequest, pattern: Pattern | None, route: str) -> Certified:
     """The exact program of a pattern, solved, repaired and judged."""
-    lp = _program(request, pattern)
+    lp = noise_program(request, pattern)
     refined = lp.solve()
     values = refined.x[: request.question.order]
     if request.extra is not None:
@@ -255,100 +231,11 @@ def _residual(request: NoiseRequest, made: AdditiveNoise) -> Fraction:
     if request.extra is None:
         return Fraction(0)
     f, worst = made.exact_pmf, Fraction(0)
-    program = _extras(request)
+    program = extra_constraints(request)
     if program.shape[1] != len(f):
         return Fraction(0)
-    for row, low, high in _rows(program):
+    for row, low, high in rows_of(program):
         value = sum((a * f[j] for j, a in row.items()), Fraction(0))
         worst = max(worst, *(low - value for low in [low] if low is not None),
                     *(value - high for high in [high] if high is not None))  # fmt: skip
     return worst
-
-
-def _extras(request: NoiseRequest) -> Program:
-    """The request's extra constraints alone, compiled; the block "f" holds the masses."""
-    import cvxpy as cp
-
-    f = cp.Variable(request.question.order, name="f", bounds=[0, 1])
-    assert request.extra is not None
-    with rooms.speaking_our_errors():
-        return compile(cp.Problem(cp.Minimize(cp.sum(f)), list(request.extra(f))), "extra constraints")
-
-
-def _rows(program: Program) -> list[tuple[dict[int, Fraction], Fraction | None, Fraction | None]]:
-    data = program.template
-    rows: list[dict[int, Fraction]] = [{} for _ in range(program.shape[0])]
-    table = data.A.tocoo()
-    for i, j, a in zip(table.row.tolist(), table.col.tolist(), table.data.tolist(), strict=True):
-        rows[i][j] = Fraction(a)
-    sides = [[Fraction(v) if np.isfinite(v) else None for v in side] for side in (data.row_lower, data.row_upper)]
-    return list(zip(rows, *sides, strict=True))
-
-
-def _program(request: NoiseRequest, pattern: Pattern | None) -> ExactLP:
-    """The linear program of a pattern in exact numbers. Columns: f, then y of every difference ("dp"), δ or the
-    largest cost, and what the extra constraints need."""
-    q = request.question
-    N, shifts = q.order, list(request.budgets)
-    least_delta = request.minimise == "delta"
-    pure = not least_delta and (not request.delta or request.notion == "pure")
-    hockey = request.notion == "dp" and not pure
-    extra = _extras(request) if request.extra is not None else None
-    first_y = N
-    last = N + (N * len(shifts) if hockey else 0)
-    worst = request.costs.ndim == 2 and not least_delta
-    extra_at = last + int(least_delta) + int(worst)
-    lp = ExactLP(extra_at + (extra.shape[1] - N if extra is not None else 0))
-    lp.row(dict.fromkeys(range(N), 1), 1, 1)
-    delta = request.delta * (1 - TAU)
-    for at, shift in enumerate(shifts):
-        e = Fraction(threshold(request.budgets[shift]), 1 << 112)
-        e = max(Fraction(1), Fraction(int(e * (1 - TAU) * (1 << 112)), 1 << 112))
-        index = q.index(shift).tolist()
-        free = None if pure or hockey or pattern is None else pattern[shift]
-        for eta in range(N):
-            if free is None or not free[eta]:
-                entries = {eta: Fraction(1)}
-                entries[index[eta]] = entries.get(index[eta], Fraction(0)) - e
-                if hockey:
-                    entries[first_y + at * N + eta] = Fraction(-1)
-                lp.row(entries, None, 0)
-        if pure:
-            continue
-        spent = range(first_y + at * N, first_y + (at + 1) * N) if hockey else np.flatnonzero(np.asarray(free)).tolist()
-        row: dict[int, Fraction | int] = dict.fromkeys(spent, 1)
-        if row and least_delta:
-            lp.row(row | {last: -1}, None, 0)
-        elif row:
-            lp.row(row, None, delta)
-    costs = [[Fraction(c) for c in row] for row in (request.costs if request.costs.ndim == 2 else [request.costs])]
-    if least_delta:
-        assert request.budget is not None
-        for one in costs:
-            lp.row(dict(enumerate(one)), None, request.budget * (1 - TAU))
-        lp.cost[last] = Fraction(1)
-    elif worst:
-        lp.bounds[last] = (Fraction(0), max(map(max, costs)))
-        for one in costs:
-            lp.row(dict(enumerate(one)) | {last: -1}, None, 0)
-        lp.cost[last] = Fraction(1)
-    else:
-        lp.cost[:N] = costs[0]
-    if extra is not None:
-        _append(lp, extra, extra_at)
-    return lp
-
-
-def _append(lp: ExactLP, extra: Program, start: int) -> None:
-    """Add the extra constraints; their columns other than f come last."""
-    block = extra.block("f")
-    column, at = {}, start
-    for j in range(extra.shape[1]):
-        if block.start <= j < block.start + block.size:
-            column[j] = j - block.start
-        else:
-            low, high = extra.template.lower[j], extra.template.upper[j]
-            lp.bounds[at] = (Fraction(low) if np.isfinite(low) else None, Fraction(high) if np.isfinite(high) else None)
-            column[j], at = at, at + 1
-    for row, low, high in _rows(extra):
-        lp.row({column[j]: a for j, a in row.items()}, low, high)

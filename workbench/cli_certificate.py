@@ -237,6 +237,11 @@ def _open(
     )  # fmt: skip
 
 
+def _plain(value: object) -> str:
+    """Anything a file says as at most 200 printable characters."""
+    return "".join(c if c.isprintable() else "?" for c in str(value)[:200])
+
+
 def _number(value: float | None) -> float | str | None:
     return "inf" if value == float("inf") else value
 

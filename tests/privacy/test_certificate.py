@@ -304,8 +304,7 @@ def survives(content: bytes, folder: Path) -> None:
     path = write(folder / "c.json", content)
     try:
         proven = wb.verify_certificate(path)
-    except wb.CorruptFile as error:
-        assert str(error)
+    except wb.CorruptFile:
         return
     assert proven.holds()
 
