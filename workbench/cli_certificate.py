@@ -152,7 +152,7 @@ def sample(
     file: File,
     count: Annotated[int, typer.Option(help="How many draws.")] = 1,
     answer: Annotated[
-        str | None, typer.Option(help='True answer (a row of a channel; "1,2" for vectors): adds noise to it.')
+        str | None, typer.Option(help='True answer: noise is added to it ("1,2" for vectors); a row of a channel; x.')
     ] = None,
     insecure_seed: Annotated[int | None, typer.Option(help="Repeatable draws for experiments. NOT private.")] = None,
     json: Json = False,
@@ -162,15 +162,22 @@ def sample(
         InvalidRequest.must("count", "an integer in 0..100000000", count)
     if json and count > 1_000_000:
         InvalidRequest.must("count", "at most 1000000 with --json", count)
+    import numpy as np
+
+    from workbench.mechanisms.piecewise import PiecewiseAffine
     from workbench.privacy.loading import read
     from workbench.privacy.sampling import sample as draw
 
     mechanism = read(file).mechanism
     point: Any = None
-    if answer is not None:
+    if answer is not None and isinstance(mechanism, PiecewiseAffine):
+        point = answer
+    elif answer is not None:
         parts = _integers(answer, "answer")
         point = parts[0] if len(parts) == 1 else tuple(parts)
     draws = draw(mechanism, count, answer=point, insecure_seed=insecure_seed)
+    if isinstance(mechanism, PiecewiseAffine):
+        draws = np.array([float(value) for value in mechanism.outputs])[draws]
     if json:
         emit_json({"file": file.name, "secure": insecure_seed is None, "draws": draws.tolist()})
         return

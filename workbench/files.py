@@ -14,7 +14,7 @@ from workbench.errors import CorruptFile
 
 __all__ = ["LIMIT", "parse_json", "ratio", "read_text", "spelled", "whole", "write_whole"]
 
-LIMIT = 32 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
+LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
 _DIGITS = 400  # of a JSON number
 _NUMERAL = 1 << 16  # characters of a number in a string
 _LETTERS = frozenset("0123456789abcdefABCDEF")
@@ -100,10 +100,15 @@ def whole(text: Any, what: str, bits: int = 4 * _NUMERAL) -> int:
 
 
 def ratio(text: Any, what: str, characters: int = 5000) -> Fraction:
-    """An exact number in a string: "0.1", "1e-9", "-1/3". Raises CorruptFile."""
+    """An exact number in a string: "0.1", "1e-9", "-1/3", "0x1f/0x20". Raises CorruptFile."""
     from workbench.errors import InvalidRequest
     from workbench.numbers import exact
 
+    if isinstance(text, str) and text.lstrip("-").startswith("0x") and text.count("/") == 1:
+        top, bottom = (whole(part, what) for part in text.removeprefix("-").split("/"))
+        if not bottom:
+            raise CorruptFile(f"{what} divides by zero.")
+        return Fraction(-top if text.startswith("-") else top, bottom)
     if not isinstance(text, str) or not 0 < len(text) <= characters or not text.isascii() or text != text.strip():
         raise CorruptFile(f"{what} must be an exact number in a string, such as '0.1' or '1/3'.")
     if "_" in text:
@@ -115,7 +120,13 @@ def ratio(text: Any, what: str, characters: int = 5000) -> Fraction:
 
 
 def spelled(value: Fraction) -> str:
-    """A rational as an exact decimal if it has one of moderate length, else as a ratio of integers: read by `ratio`."""
+    """A rational as an exact decimal if it has one of moderate length, else as a ratio: read back by `ratio`.
+
+    Very long ones are ratios of hexadecimal integers, which can be read in linear time.
+    """
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > 4000:
+        sign = "-" if value < 0 else ""
+        return f"{sign}{hex(abs(value.numerator))}/{hex(value.denominator)}"
     twos = (value.denominator & -value.denominator).bit_length() - 1
     rest, fives = value.denominator >> twos, 0
     while rest % 5 == 0 and fives <= 400:

@@ -56,6 +56,7 @@ def extra_constraints(request: NoiseRequest) -> Program:
 
 
 def rows_of(program: Program) -> list[tuple[dict[int, Fraction], Fraction | None, Fraction | None]]:
+    """The rows of a compiled program in exact numbers: entries, lower and upper bound (None: no bound)."""
     data = program.template
     rows: list[dict[int, Fraction]] = [{} for _ in range(program.shape[0])]
     table = data.A.tocoo()

@@ -82,6 +82,7 @@ class Refinement:
         return _objects(low), _objects(high)
 
     def run(self, accuracy: int, rounds: int) -> Refined:
+        """Round after round until every violation is below 2^-accuracy. Raises NotCertified."""
         m, n = len(self.lp.rows), self.lp.columns
         x, y = _objects([0] * n), _objects([0] * m)  # y over 2^P as well
         grow, dual_grow, stalls, best = 20, 0, 0, 1 << (self.P + 8)

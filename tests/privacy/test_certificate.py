@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from copy import deepcopy
 from fractions import Fraction
 from pathlib import Path
 
@@ -214,6 +215,19 @@ def test_other_kinds(name, path, value):
         from_dict(changed(to_dict(ALL[name]()), path, value))
 
 
+def test_a_certificate_cannot_be_changed_afterwards():
+    proof, budgets = metric(), {(0, 1): "0.3", (0, 2): "0.6", (1, 2): "0.3"}
+    copy = Certificate(proof.mechanism, "metric", budgets)
+    budgets[0, 1] = "0.0001"
+    assert copy.epsilon[0, 1] == Fraction("0.3")
+    with pytest.raises(TypeError):
+        copy.epsilon[0, 1] = Fraction(0)
+    assert deepcopy(copy) == copy
+    with pytest.raises(AttributeError):
+        copy.delta = Fraction(0)
+    assert Certificate(noise().mechanism, "pdp", 1, 0.1).delta == Fraction(1, 10)
+
+
 def test_nothing_unproven_can_be_built():
     made = noise().mechanism
     with pytest.raises(wb.NotCertified, match="misses"):
@@ -347,6 +361,15 @@ def test_fuzz_values_in_a_good_file(tmp_path, path, value):
 @given(st.fractions() | st.decimals(allow_nan=False, allow_infinity=False, places=12).map(Fraction))
 def test_spelled_numbers_are_read_back(value):
     assert ratio(spelled(value), "value") == value
+
+
+def test_very_long_numbers_are_read_back():
+    value = Fraction(-(3**9000), 2**30000 + 1)
+    assert ratio(spelled(value), "value") == value
+    assert ratio("0x1/0x2", "value") == Fraction(1, 2)
+    for bad in ("0x1/0x0", "--0x1/0x2", "0x1/-0x2", "0x1/0x2/0x3", "0x1", "0x/0x1"):
+        with pytest.raises(wb.CorruptFile):
+            ratio(bad, "value")
 
 
 @given(st.integers(min_value=0, max_value=1 << 2000))

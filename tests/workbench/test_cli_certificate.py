@@ -98,6 +98,9 @@ def test_sample(capsys, folder):
     code, out, _ = run(capsys, "sample", "matrix.csv", "--answer", "1", "--json")
     assert json.loads(out)["draws"][0] in (0, 1)
     assert run(capsys, "sample", "pmf.csv", "--count", "0")[1] == ""
+    code, out, _ = run(capsys, "sample", "quantizer.json", "--count", "9", "--answer", "-0.25")
+    assert code == 0
+    assert {float(line) for line in out.splitlines()} <= {-3.0, 3.0}
 
 
 def test_compose(capsys, folder):

@@ -9,7 +9,8 @@ slope changes Q*_j give the pair that attains it exactly, in rationals:
 
 Only then do floats enter, rounded to the safe side; 1e-12 of δ is given away on either side for the floating-point
 sums and convolutions of dp_accounting, which it does not bound itself. It is always called with symmetric=False: h
-ranges over both orders of every pair already, and its default (True) takes the second order on trust.
+ranges over both orders of every pair already, and its default (True) takes the second order on trust. (For one-sided
+neighbours both orders of the pair are still composed: an upper bound.)
 """
 
 from __future__ import annotations

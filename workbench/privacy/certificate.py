@@ -16,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.files import spelled
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise import PiecewiseAffine, mean
-from workbench.numbers import round_down, round_up
+from workbench.numbers import positive, probability, round_down, round_up
 from workbench.privacy.audit import Privacy, audit_subject
 from workbench.privacy.relation import Auditable, ChannelPairs, Noise
 from workbench.privacy.relation_quantizer import AllInputs
@@ -93,7 +94,8 @@ class Bias:
 class Certificate:
     """A mechanism that meets (epsilon, delta) in a notion: nothing else can be built.
 
-    epsilon: one for all, or a mapping shift (or ordered pair of rows) -> ε. record: what is known beyond the proof.
+    epsilon: one for all, or a mapping shift (or ordered pair of rows) -> ε. Decimals are
+    meant: 0.1 is 1/10. record: what is known beyond the proof.
     Raises NotCertified when the exact audit refuses the claim, InvalidRequest when it makes no sense.
     """
 
@@ -108,8 +110,15 @@ class Certificate:
     def __post_init__(self) -> None:
         if self.notion not in NOTIONS:
             InvalidRequest.must("notion", f"one of {', '.join(NOTIONS)}", self.notion)
-        if not 0 <= self.delta <= 1:
-            InvalidRequest.must("delta", "a number in [0, 1]", self.delta)
+        object.__setattr__(self, "delta", probability(self.delta, "delta"))
+        if not isinstance(self.epsilon, Mapping):
+            object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon", or_zero=True))
+        elif isinstance(self.mechanism, PiecewiseAffine):
+            raise InvalidRequest("epsilon must be one number for a mechanism on real inputs.")
+        else:  # a copy that nobody can change afterwards
+            budgets = subject_of(self.mechanism).budgets(self.epsilon)
+            object.__setattr__(self, "epsilon", MappingProxyType(budgets))
+        object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
         if not self.holds():
             raise NotCertified(self.refusal())
         if self.objective is not None and not self.objective.holds(self.mechanism):
@@ -119,6 +128,12 @@ class Certificate:
             found = Bias.of(self.mechanism, self.bias.outputs, self.bias.inputs)
             if found != self.bias:
                 raise NotCertified(f"The bias is {float(found.worst)!r}, not {float(self.bias.worst)!r}.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and messages between processes are proven again."""
+        epsilon = dict(self.epsilon) if isinstance(self.epsilon, Mapping) else self.epsilon
+        parts = (self.mechanism, self.notion, epsilon, self.delta, self.objective, self.bias, dict(self.record))
+        return Certificate, parts
 
     @cached_property
     def privacy(self) -> Privacy:

@@ -25,6 +25,8 @@ from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.masses import Masses
+from workbench.mechanisms.piecewise import PiecewiseAffine
+from workbench.numbers import exact
 
 __all__ = ["InsecureSampler", "Sampler", "insecure_words", "sample", "system_words"]
 
@@ -110,10 +112,10 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
     """Draws from a mechanism, exactly distributed, with OS entropy.
 
     Args:
-        mechanism: AdditiveNoise, Masses, or a Channel (or ChannelPairs, or Certificate of either).
+        mechanism: AdditiveNoise, Masses, a Channel or ChannelPairs, PiecewiseAffine, or a Certificate of one.
         count: of draws.
-        answer: the true answer to publish; needed by a channel (a row number). Noise without one gives η itself, and
-            with one (an integer, or a tuple for a vector query) answer + η in the group.
+        answer: the true answer to publish; needed by a channel (a row number) and on real inputs (x). Noise without one
+            gives η itself, and with one (an integer, or a tuple for a vector query) answer + η in the group.
         insecure_seed: draw from a seeded generator instead, for experiments only.
 
     Returns:
@@ -129,6 +131,10 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
         if isinstance(answer, bool) or not isinstance(answer, (int, np.integer)) or not 0 <= answer <= top:
             InvalidRequest.must("answer", f"a row of the channel, an integer in 0..{top}", answer)
         masses = found.rows[int(answer)]
+    elif isinstance(found, PiecewiseAffine):
+        if answer is None:
+            InvalidRequest.must("answer", "the input x of a mechanism on real inputs", answer)
+        masses = found.law(exact(answer, "answer") if isinstance(answer, str) else answer)
     elif isinstance(found, AdditiveNoise):
         masses = found.masses
     elif isinstance(found, Masses):
