@@ -45,7 +45,7 @@ class Certified:
     route: where its masses come from; objective: its exact cost (or its exact δ when that is minimised, rounded up);
     optimum: a proven lower bound on what any mechanism with the same violations can reach, None where none was proven;
     delta: what is certified (the request's, or the least one reached); residual: by how much it misses the request's
-    extra linear constraints, exact.
+    extra linear constraints or its cost budget, exact; None where those constraints are not linear in f alone.
     """
 
     mechanism: AdditiveNoise
@@ -53,7 +53,7 @@ class Certified:
     objective: Fraction
     delta: Fraction
     optimum: Fraction | None = None
-    residual: Fraction = Fraction(0)
+    residual: Fraction | None = Fraction(0)
 
 
 def certify_noise(
@@ -103,7 +103,7 @@ def _no_violations(request: NoiseRequest) -> Pattern:
 
 def _best(found: Sequence[Certified]) -> Certified:
     """Constraints first, then cost."""
-    return min(found, key=lambda one: (one.residual > 0, one.objective))
+    return min(found, key=lambda one: (bool(one.residual), one.objective))
 
 
 def exacting(options: Options, supported: frozenset[str]) -> Options:
@@ -115,7 +115,9 @@ def exacting(options: Options, supported: frozenset[str]) -> Options:
 def certified_design(made: Design, proof: Certified, request: NoiseRequest) -> Design:
     """A design with its certified mechanism in place of the solver's, and words for what a reader must know."""
     words = list(made.words)
-    if proof.residual:
+    if proof.residual is None:
+        words.append("Privacy is certified; the extra constraints hold within the solver's tolerances only.")
+    elif proof.residual:
         what = "its cost budget" if request.extra is None else "the extra constraints or its cost budget"
         words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")
     claimed = made.claimed
@@ -219,21 +221,22 @@ def _judged(
         objective, excess = exact_cost(made, request.costs), Fraction(0)
     if not privacy.meets(notion, request.budgets, delta):
         raise NotCertified(privacy.verdict(notion, request.budgets, delta, subject="The repaired mechanism"))
-    return Certified(made, route, objective, delta, optimum, max(excess, _residual(request, made)))
+    missed = _residual(request, made)
+    return Certified(made, route, objective, delta, optimum, None if missed is None else max(excess, missed))
 
 
 def _ceiling(value: Fraction, bits: int = 200) -> Fraction:
     return Fraction(-((-value.numerator << bits) // value.denominator), 1 << bits)
 
 
-def _residual(request: NoiseRequest, made: AdditiveNoise) -> Fraction:
-    """The largest violation of the request's extra constraints, exact; 0 where they are not linear in f alone."""
+def _residual(request: NoiseRequest, made: AdditiveNoise) -> Fraction | None:
+    """The largest violation of the request's extra constraints, exact; None where they are not linear in f alone."""
     if request.extra is None:
         return Fraction(0)
     f, worst = made.exact_pmf, Fraction(0)
     program = extra_constraints(request)
     if program.shape[1] != len(f):
-        return Fraction(0)
+        return None
     for row, low, high in rows_of(program):
         value = sum((a * f[j] for j, a in row.items()), Fraction(0))
         worst = max(worst, *(low - value for low in [low] if low is not None),

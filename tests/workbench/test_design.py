@@ -87,6 +87,14 @@ def test_extra_constraints_are_kept_exactly():
     assert f[2] == f[7]
 
 
+def test_constraints_that_cannot_be_rechecked_say_so():
+    import cvxpy as cp
+
+    d = wb.design(paper(), epsilon=1.5, constraints=lambda f: [cp.norm1(f[1:4] - f[4:7]) <= 0.2])
+    assert d.private
+    assert any("within the solver's tolerances" in sentence for sentence in d.words)
+
+
 @pytest.mark.parametrize("notion", ["pdp", "dp"])
 def test_least_delta_is_certified_and_keeps_its_budget(notion):
     d = wb.design(paper(), epsilon=1.5, minimise="delta", budget=0.4425, notion=notion)
