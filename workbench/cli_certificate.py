@@ -78,7 +78,7 @@ def audit(
     found, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
     from workbench.files import spelled
     from workbench.mechanisms.piecewise import PiecewiseAffine
-    from workbench.numbers import positive, round_up
+    from workbench.numbers import positive
     from workbench.privacy.audit import audit_subject
     from workbench.privacy.certificate import subject_of
 
@@ -96,7 +96,7 @@ def audit(
         "one_sided": privacy.subject.one_sided,
         "pure_epsilon": _number(privacy.pure_epsilon),
         "epsilon": None if budget is None else _number(None if privacy.epsilon is None else float(privacy.epsilon)),
-        "pdp_delta": None if budget is None or continuous else round_up(privacy.pdp_delta),
+        "pdp_delta": None if budget is None else _pdp(mechanism, privacy, budget),
         "dp_delta": None if budget is None else privacy.dp_delta.upper,
         "metric_epsilon": _metric(mechanism) if isinstance(mechanism, PiecewiseAffine) else None,
         "bias": float(mechanism.bias) if isinstance(mechanism, PiecewiseAffine) else None,
@@ -115,8 +115,7 @@ def audit(
         rows.append(("delta", "give --epsilon to see the exact delta at a budget"))
     else:
         at = "each pair's own epsilon" if privacy.epsilon is None else f"epsilon = {spelled(privacy.epsilon)}"
-        if not continuous:
-            rows.append(("exact PDP delta", f"{made['pdp_delta']!r} at {at}"))
+        rows.append(("exact PDP delta", f"{made['pdp_delta']!r} at {at}"))
         rows.append(("exact DP delta", f"{made['dp_delta']!r} at {at}"))
     if continuous:
         rows += [("metric epsilon", f"{made['metric_epsilon']} for |x - x'|"), ("largest bias", f"{made['bias']!r}")]
@@ -251,6 +250,16 @@ def _plain(value: object) -> str:
 
 def _number(value: float | None) -> float | str | None:
     return "inf" if value == float("inf") else value
+
+
+def _pdp(mechanism: Any, privacy: Any, budget: Any) -> float:
+    from workbench.mechanisms.piecewise import PiecewiseAffine
+    from workbench.numbers import round_up
+    from workbench.privacy.pdp_quantizer import pdp_delta
+
+    if isinstance(mechanism, PiecewiseAffine):
+        return pdp_delta(mechanism, budget).upper
+    return round_up(privacy.pdp_delta)
 
 
 def _metric(mechanism: Any) -> float | str:

@@ -204,7 +204,7 @@ def test_each_reason(path, value, reason):
         ("metric", ("claim", "epsilon"), [[[0, 1], "0.3"]]),
         ("quantizer", ("mechanism", "knots"), ["1", "-1"]),
         ("quantizer", ("mechanism", "outputs"), ["-3", "2"]),
-        ("quantizer", ("claim", "notion"), "pdp"),
+        ("quantizer", ("claim", "epsilon"), [[[0, 1], "0.7"]]),
         ("quantizer", ("claim", "epsilon"), "0.69"),
         ("vector", ("objective", "value"), "2"),
         ("vector", ("claim", "epsilon"), [[[0, 1], "0.1"], [[1, 0], "0.1"]]),

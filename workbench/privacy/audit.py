@@ -76,7 +76,9 @@ class Privacy:
 
     @cached_property
     def worst_pdp(self) -> PairAudit:
-        """The pair with the largest PDP δ."""
+        """The pair with the largest PDP δ. Raises InvalidRequest where pairs do not decide it."""
+        if not self.subject.pairs_decide_pdp:
+            raise InvalidRequest("The PDP delta on real inputs is given by workbench.privacy.pdp_quantizer.pdp_delta.")
         return max(self.pairs, key=lambda pair: pair.pdp_delta)
 
     @cached_property

@@ -23,8 +23,9 @@ from workbench.errors import InvalidRequest, NotCertified
 from workbench.files import spelled
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise import PiecewiseAffine, mean
-from workbench.numbers import positive, probability, round_down, round_up
+from workbench.numbers import ExpNumber, positive, probability, round_down, round_up
 from workbench.privacy.audit import Privacy, audit_subject
+from workbench.privacy.pdp_quantizer import pdp_delta
 from workbench.privacy.relation import Auditable, ChannelPairs, Noise
 from workbench.privacy.relation_quantizer import AllInputs
 
@@ -140,11 +141,18 @@ class Certificate:
         """The exact audit at the claimed ε."""
         return audit_subject(subject_of(self.mechanism), self.epsilon)
 
+    @cached_property
+    def continuous_pdp(self) -> ExpNumber:
+        """The exact PDP δ of a mechanism on real inputs at the claimed ε."""
+        assert isinstance(self.mechanism, PiecewiseAffine)
+        assert not isinstance(self.epsilon, Mapping)
+        return pdp_delta(self.mechanism, self.epsilon)
+
     def holds(self) -> bool:
         """Whether the exact audit meets the claim."""
         if isinstance(self.mechanism, PiecewiseAffine):
             if self.notion == "pdp":
-                raise InvalidRequest("notion must be dp, pure or metric for a mechanism on real inputs. Got pdp.")
+                return self.continuous_pdp.compare(self.delta) <= 0
             if self.notion == "metric":
                 reached = self.mechanism.metric_epsilon
                 return reached is not None and not isinstance(self.epsilon, Mapping) and reached <= self.epsilon
@@ -156,6 +164,8 @@ class Certificate:
             reached = self.mechanism.metric_epsilon
             found = "unbounded (the law jumps or vanishes)" if reached is None else repr(round_up(reached))
             return f"The mechanism misses the claim: exact metric epsilon is {found}."
+        if isinstance(self.mechanism, PiecewiseAffine) and self.notion == "pdp":
+            return f"The mechanism misses the claim: exact PDP delta is {self.continuous_pdp.upper!r}."
         return self.privacy.verdict(self.notion, self.epsilon, self.delta)
 
     @property
@@ -167,6 +177,12 @@ class Certificate:
             reached = round_up(self.mechanism.metric_epsilon or Fraction(0))
             law = "Pr[i|x] <= e^(epsilon |x-x'|) Pr[i|x'] for all inputs x, x' and every output i"
             found.append(f"{law}: metric epsilon is {reached!r}, asked {spelled(self.epsilon)}.")
+        elif isinstance(self.mechanism, PiecewiseAffine) and self.notion == "pdp":
+            assert not isinstance(self.epsilon, Mapping)
+            found.append(
+                f"For every two inputs the exact PDP delta is {self.continuous_pdp.upper!r} (rounded up) at epsilon = "
+                f"{spelled(self.epsilon)}, asked {spelled(self.delta)}."
+            )
         else:
             found.append(self.privacy.verdict(self.notion, self.epsilon, self.delta))
             p = self.privacy

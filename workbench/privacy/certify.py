@@ -23,6 +23,7 @@ from workbench.mechanisms.piecewise import PiecewiseAffine, rationals
 from workbench.numbers import Real, exact, positive, probability
 from workbench.privacy.audit import audit_subject
 from workbench.privacy.certificate import NOTIONS, Bias, Certificate, Mechanism, Objective, subject_of
+from workbench.privacy.pdp_quantizer import pdp_delta
 from workbench.privacy.relation import Budget, ChannelPairs, Rows
 from workbench.privacy.repair import repair_noise
 from workbench.privacy.repair_channel import repair_rows
@@ -140,7 +141,7 @@ def certify_quantizer(
     Args:
         knots: (K+1,) increasing; outputs: (m,) values published; ends: laws at both ends of every piece, (2K, m) or
             (K, 2, m), see `PiecewiseAffine`. Floats are read as the rationals they are.
-        notion: "pure", "dp", or "metric" for the distance |x - x'|.
+        notion: "pure", "dp", "pdp", or "metric" for the distance |x - x'|.
         unbiased: E M(x) = x for every real x, exactly; allow_bias: state what is left rather than refuse.
 
     Raises:
@@ -157,6 +158,8 @@ def certify_quantizer(
         if notion == "metric":
             reached = made.metric_epsilon
             return reached is not None and not isinstance(budgets, Mapping) and reached <= budgets
+        if notion == "pdp":
+            return pdp_delta(made, budgets).compare(allowed) <= 0
         return audit_subject(subject_of(made), budgets).meets(notion, budgets, allowed)
 
     made, share = repair_rows(
@@ -180,8 +183,6 @@ def _claim(mechanism: Mechanism, notion: str, epsilon: Budget, delta: Real) -> t
     """The budgets as a certificate states them, and δ, validated."""
     if notion not in NOTIONS:
         InvalidRequest.must("notion", f"one of {', '.join(NOTIONS)}", notion)
-    if notion == "pdp" and isinstance(mechanism, PiecewiseAffine):
-        raise InvalidRequest("notion must be dp, pure or metric for a mechanism on real inputs. Got pdp.")
     allowed = probability(delta, "delta")
     if allowed and notion in {"pure", "metric"}:
         InvalidRequest.must("delta", f"0 for the notion {notion}", delta)

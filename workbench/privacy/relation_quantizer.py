@@ -2,7 +2,7 @@
 
 The largest ratio and the largest hockey stick between the laws at any two real inputs are attained at end laws
 (`workbench.mechanisms.piecewise`), so comparing every two of those is exact. The PDP δ is not convex in the laws
-and its supremum may lie inside a piece: it is refused, never guessed.
+and its supremum may lie inside a piece: `workbench.privacy.pdp_quantizer`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.piecewise import PiecewiseAffine
@@ -24,6 +25,7 @@ class AllInputs:
     """A piecewise affine mechanism under the strongest relation: every two inputs of its range are neighbours."""
 
     mechanism: PiecewiseAffine
+    pairs_decide_pdp: ClassVar[bool] = False
 
     @property
     def one_sided(self) -> bool:
