@@ -179,13 +179,13 @@ class TwoBinShape:
     def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> Sheet:
         """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-c, c).
 
-        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1), B_s < B_t the bins in [-c, c] closest to
+        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1), B_s < B_t the bins inside (-c, c) closest to
         -c and c. (What is known to be 1 needs no bound.)
         """
         B, c, m, col = self.bins, self.c, self.m, self.column
-        inside = [k for k in range(1, m + 1) if -c <= B[k - 1] <= c]
+        inside = [k for k in range(1, m + 1) if -c < B[k - 1] < c]
         if not self.symmetric or len(inside) < 2:
-            raise ValueError("Theorem 6 must have symmetric bins with at least two in [-c, c].")
+            raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-c, c).")
         s, t = inside[0], inside[-1]
         sheet = self._sheet(0)
         lengths = [j for _, j in self.vectors]
