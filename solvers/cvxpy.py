@@ -1,10 +1,10 @@
-"""Solvers behind CVXPY's own interfaces: Clarabel, SCS, OSQP and whatever else it finds. A yardstick, not a fast path.
+"""Conic solvers behind CVXPY's own interfaces: Clarabel, SCS and whatever else it finds. A yardstick, not a fast path.
 
 The program is handed to CVXPY as a constant problem and canonicalised afresh for every solve; there is no hot start.
 
 Traps handled here: CVXPY blurs statuses, so the solver's own word decides where its result has one; what these solvers
-call unbounded (dual infeasible) says nothing of feasibility, so it is decided by a second solve; SCS and OSQP are
-first-order methods, whose points violate rows by about their tolerance (residuals show it); SCS would take as many
+call unbounded (dual infeasible) says nothing of feasibility, so it is decided by a second solve; SCS is a
+first-order method, whose points violate rows by about its tolerance (residuals show it); SCS would take as many
 threads as MKL pleases (its own single-threaded factorisation is used instead).
 """
 
@@ -37,10 +37,6 @@ _VARIANTS: dict[str, tuple[str, str, dict[str, tuple[str, ...]]]] = {
         "time_limit": ("time_limit_secs",), "iteration_limit": ("max_iters",),
         "feasibility_tolerance": ("eps_abs", "eps_rel"),
     }),
-    "osqp": ("osqp", "osqp", {
-        "time_limit": ("time_limit",), "iteration_limit": ("max_iter",),
-        "feasibility_tolerance": ("eps_abs", "eps_rel"),
-    }),
     "ecos": ("ecos", "ecos", {"iteration_limit": ("max_iters",), "feasibility_tolerance": ("feastol",)}),
     "qoco": ("qoco", "qoco", {"iteration_limit": ("max_iters",)}),
     "cvxopt": ("cvxopt", "cvxopt", {"iteration_limit": ("max_iters",), "feasibility_tolerance": ("feastol",)}),
@@ -56,10 +52,6 @@ _TERMINATION = {
     "maxiterations": Termination.ITERATION_LIMIT,
     "maxtime": Termination.TIME_LIMIT,
     "callbackterminated": Termination.INTERRUPTED,
-    "primal infeasible": Termination.INFEASIBLE,
-    "dual infeasible": Termination.INFEASIBLE_OR_UNBOUNDED,
-    "maximum iterations reached": Termination.ITERATION_LIMIT,
-    "run time limit reached": Termination.TIME_LIMIT,
     "interrupted": Termination.INTERRUPTED,
     "optimal": Termination.OPTIMAL,
     "infeasible": Termination.INFEASIBLE,
@@ -81,7 +73,7 @@ class Cvxpy(Backend):
 
     def capabilities(self) -> Capabilities:
         """LPs and their duals; certificates of infeasibility from the solvers that keep them."""
-        return Capabilities(duals=True, infeasibility_certificate=self.variant in (None, "clarabel", "scs", "osqp"))
+        return Capabilities(duals=True, infeasibility_certificate=self.variant in (None, "clarabel", "scs"))
 
     def installed(self) -> bool:
         """CVXPY and the solver itself; neither is imported."""
@@ -171,7 +163,7 @@ class _CvxpySession(Session):
             raw.row_dual = multipliers
             raw.reduced_cost = self._data.c - self._data.A.T @ multipliers
             raw.dual = PointStatus.FEASIBLE if raw.termination is Termination.OPTIMAL else PointStatus.INFEASIBLE
-        elif raw.termination is Termination.INFEASIBLE:
+        elif raw.termination is Termination.INFEASIBLE and self.owner.capabilities().infeasibility_certificate:
             raw.ray = multipliers
         return raw
 
@@ -193,8 +185,7 @@ def _word(native: Any) -> str:
     """The status in the solver's own words, where its result carries them."""
     if isinstance(native, dict):
         return str(native.get("info", {}).get("status", ""))
-    info = getattr(native, "info", None)
-    return str(getattr(info, "status", "") or getattr(native, "status", ""))
+    return str(getattr(native, "status", ""))
 
 
 def _termination(word: str, status: str) -> Termination:
