@@ -33,6 +33,8 @@ _HOMES = {
     "NotCertified": "workbench.errors",
     "NotProven": "workbench.errors",
     "Privacy": "workbench.privacy.audit",
+    "Quantization": "workbench.mechanisms.quantization",
+    "Quantizer": "workbench.mechanisms.quantizer",
     "QuantizedPiecewiseLinear": "workbench.mechanisms.piecewise_linear",
     "SharedStream": "workbench.mechanisms.randomness",
     "SolverUnavailable": "workbench.errors",
@@ -43,6 +45,7 @@ _HOMES = {
     "design_laplace": "workbench.mechanisms.dyadic_design",
     "audit": "workbench.privacy.audit",
     "audit_channel": "workbench.privacy.audit",
+    "audit_quantizer": "workbench.privacy.quantizer",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

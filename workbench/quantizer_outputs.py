@@ -23,6 +23,8 @@ __all__ = ["Found", "best_outputs", "spread_starts"]
 Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
 
+INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
+
 
 @dataclass(frozen=True)
 class Found:
@@ -57,6 +59,7 @@ def best_outputs(
     starts: Iterable[Vector],
     *,
     symmetric: bool = True,
+    limit: float | None = None,
     rounds: int = 3,
     iterations: int = 60,
     tries: int = 0,
@@ -65,6 +68,7 @@ def best_outputs(
     """The best outputs from several starts.
 
     starts: positive halves (m // 2,) when symmetric, else all outputs (m,). rounds: descents from one start.
+    limit: the largest output allowed in size, 40 times the least feasible reach by default.
     tries: perturbed restarts from the best. Raises ValueError when no start is feasible.
     """
     m = problem.outputs
@@ -74,50 +78,49 @@ def best_outputs(
     def full(z: Vector) -> Vector:
         if not symmetric:
             return np.sort(z)
-        # outputs closer than 1e-6 count as one
         return mirrored(np.sort(np.abs(z)), m)
+
+    seen: list[tuple[float, Vector]] = []  # the best point of a descent: what an aborted line search returns may not be
 
     def value(z: Vector) -> tuple[float, Vector]:
         order = np.argsort(np.abs(z)) if symmetric else np.argsort(z)
         answer = problem.answer(epsilon, full(z))
         if answer is None:
-            return 1e3, np.zeros_like(z)
+            return INFEASIBLE, np.zeros_like(z)
+        if not seen or answer.value < seen[0][0]:
+            seen[:] = [(answer.value, z.copy())]
         if not symmetric:
             slope = np.zeros_like(z)
             slope[order] = answer.slope
             return answer.value, slope
-        up = answer.slope[m - m // 2 :]
-        # a symmetric program's slope already counts an output together with its mirror image
-        total = up if problem.symmetric else up - answer.slope[: m // 2][::-1]
-        if problem.symmetric:
-            total = up - answer.slope[: m // 2][::-1]
         slope = np.zeros_like(z)
-        slope[order] = total
+        slope[order] = answer.slope[m - m // 2 :] - answer.slope[: m // 2][::-1]  # the mirror image moves against it
         return answer.value, slope * np.where(z < 0, -1.0, 1.0)
 
-    limit = 40 * max(reach, c)
+    top = 40 * max(reach, c) if limit is None else limit
 
     def descend(z: Vector) -> tuple[float, Vector]:
-        best = value(z)[0], z
+        seen.clear()
+        reached = INFEASIBLE
         for _ in range(rounds):
-            bounds = [(-limit, limit)] * z.size
-            found = minimize(value, best[1], jac=True, method="L-BFGS-B", bounds=bounds,
-                             options={"maxiter": iterations, "ftol": 1e-12, "gtol": 1e-9})  # fmt: skip
-            if not found.fun < best[0] - 1e-9:
+            bounds = [(-top, top)] * z.size
+            minimize(value, z, jac=True, method="L-BFGS-B", bounds=bounds,
+                     options={"maxiter": iterations, "ftol": 1e-12, "gtol": 1e-9})  # fmt: skip
+            if not seen or not seen[0][0] < reached - 1e-9:
                 break
-            best = float(found.fun), np.asarray(found.x)
-        return best
+            reached, z = seen[0]
+        return seen[0] if seen else (INFEASIBLE, z)
 
     results = []
     for k, start in enumerate(starts):
         results.append(descend(np.asarray(start, dtype=float)))
         progress(f"start {k + 1}: {results[-1][0]:.6f}")
     best = min(results, key=lambda pair: pair[0])
-    if best[0] >= 1e3:
+    if best[0] >= INFEASIBLE:
         raise ValueError("no start is feasible")
     rng = np.random.default_rng(0)
     for _ in range(tries):
-        again = descend(best[1] * np.exp(rng.normal(0, 0.15, best[1].size)))
+        again = descend(np.clip(best[1] * np.exp(rng.normal(0, 0.15, best[1].size)), -top, top))
         results.append(again)
         if again[0] < best[0]:
             best = again
