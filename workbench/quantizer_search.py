@@ -43,13 +43,17 @@ def searched_bins(
     *,
     cost: object = "mae",
     reach: float | None = None,
+    coarse: bool = False,
     progress: Progress = lambda line: None,
 ) -> tuple[Fraction, ...]:
-    """The best bins of the family for method "optm" or "product". Raises Infeasible when none works."""
+    """The best bins of the family for method "optm" or "product". Raises Infeasible when none works.
+
+    reach: the largest output allowed, by default twice the least feasible one; coarse: a quarter of the grid.
+    """
     half, eps = float(c), float(epsilon)
     least = smallest_reach(eps, half)
     top = 2 * least if reach is None else reach
-    fine = 1 if m <= 5 else 2
+    fine = 2 if coarse or m > 5 else 1
     outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::fine]]
     if m <= 3:
         inners = [Fraction(0)]

@@ -162,10 +162,19 @@ def samples(values: ArrayLike, c: float = 1.0) -> Density:
     return Density("samples", float(c), lambda x: np.zeros_like(x), (), atoms, nodes=1)
 
 
-def from_function(shape: Callable[[Vector], Vector], c: float = 1.0, breaks: Sequence[float] = ()) -> Density:
-    """Any vectorised density on [-c, c], smooth between the breaks. Raises InvalidRequest when it is none."""
+def from_function(
+    shape: Callable[[Vector], Vector], c: float = 1.0, breaks: Sequence[float] = (), *, symmetric: bool = False
+) -> Density:
+    """Any vectorised density on [-c, c], smooth between the breaks. Raises InvalidRequest when it is none.
+
+    symmetric: f(x) = f(-x), taken on trust after a look at 33 points.
+    """
     cuts = tuple(sorted({*map(float, breaks), *np.linspace(-c, c, 9)[1:-1].tolist()}))
-    return Density("function", float(c), lambda x: np.asarray(shape(x), dtype=float), cuts).checked()
+    x = np.linspace(0.0, c, 33)
+    if symmetric and not np.allclose(shape(x), shape(-x)):
+        InvalidRequest.must("density", "symmetric, as it says", "one that is not")
+    made = Density("function", float(c), lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric)
+    return made.checked()
 
 
 def spelled(text: Any, c: float = 1.0) -> Density:

@@ -51,7 +51,7 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True) -> tuple[
         InvalidRequest.must("bins", "strictly increasing", shown)
     if cover and (found[0] > -c or found[-1] < c):
         half = float(c)
-        InvalidRequest.must("bins", f"reaching from -c = {-half:g} or below to c = {half:g} or above", shown)
+        InvalidRequest.must("bins", f"numbers that cover the inputs, [-c, c] = [{-half:g}, {half:g}]", shown)
     return found
 
 
