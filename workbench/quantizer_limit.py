@@ -175,6 +175,7 @@ def mae_limit(
     answer = problem.answer(epsilon, outputs)
     problem.close()
     assert answer is not None  # the cells' LP was feasible on the same outputs
-    ends = answer.laws.reshape(-1, 2, outputs.size)
-    made = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), ends)
+    used = answer.laws.max(axis=0) > 1e-11  # below is a solver's zero
+    ends = answer.laws[:, used].reshape(-1, 2, int(used.sum()))
+    made = Quantizer.from_ends("limit", outputs[used].tolist(), cuts.tolist(), ends)
     return Limit(lower, answer.value, outputs, reach, made)

@@ -220,9 +220,10 @@ class Biased(Curved):
                         bottom, top = _ends(value)
                         high[i] = top if high[i] is None else max(high[i], top)
                         low[i] = bottom if low[i] is None else min(low[i], bottom)
-        if any(l <= 0 < h for l, h in zip(low, high, strict=True)):
+        drawn = [(l, h) for l, h in zip(low, high, strict=True) if h > 0]
+        if any(l <= 0 for l, _ in drawn):
             return math.inf
-        return max(ln_up(Fraction(round_up(h / l))) for l, h in zip(low, high, strict=True))
+        return max(ln_up(Fraction(round_up(h / l))) for l, h in drawn)
 
     def _balls(self, j: int, x: Fraction, arb: Any) -> list[Any]:
         """Enclosures of p(x, .) when j bins count as lying left of x."""

@@ -17,14 +17,14 @@ from workbench.papers.optm.tables import no_erm, no_rqm
 from workbench.papers.optm.vectors import metric_floor
 from workbench.privacy.quantizer import audit_quantizer
 from workbench.quantizer_exact import exact_quantizer
-from workbench.quantizer_optm import shape_of
+from workbench.quantizer_optm import Live, shape_of
 
 __all__ = ["all_errata"]
 
 
 def all_errata() -> Sequence[Erratum]:
     """Every erratum, checked now."""
-    return [_ends(), _table2_mvu(), _table2_optm(), _not_available(), _metric(), _objective()]
+    return [_ends(), _table2_mvu(), _table2_optm(), _not_available(), _metric(), _objective(), _theorem6()]
 
 
 def _ends() -> Erratum:
@@ -139,4 +139,26 @@ def _objective() -> Erratum:
         f"rounding to the two nearest of the bins of Table 4's RQM: (7) is {proxy:g}, the MAE {mae:.4f}, the bound with its "
         f"constant {proxy + constant:.4f}",
         proxy < mae <= proxy + constant,
+    )
+
+
+def _theorem6() -> Erratum:
+    # k = 2, r = 4: q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), and q_2(1) <= q_2(2) = 1 - q_2(1)
+    shown, none = [], True
+    for number in (3, 4, 6):
+        bins = read_bins(parameters()[f"table{number}"]["OPTM"]["bins"])
+        least = (bins[3] - bins[2]) / (bins[3] - bins[1])
+        shown.append(f"Table {number}: q_2(1) >= {float(least):.3f}")
+        none = none and least > Fraction(1, 2)
+    shape = shape_of(read_bins("-3,-0.5,0.5,3"), Fraction(1), uniform())
+    live = Live()
+    for before in np.arange(0.05, 1, 0.1):
+        none = none and not live.solve(shape.theorem6(20.0, 1.0, float(before), 0.0), ("6",), "Theorem 6").optimal
+    live.close()
+    return Erratum(
+        "Theorem 6, used for larger m",
+        "a reduced set of constraints that keeps the family rich",
+        "it excludes the paper's own four-bin designs: it asks q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), with q_2(1) <= 1/2",
+        f"{', '.join(shown)}, all above 1/2; the LP at Table 4's bins has no solution even at ε = 20",
+        none,
     )
