@@ -179,7 +179,7 @@ class TwoBinShape:
     def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> Sheet:
         """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-c, c).
 
-        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1), B_s < B_t the bins inside (-c, c) closest to
+        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-c, c) closest to
         -c and c. (What is known to be 1 needs no bound.)
         """
         B, c, m, col = self.bins, self.c, self.m, self.column
@@ -214,7 +214,9 @@ class TwoBinShape:
         if m - t == 1:  # the other factor is q_1(1) = 1: no bound is needed
             w2 = [(col["l", t, 1], (B[m - 1] - c) / (B[m - 1] - B[0]))]
         else:
-            w2 = [(col["l", m - t, m + 1 - r], o_last * (B[r - 1] - c) / (B[r - 1] - B[0])) for r in range(t + 1, m + 1)]
+            w2 = [
+                (col["l", m - t, m + 1 - r], o_last * (B[r - 1] - c) / (B[r - 1] - B[0])) for r in range(t + 1, m + 1)
+            ]
         for large in (z, z0):
             for small in (w1, w2):
                 columns = [k for k, _ in large] + [k for k, _ in small]

@@ -166,7 +166,7 @@ class LawModel:
         rows = 2 * n + private
         row, column, constant, parameter, factor = (np.concatenate([part[f] for part in entry]) for f in range(5))
         key, where = np.unique(column.astype(np.int64) * rows + row, return_inverse=True)
-        base = np.bincount(where, weights=constant, minlength=key.size)
+        base = np.asarray(np.bincount(where, weights=constant, minlength=key.size), dtype=np.float64)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(key // rows, minlength=columns))]).astype(np.int32)
         A = sp.csc_array((base, (key % rows).astype(np.int32), indptr), shape=(rows, columns))
         moving = parameter >= 0
@@ -186,7 +186,7 @@ class LawModel:
             "row_lower": (sp.csr_array(identity, shape=(rows, size)), np.zeros(rows)),
             "row_upper": (sp.csr_array(identity, shape=(rows, size)), np.zeros(rows)),
         }
-        parts = {}
+        parts: dict[str, tuple[NDArray[np.intp], Vector, Any]] = {}
         for section, (matrix, constants) in maps.items():
             live = np.flatnonzero(np.diff(matrix.indptr))
             parts[section] = live, constants[live], sp.csr_array(matrix[live])

@@ -34,14 +34,14 @@ compare_app = typer.Typer(help="One request on several solvers, judged side by s
 
 
 def _mount() -> None:
-    from workbench import cli_noise, cli_quantizer, dql_cli
+    from workbench import cli_dql, cli_noise, cli_quantizer
 
     design_app.command("noise", epilog=cli_noise.DESIGN_EXAMPLES)(cli_noise.design_noise)
     compare_app.command("noise", epilog=cli_noise.COMPARE_EXAMPLES)(cli_noise.compare_noise)
-    design_app.command("laplace", epilog=dql_cli.LAPLACE_EXAMPLES)(dql_cli.laplace)
+    design_app.command("laplace", epilog=cli_dql.LAPLACE_EXAMPLES)(cli_dql.laplace)
     design_app.command("quantizer", epilog=cli_quantizer.DESIGN_EXAMPLES)(cli_quantizer.design_quantizer)
     evaluate_app.command("quantizer", epilog=cli_quantizer.EVALUATE_EXAMPLES)(cli_quantizer.evaluate_quantizer)
-    app.add_typer(dql_cli.app, name="dql", no_args_is_help=True)
+    app.add_typer(cli_dql.app, name="dql", no_args_is_help=True)
     app.add_typer(design_app, name="design", no_args_is_help=True)
     app.add_typer(compare_app, name="compare", no_args_is_help=True)
     app.add_typer(evaluate_app, name="evaluate", no_args_is_help=True)

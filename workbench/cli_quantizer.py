@@ -90,7 +90,9 @@ def design_quantizer(
         from workbench.papers.reproduce import save_figure
         from workbench.quantizer_plots import law_plot
 
-        save_figure(law_plot(made.mechanism, f"{made.request['method']} at ε = {float(made.request['epsilon']):g}"), plot)
+        save_figure(
+            law_plot(made.mechanism, f"{made.request['method']} at ε = {float(made.request['epsilon']):g}"), plot
+        )
     if json:
         emit_json(made.to_dict())
     else:

@@ -1,10 +1,10 @@
 """Designing quantizers: the request, its method, the exact audit of what comes out, and the words a reader needs.
 
-    method    what is solved                                                        objective         bound
-    exact     the exact quantizer LP (models.quantizer); with levels, bins on top    exact error       LP dual; limit
-    optm      OPTM's LPs, searched over bounds (and bins)                            proxy (8)         none
-    product   the best two-bin mechanism, by branch and bound (models.product)       exact error       proven
-    mvu       MVU's LP in P (and its alphabet)                                       error on its grid limit on the grid
+method    what is solved                                                        objective         bound
+exact     the exact quantizer LP (models.quantizer); with levels, bins on top    exact error       LP dual; limit
+optm      OPTM's LPs, searched over bounds (and bins)                            proxy (8)         none
+product   the best two-bin mechanism, by branch and bound (models.product)       exact error       proven
+mvu       MVU's LP in P (and its alphabet)                                       error on its grid limit on the grid
 """
 
 from __future__ import annotations
@@ -241,8 +241,8 @@ def _run(
             cost=cost, metric=metric, starts=starts, solver=solver, progress=progress,
         )  # fmt: skip
         note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
-        words = (note,) if bins is not None else (note, _searched(answer.starts, answer.bound))
-        return Made(answer.objective, answer.bound, answer.quantizer, answer.solution, words)
+        notes = [note] if bins is not None else [note, _searched(answer.starts, answer.bound)]
+        return Made(answer.objective, answer.bound, answer.quantizer, answer.solution, tuple(notes))
     if bins is None:
         bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
     if method == "optm":
@@ -270,7 +270,9 @@ def _none(question: Quantization, epsilon: Fraction, metric: str | None) -> str:
     return f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(epsilon):g}."
 
 
-def _limit(question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float | None) -> float | None:
+def _limit(
+    question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float | None
+) -> float | None:
     """A bound for every choice of outputs, where one is known: uniform inputs, MAE, pure privacy."""
     if cost != "mae" or metric is not None or question.density.shape is not None:
         return None

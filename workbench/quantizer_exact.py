@@ -106,7 +106,8 @@ def optimised_bins(
     """
     half, eps = float(c), float(epsilon)
     limit = 2 * smallest_reach(eps, half) if reach is None else reach
-    problem = exact_problem(np.linspace(-half, half, max(knots, 21)), levels, density, cost, symmetric=density.symmetric,
+    even = np.linspace(-half, half, max(knots, 21))
+    problem = exact_problem(even, levels, density, cost, symmetric=density.symmetric,
                             metric=metric, solver=solver, options=options)  # fmt: skip
     begin = [np.minimum(half_, limit) for half_ in spread_starts(levels, eps, half, starts)]
     if not density.symmetric:
@@ -126,7 +127,9 @@ def optimised_bins(
     rounded = np.unique(np.round(outputs, 6))
     rounded[0], rounded[-1] = np.floor(outputs[0] * 1e6) / 1e6, np.ceil(outputs[-1] * 1e6) / 1e6
     bins = tuple(Fraction(round(b * 10**6), 10**6) for b in rounded)
-    answer = exact_quantizer(bins, epsilon, c, density, cost, knots=knots, metric=metric, solver=solver, options=options)
+    answer = exact_quantizer(
+        bins, epsilon, c, density, cost, knots=knots, metric=metric, solver=solver, options=options
+    )
     if answer is None:
         return None
     made = answer.quantizer

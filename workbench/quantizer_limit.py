@@ -121,9 +121,7 @@ def _price(grid: Vector, x: Vector, w: Vector, a: float, b: float, alpha: Vector
     return np.asarray(np.where(g > 0, g, odds * g).sum(axis=1))
 
 
-def _proven(
-    x: Vector, w: Vector, a: float, b: float, alpha: Vector, beta: Vector, odds: float, reach: float
-) -> float:
+def _proven(x: Vector, w: Vector, a: float, b: float, alpha: Vector, beta: Vector, odds: float, reach: float) -> float:
     """The bound that the duals prove after being made feasible for every output in [-reach, reach]."""
     shrink = 1.0
     if math.isinf(reach) and b == 0:
@@ -157,9 +155,7 @@ def _proven(
     return float(alpha.sum() + beta @ x) + min(0.0, lowest)
 
 
-def mae_limit(
-    epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells: int = 40, knots: int = 41
-) -> Limit:
+def mae_limit(epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells: int = 40, knots: int = 41) -> Limit:
     """The least MAE of unbiased ε-private mechanisms for uniform x in [-c, c], whatever their outputs in ±reach.
 
     cells: of the lower bound; knots: of the mechanism that gives the upper one.

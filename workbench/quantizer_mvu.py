@@ -119,7 +119,8 @@ def mvu(
         outputs = np.array([float(a) for a in found])
     else:
         try:
-            best = best_outputs(problem, float(budget), float(half), spread_starts(m, float(budget), float(half), starts),
+            begin = spread_starts(m, float(budget), float(half), starts)
+            best = best_outputs(problem, float(budget), float(half), begin,
                                 tries=tries, progress=progress)  # fmt: skip
         except ValueError:
             raise Infeasible(f"No unbiased private alphabet was found at epsilon = {float(budget):g}.") from None

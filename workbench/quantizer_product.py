@@ -46,7 +46,9 @@ class ProductAnswer:
     closed: bool
 
 
-def _gains(model_pieces: Sequence[tuple[int, float, float]], bins: Vector, density: Density, cost: object) -> list[Vector]:
+def _gains(
+    model_pieces: Sequence[tuple[int, float, float]], bins: Vector, density: Density, cost: object
+) -> list[Vector]:
     a, b = error_function(cost)
     x, w = density.grid(bins[(bins > -density.c) & (bins < density.c)])
     found = []

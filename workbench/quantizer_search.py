@@ -6,6 +6,7 @@ paper's search. What is minimised is the exact MAE, and a mechanism whose exact 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -55,10 +56,7 @@ def searched_bins(
     top = 2 * least if reach is None else reach
     fine = 2 if coarse or m > 5 else 1
     outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::fine]]
-    if m <= 3:
-        inners = [Fraction(0)]
-    else:
-        inners = [c * Fraction(k, 10) for k in range(1, 11, fine)]
+    inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, fine)]
     centres = [Fraction(0)]
     if not density.symmetric:
         x, w = density.grid([0.0])
@@ -71,7 +69,7 @@ def searched_bins(
         for inner in inners:
             for centre in centres:
                 bins = family(m, outer, inner, centre)
-                if any(a >= b for a, b in zip(bins[:-1], bins[1:], strict=True)):
+                if any(a >= b for a, b in itertools.pairwise(bins)):
                     continue
                 found = optm(bins, epsilon, c, density, hint=hint, live=live)
                 if found is None:
@@ -107,7 +105,7 @@ def _refined(
                 trial[i] += sign * step
                 if even:
                     trial[m - 1 - i] = -trial[i]
-                rising = all(a < b for a, b in zip(trial[:-1], trial[1:], strict=True))
+                rising = all(a < b for a, b in itertools.pairwise(trial))
                 if not rising or trial[-1] > top or trial[0] < -top or trial[-1] < c or trial[0] > -c:
                     continue
                 found = product_optimum(trial, epsilon, c, density, cost, nodes=40)

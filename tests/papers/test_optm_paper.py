@@ -1,4 +1,4 @@
-"""The reproduction of Cai et al.: every printed cell accounted for, errata that hold, loaders that say what is missing."""
+"""The reproduction of Cai et al.: every printed cell accounted for, errata that hold, loaders that speak."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ def test_training_learns_and_noise_costs():
 
 
 def idx(path: Path, array: np.ndarray) -> None:
-    path.write_bytes(struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes())
+    path.write_bytes(
+        struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    )
 
 
 def test_mnist_says_when_it_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

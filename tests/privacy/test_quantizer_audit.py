@@ -35,7 +35,9 @@ def test_a_dense_grid_comes_close_and_never_above(make):
 
 def test_the_decision_is_exact_at_the_last_digit():
     ratio = Fraction(3)
-    made = Quantizer.from_ends("x", [-2, 2], [-1, 1], [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]]])
+    made = Quantizer.from_ends(
+        "x", [-2, 2], [-1, 1], [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]]]
+    )
     found = audit_quantizer(made)
     assert found.ratio == ratio
     assert found.bias == 0
@@ -78,5 +80,7 @@ def test_a_jump_has_no_metric_privacy():
 
 
 def test_bias_is_exact():
-    made = Quantizer.from_ends("x", [-2, 2], [-1, 1], [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 3), Fraction(2, 3)]]])
+    made = Quantizer.from_ends(
+        "x", [-2, 2], [-1, 1], [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 3), Fraction(2, 3)]]]
+    )
     assert made.bias == Fraction(1, 3)

@@ -15,6 +15,7 @@ power for the first, enclosed by ball arithmetic and rounded up for the second.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -142,7 +143,7 @@ class PoissonBinomial(Curved):
 
 
 def poisson_binomial(m: int, *, theta: Real | None = None, epsilon: Real | None = None, c: Real = 1) -> PoissonBinomial:
-    """PBM with m outputs and a given θ in (0, 1/2), or the largest θ that is ε-private: ½ tanh(ε/(2(m-1))), rounded down.
+    """PBM with m outputs and a given θ in (0, 1/2), or the largest ε-private one, ½ tanh(ε/(2(m-1))), rounded down.
 
     Raises InvalidRequest.
     """
@@ -212,7 +213,7 @@ class Biased(Curved):
         high: list[Any] = [None] * self.m
         low: list[Any] = [None] * self.m
         with ctx.workprec(160):
-            for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+            for a, b in itertools.pairwise(cuts):
                 j = max(i for i in range(self.m) if self.bins[i] <= a) + 1
                 for x in (a, b):
                     law = self._balls(j, x, arb)

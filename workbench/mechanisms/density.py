@@ -73,7 +73,7 @@ class Density:
         x, w = self.grid(cuts)
         place = np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2)
         inside = (x >= cuts[0]) & (x <= cuts[-1])
-        return np.bincount(place[inside], weights=w[inside], minlength=cuts.size - 1)
+        return np.asarray(np.bincount(place[inside], weights=w[inside], minlength=cuts.size - 1), dtype=np.float64)
 
     def draw(self, count: int, rng: np.random.Generator) -> Vector:
         """Independent inputs, by the inverse of the distribution function on 4096 cells. Shape (count,)."""
@@ -90,7 +90,7 @@ class Density:
 
     def checked(self) -> Density:
         """Itself, when it is a density. Raises InvalidRequest when it is negative, not finite or not of mass 1."""
-        x, w = self.grid(np.linspace(-self.c, self.c, 65))
+        _x, w = self.grid(np.linspace(-self.c, self.c, 65))
         if not np.isfinite(w).all() or (w < 0).any():
             InvalidRequest.must("density", "finite and >= 0 on [-c, c]", self.name)
         total = math.fsum(w)
@@ -139,7 +139,7 @@ def histogram(edges: ArrayLike, masses: ArrayLike, c: float | None = None) -> De
     cuts, parts = np.asarray(edges, dtype=float), np.asarray(masses, dtype=float)
     good = cuts.ndim == 1 and parts.shape == (cuts.size - 1,) and np.isfinite(cuts).all() and (np.diff(cuts) > 0).all()
     if not good or not np.isfinite(parts).all() or (parts < 0).any() or abs(parts.sum() - 1) > 1e-9:
-        InvalidRequest.must("histogram", "increasing edges and masses >= 0 that sum to 1", f"{edges}, {masses}")
+        InvalidRequest.must("histogram", "increasing edges and masses >= 0 that sum to 1", f"{cuts}, {parts}")
     half = float(cuts[-1]) if c is None else float(c)
     if cuts[0] != -half or cuts[-1] != half:
         InvalidRequest.must("edges", f"from {-half:g} to {half:g}", f"{cuts[0]:g} to {cuts[-1]:g}")
@@ -194,3 +194,4 @@ def spelled(text: Any, c: float = 1.0) -> Density:
         made = normal(float(exact(parts[0], "mu")), float(exact(parts[1], "sigma")), c)
         return made.checked()
     InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))
+    return None

@@ -52,5 +52,9 @@ class Quantization:
         return even and self.density.symmetric
 
     def __repr__(self) -> str:
-        what = f"levels={self.levels}" if self.bins is None else "bins=[" + ", ".join(f"{b:g}" for b in map(float, self.bins)) + "]"
+        what = (
+            f"levels={self.levels}"
+            if self.bins is None
+            else "bins=[" + ", ".join(f"{b:g}" for b in map(float, self.bins)) + "]"
+        )
         return f"Quantization({what}, c={float(self.c):g}, density={self.density.name})"

@@ -22,6 +22,7 @@ as floats are the rationals proportional to them, so the result is unbiased with
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -84,7 +85,7 @@ def two_bin(
     knots = [-half, *(b for b in outputs if -half < b < half), half]
     q, r = _selection(selection, m), _selection(selection if right is None else right, m)
     pieces = []
-    for a, b in zip(knots[:-1], knots[1:], strict=True):
+    for a, b in itertools.pairwise(knots):
         j = max(i for i in range(m) if outputs[i] <= a) + 1
         left_law, right_law = q[j - 1], r[m - j - 1]
         if left_law is None or right_law is None:

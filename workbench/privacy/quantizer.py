@@ -1,4 +1,4 @@
-"""The exact audit of a quantizer for every real input: extremes at end laws, ratios of rationals, logarithms rounded up.
+"""The exact audit of a quantizer for every real input: extremes at end laws, ratios of rationals.
 
 Between knots p(., i) is affine, so over x in [-c, c] its extremes are end laws (both one-sided limits at every knot):
 

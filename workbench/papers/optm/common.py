@@ -79,9 +79,7 @@ def published(epsilon: str) -> dict[str, Quantizer]:
 @lru_cache(maxsize=256)
 def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int = 41) -> Quantizer:
     """The exact quantizer at given bins."""
-    found = exact_quantizer(
-        read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), knots=knots
-    )
+    found = exact_quantizer(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), knots=knots)
     if found is None:
         raise ValueError(f"no unbiased private quantizer at {bins} and epsilon {epsilon}")
     return found.quantizer

@@ -8,6 +8,7 @@ experiment runs on scikit-learn's bundled digits instead.
 from __future__ import annotations
 
 import gzip
+import importlib
 import os
 import struct
 from pathlib import Path
@@ -36,7 +37,7 @@ def digits() -> Data:
 
 def _sklearn(name: str) -> Data:
     try:
-        from sklearn import datasets
+        datasets = importlib.import_module("sklearn.datasets")
     except ImportError as error:
         raise SolverUnavailable(
             "The DP-SGD experiments need scikit-learn (pip install dp-workbench[learning])."

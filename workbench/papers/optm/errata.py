@@ -60,8 +60,8 @@ def _table2_mvu() -> Erratum:
         "Table 2, row MVU",
         "2.053, 2.052, 2.002",
         "1.961, 1.950, 1.937 at the alphabet of Table 6",
-        f"exact expectations; the printed values are {shown} standard errors of 1000 samples away, and the first two exceed "
-        f"the error at the worst input, {top:.4f}",
+        f"exact expectations; the printed values are {shown} standard errors of 1000 samples away, and the first two "
+        f"exceed the error at the worst input, {top:.4f}",
         min(gaps) > 3 and min(printed["MVU"][:2]) > top,
     )
 
@@ -77,7 +77,8 @@ def _table2_optm() -> Erratum:
         "Table 2, OPTM at σ = 0.3",
         "1.972",
         f"{mae:.3f} at the bins of Table 6 with Theorem 4's objective",
-        f"exact ε {audit_quantizer(quantizer).epsilon:.9f}; the printed value is {gap:.1f} standard errors of 1000 samples above",
+        f"exact ε {audit_quantizer(quantizer).epsilon:.9f}; the printed value is {gap:.1f} standard errors of 1000 "
+        "samples above",
         gap > 3,
     )
 
@@ -88,16 +89,17 @@ def _not_available() -> Erratum:
     return Erratum(
         "Table 1, the two N/A cells at ε = 0.5",
         "no valid hyperparameters",
-        "RQM exists there next to q = 0 and ERM with inner bins beyond ±1: both are then two-point randomized response in "
-        "all but name; with inner bins in (-1, 1) no ERM was found",
-        f"exact audits: RQM {shown} with outputs at ±4.0834, just outside the least reach 4.0830; ERM {beyond.mae():.4f} "
-        f"with ε = {audit_quantizer(beyond).epsilon:.6f}; of 1188 ERMs with inner bins in (-1, 1) {count} are 0.5-private",
+        "RQM exists there next to q = 0 and ERM with inner bins beyond ±1: both are then two-point randomized response "
+        "in all but name; with inner bins in (-1, 1) no ERM was found",
+        f"exact audits: RQM {shown} with outputs at ±4.0834, just outside the least reach 4.0830; ERM "
+        f"{beyond.mae():.4f} with ε = {audit_quantizer(beyond).epsilon:.6f}; of 1188 ERMs with inner bins in (-1, 1) "
+        f"{count} are 0.5-private",
         best is not None and count == 0,
     )
 
 
 def _least_metric_epsilon(points: int) -> float:
-    """The least ε at which the LP for squared-distance metric privacy on a grid has a solution, by bisection to 1e-3."""
+    """The least ε at which squared-distance metric privacy on a grid is feasible, by bisection to 1e-3."""
     bins = tuple(Fraction(b) for b in (-3, -1, 1, 3))
     low, high = 0.0, 8.0
     while high - low > 1e-3:
@@ -114,9 +116,9 @@ def _metric() -> Erratum:
     return Erratum(
         "Section 5, metric DP with d = |x - x'|²",
         "mechanisms on [-c, c] can be optimised under p(x) <= e^{ε|x-x'|²} p(x') for any two inputs",
-        "on an interval that forces a constant law (cut the way from x to x' into k steps: their budgets sum to ε|x-x'|²/k); "
-        "it makes sense for inputs dithered to a fixed grid, where ε must grow with it, by (n-1) ln((B+c)/(B-c))/(4c²) "
-        "at least",
+        "on an interval that forces a constant law (cut the way from x to x' into k steps: their budgets sum to "
+        "ε|x-x'|²/k); it makes sense for inputs dithered to a fixed grid, where ε must grow with it, by (n-1) "
+        "ln((B+c)/(B-c))/(4c²) at least",
         f"least ε of the LP with outputs -3, -1, 1, 3: {shown}",
         all(least[n] >= floors[n] - 2e-3 for n in least) and least[17] > 4 * least[3],
     )
@@ -130,14 +132,16 @@ def _objective() -> Erratum:
     cost, constant = shape.theorem5(1.0, {("l", 2): (np.zeros(2), np.ones(2))}).c, 0.0
     nearest = [shape.column["l", j, j] for j in (1, 2, 3)]
     proxy = float(cost[nearest].sum())
-    constant = sum(mass * float(bins[j] - bins[j - 1]) / 2 for (j, _, _), mass in zip(shape.pieces, shape.masses, strict=True))
+    constant = sum(
+        mass * float(bins[j] - bins[j - 1]) / 2 for (j, _, _), mass in zip(shape.pieces, shape.masses, strict=True)
+    )
     mae = rounding.mae()
     return Erratum(
         "Theorem 3, (7), and Theorem 4, (8)",
         "E|M(X) - X| can be upper bounded by the minimum of (7), (8)",
         "(7) is an objective, not the bound: its proof drops the constant Σ Pr[piece] (B_{j+1} - B_j)/2",
-        f"rounding to the two nearest of the bins of Table 4's RQM: (7) is {proxy:g}, the MAE {mae:.4f}, the bound with its "
-        f"constant {proxy + constant:.4f}",
+        f"rounding to the two nearest of the bins of Table 4's RQM: (7) is {proxy:g}, the MAE {mae:.4f}, the bound "
+        f"with its constant {proxy + constant:.4f}",
         proxy < mae <= proxy + constant,
     )
 
@@ -158,7 +162,8 @@ def _theorem6() -> Erratum:
     return Erratum(
         "Theorem 6, used for larger m",
         "a reduced set of constraints that keeps the family rich",
-        "it excludes the paper's own four-bin designs: it asks q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), with q_2(1) <= 1/2",
+        "it excludes the paper's own four-bin designs: it asks q_2(1) (B_4 - B_2) >= q_1(1) (B_4 - B_3), with q_2(1) "
+        "<= 1/2",
         f"{', '.join(shown)}, all above 1/2; the LP at Table 4's bins has no solution even at ε = 20",
         none,
     )

@@ -53,7 +53,9 @@ def fig2(full: bool) -> Artifact:
         for i, b in enumerate(quantizer.outputs, 1):
             if -1 < b < 1:
                 axis.axvline(b, color="grey", linewidth=0.6, linestyle=":")
-                axis.annotate(f"B{i}", (b, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8)
+                axis.annotate(
+                    f"B{i}", (b, 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8
+                )
         axis.legend(frameon=False)
         return figure
 
@@ -74,9 +76,7 @@ def fig3(full: bool) -> Artifact:
         made = published(epsilon) | {"exact quantizer, OPTM's bins": exact_at(bins, epsilon),
                                      "exact quantizer": best_exact(4, epsilon)}  # fmt: skip
         for name, quantizer in made.items():
-            frames.append(
-                pd.DataFrame({"epsilon": epsilon, "mechanism": name, "x": x, "error": quantizer.error_at(x)})
-            )
+            frames.append(pd.DataFrame({"epsilon": epsilon, "mechanism": name, "x": x, "error": quantizer.error_at(x)}))
     data = pd.concat(frames, ignore_index=True)
 
     def draw(table: pd.DataFrame) -> Figure:
@@ -171,12 +171,12 @@ def price_of_bits(full: bool) -> Artifact:
         return figure
 
     caption = (
-        "New: least exact MAE (uniform inputs) against the number of outputs. Exact quantizer with optimised bins and 41 "
-        "knots, outputs within twice the least feasible reach 2(e^ε+1)/(e^ε-1); OPTM on a coarse grid of bins, equally "
-        "spaced inside; MVU with as many input points as outputs, its alphabet optimised for its squared error; RQM with "
-        "the best of a few outer bins and its largest private q. OPTM and RQM are searched coarsely and MVU minimises "
-        "the squared error, so these curves need not fall. More than six outputs for OPTM and eight for RQM only in the "
-        "full run. With two outputs all are two-point randomized response. The band is the interval of the limit "
-        "for unlimited outputs (its lower edge proven)."
+        "New: least exact MAE (uniform inputs) against the number of outputs. Exact quantizer with optimised bins and "
+        "41 knots, outputs within twice the least feasible reach 2(e^ε+1)/(e^ε-1); OPTM on a coarse grid of bins, "
+        "equally spaced inside; MVU with as many input points as outputs, its alphabet optimised for its squared "
+        "error; RQM with the best of a few outer bins and its largest private q. OPTM and RQM are searched coarsely "
+        "and MVU minimises the squared error, so these curves need not fall. More than six outputs for OPTM and eight "
+        "for RQM only in the full run. With two outputs all are two-point randomized response. The band is the "
+        "interval of the limit for unlimited outputs (its lower edge proven)."
     )
     return Artifact("price-of-bits", "The price of bits", pd.DataFrame(rows), draw, caption)

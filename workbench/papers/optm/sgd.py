@@ -1,4 +1,4 @@
-"""Fig. 4c and 4d: softmax regression by SGD whose per-example gradients are clipped and quantized coordinate by coordinate.
+"""Fig. 4c and 4d: softmax regression by SGD whose per-example gradients are clipped and quantized.
 
 One pass over the data in a random order. For every example of a batch each coordinate of its gradient is clipped to
 [-clip, clip], divided by clip, quantized, multiplied by clip; the batch's mean is the step's direction. All runs of
@@ -127,10 +127,10 @@ def _draw(table: pd.DataFrame) -> Figure:
 
 _METHOD = (
     " Softmax regression from zero weights, one pass, every coordinate of every example's gradient clipped and "
-    "quantized (ε = {epsilon} for a coordinate of one example), batch {batch}, clip {clip}, learning rate {rate} (chosen "
-    "by us: the paper gives none), mean of {runs} runs with two standard errors. OPTM and RQM at the printed bins, MVU "
-    "with its best 4 outputs for uniform inputs, exact quantizer with 4 bins optimised for the squared error of uniform "
-    "inputs. A last batch that is not full is left out. No privacy: clipping only, which "
+    "quantized (ε = {epsilon} for a coordinate of one example), batch {batch}, clip {clip}, learning rate {rate} "
+    "(chosen by us: the paper gives none), mean of {runs} runs with two standard errors. OPTM and RQM at the printed "
+    "bins, MVU with its best 4 outputs for uniform inputs, exact quantizer with 4 bins optimised for the squared error "
+    "of uniform inputs. A last batch that is not full is left out. No privacy: clipping only, which "
     "is also the limit no mechanism can pass on average."
 )
 

@@ -61,8 +61,8 @@ def _spread(name: str, epsilon: str, ours: float) -> tuple[float, float, str]:
         low, high = exact(table["MVU"]["bins"].split(",")[2], "bin"), exact(table["MVU"]["bins"].split(",")[3], "bin")
         half = Fraction(1, 200)
         values = []
-        for a, b in itertools.product((-half, half), repeat=2):
-            text = [-high - b, -low - a, low + a, high + b]
+        for inner, outermost in itertools.product((-half, half), repeat=2):
+            text = [-high - outermost, -low - inner, low + inner, high + outermost]
             values.append(mvu_at(",".join(str(v) for v in text), epsilon).mae_51)
         what = "alphabet printed to 0.01"
     elif name == "RQM":
@@ -123,9 +123,10 @@ def table1(full: bool) -> Artifact:
         "convention is used for the comparison, and the exact integral stands beside it. Every mechanism is evaluated "
         "at the printed bins; exact epsilon is the exact audit over all real inputs. Empty cells of the paper: at ε = "
         "0.5 outputs must reach ±4.083; RQM is then feasible only next to q = 0, that is as two-point randomized "
-        "response (MAE 4.001), and ERM only with inner bins beyond ±1, where it is little else (no ERM with inner bins in "
-        "(-1, 1) was found on a grid of bins and γ). The exact quantizer has 41 equally spaced knots; its optimised bins stay within twice the least feasible reach. limit: the interval of "
-        "the least MAE of any unbiased ε-private mechanism with unlimited outputs (lower end proven)."
+        "response (MAE 4.001), and ERM only with inner bins beyond ±1, where it is little else (no ERM with inner bins "
+        "in (-1, 1) was found on a grid of bins and γ). The exact quantizer has 41 equally spaced knots; its optimised "
+        "bins stay within twice the least feasible reach. limit: the interval of the least MAE of any unbiased "
+        "ε-private mechanism with unlimited outputs (lower end proven)."
     )
     return Artifact("table1", "Table 1: least MAE, uniform inputs", pd.DataFrame(rows), None, caption, comparisons)
 
@@ -142,7 +143,7 @@ def no_rqm(epsilon: str) -> Quantizer | None:
 
 
 def no_erm(epsilon: str) -> tuple[int, Quantizer]:
-    """(how many ERMs of a grid with inner bins in (0, 1) are exactly ε-private, the best ERM with inner bins beyond ±1).
+    """(how many ERMs of a grid with inner bins in (0, 1) are ε-private, the best ERM with inner bins beyond ±1).
 
     The grid: outer 4.1 .. 16, inner 0.05 .. 0.99, γ 0 .. 1. Beyond ±1 inner bins near the least reach with a large γ
     are two-point randomized response in all but name.
@@ -271,7 +272,8 @@ def above(full: bool) -> Artifact:
             mae = quantizer.mae()
             rows.append(
                 {
-                    "epsilon": float(epsilon), "mechanism": name, "mae": mae, "largest output": float(quantizer.outputs[-1]),
+                    "epsilon": float(epsilon), "mechanism": name, "mae": mae,
+                    "largest output": float(quantizer.outputs[-1]),
                     "limit, any outputs (proven, reached)": f"{free.lower:.4f} .. {free.upper:.4f}",
                     "above it, %": 100 * (mae / free.upper - 1),
                     "limit, twice the least reach (proven, reached)": f"{capped.lower:.4f} .. {capped.upper:.4f}",

@@ -112,13 +112,13 @@ def _figure(name: str, title: str, inputs: str, caption: str) -> Artifact:
 
     least = smallest_epsilon(-3.0, 3.0)
     common = (
-        f" {_COUNT} vectors, each coordinate quantized by itself with ε for a coordinate (bins of Table 7; the paper does "
-        f"not print its values of ε, and outputs in [-3, 3] need ε >= {least:.3f}). OPTM re-optimised at every ε, RQM with "
-        "the largest private q, MVU with its alphabet optimised (4 outputs, 4 input points), the exact quantizer with 4 bins "
-        "optimised for the squared error of a coordinate (the error measured). A coordinate's exact ε holds "
-        "for every real input; a vector's is the sum over its coordinates. Dashed: the root mean squared error below which "
-        "no unbiased ε-private quantizer of the coordinates is, whatever its outputs (the mean error of a mechanism may be "
-        "slightly below its root mean squared error)."
+        f" {_COUNT} vectors, each coordinate quantized by itself with ε for a coordinate (bins of Table 7; the paper "
+        f"does not print its values of ε, and outputs in [-3, 3] need ε >= {least:.3f}). OPTM re-optimised at every ε, "
+        "RQM with the largest private q, MVU with its alphabet optimised (4 outputs, 4 input points), the exact "
+        "quantizer with 4 bins optimised for the squared error of a coordinate (the error measured). A coordinate's "
+        "exact ε holds for every real input; a vector's is the sum over its coordinates. Dashed: the root mean squared "
+        "error below which no unbiased ε-private quantizer of the coordinates is, whatever its outputs (the mean error "
+        "of a mechanism may be slightly below its root mean squared error)."
     )
     return Artifact(name, title, pd.DataFrame(rows), draw, caption + common)
 
@@ -138,7 +138,7 @@ def fig4b(full: bool) -> Artifact:
 def metric_floor(points: int, reach: float, c: Fraction = Fraction(1)) -> float:
     """The least ε of squared-distance metric privacy on a grid of so many points with outputs in [-reach, reach].
 
-    Neighbouring points are h = 2c/(n-1) apart, so laws at ±c differ by e^{ε h² (n-1)} at most, and an unbiased law needs
+    Neighbouring points are h = 2c/(n-1) apart, so laws at ±c differ by e^{ε h² (n-1)} at most; unbiased laws need
     ln((B+c)/(B-c)): ε >= (n-1) ln((B+c)/(B-c)) / (4 c²). It grows without limit with the grid.
     """
     half = float(c)
