@@ -202,7 +202,9 @@ class NoiseModel:
     def program(self) -> Program:
         """The compiled model."""
         name = f"noise {self.kind} on {'x'.join(map(str, self.sizes))} with {len(self.shifts)} differences"
-        return compile(self.problem(), name, scale=MASS_SCALE)
+        # CVXPY infers shapes by reducing uninitialised memory, which may overflow and warn about nothing.
+        with np.errstate(all="ignore"):
+            return compile(self.problem(), name, scale=MASS_SCALE)
 
     def values(
         self, epsilons: Sequence[float], delta: float | None = None, budget: float | None = None

@@ -129,8 +129,8 @@ class Backend(ABC):
     """A solver behind the one contract. `variant` picks an algorithm or engine ("glop" in "ortools:glop")."""
 
     name: ClassVar[str]
-    distribution: ClassVar[str]  # of the native library on PyPI
-    module: ClassVar[str]  # its import name
+    distribution: str  # of the native library on PyPI
+    module: str  # its import name
     variants: ClassVar[tuple[str, ...]] = ()
     supported_options: frozenset[str] = frozenset()
 

@@ -44,7 +44,7 @@ _TERMINATION = {
     2: Termination.OPTIMAL,
     3: Termination.INFEASIBLE,
     4: Termination.INFEASIBLE_OR_UNBOUNDED,
-    5: Termination.UNBOUNDED,
+    5: Termination.INFEASIBLE_OR_UNBOUNDED,  # UNBOUNDED: there is a ray, which says nothing of feasibility
     7: Termination.ITERATION_LIMIT,
     8: Termination.NODE_LIMIT,
     9: Termination.TIME_LIMIT,
@@ -254,7 +254,7 @@ class _GurobiSession(Session):
         termination = _TERMINATION.get(status, Termination.ERROR)
         raw = Raw(termination, self._words.get(status, str(status)), start=start)
         raw.iterations = int(m.IterCount) + int(m.BarIterCount)
-        if m.SolCount > 0:
+        if m.SolCount > 0 and status not in (4, 5):  # an unbounded MILP shows a point at 1e30
             raw.x, raw.point = np.array(m.getAttr("X", self._own)), PointStatus.FEASIBLE
         if self._mip:
             raw.nodes = int(m.NodeCount)
@@ -266,11 +266,11 @@ class _GurobiSession(Session):
             raw.reduced_cost = np.array(m.getAttr("RC", self._own))
             raw.dual = PointStatus.FEASIBLE
             raw.basis = (m.getAttr("VBasis", self._handles), m.getAttr("CBasis", self._constrs))
-        elif status in (3, 5):
-            raw.ray = self._ray(status)
+        elif status in (3, 4, 5):
+            raw.ray = self._ray()
         return raw
 
-    def _ray(self, status: int) -> Vector | None:
+    def _ray(self) -> Vector | None:
         """The certificate of an infeasible or unbounded LP. Gurobi keeps one only when it was told to beforehand."""
         m = self._m
         if not m.Params.InfUnbdInfo:
@@ -278,11 +278,9 @@ class _GurobiSession(Session):
             m.reset()
             self._optimize()
             m.setParam("InfUnbdInfo", 0)
-        if m.Status != status:
-            return None
-        if status == 3:
-            return -np.array(m.getAttr("FarkasDual", self._constrs))
-        return np.array(m.getAttr("UnbdRay", self._own))
+        if m.Status == 3:
+            return np.array(m.getAttr("FarkasDual", self._constrs))
+        return np.array(m.getAttr("UnbdRay", self._own)) if m.Status == 5 else None
 
     def _effective_options(self) -> dict[str, Any]:
         return dict(self._set)

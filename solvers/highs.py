@@ -178,8 +178,6 @@ class _HighsSession(Session):
         termination = self._terminations.get(status, Termination.ERROR)
         raw = Raw(termination, h.modelStatusToString(status), start=start, solve_seconds=seconds)
         raw.iterations = max(0, info.simplex_iteration_count) + max(0, info.ipm_iteration_count)
-        if status == self._highspy.HighsModelStatus.kModelEmpty:
-            return self._empty(raw)
         feasible = info.primal_solution_status == _FEASIBLE
         solution = None
         if feasible or (not self._mip and info.dual_solution_status == _FEASIBLE):
@@ -205,16 +203,6 @@ class _HighsSession(Session):
             raw.basis = h.getBasis()
         return raw
 
-    def _empty(self, raw: Raw) -> Raw:
-        """A model without columns: optimal with the empty point when its rows admit zero, else infeasible."""
-        low, high = self._rows
-        if (low > 0).any() or (high < 0).any():
-            raw.termination = Termination.INFEASIBLE
-            return raw
-        raw.x, raw.point, raw.bound, raw.gap = np.zeros(0), PointStatus.FEASIBLE, None, None
-        raw.row_dual, raw.reduced_cost, raw.dual = np.zeros(low.size), np.zeros(0), PointStatus.FEASIBLE
-        return raw
-
     def _effective_options(self) -> dict[str, Any]:
         return dict(self._set)
 
@@ -225,7 +213,6 @@ class _HighsSession(Session):
 def _terminations(status: Any) -> dict[Any, Termination]:
     return {
         status.kOptimal: Termination.OPTIMAL,
-        status.kModelEmpty: Termination.OPTIMAL,
         status.kInfeasible: Termination.INFEASIBLE,
         status.kUnbounded: Termination.UNBOUNDED,
         status.kUnboundedOrInfeasible: Termination.INFEASIBLE_OR_UNBOUNDED,

@@ -149,7 +149,7 @@ class Session(ABC):
         self._live = entries
         ready = time.perf_counter()
         try:
-            raw = self._run(start, basis)
+            raw = self._run(start, basis) if self.program.shape[1] else self._without_columns()
         except BaseException:
             self._live = None  # the native object is in an unknown state
             raise
@@ -169,6 +169,17 @@ class Session(ABC):
             solution = self._decide(solution)
         return solution
 
+    def _without_columns(self) -> Raw:
+        """A program of constants: optimal with the empty point when every row admits zero, else infeasible."""
+        low, high = self._rows
+        if (low > 0).any() or (high < 0).any():
+            return Raw(Termination.INFEASIBLE, "no columns")
+        nothing = np.zeros(0)
+        return Raw(
+            Termination.OPTIMAL, "no columns", x=nothing, point=PointStatus.FEASIBLE, row_dual=np.zeros(low.size),
+            reduced_cost=nothing, dual=PointStatus.FEASIBLE,
+        )  # fmt: skip
+
     def _load(self, data: Data) -> None:
         """Check, scale and build."""
         self._live = None
@@ -178,7 +189,8 @@ class Session(ABC):
             scaled.check()
         self._rows = scaled.row_lower.copy(), scaled.row_upper.copy()
         self._columns = scaled.lower.copy(), scaled.upper.copy()
-        self._build(scaled)
+        if self.program.shape[1]:
+            self._build(scaled)
 
     def _move(self, entries: Vector) -> bool:
         """Move the live object to these entries; False when it must be rebuilt."""
@@ -228,13 +240,13 @@ class Session(ABC):
                 x = np.where(whole, x, x / scale)
             if reduced_cost is not None:
                 reduced_cost = np.where(whole, reduced_cost / scale, reduced_cost)
-            if ray is not None and raw.termination is Termination.UNBOUNDED:
+            if ray is not None and raw.termination is not Termination.INFEASIBLE:
                 ray = np.where(whole, ray, ray / scale)
             bound = None if bound is None else bound / scale
         termination, notes = raw.termination, raw.notes
         if termination is Termination.OPTIMAL and program.is_mip and raw.gap is not None and raw.gap > _TIGHT:
             termination = Termination.GAP_LIMIT
-        if ray is not None:
+        if ray is not None and termination is not Termination.INFEASIBLE_OR_UNBOUNDED:
             ray = _proof(program.at(p), termination, ray)
             if ray is None:
                 notes = (*notes, "the solver's certificate did not survive our check and was dropped")
@@ -279,10 +291,20 @@ class Session(ABC):
             Termination.GAP_LIMIT: Termination.UNBOUNDED,
             Termination.INFEASIBLE: Termination.INFEASIBLE,
         }.get(second.termination, Termination.INFEASIBLE_OR_UNBOUNDED)
+        ray = second.ray
+        if decided is Termination.UNBOUNDED and solution.ray is not None:
+            ray = _proof(data, decided, solution.ray)
         note = f"said {solution.raw_status!r}; with a zero objective {second.raw_status!r}, hence {decided}"
         seconds = replace(solution.seconds, solve=solution.seconds.solve + time.perf_counter() - begin)
+        point = solution if solution.x is not None else second
         return replace(
-            solution, termination=decided, ray=second.ray, seconds=seconds, notes=(*solution.notes, *second.notes, note)
+            solution,
+            termination=decided,
+            x=point.x,
+            point=point.point,
+            ray=ray,
+            seconds=seconds,
+            notes=(*solution.notes, *second.notes, note),
         )
 
 

@@ -33,10 +33,12 @@ compare_app = typer.Typer(help="One request on several solvers, judged side by s
 
 
 def _mount() -> None:
-    from workbench import cli_noise
+    from workbench import cli_noise, dql_cli
 
     design_app.command("noise", epilog=cli_noise.DESIGN_EXAMPLES)(cli_noise.design_noise)
     compare_app.command("noise", epilog=cli_noise.COMPARE_EXAMPLES)(cli_noise.compare_noise)
+    design_app.command("laplace", epilog=dql_cli.LAPLACE_EXAMPLES)(dql_cli.laplace)
+    app.add_typer(dql_cli.app, name="dql", no_args_is_help=True)
     app.add_typer(design_app, name="design", no_args_is_help=True)
     app.add_typer(compare_app, name="compare", no_args_is_help=True)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workbench.console import Json, emit_json, err, out, table
+from workbench.console import Json, emit_json, err, facts, out, table
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.modulo import ModuloNoise
 
 if TYPE_CHECKING:
-    from workbench.design import Design
+    from workbench.designing import Design
 
 __all__ = ["COMPARE_EXAMPLES", "DESIGN_EXAMPLES", "compare_noise", "design_noise"]
 
@@ -138,11 +138,12 @@ def compare_noise(
     if json:
         emit_json({"question": question.to_dict(), "notion": notion, "cost": cost, "rows": rows})
         return
-    heads = ["solver", "status", "objective", "bound", "residual", "exact pdp δ", "exact dp δ", "exact pure ε",
+    delta_key = "dp_delta" if notion == "dp" else "pdp_delta"
+    short = {"residual": ".1g", "seconds": ".3f", delta_key: ".6g", "pure_epsilon": ".6g"}
+    keys = ["solver", "status", "objective", "bound", "residual", delta_key, "pure_epsilon", "private", "agrees",
+            "seconds"]  # fmt: skip
+    heads = ["solver", "status", "objective", "bound", "residual", f"exact {delta_key[:-6]} δ", "exact pure ε",
              "private", "agrees", "seconds"]  # fmt: skip
-    keys = ["solver", "status", "objective", "bound", "residual", "pdp_delta", "dp_delta", "pure_epsilon", "private",
-            "agrees", "seconds"]  # fmt: skip
-    short = {"residual": ".2g", "seconds": ".3f", "pdp_delta": ".6g", "dp_delta": ".6g", "pure_epsilon": ".6g"}
     cells = [
         [format(row[k], short[k]) if k in short and isinstance(row[k], float) else row[k] for k in keys] for row in rows
     ]
@@ -150,7 +151,8 @@ def compare_noise(
     out.print(table(f"{question!r}, {notion}", heads, cells, caption=caption))
     for row in rows:
         if row["error"]:
-            out.print(f"{row['solver']}: {row['error']}", highlight=False, markup=False)
+            name = "" if row["error"].startswith(row["solver"]) else f"{row['solver']}: "
+            out.print(f"{name}{row['error']}", highlight=False, markup=False)
 
 
 def _question(
@@ -264,23 +266,27 @@ def _report(made: Design) -> None:
     out.print(f"[bold]{made.question!r}[/bold], {relation}", highlight=False)
     bound = "unknown" if made.bound is None else f"{made.bound:.9g} (gap {made.gap:.2g})"
     what = "delta" if r["minimise"] == "delta" else r["cost"]
-    rows: list[list[Any]] = [
-        [f"least {what}", f"{made.objective:.9g}"],
-        ["proven bound", bound],
-        ["solver", f"{r['solver']} {r['version']}, {r['status']}, {r['seconds']:.3f} s"],
-        ["asked", f"{r['notion']}, epsilon = {r['epsilon']}, delta = {r['delta']:g}"],
-        ["exact PDP delta", r["exact"]["pdp_delta"]],
-        ["exact DP delta", r["exact"]["dp_delta"]],
-        ["exact pure epsilon", r["exact"]["pure_epsilon"]],
-        ["as returned", "meets the request exactly" if made.private else "MISSES the request in exact arithmetic"],
+    exact = {
+        name: value if isinstance(value, str) else _digits(value, r["delta"]) for name, value in r["exact"].items()
+    }
+    rows = [
+        (f"least {what}", f"{made.objective:.9g}"),
+        ("proven bound", bound),
+        ("solver", f"{r['solver']} {r['version']}, {r['status']}, {r['seconds']:.3f} s"),
+        ("asked", f"{r['notion']}, epsilon = {r['epsilon']}, delta = {r['delta']:g}"),
+        ("exact PDP delta", exact["pdp_delta"]),
+        ("exact DP delta", exact["dp_delta"]),
+        ("exact pure epsilon", exact["pure_epsilon"]),
+        ("as returned", "meets the request exactly" if made.private else "MISSES the request in exact arithmetic"),
     ]
     if law.value is None:
-        rows.append(["oracle", f"none: {law.proof}"])
+        rows.append(("oracle", f"none: {law.proof}"))
     else:
         verdict = "agrees" if law.agrees else "DISAGREES"
-        rows.append(["oracle", f"{law.name}: {law.value:.9g} ({law.kind}), {verdict}, difference {law.difference:.2g}"])
-        rows.append(["", law.proof])
-    out.print(table("", ["", ""], rows))
+        rows.append(("oracle", f"{law.name}: {law.value:.9g} ({law.kind}), {verdict}, difference {law.difference:.2g}"))
+        rows.append(("", law.proof))
+    out.print(facts(rows), highlight=False)
+    out.print()
     masses = made.mechanism.pmf
     heaviest = sorted(range(masses.size), key=lambda k: -masses[k])[:16] if masses.size > 24 else range(masses.size)
     cells = [[made.question.show(made.question.point(k)), float(masses[k])] for k in heaviest]
@@ -288,3 +294,9 @@ def _report(made: Design) -> None:
     out.print(table(title, ["noise", "probability"], cells))
     for sentence in made.words:
         out.print(f"[yellow]note[/yellow] {sentence}", highlight=False)
+
+
+def _digits(value: float, asked: float) -> str:
+    """Nine digits, or as many as it takes to differ from a budget it differs from."""
+    short = f"{value:.9g}"
+    return repr(value) if float(short) == asked and value != asked else short

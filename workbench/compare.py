@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from workbench.design import Design, jsonable
 from workbench.design_noise import design
+from workbench.designing import Design, jsonable
 from workbench.errors import NotProven, WorkbenchError
 from workbench.mechanisms.modulo import ModuloNoise
 
@@ -44,8 +44,8 @@ def compare_noise(
 
 
 def _row(solver: str, made: Design | None, error: WorkbenchError | None) -> dict[str, Any]:
-    kind = type(error).__name__ if error is not None else None
-    row: dict[str, Any] = {"solver": solver, "status": kind, "error": None if error is None else str(error)}
+    row: dict[str, Any] = {"solver": solver, "status": "failed", "error": None if error is None else str(error)}
+    row["kind"] = None if error is None else type(error).__name__
     if made is None:
         names = ("version", "objective", "bound", "gap", "residual", "pdp_delta", "dp_delta", "pure_epsilon")
         return row | dict.fromkeys((*names, "private", "agrees", "seconds"))

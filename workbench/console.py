@@ -12,14 +12,17 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Json", "emit_json", "err", "out", "table"]
+__all__ = ["Json", "emit_json", "err", "facts", "out", "table"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
 
-out = Console()
+# Piped output has no terminal to fit; give tables room instead of rich's 80 columns.
+_WIDTH = None if sys.stdout.isatty() else 120
+out = Console(width=_WIDTH)
 err = Console(stderr=True)
 
 
@@ -31,12 +34,25 @@ def emit_json(payload: Mapping[str, Any]) -> None:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None) -> Table:
     """A rich table; numbers right-aligned and shown with nine significant digits, None as a dash."""
-    made = Table(title=title, caption=caption, title_justify="left", caption_justify="left", header_style="bold")
+    made = Table(
+        title=title or None, caption=caption, title_justify="left", caption_justify="left", header_style="bold",
+        box=box.SIMPLE_HEAD, show_header=any(columns), pad_edge=False,
+    )  # fmt: skip
     for k, column in enumerate(columns):
         numeric = any(isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows)
-        made.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        made.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=k == 0 or numeric)
     for row in rows:
         made.add_row(*map(show, row))
+    return made
+
+
+def facts(rows: Sequence[tuple[str, str]]) -> Table:
+    """Labels and sentences in two aligned columns."""
+    made = Table.grid(padding=(0, 2))
+    made.add_column(no_wrap=True, style="bold")
+    made.add_column(overflow="fold")
+    for label, sentence in rows:
+        made.add_row(label, sentence)
     return made
 
 

@@ -18,7 +18,7 @@ from models import oracles
 from models.noise import COSTS, NoiseModel, UserConstraints, cost_vector
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Start, Termination
-from workbench.design import Design, OracleVerdict
+from workbench.designing import Design, OracleVerdict
 from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise

@@ -133,7 +133,10 @@ def exp_bounds(epsilon: Fraction, bits: int) -> tuple[int, int]:
     with ctx.workprec(working):
         ball = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
         low, high = _ends(ball)
-    return math.floor(low * (1 << bits)), math.ceil(high * (1 << bits))
+    one = 1 << bits
+    below, above = math.floor(low * one), math.ceil(high * one)
+    # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
+    return (max(below, one), above) if epsilon > 0 else (below, min(above, one))
 
 
 def _ends(ball: Any) -> tuple[Fraction, Fraction]:

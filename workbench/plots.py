@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "MARKERS", "bars", "panels", "pmf_heat", "pmf_plot"]
+__all__ = ["COLOURS", "MARKERS", "SOLVER", "bars", "legend_below", "panels", "pmf_heat", "pmf_plot"]
 
 # Okabe and Ito's palette, in the order used for series
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+# A solver's points over a closed form's line: hollow, so that the line stays visible
+SOLVER: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white", "markersize": 5, "markeredgewidth": 1.2}
 
 
 def panels(columns: int = 1, rows: int = 1, *, width: float = 5.2, height: float = 3.8) -> tuple[Figure, list[Axes]]:
@@ -37,6 +40,14 @@ def panels(columns: int = 1, rows: int = 1, *, width: float = 5.2, height: float
     return figure, flat
 
 
+def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
+    """One legend for several panels, below them all, each label once; it can never cover data."""
+    entries = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        list(entries.values()), list(entries), loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )
+
+
 def bars(axis: Axes, series: Mapping[str, ArrayLike], *, labels: Sequence[object] | None = None) -> None:
     """PMFs side by side: series name -> masses (N,), over noise values 0..N-1 (or `labels`)."""
     count = len(series)
@@ -55,23 +66,23 @@ def bars(axis: Axes, series: Mapping[str, ArrayLike], *, labels: Sequence[object
         axis.legend(frameon=False)
 
 
-def pmf_heat(axis: Axes, masses: ArrayLike, sizes: tuple[int, int]) -> None:
-    """A two-dimensional PMF as a grid of numbers on a logarithmic colour scale."""
+def pmf_heat(
+    axis: Axes, masses: ArrayLike, sizes: tuple[int, int], *, limits: tuple[float, float] | None = None
+) -> None:
+    """A two-dimensional PMF as a grid of numbers on a logarithmic colour scale; limits: its ends, for several grids."""
     from matplotlib.colors import LogNorm
 
     grid = np.asarray(masses, dtype=float).reshape(sizes)
     positive = grid[grid > 0]
-    image = axis.imshow(
-        np.where(grid > 0, grid, np.nan), cmap="viridis", norm=LogNorm(positive.min() / 1.5, positive.max())
-    )
+    low, high = limits or (float(positive.min()), float(positive.max()))
+    image = axis.imshow(np.where(grid > 0, grid, np.nan), cmap="viridis", norm=LogNorm(low / 1.5, high))
     axis.grid(False)
-    dark = positive.min() * 3
+    dark = (low / 1.5) ** 0.45 * high**0.55  # the darker part of the scale takes white numbers
     size = 9 if max(sizes) <= 5 else 7
     if max(sizes) <= 12:
         for (i, j), mass in np.ndenumerate(grid):
-            axis.text(
-                j, i, f"{mass:.4f}", ha="center", va="center", fontsize=size, color="white" if mass < dark else "black"
-            )
+            number = f"{mass:.4f}" if mass >= 1e-3 or mass == 0 else f"{mass:.1e}".replace("e-0", "e-")
+            axis.text(j, i, number, ha="center", va="center", fontsize=size, color="white" if mass < dark else "black")
     axis.set_xlabel("η₂")
     axis.set_ylabel("η₁")
     axis.set_xticks(range(sizes[1]))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.design import Design
 from workbench.design_noise import NoiseDesigner
+from workbench.designing import Design
 from workbench.errors import NotProven, WorkbenchError
 from workbench.mechanisms.modulo import ModuloNoise
 

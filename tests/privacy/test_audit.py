@@ -141,6 +141,17 @@ def test_integers_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
     assert outside.dp_delta.upper < 2.0 ** (1 - bits)
 
 
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.1", "1"])
+@pytest.mark.parametrize("bits", [53, 200, 1000])
+def test_rows_of_different_totals_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
+    """Pr[0|1] = 1/3 and Pr[0|0] = k/2^bits: private up to k = ⌊2^bits e^ε / 3⌋."""
+    largest = exp_bounds(Fraction(epsilon), bits + 64)[0] // (3 << 64)
+    for k, cost in ((largest, Fraction(0)), (largest + 1, Fraction(largest + 1, 2**bits))):
+        found = audit_channel([[k, 2**bits - k], [1, 2]], [(0, 1)], epsilon, directed=True)
+        assert found.pdp_delta == cost
+        assert found.pure_ratio == Fraction(3 * k, 2**bits)
+
+
 # n = 8, μ̄ = 3, ε = 1.5. Row of each η in the printed staircase, and the PDP δ of that staircase for symmetric M.
 TABLE_1 = {
     "0": ([0, 1, 1, 1, 2, 2, 2, 3, 3], 0.785597),
@@ -192,7 +203,7 @@ def test_a_tight_mechanism_is_reported_at_its_budget() -> None:
     found = audit(staircase(TABLE_1["0"][0], directed=True), 1.5)
     assert (found.pdp_delta, found.dp_delta.upper, found.pure_epsilon) == (0, 0.0, 1.5)
     assert found.verdict("pure", 1.5) == (
-        "The mechanism meets the request: exact pure epsilon is 1.5, asked epsilon = 1.5"
+        "The mechanism meets the request: exact pure epsilon is 1.5, asked epsilon = 1.5 for one-sided neighbours"
     )
 
 
@@ -270,11 +281,17 @@ def test_verdicts() -> None:
     found = audit(noise, 1.5)
     words = found.verdict("pdp", 1.5, "0.1212", subject="The solver's PMF")
     assert words.startswith("The solver's PMF misses the request: exact PDP delta is 0.7339")
-    assert " at epsilon = 1.5, asked 0.1212 (f(0) exceeds e^epsilon f(" in words
+    assert " at epsilon = 1.5 for one-sided neighbours, asked 0.1212 (f(0) exceeds e^epsilon f(" in words
     assert words.endswith("e-17)")
     assert found.verdict("dp", 1.5, "0.1212") == (
-        "The mechanism meets the request: exact DP delta is 0.0961793 at epsilon = 1.5, asked 0.1212"
+        "The mechanism meets the request: exact DP delta is 0.0961793 at epsilon = 1.5 for one-sided neighbours, "
+        "asked 0.1212"
     )
+    both = audit(AdditiveNoise(ModuloNoise(n=8, max_shift=3), noise.masses), 1.5).verdict("dp", 1.5, 1)
+    assert both == "The mechanism meets the request: exact DP delta is 0.719584 at epsilon = 1.5, asked 1"
+    round_trip = ModuloNoise(n=2, shifts=[1, 2], directed=True)  # closed under negation: nothing one-sided about it
+    assert "one-sided" not in audit(AdditiveNoise(round_trip, [2, 1, 1]), 1).verdict("pure", 1)
+    assert "one-sided" in audit_channel([[2, 1], [1, 2]], [(0, 1)], 1, directed=True).verdict("pure", 1)
     close = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**12 + 1, 10**12, 10**12])
     assert "is 0.60000000000008 at epsilon = 1, asked 0.6 " in audit(close, 1).verdict("pdp", 1, "0.6")
     closer = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**30 + 1, 10**30, 10**30])

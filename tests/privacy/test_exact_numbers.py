@@ -140,6 +140,12 @@ def test_the_float_neighbours_of_exp_are_on_their_sides(epsilon: str) -> None:
             assert sign_exp(Fraction(value), Fraction(1), budget) == (1 if truth > 0 else -1)
 
 
+def test_the_bounds_know_the_side_of_one() -> None:
+    tiny = Fraction(1, 10**400)
+    assert exp_bounds(tiny, 64) == (2**64, 2**64 + 1)
+    assert exp_bounds(-tiny, 64) == (2**64 - 1, 2**64)
+
+
 def test_extreme_budgets_are_decided_at_once() -> None:
     tiny, huge = Fraction(1, 10**400), Fraction(10**40)
     assert sign_exp(Fraction(1), Fraction(1), tiny) == -1
@@ -195,6 +201,13 @@ def test_logarithms_are_rounded_up_but_little(ratio: Fraction) -> None:
         assert Decimal(up) >= truth - Decimal("1e-380")
         assert Decimal(math.nextafter(math.nextafter(up, -math.inf), -math.inf)) <= truth
     assert (up == 0) == (ratio == 1)
+
+
+@pytest.mark.parametrize("bits", [53, 80, 300, 2000])
+def test_a_logarithm_beside_a_float_rounds_up_to_it_or_past_it(bits: int) -> None:
+    low, high = exp_bounds(Fraction(3, 2), bits)
+    assert ln_up(Fraction(low, 2**bits)) == (1.5 if bits > 53 else pytest.approx(1.5, rel=1e-15))
+    assert ln_up(Fraction(high, 2**bits)) == math.nextafter(1.5, 2)
 
 
 def test_the_largest_float_is_no_ceiling() -> None:

@@ -69,7 +69,7 @@ def test_decimals_are_meant():
 def test_minimum_delta_with_a_limit():
     d = wb.design(paper(), epsilon=1.5, minimise="delta", budget=0.4425)
     assert d.objective == pytest.approx(0.124395064, abs=1e-9)
-    with pytest.raises(wb.Infeasible, match="needs delta >= 0.124395"):
+    with pytest.raises(wb.Infeasible, match=r"needs delta >= 0\.124395"):
         wb.design(paper(), epsilon=1.5, minimise="delta", budget=0.4425, delta=0.1)
     with pytest.raises(wb.Infeasible, match="below 0"):
         wb.design(paper(), epsilon=1.5, minimise="delta", budget=-0.1)

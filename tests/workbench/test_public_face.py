@@ -20,6 +20,12 @@ def test_every_public_name_loads():
         _ = workbench.nonsense
 
 
+def test_no_public_function_is_hidden_by_a_module_of_its_name():
+    folder = Path(workbench.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")} | {path.name for path in folder.iterdir() if path.is_dir()}
+    assert not modules & set(workbench.__all__)
+
+
 def test_the_error_tree_is_the_one_in_the_docstring():
     listed = [word for word in errors.__doc__.split() if word in errors.__all__]
     assert set(listed) == set(errors.__all__)

@@ -32,7 +32,7 @@ class AdditiveNoise:
     question: ModuloNoise
     masses: Masses
 
-    def __init__(self, question: ModuloNoise, weights: Iterable[Any]) -> None:
+    def __init__(self, question: ModuloNoise, weights: Iterable[Any] | Masses) -> None:
         self._set(question, weights if isinstance(weights, Masses) else Masses(weights))
 
     @classmethod

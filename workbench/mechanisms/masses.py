@@ -55,7 +55,6 @@ class Masses:
             InvalidRequest.must(name, "an array of finite numbers >= 0", array[bad][0])
         fraction, power = np.frexp(array)
         digits = (fraction * 2.0**53).astype(np.int64).tolist()  # exact: a double has 53 bits
-        power = np.where(array > 0, power, power.max(initial=0))
         shift = (power - power.min(initial=0)).tolist()
         self = cls.__new__(cls)
         self._set([digit << up for digit, up in zip(digits, shift, strict=True)], name)

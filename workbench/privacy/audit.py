@@ -138,6 +138,7 @@ class Privacy:
         here = self.at(epsilon)
         opening = f"{subject} {'meets' if good else 'misses'} the request:"
         at = "each shift's own epsilon" if here.epsilon is None else f"epsilon = {_decimal(here.epsilon)}"
+        at += " for one-sided neighbours" if self.subject.one_sided else ""
         if notion in {"pure", "metric"}:
             ratio = "unbounded" if here.pure_ratio is None else f"{here.pure_epsilon!r}"
             found = f"{opening} exact pure epsilon is {ratio}, asked {at}"

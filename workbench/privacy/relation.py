@@ -50,6 +50,11 @@ class Auditable(Protocol):
         """Every ordered neighbouring pair with its budget."""
         ...
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether some pair is compared in one order only, which real neighbours never are."""
+        ...
+
 
 @dataclass(frozen=True)
 class ChannelPairs:
@@ -79,6 +84,11 @@ class ChannelPairs:
             InvalidRequest.must("pairs", "a list of at least one pair of neighbouring rows", "none")
         return cls(channel, tuple(sorted(ordered)))
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether a pair is listed in one order only."""
+        return not {(j, i) for i, j in self.pairs} <= {*self.pairs}
+
     def budgets(self, epsilon: Budget) -> dict[tuple[int, int], Fraction]:
         """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
         if not isinstance(epsilon, Mapping):
@@ -106,6 +116,12 @@ class Noise:
     """Additive noise as something auditable."""
 
     mechanism: AdditiveNoise
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether a difference is in M without its negative."""
+        question = self.mechanism.question
+        return not {*map(question.negative, question.differences)} <= {*question.differences}
 
     def budgets(self, epsilon: Budget) -> dict[tuple[int, ...], Fraction]:
         """The budget of every difference; 0 is allowed here. Raises InvalidRequest."""

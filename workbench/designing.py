@@ -5,7 +5,8 @@
     >>> round(d.objective, 9), d.oracle.agrees
     (0.450172331, True)
 
-One kind of question is one class and one designer; `DESIGNERS` maps the one to the other.
+One kind of question is one class and one designer; `DESIGNERS` maps the one to the other. (This file is not called
+design.py: Python would then replace the public function `workbench.design` by the module of that name.)
 """
 
 from __future__ import annotations

@@ -1,0 +1,201 @@
+"""Conic solvers behind CVXPY's own interfaces: Clarabel, SCS and whatever else it finds. A yardstick, not a fast path.
+
+The program is handed to CVXPY as a constant problem and canonicalised afresh for every solve; there is no hot start.
+
+Traps handled here: CVXPY blurs statuses, so the solver's own word decides where its result has one; what these solvers
+call unbounded (dual infeasible) says nothing of feasibility, so it is decided by a second solve; SCS is a
+first-order method, whose points violate rows by about its tolerance (residuals show it); SCS would take as many
+threads as MKL pleases (its own single-threaded factorisation is used instead).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .backend import Backend, Capabilities, Options, found
+from .errors import UnsupportedOption
+from .program import Data, Program
+from .session import Raw, Session
+from .solution import PointStatus, Start, Termination
+
+__all__ = ["Cvxpy"]
+
+Vector = NDArray[np.float64]
+
+# variant -> (its module, its distribution, our options in its words)
+_VARIANTS: dict[str, tuple[str, str, dict[str, tuple[str, ...]]]] = {
+    "clarabel": ("clarabel", "clarabel", {
+        "time_limit": ("time_limit",), "iteration_limit": ("max_iter",), "threads": ("max_threads",),
+        "feasibility_tolerance": ("tol_feas",), "presolve": ("presolve_enable",),
+    }),
+    "scs": ("scs", "scs", {
+        "time_limit": ("time_limit_secs",), "iteration_limit": ("max_iters",),
+        "feasibility_tolerance": ("eps_abs", "eps_rel"),
+    }),
+    "ecos": ("ecos", "ecos", {"iteration_limit": ("max_iters",), "feasibility_tolerance": ("feastol",)}),
+    "qoco": ("qoco", "qoco", {"iteration_limit": ("max_iters",)}),
+    "cvxopt": ("cvxopt", "cvxopt", {"iteration_limit": ("max_iters",), "feasibility_tolerance": ("feastol",)}),
+    "mosek": ("mosek", "mosek", {}),
+    "copt": ("coptpy", "coptpy", {}),
+}  # fmt: skip
+
+# the solver's own word, or failing that CVXPY's -> termination
+_TERMINATION = {
+    "solved": Termination.OPTIMAL,
+    "primalinfeasible": Termination.INFEASIBLE,
+    "dualinfeasible": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "maxiterations": Termination.ITERATION_LIMIT,
+    "maxtime": Termination.TIME_LIMIT,
+    "callbackterminated": Termination.INTERRUPTED,
+    "interrupted": Termination.INTERRUPTED,
+    "optimal": Termination.OPTIMAL,
+    "infeasible": Termination.INFEASIBLE,
+    "unbounded": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "infeasible_or_unbounded": Termination.INFEASIBLE_OR_UNBOUNDED,
+}
+
+
+class Cvxpy(Backend):
+    """A continuous solver through CVXPY; without a variant, Clarabel."""
+
+    name = "cvxpy"
+    variants = tuple(_VARIANTS)
+
+    def __init__(self, variant: str | None = None) -> None:
+        super().__init__(variant)
+        self.module, self.distribution, self._words = _VARIANTS[variant or "clarabel"]
+        self.supported_options = frozenset({"threads", *self._words})
+
+    def capabilities(self) -> Capabilities:
+        """LPs and their duals; certificates of infeasibility from the solvers that keep them."""
+        return Capabilities(duals=True, infeasibility_certificate=self.variant in (None, "clarabel", "scs"))
+
+    def installed(self) -> bool:
+        """CVXPY and the solver itself; neither is imported."""
+        return found("cvxpy") and found(self.module)
+
+    def _resolve(self, program: Program) -> Backend:
+        return self if self.variant is not None else Cvxpy("clarabel")
+
+    def _open(self, program: Program, options: Options) -> Session:
+        settings: dict[str, Any] = {"linear_solver": "qdldl"} if self.variant == "scs" else {}
+        for option, value in options.given().items():
+            if option in self._words:
+                settings.update(dict.fromkeys(self._words[option], value))
+            elif value != 1:
+                raise UnsupportedOption(f"{self.label} runs on one thread; threads cannot be {value}.")
+        settings.update(options.native)
+        return _CvxpySession(self, program, options, settings)
+
+
+class _CvxpySession(Session):
+    def __init__(self, owner: Backend, program: Program, options: Options, settings: dict[str, Any]) -> None:
+        super().__init__(owner, program, options)
+        import cvxpy
+
+        assert owner.variant is not None
+        self._cp, self._solver, self._settings = cvxpy, owner.variant.upper(), settings
+        if options.native:
+            self._try_settings()
+
+    def _try_settings(self) -> None:
+        """Refuse settings the solver does not know now, not at the first solve: by solving x >= 0."""
+        x = self._cp.Variable()
+        problem = self._cp.Problem(self._cp.Minimize(x), [x >= 0])
+        try:
+            data, chain, _ = problem.get_problem_data(self._solver, solver_opts=dict(self._settings))
+            chain.solve_via_data(problem, data, False, False, dict(self._settings))
+        except Exception as error:
+            settings = ", ".join(f"{key} = {value!r}" for key, value in self.options.native.items())
+            raise UnsupportedOption(f"{self.owner.label} cannot honour the option {settings}: {error}.") from None
+
+    def _build(self, data: Data) -> None:
+        cp = self._cp
+        x = cp.Variable(data.c.size)
+        A = data.A.tocsr()
+        equal = data.row_lower == data.row_upper
+        above = np.isfinite(data.row_lower) & ~equal
+        below = np.isfinite(data.row_upper) & ~equal
+        fixed = data.lower == data.upper
+        low, high = np.isfinite(data.lower) & ~fixed, np.isfinite(data.upper) & ~fixed
+        self._parts: list[tuple[Any, NDArray[np.bool_], float]] = []  # constraint, its rows, sign of its multipliers
+        if equal.any():
+            self._parts.append((A[equal] @ x == data.row_lower[equal], equal, -1.0))
+        if below.any():
+            self._parts.append((A[below] @ x <= data.row_upper[below], below, -1.0))
+        if above.any():
+            self._parts.append((A[above] @ x >= data.row_lower[above], above, 1.0))
+        constraints = [part[0] for part in self._parts]
+        constraints += [x[fixed] == data.lower[fixed]] if fixed.any() else []
+        constraints += [x[low] >= data.lower[low]] if low.any() else []
+        constraints += [x[high] <= data.upper[high]] if high.any() else []
+        self._x, self._data = x, data
+        self._problem = cp.Problem(cp.Minimize(data.c @ x + data.offset), constraints)
+
+    def _run(self, start: Start, basis: Any) -> Raw:
+        problem = self._problem
+        begin = time.perf_counter()
+        word = ""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # CVXPY's "may be inaccurate" and deprecations of its solvers
+            try:
+                data, chain, inverse = problem.get_problem_data(self._solver, solver_opts=dict(self._settings))
+                native = chain.solve_via_data(problem, data, False, False, dict(self._settings))
+                word = _word(native)
+                problem.unpack_results(native, chain, inverse)
+            except self._cp.error.SolverError as error:
+                word = word or str(error)
+        status = problem.status or "solver_error"
+        raw = Raw(_termination(word, status), f"{status} ({word})" if word else status)
+        raw.solve_seconds = time.perf_counter() - begin
+        stats = problem.solver_stats
+        raw.iterations = int(stats.num_iters) if stats is not None and stats.num_iters is not None else None
+        if self._x.value is not None:
+            raw.x = np.array(self._x.value, dtype=float)
+            raw.point = PointStatus.FEASIBLE if raw.termination is Termination.OPTIMAL else PointStatus.INFEASIBLE
+        multipliers = self._multipliers()
+        if multipliers is not None and raw.x is not None:
+            raw.row_dual = multipliers
+            raw.reduced_cost = self._data.c - self._data.A.T @ multipliers
+            raw.dual = PointStatus.FEASIBLE if raw.termination is Termination.OPTIMAL else PointStatus.INFEASIBLE
+        elif raw.termination is Termination.INFEASIBLE and self.owner.capabilities().infeasibility_certificate:
+            raw.ray = multipliers
+        return raw
+
+    def _multipliers(self) -> Vector | None:
+        """Row multipliers in this room's signs; None when some are missing."""
+        y = np.zeros(self._data.row_lower.size)
+        for constraint, rows, sign in self._parts:
+            value = constraint.dual_value
+            if value is None or not np.isfinite(value).all():
+                return None
+            y[rows] += sign * np.asarray(value, dtype=float)
+        return y
+
+    def _effective_options(self) -> dict[str, Any]:
+        return dict(self._settings)
+
+
+def _word(native: Any) -> str:
+    """The status in the solver's own words, where its result carries them."""
+    if isinstance(native, dict):
+        return str(native.get("info", {}).get("status", ""))
+    return str(getattr(native, "status", ""))
+
+
+def _termination(word: str, status: str) -> Termination:
+    for said in (word.lower(), status):
+        if said in _TERMINATION:
+            return _TERMINATION[said]
+        if "time_limit" in said:  # SCS: "solved (inaccurate - reached time_limit_secs)"
+            return Termination.TIME_LIMIT
+        if "max_iters" in said:
+            return Termination.ITERATION_LIMIT
+        if "inaccurate" in said or "almost" in said or "error" in said or "progress" in said:
+            return Termination.NUMERICAL
+    return Termination.ERROR

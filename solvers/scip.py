@@ -1,0 +1,140 @@
+"""SCIP through PySCIPOpt: an optional second opinion on MILPs (and on LPs, without duals).
+
+A fresh model is built for every solve, so that no answer depends on history. SCIP stops on Ctrl-C by itself. Its
+"unbounded" is believed only together with a feasible point.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from .backend import Backend, Capabilities, Options
+from .errors import UnsupportedOption
+from .program import Data, Program
+from .session import Raw, Session
+from .solution import PointStatus, Start, Termination, relative_gap
+
+__all__ = ["Scip"]
+
+_NATIVE = {
+    "time_limit": "limits/time",
+    "gap": "limits/gap",
+    "node_limit": "limits/nodes",
+    "seed": "randomization/randomseedshift",
+    "feasibility_tolerance": "numerics/feastol",
+}
+_TERMINATION = {
+    "optimal": Termination.OPTIMAL,
+    "gaplimit": Termination.OPTIMAL,  # the gap reached tells it from a proof, as for every backend
+    "infeasible": Termination.INFEASIBLE,
+    "unbounded": Termination.UNBOUNDED,
+    "inforunbd": Termination.INFEASIBLE_OR_UNBOUNDED,
+    "timelimit": Termination.TIME_LIMIT,
+    "nodelimit": Termination.NODE_LIMIT,
+    "totalnodelimit": Termination.NODE_LIMIT,
+    "userinterrupt": Termination.INTERRUPTED,
+}
+_INFINITY = 1e20
+
+
+class Scip(Backend):
+    """SCIP: branch and cut."""
+
+    name = "scip"
+    distribution = "PySCIPOpt"
+    module = "pyscipopt"
+    supported_options = frozenset({*_NATIVE, "threads", "presolve"})
+
+    def capabilities(self) -> Capabilities:
+        """LP and MILP, vertex solutions; duals are not read, since SCIP's presolve changes the rows."""
+        return Capabilities(lp=True, milp=True, exact_vertex=True)
+
+    def _open(self, program: Program, options: Options) -> Session:
+        settings: dict[str, Any] = {"limits/gap": 1e-9}
+        for option, value in options.given().items():
+            if option in _NATIVE:
+                settings[_NATIVE[option]] = value
+            elif option == "presolve":
+                settings |= {} if value else {"presolving/maxrounds": 0}
+            elif value != 1:
+                raise UnsupportedOption(f"scip runs on one thread; threads cannot be {value}.")
+        return _ScipSession(self, program, options, settings | dict(options.native))
+
+
+class _ScipSession(Session):
+    def __init__(self, owner: Backend, program: Program, options: Options, settings: dict[str, Any]) -> None:
+        super().__init__(owner, program, options)
+        import pyscipopt
+
+        self._scip, self._settings = pyscipopt, settings
+        known = pyscipopt.Model().getParams()
+        for key, value in settings.items():
+            # asked beforehand, because SCIP writes to stderr when it refuses
+            if key not in known or isinstance(known[key], str) != isinstance(value, str):
+                raise UnsupportedOption(f"scip cannot honour the option {key} = {value!r}; leave it out or change it.")
+        self._new()
+
+    def _new(self) -> Any:
+        model = self._scip.Model()
+        model.hideOutput()
+        for key, value in self._settings.items():
+            try:
+                model.setParam(key, value)
+            except (KeyError, ValueError, TypeError, LookupError) as error:
+                raise UnsupportedOption(f"scip cannot honour the option {key} = {value!r}: {error}.") from None
+        return model
+
+    def _build(self, data: Data) -> None:
+        model = self._model = self._new()
+        self._variables = [
+            model.addVar(lb=low, ub=high, obj=cost, vtype="I" if whole else "C")
+            for low, high, cost, whole in zip(
+                data.lower.tolist(), data.upper.tolist(), data.c.tolist(), data.integrality.tolist(), strict=True
+            )
+        ]
+        model.addObjoffset(data.offset)
+        matrix = data.A.tocsr()
+        nothing = model.addVar(lb=0.0, ub=0.0)  # stands in rows without entries
+        for i, (low, high) in enumerate(zip(data.row_lower.tolist(), data.row_upper.tolist(), strict=True)):
+            if np.isinf(low) and np.isinf(high):
+                continue
+            run = slice(matrix.indptr[i], matrix.indptr[i + 1])
+            terms = zip(matrix.data[run].tolist(), matrix.indices[run].tolist(), strict=True)
+            row = self._scip.quicksum(value * self._variables[j] for value, j in terms) + 1.0 * nothing
+            if low == high:
+                model.addCons(row == low)
+            elif np.isinf(low):
+                model.addCons(row <= high)
+            elif np.isinf(high):
+                model.addCons(row >= low)
+            else:
+                model.addCons((low <= row) <= high)
+
+    def _run(self, start: Start, basis: Any) -> Raw:
+        model = self._model
+        begin = time.perf_counter()
+        model.optimize()
+        seconds = time.perf_counter() - begin
+        status = model.getStatus()
+        raw = Raw(_TERMINATION.get(status, Termination.ERROR), status, solve_seconds=seconds)
+        if model.getNSols() > 0:
+            best = model.getBestSol()
+            raw.x = np.array([model.getSolVal(best, variable) for variable in self._variables])
+            raw.point = PointStatus.FEASIBLE
+        elif raw.termination is Termination.UNBOUNDED:
+            raw.termination = Termination.INFEASIBLE_OR_UNBOUNDED
+        raw.nodes, raw.iterations = int(model.getNTotalNodes()), int(model.getNLPIterations())
+        bound = model.getDualbound()
+        if raw.termination is not Termination.INFEASIBLE and abs(bound) < _INFINITY:
+            raw.bound = bound
+            raw.gap = relative_gap(model.getObjVal(), bound) if raw.x is not None else None
+        return raw
+
+    def _effective_options(self) -> dict[str, Any]:
+        return dict(self._settings)
+
+    def close(self) -> None:
+        self._model = None

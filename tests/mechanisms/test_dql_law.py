@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import decimal
+import math
+from decimal import Decimal
+
+import dql_oracle as oracle
+import numpy as np
+import pytest
+
+from workbench.errors import InvalidRequest
+from workbench.mechanisms.dyadic_exact import delta_zero, level_thresholds
+from workbench.mechanisms.dyadic_law import component, ell_of, levels, levels_at, step_weights, tail, tail_mean
+
+ELLS = (1 + 2.0**-40, 1.001, 1.3, 2.0, 7.5, 50.0, 1e6)
+
+
+def test_values_of_the_spec() -> None:
+    law = levels(2.0)
+    assert delta_zero(2.0) == pytest.approx(1.2564312086262, abs=5e-14)
+    assert law.cdf[0] == pytest.approx(0.321039280262, abs=5e-13)
+    assert law.cdf[1] == pytest.approx(0.647622062978, abs=5e-13)
+    assert law.mean_level == pytest.approx(1.36356233472, abs=5e-12)
+    assert law.mean_neg_log_delta == pytest.approx(0.716874059732, abs=5e-13)
+
+
+@pytest.mark.parametrize("ell", ELLS)
+def test_cancellation_free_forms_are_the_printed_ones_to_the_last_digits(ell: float) -> None:
+    assert delta_zero(ell) == float(oracle.delta_zero(ell))
+    law = levels(ell)
+    for t in (0, 1, 2, 5, 20, 40):
+        assert law.cdf[t] == pytest.approx(float(oracle.cdf(ell, t)), rel=3e-15, abs=0)
+        assert law.pmf[t] == pytest.approx(oracle.pmf(ell, t), rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize("ell", [*ELLS, 1e150, 2.0**500])
+def test_level_law_is_a_cdf(ell: float) -> None:
+    law = levels(ell)
+    assert (np.diff(law.cdf) >= 0).all()
+    assert (law.pmf >= 0).all()
+    assert law.cdf[0] >= 0
+    assert 1 - 2e-16 <= law.cdf[-1] <= 1
+    assert math.fsum(law.pmf) == pytest.approx(1, abs=1e-14)
+    assert np.allclose(np.cumsum(law.pmf), law.cdf, atol=1e-14)
+    capped = levels(ell, 20)
+    assert capped.cdf[-1] == 1
+    assert capped.pmf[3] * law.cdf[20] == pytest.approx(law.pmf[3], rel=1e-14)
+
+
+@pytest.mark.parametrize("ell", ELLS)
+def test_thresholds_are_the_capped_law(ell: float) -> None:
+    law = levels(ell, 30)
+    thresholds = level_thresholds(ell, 30)
+    assert list(thresholds) == sorted(thresholds)
+    assert np.array([float(c) for c in thresholds]) / 2.0**64 == pytest.approx(law.cdf[:-1], abs=3e-16)
+
+
+def test_thresholds_are_pinned_because_both_parties_must_agree() -> None:
+    pinned = (5922129440631194638, 11946518452293171775, 15307986789887147303)
+    assert level_thresholds(2.0, 37)[:3] == pinned
+
+
+def test_ell_of_inverts_delta_zero() -> None:
+    for ell in ELLS:
+        assert ell_of(delta_zero(ell))[0] == pytest.approx(ell, rel=1e-15)
+        assert ell_of(delta_zero(ell))[1] == pytest.approx(ell - 1, rel=2e-15)
+    ell, deltas, pmf = levels_at(np.array([delta_zero(2.0), delta_zero(50.0)]))
+    assert ell == pytest.approx([2, 50])
+    assert deltas[1, 3] == delta_zero(50.0) / 8
+    assert pmf[0, :10] == pytest.approx(levels(2.0).pmf[:10], rel=1e-14)
+
+
+@pytest.mark.parametrize("ell", ELLS)
+def test_step_nine_weights_in_many_digits(ell: float) -> None:
+    """A/B = 1 + δℓ for the weights as printed, with r = F_T(t-1)/F_T(t)."""
+    with decimal.localcontext(oracle.DIGITS):
+        for t in (0, 1, 2, 7, 15):
+            delta = oracle.delta_zero(ell) / 2**t
+            e1, e2 = (-delta).exp(), (-2 * delta).exp()
+            c0 = delta * (1 + e1) / (1 - e1)
+            c1 = 2 * delta * (1 + e2) / (1 - e2)
+            r = oracle.cdf(ell, t - 1) / oracle.cdf(ell, t)
+            a, b = 1 / c0 - r / c1, e1 / c0 - r * (1 + e2) / (2 * c1)
+            assert abs(a / b / (1 + delta * Decimal(ell)) - 1) < Decimal("1e-60")
+            total = a + a * e2 + 2 * b
+            ours = step_weights(np.array(float(delta)), ell)
+            share = float(a / total)
+            assert float(ours[0] / (ours[0] * (1 + ours[2]) + 2 * ours[1])) == pytest.approx(share, rel=1e-14, abs=0)
+
+
+@pytest.mark.parametrize("ell", [1.001, 1.3, 2.0, 7.5, 50.0])
+def test_components_are_the_printed_ones_and_positive(ell: float) -> None:
+    x = np.linspace(-30, 30, 6007)
+    for t in range(7):
+        ours = component(ell, t).density(x)
+        assert (ours > 0).all()
+        assert ours == pytest.approx(oracle.f(ell, t, x), rel=1e-8, abs=1e-13)
+
+
+@pytest.mark.parametrize("ell", [1.3, 2.0, 50.0])
+def test_mixture_is_laplace(ell: float) -> None:
+    x = np.linspace(-20, 20, 4001)
+    law = levels(ell)
+    mixture = sum(law.pmf[t] * component(ell, t).density(x) for t in range(48))
+    assert np.abs(mixture - np.exp(-np.abs(x)) / 2).max() < 1e-12
+
+
+@pytest.mark.parametrize("ell", [1.001, 1.3, 2.0, 7.5, 50.0, 1e6])
+def test_lipschitz_constant_of_every_component_is_exactly_ell(ell: float) -> None:
+    for t in range(30):
+        mechanism = component(ell, t)
+        assert mechanism.epsilon == pytest.approx(ell, rel=2**-50 / mechanism.step + 1e-14)
+    with decimal.localcontext(oracle.DIGITS):  # and in 160 digits: both kinds of ratio, A/B and B/(qA)
+        for t in range(60):
+            delta = oracle.delta_zero(ell) / 2**t
+            s = 1 + delta * Decimal(ell)
+            other = (2 * delta).exp() / s
+            constants = [(v - 1) / delta for v in (s, 1 / s, other, 1 / other)]
+            assert max(constants) <= Decimal(ell) * (1 + Decimal("1e-90"))
+            assert abs(max(constants) / Decimal(ell) - 1) < Decimal("1e-90")
+
+
+def test_mean_neg_log_delta_obeys_the_bound_the_paper_reads_off_a_plot() -> None:
+    ells = 1 + np.concatenate([np.geomspace(1e-12, 1, 60), np.linspace(1, 49, 60)])
+    gaps = [math.log1p(math.e / (ell - 1)) - 0.5 - levels(ell).mean_neg_log_delta for ell in ells.tolist()]
+    assert min(gaps) > 0
+    assert min(gaps) < 0.1  # the bound is not idle
+
+
+@pytest.mark.parametrize("ell", [1.01, 2.0, 50.0])
+def test_tail_is_the_integral_of_the_density(ell: float) -> None:
+    law = levels(ell)
+    y = np.concatenate([np.arange(-6, 7), np.linspace(-7, 9, 41)])
+    for t in (0, 1, 3, 8):
+        delta = law.deltas[t]
+        h = 1e-5
+        slope = (tail(y - h, delta, ell) - tail(y + h, delta, ell)) / (2 * h)
+        assert slope == pytest.approx(component(ell, t).density(y * delta) * delta, abs=1e-5)
+        assert tail(y, delta, ell) + tail(-y, delta, ell) == pytest.approx(np.ones(y.size), abs=1e-15)
+        assert tail(np.array(2000 / delta), delta, ell) == 0
+
+
+@pytest.mark.parametrize("ell", [1.01, 2.0, 50.0])
+@pytest.mark.parametrize("width", [0.0, 1e-9, 0.3, 1.0, 7.3])
+def test_tail_mean_is_the_mean_of_the_tail(ell: float, width: float) -> None:
+    """A quadratic between whole numbers, so two Gauss points on each piece are exact."""
+    law = levels(ell)
+    nodes, weights = np.polynomial.legendre.leggauss(3)
+    for t in (0, 1, 3, 30):
+        delta = law.deltas[t]
+        for low in (-9.3, -0.4, 0.0, 0.2, 1.9999, 5.5):
+            high = low + width
+            knots = np.unique(np.concatenate([[low, high], np.arange(np.ceil(low), np.floor(high) + 1)]))
+            left, right = knots[:-1, None], knots[1:, None]
+            points = tail((left + right) / 2 + (right - left) / 2 * nodes, delta, ell)
+            total = float(((right - left) / 2 * points * weights).sum())
+            want = total / (high - low) if high > low else float(tail(np.array(low), delta, ell))
+            assert tail_mean(np.array(low), np.array(high), delta, ell) == pytest.approx(want, rel=1e-13)
+
+
+@pytest.mark.parametrize("ell", [1.0, 0.5, -2.0, math.nan, math.inf, 2.0**501, "2"])
+def test_bad_ell(ell: object) -> None:
+    with pytest.raises(InvalidRequest, match=r"ell must be a finite number > 1, at most 2\^500\. Got"):
+        delta_zero(ell)
+
+
+def test_bad_levels() -> None:
+    with pytest.raises(InvalidRequest, match="max_level must be"):
+        levels(2.0, -1)
+    with pytest.raises(InvalidRequest, match="t must be an integer from 0 to"):
+        component(2.0, 80)
+    with pytest.raises(InvalidRequest, match="t must be an integer"):
+        component(2.0, -1)

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from workbench.errors import InvalidRequest
+from workbench.mechanisms import dyadic_design, elias
+from workbench.mechanisms.dyadic_bits import (
+    UNIFORM,
+    DataLaw,
+    elias_delta_bound,
+    mean_bits,
+    mean_bits_at,
+    theorem8_bounds,
+)
+from workbench.mechanisms.dyadic_design import design_laplace
+from workbench.mechanisms.dyadic_laplace import DyadicLaplace
+from workbench.mechanisms.dyadic_law import component, levels, levels_at
+from workbench.mechanisms.randomness import InsecureLocalStream, SharedStream
+
+POINT = DataLaw.point(0.5)
+
+
+def test_values_of_the_spec() -> None:
+    law = levels(2.0)
+    assert mean_bits(1, law, "gamma", POINT) == pytest.approx(4.4598316722, abs=6e-11)
+    assert mean_bits(1, law, "delta", POINT) == pytest.approx(4.8191868149, abs=6e-11)
+    assert mean_bits(1, law, "gamma") == pytest.approx(4.5055363687, abs=6e-11)
+    assert mean_bits(1, law, "delta") == pytest.approx(4.8574344842, abs=6e-11)
+
+
+@pytest.mark.parametrize("code", elias.CODES)
+@pytest.mark.parametrize(("epsilon", "ell", "x"), [(1.0, 2.0, 0.5), (3.0, 1.3, -2.0), (0.1, 20.0, 100.0)])
+def test_mean_is_the_sum_over_every_integer(code: elias.Code, epsilon: float, ell: float, x: float) -> None:
+    """Against Σ_m length(m) P(M = m | T = t), P by integrating f_t between its vertices, for T <= 9."""
+    law = levels(ell, 9)
+    total = 0.0
+    for t in range(10):
+        f = component(ell, t)
+        middle = round(epsilon * x / f.step)
+        m = np.arange(middle - math.ceil(45 / f.step) - 3, middle + math.ceil(45 / f.step) + 4)
+        mu = epsilon * x / f.step
+        knots = np.sort(np.concatenate([m - 0.5 - mu, np.floor(m - 0.5 - mu) + 1.0]))  # f is linear in between
+        heights = f.density(knots * f.step) * f.step
+        area = np.concatenate([[0.0], np.cumsum((heights[1:] + heights[:-1]) / 2 * np.diff(knots))])
+        chance = np.diff(np.interp(m - 0.5 - mu, knots, area))
+        assert chance.sum() == pytest.approx(1, abs=1e-12)
+        total += law.pmf[t] * float((chance * elias.length(m[:-1], code)).sum())
+    assert mean_bits(epsilon, law, code, DataLaw.point(x)) == pytest.approx(total, abs=1e-11)
+
+
+@pytest.mark.parametrize("code", elias.CODES)
+def test_mean_is_what_real_streams_take(code: elias.Code) -> None:
+    mechanism = DyadicLaplace(1.0, 1.5)
+    x = np.random.default_rng(1).uniform(-1, 1, 400_000)
+    m = mechanism.encode(x, SharedStream(bytes(16), bytes(16)), InsecureLocalStream(1))
+    taken = 8 * len(elias.encode(m, code)) / x.size
+    spread = elias.length(m, code).std() / math.sqrt(x.size)
+    assert abs(taken - mechanism.mean_bits(code)) < 4 * spread + 8 / x.size
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.3, 5.0])
+def test_data_laws_agree_with_each_other(epsilon: float) -> None:
+    law = levels(1.4)
+    uniform = mean_bits(epsilon, law, "gamma", DataLaw.uniform(-1, 3))
+    split = DataLaw.histogram([-1, -0.2, 0.7, 3], [0.8, 0.9, 2.3])
+    assert mean_bits(epsilon, law, "gamma", split) == pytest.approx(uniform, abs=1e-13)
+    smooth = DataLaw.density(lambda x: np.full_like(x, 0.25), -1, 3, panels=128)
+    assert mean_bits(epsilon, law, "gamma", smooth) == pytest.approx(uniform, abs=1e-8)
+    mirrored = DataLaw.uniform(-3, 1)
+    assert mean_bits(epsilon, law, "gamma", mirrored) == pytest.approx(uniform, abs=1e-13)
+    narrow = DataLaw.uniform(2.0, 2.0 + 1e-9)
+    assert mean_bits(epsilon, law, "delta", narrow) == pytest.approx(
+        mean_bits(epsilon, law, "delta", DataLaw.point(2.0)), abs=1e-8
+    )
+    values = np.linspace(-2, 2, 7)
+    one_by_one = np.mean([mean_bits(epsilon, law, "delta", DataLaw.point(v)) for v in values.tolist()])
+    assert mean_bits(epsilon, law, "delta", DataLaw.sample(values)) == pytest.approx(one_by_one, abs=1e-13)
+
+
+def test_mean_size() -> None:
+    assert UNIFORM.mean_size == 0.5
+    assert DataLaw.uniform(-1, 3).mean_size == pytest.approx(1.25)
+    assert DataLaw.sample([-3, 1]).mean_size == 2
+    assert DataLaw.histogram([-2, -1, 4], [1, 0]).mean_size == 1.5
+    assert DataLaw.density(lambda x: 2 * x, 0, 1).mean_size == pytest.approx(2 / 3)
+
+
+def test_theorem_8_bounds_hold_and_are_in_order() -> None:
+    for ell in (1.0001, 1.05, 1.3, 2.0, 7.0, 50.0, 1e4):
+        law = levels(ell)
+        for epsilon, x in ((1.0, 0.0), (1.0, 0.5), (0.01, 3.0), (20.0, 1.0), (1.0, 1e6)):
+            exact = mean_bits(epsilon, law, "delta", DataLaw.point(x))
+            sharp, printed = theorem8_bounds(epsilon, law, abs(x))
+            assert exact <= sharp <= printed
+    assert theorem8_bounds(1.0, levels(2.0), 0.5) == pytest.approx((8.344396234918424, 8.577392047750852))
+
+
+def test_elias_delta_bound_bounds_every_length() -> None:
+    n = np.arange(0, 63)
+    for k in (2.0**n, 2.0 ** (n + 1) - 1):
+        bounds = [elias_delta_bound(math.log(v)) for v in k.tolist()]
+        assert (elias.class_length(n, "delta") <= np.array(bounds) + 1e-12).all()
+    assert elias_delta_bound(0) == 1
+
+
+@pytest.mark.parametrize(("epsilon", "ell"), [(0.5, 1.62901525), (1.0, 1.73297685), (4.0, 3.19753194)])
+def test_ell_for_five_bits_of_gamma(epsilon: float, ell: float) -> None:
+    design = design_laplace(epsilon, 5)
+    assert design.ell == pytest.approx(ell, abs=5e-9)
+    assert design.decoder_epsilon == pytest.approx(ell * epsilon, abs=3e-8)
+    assert design.database_epsilon == epsilon
+    assert design.mse == 2 / epsilon**2
+    assert design.mean_bits <= 5
+    assert design.mean_bits == pytest.approx(5, abs=1e-9)
+    assert mean_bits(epsilon, levels(design.ell * (1 - 1e-9)), "gamma") > 5
+
+
+def test_five_bits_are_out_of_reach_just_above_10_473() -> None:
+    inside, outside = design_laplace(10.473, 5), design_laplace(10.474, 5)
+    assert inside.reachable
+    assert inside.mean_bits <= 5
+    assert not outside.reachable
+    assert outside.ell is outside.decoder_epsilon is outside.mean_bits is None
+    assert 5 < outside.least_bits < 5.001
+
+
+@pytest.mark.parametrize("bits", [12.0, 10.6, 9.05, 8.6, 8.415, 8.2])
+def test_smallest_ell_where_the_length_is_not_monotone(bits: float) -> None:
+    """x = 20: the length has local minima in ℓ; nothing on a fine grid below the answer meets the budget."""
+    data = DataLaw.point(20.0)
+    delta0 = np.geomspace(0.05, 160, 3000)
+    batches = [mean_bits_at(1.0, *levels_at(part), "gamma", data) for part in np.array_split(delta0, 30)]
+    lengths = np.concatenate(batches)
+    assert (np.diff(lengths) > 0.001).any()
+    design = design_laplace(1.0, bits, "gamma", data)
+    assert design.reachable == (lengths.min() <= bits)
+    before = lengths if design.delta0 is None else lengths[delta0 < design.delta0 * (1 - 1e-9)]
+    assert (before > bits).all()
+    if design.mean_bits is not None:
+        assert bits - 1e-6 <= design.mean_bits <= bits
+
+
+@pytest.mark.parametrize("centre", [1 / 256, 0.3, 1 - 1 / 200])
+def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
+    """Also where the dip's lowest scanned point ends an octave. A made-up length stands in for the real one."""
+
+    class Made(dyadic_design._Length):
+        def __init__(self) -> None:
+            self.least = math.inf
+
+        def many(self, log_delta: np.ndarray) -> np.ndarray:
+            away = np.abs(log_delta - centre)
+            return np.where(log_delta < -2, 20.0, 5.1 + 0.01 * away + np.minimum(15 * away, 0.1) - 0.1005)
+
+    found = dyadic_design._first_crossing(Made(), 5.0)
+    assert found == pytest.approx(centre, abs=1e-4)
+    assert Made()(found) <= 5.0
+
+
+def test_lengths_repeat_each_octave_far_out_so_the_search_may_end() -> None:
+    for delta0 in (80.0, 97.0, 120.0, 150.0):
+        values = mean_bits_at(3.0, *levels_at(np.array([delta0, 2 * delta0])), "gamma", UNIFORM)
+        assert values[0] == pytest.approx(values[1], abs=1e-13)
+
+
+def test_extreme_budgets() -> None:
+    assert not design_laplace(1.0, 1.0).reachable
+    tight = design_laplace(1.0, 90)
+    assert 1 < tight.ell < 1 + 1e-12
+    assert tight.mean_bits <= 90
+    assert design_laplace(1.0, 500).ell <= 1 + 2.0**-50
+    assert design_laplace(1.0, 5, "delta").ell == pytest.approx(1.90494955, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: design_laplace(0, 5), r"epsilon must be a finite number > 0\. Got 0\."),
+        (lambda: design_laplace(1, -5), "bits must be a finite number > 0"),
+        (lambda: design_laplace(1, math.nan), "bits must be a finite number > 0"),
+        (lambda: design_laplace(1, 5, "zip"), "code must be gamma or delta"),
+        (lambda: design_laplace(1e10, 5, "gamma", DataLaw.point(1e10)), "must be at most 2"),
+        (lambda: DataLaw.point(math.nan), "values must be finite"),
+        (lambda: DataLaw.sample([]), "values must be finite"),
+        (lambda: DataLaw.uniform(1, 1), "edges must be"),
+        (lambda: DataLaw.histogram([0, 1], [-1]), "masses must be"),
+        (lambda: DataLaw.density(lambda x: x, 0, 1), "density must be"),
+        (lambda: DataLaw.density(lambda x: x, 1, 0), "low, high must be"),
+        (lambda: theorem8_bounds(1, levels(2.0), -1), "mean_size must be"),
+        (lambda: mean_bits(1, levels(2.0), "zip"), "code must be"),
+    ],
+)
+def test_bad_requests(call: object, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        call()

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from workbench.errors import InvalidRequest
+from workbench.mechanisms.piecewise_linear import QuantizedPiecewiseLinear, dithered_round
+from workbench.mechanisms.randomness import InsecureLocalStream, LocalStream, SharedStream
+
+KEY, NONCE = bytes(range(32)), bytes(16)
+LOPSIDED = QuantizedPiecewiseLinear(0.7, (1.0, 3.0, 2.0, 0.5), first=-1, left=0.25, right=0.4, period=2)
+CASES = (
+    QuantizedPiecewiseLinear(1.0, (1.0,)),
+    QuantizedPiecewiseLinear(0.5, (1.0, 0.0, 2.0), first=4),
+    QuantizedPiecewiseLinear(2.0, (1.0,), left=0.5, right=0.5),
+    LOPSIDED,
+)
+
+
+@pytest.mark.parametrize("mechanism", CASES)
+def test_weights_are_the_declared_sequence(mechanism: QuantizedPiecewiseLinear) -> None:
+    k = np.arange(-400, 401)
+    a = mechanism.weight(k)
+    assert a.sum() == pytest.approx(1, abs=1e-13)
+    last = mechanism.first + len(mechanism.core) - 1
+    for i in range(mechanism.first - 6, last + 7):
+        if i > last:
+            expected = mechanism.right * mechanism.weight(i - mechanism.period)
+        elif i < mechanism.first:
+            expected = mechanism.left * mechanism.weight(i + mechanism.period)
+        else:
+            expected = mechanism.core[i - mechanism.first]
+        assert mechanism.weight(i) == pytest.approx(expected, abs=1e-15)
+    assert mechanism.mse == pytest.approx(mechanism.step**2 * ((a * k.astype(float) ** 2).sum() + 1 / 6), rel=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", CASES)
+def test_density_interpolates_and_integrates_to_one(mechanism: QuantizedPiecewiseLinear) -> None:
+    k = np.arange(-200, 201)
+    assert mechanism.density(k * mechanism.step) == pytest.approx(mechanism.weight(k) / mechanism.step, abs=1e-12)
+    x = np.linspace(-60, 60, 960_001)
+    assert np.trapezoid(mechanism.density(x), x) == pytest.approx(1, abs=1e-7)
+
+
+def test_epsilon_is_the_lipschitz_constant_of_the_log_density() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        period = int(rng.integers(1, 4))
+        core = tuple(rng.uniform(0.2, 3, size=period + int(rng.integers(0, 4))).tolist())
+        left, right = rng.uniform(0.05, 0.9, size=2).tolist()
+        mechanism = QuantizedPiecewiseLinear(float(rng.uniform(0.1, 3)), core, -2, left, right, period)
+        x = np.linspace(-12, 12, 48_001) * mechanism.step
+        slopes = np.abs(np.diff(np.log(mechanism.density(x)))) / np.diff(x)
+        assert slopes.max() <= mechanism.epsilon * (1 + 1e-9)
+        assert slopes.max() >= mechanism.epsilon * (1 - mechanism.epsilon * mechanism.step * 5e-4)
+
+
+def test_epsilon_of_the_two_sided_geometric_and_of_finite_supports() -> None:
+    delta = 0.25
+    geometric = QuantizedPiecewiseLinear(delta, (1.0,), left=math.exp(-delta), right=math.exp(-delta))
+    assert geometric.epsilon == pytest.approx(math.expm1(delta) / delta, rel=1e-13)
+    assert QuantizedPiecewiseLinear(1.0, (1.0, 1.0)).epsilon == math.inf
+    assert QuantizedPiecewiseLinear(1.0, (1.0, 0.0, 1.0), left=0.5, right=0.5, period=3).epsilon == math.inf
+
+
+@pytest.mark.parametrize("x", [0.0, -3.21])
+def test_joint_law_of_m_and_u(x: float) -> None:
+    """P(M = m, U in a cell) = ∫ δ f(δ(m + u) - x) du, (c) in the proof of Lemma 5."""
+    n, cells = 400_000, 8
+    shared = SharedStream(KEY, NONCE)
+    m = LOPSIDED.encode(np.full(n, x), shared, InsecureLocalStream(11))
+    u = (LOPSIDED.decode(m, SharedStream(KEY, NONCE)) / LOPSIDED.step) - m
+    edges = np.linspace(-0.5, 0.5, cells + 1)
+    values = np.arange(m.min() - 2, m.max() + 3)
+    seen, _, _ = np.histogram2d(m, u, bins=[np.append(values, values[-1] + 1) - 0.5, edges])
+    points = np.linspace(0, 1, 801)
+    grid = edges[:-1, None] + points / cells
+    heights = LOPSIDED.step * LOPSIDED.density(LOPSIDED.step * (values[:, None, None] + grid) - x)
+    expected = n * np.trapezoid(heights, dx=1 / cells / 800, axis=2)
+    used = expected > 20
+    observed = np.append(seen[used], n - seen[used].sum())
+    wanted = np.append(expected[used], n - expected[used].sum())
+    assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-3
+    assert stats.chisquare(observed, [*np.roll(wanted[:-1], cells).tolist(), wanted[-1]], sum_check=False).pvalue < 1e-9
+
+
+def test_shapes_and_streams() -> None:
+    m = LOPSIDED.encode(np.zeros((3, 4)), SharedStream(KEY, NONCE), InsecureLocalStream(1))
+    assert m.shape == (3, 4)
+    assert m.dtype == np.int64
+    scalar = LOPSIDED.encode(0, SharedStream(KEY, NONCE), InsecureLocalStream(1))
+    assert type(scalar) is int
+    assert scalar == m[0, 0]
+    assert type(LOPSIDED.decode(scalar, SharedStream(KEY, NONCE))) is float
+    assert LOPSIDED.encode([], SharedStream(KEY, NONCE)).shape == (0,)
+    shared = SharedStream(KEY, NONCE)
+    with pytest.raises(InvalidRequest, match=r"shared must be a SharedStream\. Got InsecureLocalStream\."):
+        LOPSIDED.encode(0.0, InsecureLocalStream(1), shared)
+    with pytest.raises(InvalidRequest, match="local must be a LocalStream"):
+        LOPSIDED.encode(0.0, shared, shared)
+    with pytest.raises(InvalidRequest, match="shared must be a SharedStream"):
+        LOPSIDED.decode(0, LocalStream())
+    assert shared.position == 0
+
+
+@pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf, 2.0**61, [0.0, math.nan], "a", 1j, True, None])
+def test_bad_inputs(x: object) -> None:
+    with pytest.raises(InvalidRequest, match=r"^x.* must be .*Got"):
+        LOPSIDED.encode(x, SharedStream(KEY, NONCE))
+
+
+@pytest.mark.parametrize("m", [0.5, math.nan, "a", 2**63, None])
+def test_bad_descriptions(m: object) -> None:
+    with pytest.raises(InvalidRequest, match="m must be"):
+        LOPSIDED.decode(m, SharedStream(KEY, NONCE))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("step", {"step": 0.0}),
+        ("step", {"step": math.nan}),
+        ("step", {"step": 1e-320}),
+        ("core", {"core": ()}),
+        ("core", {"core": (1.0, -1.0)}),
+        ("core", {"core": (0.0, 0.0)}),
+        ("left", {"left": 1.0}),
+        ("right", {"right": -0.1}),
+        ("period", {"period": 2}),
+        ("period", {"period": 0}),
+    ],
+)
+def test_bad_mechanisms(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest, match=f"{name} must be"):
+        QuantizedPiecewiseLinear(**{"step": 1.0, "core": (1.0,), **arguments})
+
+
+def test_dithered_round_keeps_the_dither_beyond_2_to_the_53() -> None:
+    u = np.linspace(-0.49, 0.49, 99)
+    for whole in (0.0, 2.0**53 + 2, -(2.0**60), 2.0**61):
+        m = dithered_round(np.full(99, whole), np.zeros(99), np.full(99, 0.3), u)
+        assert (m - int(whole)).tolist() == np.rint(0.3 - u).astype(int).tolist()

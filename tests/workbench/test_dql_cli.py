@@ -1,0 +1,219 @@
+"""`workbench dql` and `workbench design laplace` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from scipy import stats
+
+from workbench import dql_cli
+from workbench.errors import CorruptFile, InvalidRequest
+
+ROOT = typer.Typer()
+ROOT.add_typer(dql_cli.app, name="dql")
+ROOT.command("laplace", epilog=dql_cli.LAPLACE_EXAMPLES)(dql_cli.laplace)
+
+
+@ROOT.callback()
+def _root() -> None:
+    pass
+
+
+def run(*arguments: object) -> None:
+    ROOT([str(a) for a in arguments], standalone_mode=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("shared.key").write_bytes(bytes(range(32)))
+    Path("in.csv").write_text("x\n0.25\n-1.5\n7\n", encoding="utf-8")
+    return tmp_path
+
+
+ENCODE = ("dql", "encode", "--epsilon", "1", "--ell", "2", "--seed-file", "shared.key")
+DECODE = ("dql", "decode", "--epsilon", "1", "--ell", "2", "--seed-file", "shared.key")
+
+
+def test_two_processes_that_share_only_the_key_file(folder: Path) -> None:
+    x = np.random.default_rng(1).uniform(-5, 5, 100_000)
+    (folder / "in.csv").write_text("value\n" + "\n".join(map(repr, x.tolist())) + "\n", encoding="utf-8")
+    command = [sys.executable, "-c", "from workbench import dql_cli; dql_cli.app()"]
+    done = subprocess.run([*command, *ENCODE[1:], "in.csv", "OUT.bits"], capture_output=True, text=True, check=True)
+    assert "bits_per_scalar" in done.stdout
+    other = folder / "other"
+    other.mkdir()
+    for name in ("shared.key", "OUT.bits"):
+        (folder / name).rename(other / name)
+    (folder / "in.csv").unlink()
+    decode = [*command, *DECODE[1:], "OUT.bits"]
+    done = subprocess.run(decode, cwd=other, capture_output=True, text=True, check=True)
+    header, *rows = done.stdout.splitlines()
+    noise = np.array([float(row) for row in rows]) - x
+    assert header == "x_hat"
+    assert stats.kstest(noise, "laplace").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("code", ["gamma", "delta"])
+def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str], code: str) -> None:
+    run(*ENCODE, "--code", code, "in.csv", "OUT.bits", "--json")
+    captured = capsys.readouterr()
+    made = json.loads(captured.out)
+    assert captured.out.count("\n") == 1
+    assert (made["count"], made["code"], made["decoder_epsilon"], made["database_epsilon"]) == (3, code, 2.0, 1.0)
+    assert made["bytes"] == (folder / "OUT.bits").stat().st_size
+    run(*DECODE, "OUT.bits", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["x_hat"]) == 3
+    run(*DECODE, "OUT.bits", "noisy.csv", "--json")
+    assert "x_hat" not in json.loads(capsys.readouterr().out)
+    lines = (folder / "noisy.csv").read_text().splitlines()
+    assert lines[0] == "x_hat"
+    assert [float(line) for line in lines[1:]] == found["x_hat"]
+    run(*DECODE, "OUT.bits", "noisy.csv")
+    assert "database_epsilon" in capsys.readouterr().out
+
+
+def test_design_laplace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("laplace", "--epsilon", "1", "--bits", "5", "--json")
+    out = capsys.readouterr().out
+    made = json.loads(out)
+    assert out.count("\n") == 1
+    assert made["ell"] == made["decoder_epsilon"] == pytest.approx(1.73297685, abs=5e-9)
+    assert made["delta0"] == pytest.approx(1.014617989, abs=5e-9)
+    assert (made["database_epsilon"], made["mse"], made["reachable"]) == (1.0, 2.0, True)
+    assert made["mean_bits"] == pytest.approx(5, abs=1e-9)
+    run("laplace", "--epsilon", "11", "--bits", "5", "--json")
+    made = json.loads(capsys.readouterr().out)
+    assert made["reachable"] is False
+    assert made["ell"] is made["decoder_epsilon"] is made["mse"] is None
+    assert made["least_bits"] > 5
+    run("laplace", "--epsilon", "11", "--bits", "5")
+    assert "Not reachable" in capsys.readouterr().out
+    run("laplace", "--epsilon", "0.1", "--bits", "8", "--code", "delta", "--low", "0", "--high", "100")
+    assert "x ~ Unif(0, 100)" in capsys.readouterr().out
+    run("laplace", "--epsilon", "10.4", "--bits", "5", "--point", "0.5")
+    assert "x = 0.5" in capsys.readouterr().out
+
+
+def test_a_useless_decoder_guarantee_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("laplace", "--epsilon", "10.4", "--bits", "5")
+    assert "the decoder learns nearly everything" in capsys.readouterr().err
+
+
+def test_keygen_never_overwrites(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("dql", "keygen", "new.key", "--json")
+    assert json.loads(capsys.readouterr().out) == {"file": "new.key", "bytes": 32}
+    key = (folder / "new.key").read_bytes()
+    assert len(set(key)) > 16
+    assert os.name != "posix" or (folder / "new.key").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InvalidRequest, match="key file must be a new file"):
+        run("dql", "keygen", "new.key")
+    assert (folder / "new.key").read_bytes() == key
+    run("dql", "keygen", "newer.key")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x\n1\nnan\n2\n", r"row 2 of in\.csv must be a finite number, at most .* Got 'nan'\."),
+        ("x\n1\n2\n-inf\n", r"row 3 of in\.csv must be a finite number"),
+        ("1\n\n2\n", r"row 2 of in\.csv must be 1 cells wide\. Got 0 cells\."),
+        ("x\n1\n1_0\n", r"row 2 .* Got '1_0'"),
+        ("$1\n2\n", r"row 1 .* Got '\$1'"),
+        ("nan\n1\nnan\n", r"row 1 .* Got 'nan' \(2 such rows\)"),
+        ("x\n1\n1e9\n", r"row 2 .* at most 1\.67772e\+07 in size\. Got '1e9'"),
+        ("x\n", "only a header"),
+        ("", "which is empty"),
+        ("a,b\n1,2\n", r"column must be given for in\.csv, which has 2 columns"),
+    ],
+)
+def test_bad_data_are_named_by_row_and_nothing_is_written(folder: Path, text: str, message: str) -> None:
+    (folder / "in.csv").write_text(text, encoding="utf-8")
+    before = sorted(p.name for p in folder.iterdir())
+    with pytest.raises(InvalidRequest, match=message):
+        run(*ENCODE, "in.csv", "OUT.bits")
+    assert sorted(p.name for p in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(("column", "expected"), [("b", 1000.0), ("2", 1000.0), (" a ", 0.0)])
+def test_columns(folder: Path, capsys: pytest.CaptureFixture[str], column: str, expected: float) -> None:
+    (folder / "in.csv").write_text("\ufeffa,b\n0,1000\n0,1000\n", encoding="utf-8")
+    run(*ENCODE, "--column", column, "in.csv", "OUT.bits")
+    run(*DECODE, "OUT.bits", "--json")
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])["x_hat"]
+    assert np.abs(np.array(found) - expected).max() < 100
+    for unknown in ("c", "3", "0"):
+        with pytest.raises(InvalidRequest, match=r"column must be a column of in\.csv: one of a, b, or 1 to 2"):
+            run(*ENCODE, "--column", unknown, "in.csv", "OUT.bits")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"--epsilon": "0"}, r"epsilon must be a finite number > 0\. Got 0\."),
+        ({"--epsilon": "nan"}, r"epsilon must be a finite number > 0\. Got nan\."),
+        ({"--epsilon": "x"}, r"epsilon must be a finite number > 0\. Got x\."),
+        ({"--ell": "1"}, r"ell must be a finite number > 1, at most 2\^500\. Got 1\.0\."),
+        ({"--seed-file": "none.key"}, r"seed-file must be a readable file .* Got none\.key: No such file"),
+        ({"--seed-file": "short.key"}, r"seed-file must be .* Got short\.key with 5 bytes\."),
+        ({"--seed-file": "zeros.key"}, r"seed-file must be .* Got zeros\.key, whose bytes take 1 values\."),
+        ({"--code": "zip"}, r"code must be gamma or delta\. Got 'zip'\."),
+        ({"--reach": "-1"}, r"reach must be a finite number > 0\. Got -1\."),
+    ],
+)
+def test_bad_encode_requests(folder: Path, change: dict[str, str], message: str) -> None:
+    (folder / "short.key").write_bytes(b"12345")
+    (folder / "zeros.key").write_bytes(bytes(32))
+    options = {"--epsilon": "1", "--ell": "2", "--seed-file": "shared.key", **change}
+    with pytest.raises(InvalidRequest, match=message):
+        run("dql", "encode", *[part for pair in options.items() for part in pair], "in.csv", "OUT.bits")
+    assert not (folder / "OUT.bits").exists()
+
+
+def test_wrong_key_parameters_and_damage_are_refused(folder: Path) -> None:
+    run(*ENCODE, "in.csv", "OUT.bits")
+    (folder / "other.key").write_bytes(bytes(range(1, 33)))
+    with pytest.raises(InvalidRequest, match="key must be the one the stream was encoded with"):
+        run("dql", "decode", "--seed-file", "other.key", "OUT.bits", "noisy.csv")
+    with pytest.raises(InvalidRequest, match=r"epsilon must be the 1\.0 the stream was encoded with\. Got 2\.0"):
+        run("dql", "decode", "--seed-file", "shared.key", "--epsilon", "2", "OUT.bits", "noisy.csv")
+    data = (folder / "OUT.bits").read_bytes()
+    (folder / "OUT.bits").write_bytes(data[:-2])
+    with pytest.raises(CorruptFile, match="damaged or cut short"):
+        run(*DECODE, "OUT.bits", "noisy.csv")
+    with pytest.raises(CorruptFile, match="not a DQL stream"):
+        run(*DECODE, "in.csv", "noisy.csv")
+    with pytest.raises(InvalidRequest, match=r"stream must be a readable file\. Got none: No such file"):
+        run(*DECODE, "none", "noisy.csv")
+    assert not (folder / "noisy.csv").exists()
+
+
+def test_output_places(folder: Path) -> None:
+    with pytest.raises(InvalidRequest, match=r"output folder must be an existing folder\. Got no\."):
+        run(*ENCODE, "in.csv", "no/OUT.bits")
+    (folder / "dir").mkdir()
+    with pytest.raises(InvalidRequest, match="output must be a file"):
+        run(*ENCODE, "in.csv", "dir")
+    with pytest.raises(InvalidRequest, match=r"input must be a readable CSV file\. Got dir"):
+        run(*ENCODE, "dir", "OUT.bits")
+
+
+@pytest.mark.parametrize("command", [("dql", "encode"), ("dql", "decode"), ("dql", "keygen"), ("laplace",)])
+def test_every_command_shows_examples(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    run(*command, "--help")
+    assert "Examples:" in capsys.readouterr().out
+
+
+def test_importing_the_commands_is_cheap() -> None:
+    heavy = "('scipy', 'pandas', 'cryptography', 'numpy')"
+    script = f"import sys, workbench.dql_cli; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
