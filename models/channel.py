@@ -19,9 +19,11 @@ The column form has the same feasible channels: t_o = min_y M[y,o] serves whenev
 
 Optional constraints, by name (Sec. 6 of the paper asks for the first, Cormode et al. 2018 for the others):
 
-    unbiased       Σ_o o M[y,o] = y
-    row-monotone   M[y,·] falls as o moves away from y                column-monotone   M[·,o] falls as y moves away from o
-    symmetric      M[y,o] = M[k-1-y, m-1-o]                           honest            M[y,y] >= M[y,o] for every o
+    unbiased          Σ_o o M[y,o] = y
+    row-monotone      M[y,·] falls as o moves away from y
+    column-monotone   M[·,o] falls as y moves away from o
+    symmetric         M[y,o] = M[k-1-y, m-1-o]
+    honest            M[y,y] >= M[y,o] for every o
 """
 
 from __future__ import annotations
@@ -92,7 +94,7 @@ class ChannelModel:
         if self.pairs is None:
             t = cp.Variable((1, m), name="t", bounds=[0, 1])
             column = np.ones((k, 1)) @ t
-            rows += [column <= M, M <= exp_epsilon[0] * column]
+            rows += [column <= M, exp_epsilon[0] * column >= M]
         else:
             rows += self._graph(M, exp_epsilon, self.pairs)
         rows += [row for name in self.constraints for row in self._constraint(name, M)]

@@ -28,6 +28,7 @@ __all__ = ["DESIGNERS", "Design", "OracleVerdict", "design"]
 # kind of question -> module with `design(question, **request) -> Design`; one line per kind
 DESIGNERS = {
     "ModuloNoise": "workbench.design_noise",
+    "Labels": "workbench.design_labels",
 }
 
 
