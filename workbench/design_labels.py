@@ -63,16 +63,7 @@ class LabelDesign(Design):
     @property
     def bins(self) -> list[dict[str, float]] | None:
         """lower, upper (first and last label) and value of every bin; None when the mechanism has no bins."""
-        made = self.mechanism
-        if not isinstance(made, RandomizedResponse):
-            return None
-        firsts = np.searchsorted(made.own, np.arange(made.outputs.size))
-        lasts = np.append(firsts[1:], made.labels.k) - 1
-        y = made.labels.values
-        return [
-            {"lower": float(y[i]), "upper": float(y[j]), "value": float(value)}
-            for i, j, value in zip(firsts, lasts, made.outputs, strict=True)
-        ]
+        return self.mechanism.bins() if isinstance(self.mechanism, RandomizedResponse) else None
 
     @property
     def d(self) -> int:
@@ -136,6 +127,7 @@ def design(
     delta: Real = 0,
     constraints: Sequence[str] = (),
     solver: str = "highs",
+    time_limit: float | None = None,
     options: Options | None = None,
 ) -> LabelDesign:
     """The least-loss private label randomizer.
@@ -149,7 +141,8 @@ def design(
         neighbours: "all" pairs of labels, "consecutive" ones (counts), or pairs of label positions.
         notion: "pure", "dp" with delta, or "metric".
         constraints: names of `models.channel.CONSTRAINTS`.
-        solver, options: of `workbench solvers`; HiGHS by default takes the interior point for large programs.
+        solver: of `workbench solvers`; HiGHS by default takes the interior point for large programs.
+        time_limit: seconds of one solve; options: every solver option at once instead.
 
     Raises:
         InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven: see `workbench.errors`.
@@ -169,6 +162,12 @@ def design(
         named = loss_named(loss)
         named(1.0, question.values[:1])
         backend(solver)
+    if time_limit is not None and not (isinstance(time_limit, (int, float)) and 0 < time_limit < math.inf):
+        InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
+    if time_limit is not None and options is not None:
+        raise InvalidRequest("options must be given alone, without time_limit.")
+    if time_limit is not None:
+        options = Options(time_limit=time_limit)
     plain = outputs is None and isinstance(neighbours, str) and neighbours == "all" and not constraints
     if method != "lp" and not (plain and notion == "pure"):
         InvalidRequest.must("method", "lp for other outputs, neighbours, notions and constraints", repr(method))

@@ -48,7 +48,7 @@ def best_gamma(epsilon: float, loss: str) -> float:
     c = math.exp(-epsilon)
     one = -math.expm1(-epsilon)  # 1 - c, without cancellation
     # c - 2c² + 2c⁴ - c⁵ = c (1-c)³ (1+c)
-    return -c / one + (c * (1 + c) / 2) ** (1 / 3) / one
+    return -c / one + math.pow(c * (1 + c) / 2, 1 / 3) / one
 
 
 @dataclass(frozen=True, init=False)
@@ -195,7 +195,9 @@ class LabelNoise:
         period = rng.geometric(-math.expm1(-self.epsilon), count) - 1
         high = rng.random(count) * (gamma + (1 - gamma) * c) < gamma
         place = rng.random(count)
-        return sign * self.width * (period + np.where(high, gamma * place, gamma + (1 - gamma) * place))
+        return np.asarray(
+            sign * self.width * (period + np.where(high, gamma * place, gamma + (1 - gamma) * place)), float
+        )
 
 
 def _check_loss(loss: str) -> None:

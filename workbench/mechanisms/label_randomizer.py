@@ -39,7 +39,7 @@ Vector = NDArray[np.float64]
 Optimise = Callable[[Labels, Fraction], RandomizedResponse]
 
 PROJECTIONS = ("clip", "simplex")
-_GRAIN = 10**6  # ε₁ is a rational with at most this denominator, so that its noise can be sampled exactly
+_GRAIN = 10**9  # ε₁ is a rational with at most this denominator, so that its noise can be sampled exactly
 
 
 def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> tuple[Fraction, Fraction]:
@@ -52,12 +52,12 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> tuple[Fracti
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
             InvalidRequest.must(name, "an integer >= 1", count)
     wanted = float(share) * math.sqrt(k / n)
-    first = Fraction(math.floor(wanted * _GRAIN), _GRAIN)
-    if first == 0 or first >= budget:
+    first = Fraction(max(1, math.floor(wanted * _GRAIN)), _GRAIN)
+    if first >= budget:
         least = math.floor(float(share) ** 2 * k / float(budget) ** 2) + 1
         raise InvalidRequest(
-            f"n must be more than split^2 * k / epsilon^2 records ({least} of them for k = {k} labels, epsilon = "
-            f"{float(budget):g}, split = {float(share):g}) and fewer than 10^12 split^2 k. Got {n}."
+            f"n must be at least {least} records to learn a prior over {k} labels with epsilon = {float(budget):g} and "
+            f"split = {float(share):g} (n > split^2 k / epsilon^2). Got {n}."
         )
     return first, budget - first
 

@@ -15,7 +15,7 @@ with m outputs. odds is ⌊2^64 e^ε⌋ / 2^64, so the exact audit passes and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,9 +26,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.draws import Source
 from workbench.mechanisms.labels import Labels
 from workbench.mechanisms.masses import Masses
-from workbench.mechanisms.draws import Source
 from workbench.numbers import Real, exp_bounds, positive
 
 __all__ = ["LossFunction", "RandomizedResponse", "k_ary", "on_bins", "top_k", "with_prior"]
@@ -102,6 +102,16 @@ class RandomizedResponse:
         owned = np.flatnonzero(self.own >= 0)
         table[owned, self.own[owned]] = odds / (odds + m - 1)
         return np.asarray(table)
+
+    def bins(self) -> list[dict[str, float]]:
+        """lower, upper (first and last label) and value of every bin; for mechanisms made by `on_bins`."""
+        firsts = np.searchsorted(self.own, np.arange(self.outputs.size))
+        lasts = np.append(firsts[1:], self.labels.k) - 1
+        y = self.labels.values
+        return [
+            {"lower": float(y[i]), "upper": float(y[j]), "value": float(value)}
+            for i, j, value in zip(firsts, lasts, self.outputs, strict=True)
+        ]
 
     def loss(self, loss: LossFunction, prior: ArrayLike | None = None) -> float:
         """E ℓ(o, y) under a prior (k,) of the labels, by default their own; correct to a few ulps."""
@@ -182,7 +192,7 @@ def with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
 
 def _top(labels: Labels, count: int, epsilon: Real, name: str) -> RandomizedResponse:
     order = np.argsort(-labels.prior, kind="stable")[:count]
-    chosen: Sequence[int] = np.sort(order)
+    chosen = np.sort(order)
     own = np.full(labels.k, -1, dtype=np.int64)
     own[chosen] = np.arange(count)
     return RandomizedResponse(labels, labels.values[chosen], own, *odds_below(epsilon), name)
