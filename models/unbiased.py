@@ -1,6 +1,6 @@
 """The least-squares unbiased label randomizer without an output grid: column generation over rays.
 
-    min Σ_y p_y E (o-y)²   s.t.  M is ε-DP for all pairs of labels,  E[o | y] = y       ("future directions" of the paper)
+    min Σ_y p_y E (o-y)²   s.t.  M is ε-DP for all pairs of labels,  E[o | y] = y     (Sec. 6 of the label-DP paper)
 
 Every ε-DP channel is a mixture of rays: a column M[·,o] is t (1 + q 1_S) for outputs o, label sets S and t >= 0, with
 q = e^ε - 1 (the extreme rays of t_o <= M[y,o] <= e^ε t_o). With w_y = 1 + q 1[y in S] the master program is

@@ -104,15 +104,19 @@ class _CvxpySession(Session):
             self._try_settings()
 
     def _try_settings(self) -> None:
-        """Refuse settings the solver does not know now, not at the first solve: by solving x >= 0."""
+        """Refuse settings the solver does not know now, not at the first solve: by one iteration on x >= 0."""
+        settings = dict(self._settings)
+        for word in _VARIANTS[self._solver.lower()][2].get("iteration_limit", ()):
+            if not isinstance(settings.get(word), str):
+                settings[word] = 1
         x = self._cp.Variable()
         problem = self._cp.Problem(self._cp.Minimize(x), [x >= 0])
         try:
-            data, chain, _ = problem.get_problem_data(self._solver, solver_opts=dict(self._settings))
-            chain.solve_via_data(problem, data, False, False, dict(self._settings))
+            data, chain, _ = problem.get_problem_data(self._solver, solver_opts=dict(settings))
+            chain.solve_via_data(problem, data, False, False, dict(settings))
         except Exception as error:
-            settings = ", ".join(f"{key} = {value!r}" for key, value in self.options.native.items())
-            raise UnsupportedOption(f"{self.owner.label} cannot honour the option {settings}: {error}.") from None
+            given = ", ".join(f"{key} = {value!r}" for key, value in self.options.native.items())
+            raise UnsupportedOption(f"{self.owner.label} cannot honour the option {given}: {error}.") from None
 
     def _build(self, data: Data) -> None:
         cp = self._cp
@@ -136,15 +140,15 @@ class _CvxpySession(Session):
         constraints += [x[high] <= data.upper[high]] if high.any() else []
         self._x, self._data = x, data
         self._problem = cp.Problem(cp.Minimize(data.c @ x + data.offset), constraints)
+        self._canonical = self._problem.get_problem_data(self._solver, solver_opts=dict(self._settings))
 
     def _run(self, start: Start, basis: Any) -> Raw:
-        problem = self._problem
+        problem, (data, chain, inverse) = self._problem, self._canonical
         begin = time.perf_counter()
         word = ""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # CVXPY's "may be inaccurate" and deprecations of its solvers
             try:
-                data, chain, inverse = problem.get_problem_data(self._solver, solver_opts=dict(self._settings))
                 native = chain.solve_via_data(problem, data, False, False, dict(self._settings))
                 word = _word(native)
                 problem.unpack_results(native, chain, inverse)

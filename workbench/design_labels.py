@@ -96,7 +96,7 @@ class LabelDesign(Design):
         judged = law.proof if law.value is None else f"{law.name} {law.value:.9g} ({law.kind}), agrees: {law.agrees}"
         lines = [
             f"{self.question!r}: least {r['loss']} loss {self.objective:.9g}, bound {r['bound']:.9g}, by {r['method']}",
-            f"  asked    {r['notion']}, epsilon = {r['epsilon']:g}, delta = {r['delta']:g}, {r['neighbours']} neighbours",
+            f"  asked    {r['notion']}, epsilon = {r['epsilon']:g}, delta = {r['delta']:g}, neighbours {r['neighbours']}",
             f"  exact    pure epsilon {r['exact']['epsilon']}",
             f"  outputs  {self.d} in use",
             f"  oracle   {judged}",

@@ -1,6 +1,6 @@
 """A child process of test_interrupts: announces a long solve on stdout, then says what came of it.
 
-Usage: interrupted.py label kind size
+Usage: interrupted.py label kind size native-options
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ import time
 
 import conformance_instances as instances
 
-from solvers.backend import backend
+from solvers.backend import Options, backend
 
 if __name__ == "__main__":
-    label, kind, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    label, kind, size, native = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
     program = instances.slow_lp(size) if kind == "lp" else instances.packing(size, 4 * size)
-    with backend(label).open(program) as session:
-        for _ in range(2):  # a session must survive its own interruption
+    with backend(label).open(program, Options(native=native)) as session:
+        run = session._run
+
+        def announced(*args):
             print("ready", flush=True)
+            return run(*args)
+
+        session._run = announced
+        for _ in range(2):  # a session must survive its own interruption
             begin = time.perf_counter()
             try:
                 solution = session.solve()

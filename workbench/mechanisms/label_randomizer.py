@@ -11,9 +11,9 @@
 | clip, divide   | projection="clip"; all counts clipped to 0 (not settled by the paper): the uniform prior |
 | (ours)         | projection="simplex": the nearest probabilities in Euclidean distance    |
 
-Changing one label changes two counts by one, so noise of scale 2/ε₁ makes step 1 ε₁-DP; ours is the discrete Laplace law
-with that scale, sampled exactly, where the paper adds continuous Lap(2/ε₁): integer counts need no more. 𝒴 must be known
-beforehand: the guarantee is for columns over one and the same label set.
+Changing one label changes two counts by one, so noise of scale 2/ε₁ makes step 1 ε₁-DP. Ours is the discrete Laplace
+law with that scale, sampled exactly, where the paper adds continuous Lap(2/ε₁): integer counts need no more. 𝒴 must be
+known beforehand: the guarantee is for columns over one and the same label set.
 """
 
 from __future__ import annotations

@@ -134,10 +134,10 @@ def _draw5(table: pd.DataFrame) -> Figure:
         axis.set_xlabel("ε")
         axis.set_xlim(0.2, 3.05)
     solver_entry(axes[1], "MILP (13)")
-    axes[0].set_title("(a) n = 8, δ = 0.3", fontsize=10)
+    axes[0].set_title("(a) least MSE: n = 8, δ = 0.3", fontsize=10)
     axes[0].set_ylabel("mean squared error")
     axes[0].set_yscale("log")
-    axes[1].set_title("(b) n = 7, δ = 0.5", fontsize=10)
+    axes[1].set_title("(b) least error rate: n = 7, δ = 0.5", fontsize=10)
     axes[1].set_ylabel("error rate")
     axes[1].set_ylim(0, 0.9)
     legend_below(figure, axes, columns=2)
@@ -169,10 +169,11 @@ def fig6(full: bool = False) -> Artifact:
     ]  # fmt: skip
     caption = (
         "δ (PDP) against ε for neighbours ±1, before and after clamping into 0..8; exact staircases. Geometric: α = "
-        f"{alpha:.4f}, which has the variance 3.38 that the paper states (its α = 0.7 has variance {wide:.2f}, drawn "
-        "in grey). Gaussian: σ² = 3.38. Clamping keeps the geometric law's curve exactly, since the two end outputs "
-        "collect whole tails with the same ratio; for the Gaussian it raises δ at some ε and shifts the ends of the "
-        "curve. The paper omits the neighbours and the range of ε."
+        f"{alpha:.4f}, which has the variance 3.38 that the paper states (its α = 0.7 has variance {wide:.2f}, "
+        "drawn in grey). Gaussian: σ² = 3.38. Clamping leaves the geometric law's curve as it is, since each end "
+        "output collects a whole tail of one ratio; for the Gaussian it moves every step to a larger ε, so δ rises "
+        "in between, and ends at 0, where the unclamped law still has its tail. The paper omits the neighbours and "
+        "the range of ε."
     )
     table = pd.DataFrame(rows, columns=["law", "parameter", "clamping", "epsilon", "delta"])
     return Artifact("fig6", "Fig. 6: effect of clamping", table, _draw6, caption, comparisons)
@@ -190,7 +191,7 @@ def _draw6(table: pd.DataFrame) -> Figure:
         dash, width = ("--", 1.8) if clamped else ("-", 4)
         axis.step(x, y, dash, where="post", color=colour, linewidth=width, label=label)
     for axis, title in zip(axes, ("two-sided geometric", "discrete Gaussian"), strict=True):
-        axis.set_title(f"{title}, n = 8", fontsize=10)
+        axis.set_title(f"{title}, with and without clamping into 0..8", fontsize=10)
         axis.set_xlabel("ε")
         axis.set_ylabel("δ (PDP)")
         axis.set_xlim(0, 3)
@@ -249,7 +250,7 @@ def _draw8(table: pd.DataFrame) -> Figure:
         part = table[table["law"] == name]
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.4}
         axis.plot(part["eta"], part["mass"], dash, label=label, **look)
-    axis.set_title("n = 8, ε = 1, δ = 0", fontsize=10)
+    axis.set_title("Noise PMFs: n = 8, ε = 1, δ = 0", fontsize=10)
     axis.set_xlabel("noise value η")
     axis.set_ylabel("probability f(η)")
     axis.set_xticks(range(-8, 9))

@@ -65,7 +65,7 @@ def _draw11(table: pd.DataFrame) -> Figure:
             look: dict[str, Any] = {"color": COLOURS[k], "marker": MARKERS[k], "label": f"{symbol} = {value:g}"}
             axis.plot(group["mu_bar"], group["solver"], **look, **SOLVER)
         fixed = "δ = 0.2" if panel == "left" else "ε = 2"
-        axis.set_title(f"({panel}) n = 9, {fixed}; points HiGHS, lines oracle", fontsize=10)
+        axis.set_title(f"({panel}) n = 9, {fixed}; markers MILP by HiGHS, lines oracle", fontsize=10)
         axis.set_xlabel("μ̄")
         axis.set_ylabel("error rate ρ*")
         axis.set_xticks(range(1, 10))
@@ -123,7 +123,7 @@ def _draw12(table: pd.DataFrame) -> Figure:
         axis.set_title(f"({panel}) {kind}, n = 9", fontsize=10)
         axis.set_xlabel("δ")
         axis.set_ylabel("error rate ρ*")
-        axis.set_xlim(0, 1)
+        axis.set_xlim(-0.02, 1.02)
         axis.set_ylim(0, 0.8)
     legend_below(figure, axes, columns=4)
     return figure

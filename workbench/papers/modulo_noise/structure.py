@@ -242,10 +242,11 @@ def _draw4(table: pd.DataFrame) -> Figure:
     axis.plot(
         curves["solver"]["delta"], curves["solver"]["f0"], color="black", marker="o", label="MILP (13), HiGHS", **SOLVER
     )
-    axis.set_title(f"n = {FIG3['n']}, μ̄ = {FIG3['mu_bar']}, ε = {FIG3['epsilon']:g}", fontsize=10)
+    parameters = f"n = {FIG3['n']}, μ̄ = {FIG3['mu_bar']}, ε = {FIG3['epsilon']:g}"
+    axis.set_title(f"Largest f(0), bounded difference ({parameters})", fontsize=10)
     axis.set_xlabel("δ")
     axis.set_ylabel("f(0) = 1 − ρ*")
-    axis.set_xlim(0, 0.42)
+    axis.set_xlim(-0.008, 0.42)
     axis.set_ylim(0.3, 0.43)
     legend_below(figure, [axis])
     return figure

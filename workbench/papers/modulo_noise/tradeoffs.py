@@ -89,7 +89,7 @@ def _draw7(table: pd.DataFrame) -> Figure:
         axis.set_xlabel("ε")
         axis.set_ylabel("least δ (PDP)")
     solver_entry(axes[1], "minimum-δ MILP (15)")
-    axes[0].set_title("(a) MSE 0.6101, n = 8", fontsize=10)
-    axes[1].set_title("(b) error rate 0.3, n = 7", fontsize=10)
+    axes[0].set_title("(a) least δ at MSE 0.6101, n = 8", fontsize=10)
+    axes[1].set_title("(b) least δ at error rate 0.3, n = 7", fontsize=10)
     legend_below(figure, axes, columns=2)
     return figure
