@@ -64,15 +64,17 @@ def start(labels: Vector, q: float) -> Rays:
     return Rays(((q + k) * labels - labels.sum()) / q, np.eye(k, dtype=bool))
 
 
-def master(labels: Vector, prior: Vector, q: float, rays: Rays) -> Program:
-    """The restricted master program, rows "total" (k,) and "mean" (k,), columns "t"."""
+def master(labels: Vector, prior: Vector, q: float, rays: Rays, unit: float = 1.0) -> Program:
+    """The restricted master program, rows "total" (k,) and "mean" (k,), columns "t"; the objective in units of `unit`,
+    which should be of its size (solvers' tolerances are absolute).
+    """
     k, w = labels.size, rays.weights(q)
     gap = rays.outputs[:, None] - labels[None, :]  # (j, k)
     width = max(float(np.ptp(labels)), 1.0)  # the rows of the mean in units of the label range
     rows = np.concatenate([w.T, np.where(np.abs(gap) < 1e-9 * width, 0.0, w * gap).T / width])
     right = np.concatenate([np.ones(k), np.zeros(k)])
     count = rays.outputs.size
-    cost = (w * gap**2) @ prior / width**2
+    cost = (w * gap**2) @ prior / unit
     data = Data(
         cost, 0.0, sp.csc_array(rows), right, right, np.zeros(count), np.ones(count), np.zeros(count, dtype=bool)
     )
@@ -84,10 +86,10 @@ def master(labels: Vector, prior: Vector, q: float, rays: Rays) -> Program:
     )
 
 
-def dual_values(labels: Vector, row_dual: Vector) -> tuple[Vector, Vector]:
+def dual_values(labels: Vector, row_dual: Vector, unit: float = 1.0) -> tuple[Vector, Vector]:
     """(v, u) in the units of the docstring, from the duals of `master`."""
     k, width = labels.size, max(float(np.ptp(labels)), 1.0)
-    return row_dual[:k] * width**2, row_dual[k:] * width
+    return row_dual[:k] * unit, row_dual[k:] * unit / width
 
 
 def price(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[Rays, float]:

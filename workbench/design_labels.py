@@ -96,7 +96,7 @@ class LabelDesign(Design):
         judged = law.proof if law.value is None else f"{law.name} {law.value:.9g} ({law.kind}), agrees: {law.agrees}"
         lines = [
             f"{self.question!r}: least {r['loss']} loss {self.objective:.9g}, bound {r['bound']:.9g}, by {r['method']}",
-            f"  asked    {r['notion']}, epsilon = {r['epsilon']:g}, delta = {r['delta']:g}, neighbours {r['neighbours']}",
+            f"  asked    {r['notion']}, epsilon = {r['epsilon']:g}, delta = {r['delta']:g}, {r['neighbours']} pairs",
             f"  exact    pure epsilon {r['exact']['epsilon']}",
             f"  outputs  {self.d} in use",
             f"  oracle   {judged}",
@@ -320,17 +320,18 @@ def _unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Op
     # A zero prior would leave the least outputs of those labels open; a speck of mass settles them.
     p = np.maximum(p, 1e-12)
     p = p / p.sum()
-    rays, bound, width = unbiased.start(y, q), -math.inf, max(float(np.ptp(y)), 1.0)
+    rays, bound = unbiased.start(y, q), -math.inf
+    unit = max(optimal_bins(y, p, float(epsilon)).objective, 1e-9 * float(np.ptp(y)) ** 2)
     solution: Solution | None = None
     objective = math.inf
     for _ in range(40 + 12 * question.k):
         with rooms.speaking_our_errors():
-            solution = solve(unbiased.master(y, p, q, rays), solver=request["solver"], options=options)
+            solution = solve(unbiased.master(y, p, q, rays, unit), solver=request["solver"], options=options)
         if solution.x is None or solution.row_dual is None or solution.objective is None:
             _refuse(solution, ("unbiased",))
         assert solution.x is not None and solution.row_dual is not None and solution.objective is not None  # noqa: PT018
-        objective = solution.objective * width**2
-        v, u = unbiased.dual_values(y, solution.row_dual)
+        objective = solution.objective * unit
+        v, u = unbiased.dual_values(y, solution.row_dual, unit)
         more, missing = unbiased.price(y, p, q, v, u)
         bound = max(bound, float(v.sum()) - missing)
         if objective - bound <= _GAP * max(objective, 1e-300):

@@ -36,6 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -211,8 +212,8 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     return Bins(y, starts, values, objective, min(bound, objective), float(epsilon), loss, "fast", rounds)
 
 
-def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[int, Vector, float, float, float, float, float]:
-    """The arguments of `least_partition` before the penalty: kind, table, q, mean, spread, tau, scale."""
+def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[Any, ...]:
+    """The arguments of `least_partition` before the penalty: kind, table, below, q, mean, spread, tau, scale."""
     from models.oracles.monge import POISSON, QUANTILE, SQUARED, prefix_pairs
 
     mean = _total(p * y)
@@ -232,7 +233,7 @@ def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[int, Vector, flo
     if kind == QUANTILE:
         tau, scale = _quantile(loss)
         table[:-1, 7] = _average(y, p, loss, y)
-    return kind, table, q, (mean if loss.poisson else 0.0), spread, tau, scale
+    return kind, table, np.ascontiguousarray(table[:, 0]), q, (mean if loss.poisson else 0.0), spread, tau, scale
 
 
 def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, loss: str | Loss = "squared") -> Bins:

@@ -8,7 +8,7 @@ i's each (Galil and Giancarlo 1989), found by bisection. O(k log k) evaluations.
 
 Every prefix sum is kept as an unevaluated pair hi + lo (TwoSum), so a difference of two of them is accurate relative to
 itself and not only to the total: with weights e^ε up to 10^13 that is what keeps small bins right. A row of `table` is
-one cache line: P, S1, S2 as pairs, the label, and F at the label.
+one cache line: P, S1, S2 as pairs, the label, and F at the label; `below` is P again, dense, for bisection.
 """
 
 from __future__ import annotations
@@ -60,7 +60,16 @@ divergence: Callable[[int, float, float], float] = njit(cache=True, inline="alwa
 
 
 def _interval_cost(
-    kind: int, table: Vector, q: float, mean: float, spread: float, tau: float, scale: float, r: int, i: int
+    kind: int,
+    table: Vector,
+    below: Vector,
+    q: float,
+    mean: float,
+    spread: float,
+    tau: float,
+    scale: float,
+    r: int,
+    i: int,
 ) -> float:
     """L_c(r, i): min of G_S(o) = F(o) + q Σ_S p ℓ(o, y) over y_{r-1} <= o <= y_i, for S = labels r..i-1."""
     k = table.shape[0] - 1
@@ -68,15 +77,15 @@ def _interval_cost(
     s1 = (table[i, 2] - table[r, 2]) + (table[i, 3] - table[r, 3])
     if kind == 2:
         target = tau * (1.0 + q * s0)
-        if r > 0 and table[r, 0] >= target:
+        if r > 0 and below[r] >= target:
             j = r - 1
         else:
             # the first label of S where P[j+1] + q (P[j+1] - P[r]) reaches the target
-            level = (target + q * table[r, 0]) / (1.0 + q)
+            level = (target + q * below[r]) / (1.0 + q)
             low, high = r, i
             while low < high:
                 middle = (low + high) >> 1
-                if table[middle + 1, 0] >= level:
+                if below[middle + 1] >= level:
                     high = middle
                 else:
                     low = middle + 1
@@ -108,7 +117,15 @@ interval_cost: Callable[..., float] = njit(cache=True)(_interval_cost)
 
 
 def _least_partition(
-    kind: int, table: Vector, q: float, mean: float, spread: float, tau: float, scale: float, penalty: float
+    kind: int,
+    table: Vector,
+    below: Vector,
+    q: float,
+    mean: float,
+    spread: float,
+    tau: float,
+    scale: float,
+    penalty: float,
 ) -> tuple[float, Any]:
     """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,))."""
     k = table.shape[0] - 1
@@ -118,23 +135,25 @@ def _least_partition(
     begin = np.zeros(k + 1, dtype=np.int64)
     head, tail = 0, 0
     begin[0] = 1
-    last = interval_cost(kind, table, q, mean, spread, tau, scale, 0, k)  # f(c) + L_c(c, k) of the deque's last one
+    last = interval_cost(
+        kind, table, below, q, mean, spread, tau, scale, 0, k
+    )  # f(c) + L_c(c, k) of the deque's last one
     for i in range(1, k + 1):
         while head < tail and begin[head + 1] <= i:
             head += 1
         c = candidate[head]
-        best[i] = best[c] + interval_cost(kind, table, q, mean, spread, tau, scale, c, i) - penalty
+        best[i] = best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, i) - penalty
         came[i] = c
         if i == k:
             break
-        end = best[i] + interval_cost(kind, table, q, mean, spread, tau, scale, i, k)
+        end = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, k)
         if end >= last:
             continue
         high = k  # i is better there, and from its first better position on
         while tail > head and begin[tail] > i:
             c, at = candidate[tail], begin[tail]
-            mine = best[i] + interval_cost(kind, table, q, mean, spread, tau, scale, i, at)
-            if mine > best[c] + interval_cost(kind, table, q, mean, spread, tau, scale, c, at):
+            mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, at)
+            if mine > best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, at):
                 break
             high = at
             tail -= 1
@@ -143,16 +162,16 @@ def _least_partition(
         step = 1  # the crossing is mostly near the last one: double the step, then bisect
         while low + step < high:
             middle = low + step
-            mine = best[i] + interval_cost(kind, table, q, mean, spread, tau, scale, i, middle)
-            if mine < best[c] + interval_cost(kind, table, q, mean, spread, tau, scale, c, middle):
+            mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, middle)
+            if mine < best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, middle):
                 high = middle
                 break
             low = middle + 1
             step *= 2
         while low < high:
             middle = (low + high) >> 1
-            mine = best[i] + interval_cost(kind, table, q, mean, spread, tau, scale, i, middle)
-            if mine < best[c] + interval_cost(kind, table, q, mean, spread, tau, scale, c, middle):
+            mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, middle)
+            if mine < best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, middle):
                 high = middle
             else:
                 low = middle + 1

@@ -6,4 +6,5 @@ from __future__ import annotations
 PAPERS = {
     "modulo-noise": "workbench.papers.modulo_noise",
     "dql": "workbench.papers.dql",
+    "label-dp": "workbench.papers.label_dp",
 }
