@@ -20,6 +20,7 @@ from workbench.mechanisms.randomized_response import k_ary
 from workbench.papers.artifact import Artifact
 from workbench.papers.label_dp.data import criteo
 from workbench.papers.label_dp.mechanism_loss import SQUARED
+from workbench.papers.label_dp.pictures import epsilon_axis
 from workbench.plots import COLOURS, MARKERS, panels
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def _draw_unbiased(table: pd.DataFrame) -> Figure:
              "debiased_rr": "k-ary RR, bias removed"}  # fmt: skip
     for at, (column, name) in enumerate(names.items()):
         axis.loglog(table["epsilon"], table[column], color=COLOURS[at], marker=MARKERS[at], markersize=5, label=name)
-    axis.set_xlabel("ε")
+    epsilon_axis(axis)
     axis.set_ylabel("MSE of the randomized labels")
     axis.legend(frameon=False)
     return figure

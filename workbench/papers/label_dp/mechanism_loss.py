@@ -80,8 +80,8 @@ def fig2(full: bool) -> Artifact:
         frame,
         lambda table: _draw_fig2(table, response.outputs, mse),
         f"Joint probability of label and randomized label in cells of {_CELL} euro, exact sums on {data.words} "
-        "(Criteo, 0..400). The paper draws a smoothed density of samples; the cell size is ours. Dashed: the bin values. The "
-        "Laplace output is clipped, so its first and last cells hold what was clipped.",
+        "(Criteo, 0..400). The paper draws a smoothed density of samples; the cell size is ours. Dashed: the bin "
+        "values. The Laplace output is clipped, so its first and last cells hold what was clipped.",
         [
             *(
                 Comparison(f"bin {j + 1} of {len(claims['bins'])} (approximate in print)", claims["place"], value,
@@ -129,7 +129,7 @@ def _draw_fig2(table: pd.DataFrame, outputs: Any, mse: tuple[float, float]) -> F
         if name == "RR-on-Bins":
             for value in outputs:
                 axis.axhline(value, color="#D55E00", linewidth=0.9, linestyle="--")
-                axis.annotate(f"{value:.0f}", (392, value + 4), color="#D55E00", fontsize=9, ha="right")
+                axis.annotate(f"o = {value:.0f}", (395, value + 14), color="#D55E00", fontsize=9, ha="right")
     axes[0].set_ylabel("randomized label (euro)")
     figure.colorbar(image, ax=axes, label="probability of the cell")
     return figure
