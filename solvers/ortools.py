@@ -29,7 +29,7 @@ from .errors import UnsupportedOption
 from .interrupt import Interruption
 from .program import Data, Program
 from .session import Change, Raw, Session
-from .solution import PointStatus, Start, Termination, relative_gap
+from .solution import PointStatus, Rest, Start, Termination, relative_gap
 
 __all__ = ["OrTools"]
 
@@ -97,6 +97,7 @@ class _MathOptSession(Session):
         self._variant = owner.variant
         self._kind = parameters_pb2.SolverTypeProto.Value("SOLVER_TYPE_" + owner.variant.upper().replace("-", "_"))
         self._parameters = self._translate(options)
+        self._said = {field.name: str(value).strip() for field, value in self._parameters.ListFields()}
         self._mip = program.is_mip
         self._solver: Any = None
         self._terminations = _terminations()
@@ -248,11 +249,13 @@ class _MathOptSession(Session):
             self._doubt(raw)
         elif solution is not None and solution.HasField("dual_solution"):
             dual = solution.dual_solution
-            if dual.feasibility_status == 2:
-                raw.row_dual = _scatter(dual.dual_values, self._rows[0].size)
-                raw.reduced_cost = _scatter(dual.reduced_costs, self._size)
-                raw.dual = PointStatus.FEASIBLE
-            raw.basis = solution.basis if solution.HasField("basis") else None
+            has_duals = dual.feasibility_status == 2
+            raw.dual = PointStatus.FEASIBLE if has_duals else PointStatus.NONE
+            raw.rest = Rest(
+                row_dual=_scatter(dual.dual_values, self._rows[0].size) if has_duals else None,
+                reduced_cost=_scatter(dual.reduced_costs, self._size) if has_duals else None,
+                basis=solution.basis if solution.HasField("basis") else None,
+            )
         if raw.termination is Termination.INFEASIBLE and result.dual_rays:
             raw.ray = _scatter(result.dual_rays[0].dual_values, self._rows[0].size)
         elif raw.termination is Termination.UNBOUNDED and result.primal_rays:
@@ -277,9 +280,9 @@ class _MathOptSession(Session):
         return "" if word == "UNSPECIFIED" else word
 
     def _effective_options(self) -> dict[str, Any]:
-        return {field.name: str(value).strip() for field, value in self._parameters.ListFields()}
+        return self._said
 
-    def close(self) -> None:
+    def _close(self) -> None:
         self._solver = None
 
 
