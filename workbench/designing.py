@@ -30,6 +30,7 @@ __all__ = ["DESIGNERS", "Design", "OracleVerdict", "design"]
 DESIGNERS = {
     "ModuloNoise": "workbench.design_noise",
     "Quantization": "workbench.design_quantizer",
+    "Labels": "workbench.design_labels",
 }
 
 

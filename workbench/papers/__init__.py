@@ -7,4 +7,5 @@ PAPERS = {
     "modulo-noise": "workbench.papers.modulo_noise",
     "dql": "workbench.papers.dql",
     "optm": "workbench.papers.optm",
+    "label-dp": "workbench.papers.label_dp",
 }
