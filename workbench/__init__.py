@@ -29,6 +29,9 @@ _HOMES = {
     "InsecureLocalStream": "workbench.mechanisms.randomness",
     "InvalidRequest": "workbench.errors",
     "LaplaceDesign": "workbench.mechanisms.dyadic_design",
+    "LabelDesign": "workbench.design_labels",
+    "LabelRandomizer": "workbench.mechanisms.label_randomizer",
+    "Labels": "workbench.mechanisms.labels",
     "LicenceLimit": "workbench.errors",
     "LocalStream": "workbench.mechanisms.randomness",
     "ModuloNoise": "workbench.mechanisms.additive",
@@ -36,6 +39,8 @@ _HOMES = {
     "NotProven": "workbench.errors",
     "PiecewiseAffine": "workbench.mechanisms.piecewise",
     "Privacy": "workbench.privacy.audit",
+    "Quantization": "workbench.mechanisms.quantization",
+    "Quantizer": "workbench.mechanisms.quantizer",
     "QuantizedPiecewiseLinear": "workbench.mechanisms.piecewise_linear",
     "SharedStream": "workbench.mechanisms.randomness",
     "SolverUnavailable": "workbench.errors",
@@ -55,6 +60,7 @@ _HOMES = {
     "sample": "workbench.privacy.sampling",
     "save_certificate": "workbench.privacy.certificate_file",
     "verify_certificate": "workbench.privacy.certificate_file",
+    "audit_quantizer": "workbench.privacy.quantizer",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

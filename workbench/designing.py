@@ -29,6 +29,8 @@ __all__ = ["DESIGNERS", "Design", "OracleVerdict", "design"]
 # kind of question -> module with `design(question, **request) -> Design`; one line per kind
 DESIGNERS = {
     "ModuloNoise": "workbench.design_noise",
+    "Quantization": "workbench.design_quantizer",
+    "Labels": "workbench.design_labels",
 }
 
 
