@@ -8,6 +8,9 @@ Traps handled here:
   sessions of different thread counts must not run at the same time in one process.
 * highspy's own Ctrl-C support prints, polls at 10 Hz and is shared by all instances; `Interruption` replaces it, and
   starts HiGHS's interrupt callback only when Ctrl-C was pressed, so that it costs nothing before.
+* The MILP presolve of 1.13 tightens coefficients as if every bound and implied bound of an integer column were an
+  integer, and returns false optima with matching bounds (its issue 3274, open ones besides). It is off for MILPs
+  unless `Options(presolve=True)` asks for it; on the models here that costs little.
 * A MILP has no hot start: each solve starts from cleared solver data, so that the answer does not depend on history.
 """
 
@@ -75,6 +78,8 @@ class _HighsSession(Session):
         self._mip = program.is_mip
         self._brief = not self._mip and program.template.A.nnz <= _BRIEF
         self._set: dict[str, Any] = {"output_flag": False, "mip_rel_gap": 1e-9, "mip_abs_gap": 1e-12}
+        if self._mip:
+            self._set["presolve"] = "off"  # see the module's docstring
         for option, value in options.given().items():
             if option == "presolve":
                 self._set["presolve"] = "on" if value else "off"
