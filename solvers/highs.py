@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Options, choose
 from .errors import SolverError, UnsupportedOption
+from .exchange import Change, Raw
 from .interrupt import Interruption
 from .program import Data, Program
-from .session import Change, Raw, Session
+from .session import Session
 from .solution import PointStatus, Rest, Start, Termination, relative_gap
 
 __all__ = ["Highs"]
@@ -145,18 +146,20 @@ class _HighsSession(Session):
         if self._mip:
             h.clearSolver()
             start = Start.COLD
-        elif start is Start.BASIS and basis is not None:
-            h.setBasis(basis)
+        elif start is Start.BASIS and basis is not None and h.setBasis(basis) != self._highspy.HighsStatus.kOk:
+            raise SolverError(f"highs cannot start {self.program.name} from this basis.")
         if self._time_limit is not None:
             h.setOptionValue("time_limit", h.getRunTime() + self._time_limit)
         self._claim_pool()
         begin = time.perf_counter()
         interrupted = False
         if self._brief:
-            h.run()
+            if h.run() == self._highspy.HighsStatus.kError:
+                self._retry()
         else:
             with Interruption(self._stop) as interruption:
-                h.run()
+                if h.run() == self._highspy.HighsStatus.kError:
+                    self._retry()
             interrupted = interruption.seen
             if interrupted:
                 h.clearCallbacks()
@@ -175,6 +178,12 @@ class _HighsSession(Session):
         if threads is not None and threads != _HighsSession.pool:
             self._h.resetGlobalScheduler(True)
             _HighsSession.pool = threads
+
+    def _retry(self) -> None:
+        """Somebody else in this process may have given the pool another size; then nothing was run."""
+        if self._h.getModelStatus() == self._highspy.HighsModelStatus.kNotset:
+            self._h.resetGlobalScheduler(True)
+            self._h.run()
 
     def _read(self, seconds: float, start: Start) -> Raw:
         h, info = self._h, self._info
