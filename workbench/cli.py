@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
 import workbench
 from workbench.console import Json, emit_json, err, out, table
-from workbench.errors import WorkbenchError
+from workbench.errors import NotProven, WorkbenchError
 
 __all__ = ["app", "main"]
 
@@ -32,6 +32,9 @@ design_app = typer.Typer(help="Design one mechanism: its model, its solver's ans
 evaluate_app = typer.Typer(help="A mechanism given by its parameters: exact epsilon, bias and errors.")
 privatise_app = typer.Typer(help="Run a mechanism on a file of real data; nothing is written on an error.")
 compare_app = typer.Typer(help="One request on several solvers, judged side by side.")
+
+
+_INTERRUPTED = 130
 
 
 def _mount() -> None:
@@ -165,37 +168,47 @@ def _names(text: str) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The console script: runs the command, prints one line for an error, exits 2."""
+    """The console script: runs the command, prints one line for an error, exits 2 (3 for a bug of ours)."""
     given = sys.argv[1:] if arguments is None else arguments
-    code = 0
+    code, failure = _run(given)
+    try:
+        if failure is not None:
+            if "--json" in given:
+                emit_json(failure)
+            print(f"{failure['error']}: {failure['message']}", file=sys.stderr)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has left; say nothing more, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
+    """Run a command: its exit code, and what went wrong."""
     try:
         result = app(given, standalone_mode=False)
-        code = result if isinstance(result, int) else 0
+        if result == _INTERRUPTED:  # typer's own translation of Ctrl-C
+            return 2, {"error": "Interrupted", "message": "Interrupted."}
+        return (result if isinstance(result, int) else 0), None
+    except NotProven as error:
+        more = {"incumbent": error.incumbent, "bound": error.bound}
+        return 2, {"error": "NotProven", "message": str(error), **more}
     except WorkbenchError as error:
-        code = _fail(type(error).__name__, str(error), given)
-    except typer.Abort:
-        code = _fail("Interrupted", "Interrupted.", given)
+        return 2, {"error": type(error).__name__, "message": str(error)}
+    except (typer.Abort, KeyboardInterrupt):
+        return 2, {"error": "Interrupted", "message": "Interrupted."}
     except TyperException as error:
-        code = _fail("InvalidRequest", error.format_message().replace("\n", " "), given)
-    except KeyboardInterrupt:
-        code = _fail("Interrupted", "Interrupted.", given)
+        message = error.format_message().replace("\n", " ")
+        return 2, {"error": "InvalidRequest", "message": message} if message.strip() else None
     except BrokenPipeError:
-        sys.stderr.close()
-        code = 1
+        return 1, None
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        return 2, {"error": "WorkbenchError", "message": f"Cannot use the file{where}: {error.strerror or error}."}
     except Exception as error:  # a bug of ours: still one line, and a way to see where
         if os.environ.get("WORKBENCH_DEBUG"):
             raise
         line = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        _fail("Bug", f"{line} (this is a bug; WORKBENCH_DEBUG=1 shows where)", given)
-        code = 3
-    sys.exit(code)
-
-
-def _fail(kind: str, message: str, given: list[str]) -> int:
-    if "--json" in given:
-        emit_json({"error": kind, "message": message})
-    print(f"{kind}: {message}", file=sys.stderr)
-    return 2
+        return 3, {"error": "Bug", "message": f"{line} (this is a bug; WORKBENCH_DEBUG=1 shows where)"}
 
 
 _mount()

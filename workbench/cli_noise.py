@@ -131,29 +131,47 @@ def compare_noise(
     request = _request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
     request |= {"time_limit": time_limit, "gap": gap, "seed": seed}
     from workbench.compare import compare_noise as run
+    from workbench.designing import upward
 
     names = [name.strip() for name in solvers.split(",") if name.strip()]
     if not names:
         InvalidRequest.must("solvers", "at least one name", repr(solvers))
     rows = run(question, names, progress=lambda line: err.print(line, highlight=False), **request)
     if json:
-        emit_json({"question": question.to_dict(), "notion": notion, "cost": cost, "rows": rows})
+        asked = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "notion": notion,
+            "cost": cost,
+            "minimise": minimise,
+            "budget": budget,
+        }
+        emit_json({"question": question.to_dict(), **asked, "rows": rows})
+        if all(row["status"] == "failed" for row in rows):
+            raise typer.Exit(1)
         return
     delta_key = "dp_delta" if notion == "dp" else "pdp_delta"
-    short = {"residual": ".1g", "seconds": ".3f", delta_key: ".6g", "pure_epsilon": ".6g"}
+    short = {"residual": ".1g", "seconds": ".3f"}
     keys = ["solver", "status", "objective", "bound", "residual", delta_key, "pure_epsilon", "private", "agrees",
             "seconds"]  # fmt: skip
     heads = ["solver", "status", "objective", "bound", "residual", f"exact {delta_key[:-6]} δ", "exact pure ε",
              "private", "agrees", "seconds"]  # fmt: skip
     cells = [
-        [format(row[k], short[k]) if k in short and isinstance(row[k], float) else row[k] for k in keys] for row in rows
-    ]
+        [
+            upward(row[k]) if k in (delta_key, "pure_epsilon") and row[k] is not None
+            else format(row[k], short[k]) if k in short and isinstance(row[k], float) else row[k]
+            for k in keys
+        ]
+        for row in rows
+    ]  # fmt: skip
     caption = "private: the PMF as returned meets the request in exact arithmetic; agrees: with the closed form."
     out.print(table(f"{question!r}, {notion}", heads, cells, caption=caption))
     for row in rows:
         if row["error"]:
             name = "" if row["error"].startswith(row["solver"]) else f"{row['solver']}: "
             out.print(f"{name}{row['error']}", highlight=False, markup=False)
+    if all(row["status"] == "failed" for row in rows):
+        raise typer.Exit(1)
 
 
 def _question(
@@ -181,7 +199,7 @@ def _output(path: Path, name: str, endings: tuple[str, ...] = ()) -> None:
 
 def _integers(text: str, name: str) -> list[int]:
     try:
-        return [int(part) for part in text.split(",") if part.strip()]
+        return [int(part) for part in text.split(",")] if text.strip() else []
     except ValueError:
         InvalidRequest.must(name, "integers", repr(text))
 
@@ -216,8 +234,10 @@ def _epsilon(question: ModuloNoise, text: str) -> Any:
     budgets: dict[Any, str] = {}
     for part in text.split("," if question.scalar else ";"):
         shift, _, value = part.partition("=")
-        key = _integers(shift, "epsilon's shift")
-        budgets[tuple(key)] = value.strip()
+        key = tuple(_integers(shift, "epsilon's shift"))
+        if key in budgets:
+            raise InvalidRequest(f"epsilon must give each difference one budget. Got two for {shift.strip()}.")
+        budgets[key] = value.strip()
     return budgets
 
 
@@ -263,8 +283,8 @@ def _plot(made: Design, path: Path) -> None:
 
     r = made.to_dict()
     relation = "directed" if made.question.directed else "symmetric"
-    asked = f"{r['notion']} at ε = {r['epsilon']}, δ = {r['delta']:g} ({relation})"
-    title = f"{made.question!r}\n{asked}: {r['cost'] if r['minimise'] == 'error' else 'δ'} {made.objective:.6g}"
+    what = r["cost"] if r["minimise"] == "error" else "δ"
+    title = f"{made.question!r}, {relation}\n{made.asked}: {what} {made.objective:.6g}"
     save_figure(pmf_plot(made.mechanism.pmf, made.question.sizes, title), path)
 
 
@@ -274,14 +294,12 @@ def _report(made: Design) -> None:
     out.print(f"[bold]{made.question!r}[/bold], {relation}", highlight=False)
     bound = "unknown" if made.bound is None else f"{made.bound:.9g} (gap {made.gap:.2g})"
     what = "delta" if r["minimise"] == "delta" else r["cost"]
-    exact = {
-        name: value if isinstance(value, str) else _digits(value, r["delta"]) for name, value in r["exact"].items()
-    }
+    exact = made.exact_words
     rows = [
         (f"least {what}", f"{made.objective:.9g}"),
         ("proven bound", bound),
         ("solver", f"{r['solver']} {r['version']}, {r['status']}, {r['seconds']:.3f} s"),
-        ("asked", f"{r['notion']}, epsilon = {r['epsilon']}, delta = {r['delta']:g}"),
+        ("asked", made.asked),
         ("exact PDP delta", exact["pdp_delta"]),
         ("exact DP delta", exact["dp_delta"]),
         ("exact pure epsilon", exact["pure_epsilon"]),
@@ -302,9 +320,3 @@ def _report(made: Design) -> None:
     out.print(table(title, ["noise", "probability"], cells))
     for sentence in made.words:
         out.print(f"[yellow]note[/yellow] {sentence}", highlight=False)
-
-
-def _digits(value: float, asked: float) -> str:
-    """Nine digits, or as many as it takes to differ from a budget it differs from."""
-    short = f"{value:.9g}"
-    return repr(value) if float(short) == asked and value != asked else short

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from workbench.design_noise import design
+from workbench.design_noise import design, validate
 from workbench.designing import Design, jsonable
 from workbench.errors import NotProven, WorkbenchError
 from workbench.mechanisms.modulo import ModuloNoise
@@ -27,16 +27,20 @@ def compare_noise(
         solvers: labels; unknown or unavailable ones give a row with the error.
 
     Returns:
-        One row per solver: status, objective, bound, gap, residual (recomputed), exact pdp_delta, dp_delta and
+        One row per solver (a request that is wrong for every solver is refused instead): status,
+        objective, bound, gap, residual (recomputed), exact pdp_delta, dp_delta and
         pure_epsilon of the PMF as returned, private (does it meet the request exactly), agrees (with the oracle),
         seconds, error.
     """
+    validate(question, **{key: value for key, value in request.items() if key not in ("time_limit", "gap", "seed")})
     rows = []
     for solver in solvers:
         progress(f"{solver} ...")
         try:
             rows.append(_row(solver, design(question, solver=solver, certify=False, **request), None))
         except NotProven as error:
+            if error.interrupted:
+                raise KeyboardInterrupt from None
             rows.append(_row(solver, error.design, error))
         except WorkbenchError as error:
             rows.append(_row(solver, None, error))

@@ -20,16 +20,19 @@ from models.noise import COSTS, NoiseModel, UserConstraints, cost_vector
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Start, Termination
 from workbench.certify_noise import NoiseRequest, certified_design, certify_noise, exacting
-from workbench.designing import Design, OracleVerdict
+from workbench.designing import ABSOLUTE, Design, OracleVerdict
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.numbers import Real, exact, probability
 from workbench.privacy.audit import audit
 
-__all__ = ["NOTIONS", "NoiseDesigner", "design"]
+__all__ = ["NOTIONS", "NoiseDesigner", "design", "validate"]
 
 NOTIONS = ("pdp", "dp", "pure")
+MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
+LEAST_EPSILON = Fraction(1, 10**12)
+MOST_COLUMNS = 5_000_000
 _LIMITS = {
     Termination.TIME_LIMIT: "the time limit",
     Termination.NODE_LIMIT: "the node limit",
@@ -137,11 +140,12 @@ class NoiseDesigner:
         assert objective is not None
         masses = np.maximum(solution["f"], 0.0)
         mechanism = AdditiveNoise.from_pmf(self.question, masses)
+        why = self._doubt(solution)
         spent = delta_ if self.minimise == "error" else Fraction(repr(min(1.0, max(0.0, objective))))
         assert spent is not None
         asked = epsilon if isinstance(epsilon, Mapping) else next(iter(budgets.values()))
         privacy = audit(mechanism, budgets)
-        verdict = self._judge(objective, budgets, delta_, budget_)
+        verdict = self._judge(solution, why is None, budgets, delta_, budget_)
         words = []
         if not self.certify and not privacy.meets(self.notion, budgets, spent):
             words.append(privacy.verdict(self.notion, budgets, spent, subject="The solver's PMF"))
@@ -168,10 +172,13 @@ class NoiseDesigner:
         )
         if self.minimise == "delta" and delta_ is not None and Fraction(objective) > delta_ * (1 + Fraction(1, 10**9)):
             raise Infeasible(
-                f"A {self.cost} of at most {float(budget_ or 0):g} needs delta >= {objective:.9g} at this epsilon. "
+                f"Cost {self.cost} at most {float(budget_ or 0):g} needs delta >= {objective:.9g} at this epsilon. "
                 f"Got delta = {float(delta_):g}."
             )
-        proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
+        if why is None and verdict.agrees is False:
+            words_ = (*made.words, f"The solver's answer DISAGREES with the closed form ({verdict.name}).")
+            made = replace(made, words=words_)
+        proven = why is None or solution.termination is Termination.GAP_LIMIT
         if self.certify:
             try:
                 made = self._certified(made, budgets, spent, delta_, budget_)
@@ -180,11 +187,11 @@ class NoiseDesigner:
                     raise
                 made = replace(made, words=(*made.words, f"The incumbent is not certified. {error}"))
         if not proven:
-            why = _LIMITS.get(solution.termination, f"the solver's status {solution.termination}")
             raise NotProven(
-                f"{self.solver} stopped at {why} before proving an optimum: incumbent {made.objective:.9g}, "
+                f"{self.solver} {why}: incumbent {made.objective:.9g}, "
                 f"bound {'unknown' if made.bound is None else format(made.bound, '.9g')}.",
                 incumbent=made.objective, bound=made.bound, design=made,
+                interrupted=solution.termination is Termination.INTERRUPTED,
             )  # fmt: skip
         return made
 
@@ -214,8 +221,12 @@ class NoiseDesigner:
         self, epsilon: Real | Mapping[Any, Real], delta: Real | None, budget: Real | None
     ) -> tuple[dict[tuple[int, ...], Fraction], Fraction | None, Fraction | None]:
         budgets = self.question.budgets(epsilon)
-        if float(max(budgets.values())) > 30:
-            InvalidRequest.must("epsilon", "at most 30 (e^epsilon is a coefficient of the program)", epsilon)
+        if max(budgets.values()) > MOST_EPSILON or min(budgets.values()) < LEAST_EPSILON:
+            limits = f"between {float(LEAST_EPSILON):g} and {MOST_EPSILON} (e^epsilon is a coefficient of the program)"
+            InvalidRequest.must("epsilon", limits, epsilon)
+        columns = self.question.order * (1 + 2 * len(budgets))
+        if columns > MOST_COLUMNS:
+            raise InvalidRequest(f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated.")
         if self.minimise == "error":
             if budget is not None:
                 raise InvalidRequest(f"budget must be left out unless minimise is delta. Got {budget}.")
@@ -226,10 +237,11 @@ class NoiseDesigner:
         if budget is None:
             raise InvalidRequest("budget must be given when minimise is delta. Got none.")
         limit = exact(budget, "budget")
-        least = float(self.costs.min()) if self.costs.ndim == 1 else 0.0
-        if limit < 0 or float(limit) < least:
-            raise Infeasible(f"No noise has a {self.cost} below {least:g}. Got budget = {budget}.")
-        return budgets, None if delta is None else probability(delta, "delta"), limit
+        least = Fraction(float(self.costs.min())) if self.costs.ndim == 1 else Fraction(0)
+        if limit < least:
+            raise Infeasible(f"No noise has cost {self.cost} below {float(least):g}. Got budget = {budget}.")
+        worst = Fraction(float(self.costs.max()))  # a larger budget asks for nothing
+        return budgets, None if delta is None else probability(delta, "delta"), min(limit, worst)
 
     def _session(
         self, budgets: dict[tuple[int, ...], Fraction], delta: Fraction | None, budget: Fraction | None
@@ -256,6 +268,22 @@ class NoiseDesigner:
 
     # The judgement.
 
+    @staticmethod
+    def _doubt(solution: Solution) -> str | None:
+        """Why the answer is not a proven optimum; None when it is.
+
+        A solver's word alone is not enough: where a bound is known, objective and bound must agree to 1e-6 relative
+        (or 2e-9 absolute), whatever the solver's own tolerances call optimal.
+        """
+        if solution.termination is not Termination.OPTIMAL:
+            limit = _LIMITS.get(solution.termination, f"its status {solution.termination}")
+            return f"stopped at {limit} before proving an optimum"
+        objective, bound = solution.objective, solution.bound
+        assert objective is not None
+        if bound is not None and abs(objective - bound) > 1e-6 * abs(objective) + ABSOLUTE:
+            return "says optimal, but its bound does not prove it"
+        return None
+
     def _refuse(self, solution: Solution, budget: Fraction | None) -> None:
         """Raise for an answer without a point."""
         said = f"{self.solver} says {solution.raw_status!r}"
@@ -270,17 +298,20 @@ class NoiseDesigner:
         bound = solution.bound
         raise NotProven(
             f"{said}: {why} was reached without an incumbent; bound {'unknown' if bound is None else f'{bound:.9g}'}.",
-            bound=bound,
-        )
+            bound=bound, interrupted=solution.termination is Termination.INTERRUPTED,
+        )  # fmt: skip
 
     def _judge(
         self,
-        objective: float,
+        solution: Solution,
+        proven: bool,
         budgets: dict[tuple[int, ...], Fraction],
         delta: Fraction | None,
         budget: Fraction | None,
     ) -> OracleVerdict:
-        """The closed form's verdict on an objective."""
+        """The closed form's verdict on an answer."""
+        objective = solution.objective
+        assert objective is not None
 
         def law_at(at: float) -> oracles.ClosedForm | None:
             return self._law(budgets, at)
@@ -295,7 +326,7 @@ class NoiseDesigner:
             if kind == "upper bound":
                 return OracleVerdict.none("the extra constraints leave no closed form.")
             kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
-        return OracleVerdict.judge(objective, law.name, law.value, kind, proof)
+        return OracleVerdict.judge(objective, law.name, law.value, kind, proof, proven=proven, bound=solution.bound)
 
     def _law(self, budgets: Mapping[tuple[int, ...], Fraction], delta: float) -> oracles.ClosedForm | None:
         """The strongest closed form at a delta."""
@@ -307,7 +338,8 @@ class NoiseDesigner:
         epsilon = one if len(set(levels.values())) == 1 else levels
         q = self.question
         notion = cast(oracles.Notion, self.notion)
-        law = oracles.judge(q.sizes, q.differences, q.directed, epsilon, delta, notion, self.cost)
+        with rooms.speaking_our_errors():
+            law = oracles.judge(q.sizes, q.differences, q.directed, epsilon, delta, notion, self.cost)
         self._last_law = key, law
         return law
 
@@ -410,3 +442,11 @@ def design(
             return designer.design(epsilon, delta, budget=budget)
     except KeyboardInterrupt:
         raise WorkbenchError("Interrupted; nothing was written.") from None
+
+
+def validate(question: ModuloNoise, **request: Any) -> None:
+    """Refuse a request that is wrong whatever the solver, without solving anything; arguments as `design`."""
+    epsilon = request.pop("epsilon")
+    delta, budget = request.pop("delta", None), request.pop("budget", None)
+    with NoiseDesigner(question, **request) as designer:
+        designer._request(epsilon, delta, budget)

@@ -15,6 +15,7 @@ import importlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
@@ -34,6 +35,10 @@ DESIGNERS = {
 }
 
 
+# Below this, costs are equal: MILPs are solved to an absolute gap of 1e-9.
+ABSOLUTE = 2e-9
+
+
 @dataclass(frozen=True)
 class OracleVerdict:
     """What a closed form says about an objective.
@@ -43,7 +48,8 @@ class OracleVerdict:
         value: of the law, in the units of the objective; None when no closed form applies.
         kind: "optimum", or "upper bound" / "lower bound" on the optimum where the law is not proven to be one.
         valid: whether `value` is proven to be the optimum of this very request.
-        agrees: whether the objective is consistent with it, within `tolerance`; None without a value.
+        agrees: whether the objective is consistent with it, within `tolerance` (relative) plus ABSOLUTE; of a solve
+            that stopped early, whether the law lies between its bound and its incumbent. None without a value.
         difference: objective - value.
         proof: in one sentence, why and where the law holds (or why there is none).
     """
@@ -63,18 +69,24 @@ class OracleVerdict:
 
     @classmethod
     def judge(
-        cls, objective: float | None, name: str, value: float, kind: str, proof: str, tolerance: float = 1e-6
-    ) -> OracleVerdict:
-        """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one."""
+        cls, objective: float | None, name: str, value: float, kind: str, proof: str, tolerance: float = 1e-6,
+        *, proven: bool = True, bound: float | None = None,
+    ) -> OracleVerdict:  # fmt: skip
+        """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one.
+
+        proven: whether the solver claims an optimum; otherwise an optimum by law must lie in [bound, objective].
+        """
         if objective is None:
             return cls(name, value, kind, proof, None, None, tolerance)
         difference = objective - value
-        slack = tolerance * max(1.0, abs(value))
-        consistent = {
-            "optimum": abs(difference) <= slack,
-            "upper bound": difference <= slack,
-            "lower bound": difference >= -slack,
-        }[kind]
+        slack = tolerance * abs(value) + ABSOLUTE
+        above, below = difference >= -slack, difference <= slack
+        if not proven:
+            consistent = kind == "upper bound" or (
+                above and (kind != "optimum" or (bound or -math.inf) <= value + slack)
+            )
+        else:
+            consistent = {"optimum": above and below, "upper bound": below, "lower bound": above}[kind]
         return cls(name, value, kind, proof, consistent, difference, tolerance)
 
     @classmethod
@@ -165,17 +177,36 @@ class Design:
         more = "" if self.loss_to_bound is None else f", {self.loss_to_bound:+.2g} to the proven bound"
         return f"certified ({self.route}), {self.loss:+.2g} to the solver's claim{more}"
 
-    def __str__(self) -> str:
+    @property
+    def asked(self) -> str:
+        """The request in words."""
+        r = self.request
+        epsilon = jsonable(r["epsilon"])
+        if r["minimise"] == "delta":
+            return f"the least delta for {r['notion']}, epsilon = {epsilon}, {r['cost']} <= {float(r['budget']):.9g}"
+        return f"{r['notion']}, epsilon = {epsilon}, delta = {float(r['delta']):g}"
+
+    @property
+    def exact_words(self) -> dict[str, str]:
+        """The exact values of `to_dict` in nine digits, rounded up, and on the right side of what was asked."""
         r = self.to_dict()
+        budgets = r["epsilon"].values() if isinstance(r["epsilon"], dict) else [r["epsilon"]]
+        return {
+            name: upward(value, *(budgets if name == "pure_epsilon" else [r["delta"]]))
+            for name, value in r["exact"].items()
+        }
+
+    def __str__(self) -> str:
+        r, exact = self.to_dict(), self.exact_words
         what = "delta" if r["minimise"] == "delta" else r["cost"]
         bound = "bound unknown" if self.bound is None else f"bound {self.bound:.9g}"
         law = self.oracle
         oracle = law.proof if law.value is None else f"{law.name} {law.value:.9g} ({law.kind}), agrees: {law.agrees}"
         lines = [
             f"{self.question!r}: least {what} {self.objective:.9g}, {bound}",
-            f"  asked    {r['notion']}, epsilon = {r['epsilon']}, delta = {r['delta']:g}",
-            f"  exact    PDP delta {r['exact']['pdp_delta']:.9g}, DP delta {r['exact']['dp_delta']:.9g}, "
-            f"pure epsilon {r['exact']['pure_epsilon']}",
+            f"  asked    {self.asked}",
+            f"  exact    PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
+            f"pure epsilon {exact['pure_epsilon']}",
             f"  proof    {self.proof}",
             f"  oracle   {oracle}",
             f"  solver   {r['solver']} {r['version']}, {r['status']}, {r['seconds']:.3f} s",
@@ -194,6 +225,7 @@ class Design:
             "bound": self.bound,
             "gap": self.gap,
             "status": self.status,
+            "question": self.question.to_dict(),
             "solver": self.solution.solver,
             "version": self.solution.version,
             "pmf": self.mechanism.pmf.tolist(),
@@ -213,6 +245,18 @@ class Design:
             "seconds": self.solution.seconds.total,
             "words": list(self.words),
         }
+
+
+def upward(value: float | str, *asked: float) -> str:
+    """A bound in nine significant digits, rounded up; in full where that would cross a budget it keeps.
+
+    >>> upward(1.0000000000000002, 1.0), upward(0.25, 0.25)
+    ('1.00000001', '0.25')
+    """
+    if isinstance(value, str) or math.isinf(value):
+        return str(value)
+    short = float(Context(prec=9, rounding=ROUND_CEILING).create_decimal_from_float(value))
+    return repr(value) if any(value <= budget < short for budget in asked) else f"{short:.9g}"
 
 
 def jsonable(value: Any) -> Any:

@@ -56,16 +56,24 @@ class LicenceLimit(SolverUnavailable):
 class NotProven(WorkbenchError):
     """A limit was reached before optimality was proven; `incumbent` and `bound` say how far the solver got.
 
-    incumbent: the best objective found, or None; bound: the proven bound, or None; design: the unproven Design.
+    incumbent: the best objective found, or None; bound: the proven bound, or None; design: the unproven Design;
+    interrupted: whether the limit was Ctrl-C.
     """
 
     def __init__(
-        self, message: str, *, incumbent: float | None = None, bound: float | None = None, design: Any = None
+        self,
+        message: str,
+        *,
+        incumbent: float | None = None,
+        bound: float | None = None,
+        design: Any = None,
+        interrupted: bool = False,
     ) -> None:
         super().__init__(message)
         self.incumbent = incumbent
         self.bound = bound
         self.design = design
+        self.interrupted = interrupted
 
 
 class NotCertified(WorkbenchError):

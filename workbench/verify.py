@@ -86,6 +86,8 @@ def verify(
                 try:
                     made = live[1].design(epsilon, delta)
                 except NotProven as error:
+                    if error.interrupted:
+                        raise KeyboardInterrupt from None
                     made, problem = error.design, error
                 except WorkbenchError as error:
                     problem = error

@@ -181,7 +181,7 @@ def test_a_designer_keeps_its_solver_and_changes_nothing():
         ({"epsilon": float("nan")}, "epsilon must be a finite number > 0. Got nan."),
         ({"epsilon": float("inf")}, "epsilon must be a finite number > 0. Got inf."),
         ({"epsilon": "abc"}, "epsilon must be a finite number > 0. Got abc."),
-        ({"epsilon": 1000}, "epsilon must be at most"),
+        ({"epsilon": 1000}, "epsilon must be between"),
         ({"epsilon": {1: 0.5}}, "no budget for shift"),
         ({"delta": -0.1}, "delta must be a number in \\[0, 1\\]. Got -0.1."),
         ({"delta": 1.5}, "delta must be a number in \\[0, 1\\]. Got 1.5."),

@@ -92,6 +92,8 @@ def least_deltas(
 
 
 def _proven(solution: Any) -> float:
+    if solution.termination == "interrupted":
+        raise KeyboardInterrupt
     if not solution.optimal:
         raise WorkbenchError(f"The solver stopped with {solution.raw_status!r} before proving an optimum.")
     return snap(float(solution.objective))
