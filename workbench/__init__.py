@@ -19,6 +19,8 @@ __version__ = "0.1.0"
 # public name -> module that defines it; one line per name
 _HOMES = {
     "AdditiveNoise": "workbench.mechanisms.additive",
+    "Certificate": "workbench.privacy.certificate",
+    "ChannelPairs": "workbench.privacy.relation",
     "CorruptFile": "workbench.errors",
     "DataLaw": "workbench.mechanisms.dyadic_bits",
     "Design": "workbench.designing",
@@ -35,7 +37,10 @@ _HOMES = {
     "ModuloNoise": "workbench.mechanisms.additive",
     "NotCertified": "workbench.errors",
     "NotProven": "workbench.errors",
+    "PiecewiseAffine": "workbench.mechanisms.piecewise",
     "Privacy": "workbench.privacy.audit",
+    "Quantization": "workbench.mechanisms.quantization",
+    "Quantizer": "workbench.mechanisms.quantizer",
     "QuantizedPiecewiseLinear": "workbench.mechanisms.piecewise_linear",
     "SharedStream": "workbench.mechanisms.randomness",
     "SolverUnavailable": "workbench.errors",
@@ -46,6 +51,16 @@ _HOMES = {
     "design_laplace": "workbench.mechanisms.dyadic_design",
     "audit": "workbench.privacy.audit",
     "audit_channel": "workbench.privacy.audit",
+    "certify": "workbench.privacy.certify",
+    "certify_channel": "workbench.privacy.certify",
+    "certify_quantizer": "workbench.privacy.certify",
+    "compose": "workbench.privacy.accounting",
+    "load": "workbench.privacy.loading",
+    "profile": "workbench.privacy.curve",
+    "sample": "workbench.privacy.sampling",
+    "save_certificate": "workbench.privacy.certificate_file",
+    "verify_certificate": "workbench.privacy.certificate_file",
+    "audit_quantizer": "workbench.privacy.quantizer",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])
