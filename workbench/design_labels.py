@@ -30,13 +30,16 @@ from models.oracles.bins import BIN_LOSSES, Bins, optimal_bins, printed_bins
 from solvers.backend import Options, backend, solve
 from solvers.solution import Solution, Termination
 from workbench.designing import Design, OracleVerdict
-from workbench.errors import Infeasible, InvalidRequest, NotProven
+from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_channel import LabelChannel, extreme_pairs
 from workbench.mechanisms.labels import Labels
 from workbench.mechanisms.randomized_response import RandomizedResponse, odds_below, on_bins, with_prior
 from workbench.numbers import Real, positive, probability
 from workbench.privacy.audit import Privacy, audit_channel
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.certify import certify_channel
+from workbench.privacy.relation import ChannelPairs
 
 __all__ = ["METHODS", "LabelDesign", "best_bins", "design"]
 
@@ -46,6 +49,7 @@ _LARGE = 10_000  # cells from which HiGHS is faster by interior point with cross
 _JUDGED = 128  # labels up to which the printed algorithm judges the fast one
 _USED = 1e-9  # an output of less mass than this, for every label, is not in use
 _GAP = 1e-8  # of the column generation
+_CERTIFIED = 10_000  # pairs of masses up to which an LP's channel is repaired exactly and certified (seconds)
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class LabelDesign(Design):
             "notion": r["notion"], "neighbours": r["neighbours"], "labels": self.question.k, "d": self.d,
             "bins": self.bins,
             "exact": {"epsilon": _finite(self.privacy.pure_epsilon)}, "private": self.private,
-            "oracle": self.oracle.to_dict(), "words": list(self.words),
+            "certified": self.certificate is not None, "oracle": self.oracle.to_dict(), "words": list(self.words),
         }  # fmt: skip
         if self.privacy.epsilon is not None and r["notion"] == "dp":
             made["exact"]["delta"] = self.privacy.dp_delta.upper
@@ -235,14 +239,22 @@ def _by_lp(
     matrix = np.maximum(solution["M"], 0.0)
     mechanism = LabelChannel(question, grid, Channel.from_rows(matrix))
     budgets = None if notion != "metric" else _exact_budgets(question, epsilon)
+    claimed = solution.objective
+    assert claimed is not None
+    raw, objective = mechanism, claimed
+    certificate = _certified(mechanism, request, pairs, budgets, unbiased="unbiased" in constraints)
+    if certificate is not None:
+        assert isinstance(certificate.mechanism, ChannelPairs)
+        mechanism = LabelChannel(question, grid, certificate.mechanism.channel)
+        objective = mechanism.loss(loss)
     privacy = _audit(mechanism.channel, request, pairs, budgets)
-    objective = solution.objective
-    assert objective is not None
-    verdict = _judge_lp(question, loss, request, outputs, constraints, objective)
+    verdict = _judge_lp(question, loss, request, outputs, constraints, claimed)
     words = _missed(privacy, request)
+    if certificate is not None and constraints and not set(constraints) <= {"unbiased"}:
+        words += ("Repair keeps these constraints to rounding only: " + ", ".join(constraints) + ".",)
     made = LabelDesign(
         question, request | {"epsilon": budgets or epsilon}, mechanism, objective, solution.bound, privacy, verdict,
-        solution, words,
+        solution, words, certificate, raw if certificate is not None else None, "repair",
     )  # fmt: skip
     return _proven(made)
 
@@ -413,16 +425,37 @@ def _solve_exactly(y: NDArray[np.float64], odds: Fraction, rays: unbiased.Rays) 
 # What all methods share.
 
 
+def _certified(
+    mechanism: LabelChannel,
+    request: dict[str, Any],
+    pairs: tuple[tuple[int, int], ...] | None,
+    budgets: dict[tuple[int, int], Fraction] | None,
+    *,
+    unbiased: bool,
+) -> Certificate | None:
+    """The channel repaired and certified; None where that is too large for an exact repair or cannot be done."""
+    count = len(pairs) if pairs is not None else mechanism.labels.k * (mechanism.labels.k - 1) // 2
+    if not count or count * mechanism.outputs.size > _CERTIFIED:
+        return None
+    exact_values = [Fraction(value) for value in mechanism.outputs.tolist()]
+    exact_labels = [Fraction(value) for value in mechanism.labels.values.tolist()]
+    try:
+        return certify_channel(
+            mechanism.channel, pairs or "all", notion=request["notion"], epsilon=budgets or request["asked"],
+            delta=request["delta"], outputs=exact_values if unbiased else None,
+            unbiased_for=exact_labels if unbiased else None,
+        )  # fmt: skip
+    except NotCertified:
+        return None
+
+
 def _audit(
     channel: Channel,
     request: dict[str, Any],
     pairs: tuple[tuple[int, int], ...] | None,
     budgets: dict[tuple[int, int], Fraction] | None = None,
 ) -> Privacy:
-    """The exact audit of the mechanism as returned; for all pairs and pure ε the extreme pairs of rows suffice.
-
-    The one place where a certificate would be asked for: `certify_channel` of the privacy room repairs what misses.
-    """
+    """The exact audit of the mechanism as returned; for all pairs and pure ε the extreme pairs of rows suffice."""
     if len(channel.rows) == 1:
         channel = Channel((channel.rows[0], channel.rows[0]))
         pairs = ((0, 1),)
