@@ -17,7 +17,7 @@ EXCLUDED: dict[str, dict[str, str]] = {
         "raised when its solve has ended",
     },
     "ortools:cp-sat": {
-        "test_milp_primal_and_dual_infeasible": "CP-SAT looks no further than 1e7, so what it says of a program without "
+        "test_milp_primal_and_dual_infeasible": "CP-SAT looks no further than 1e7, so its word on a program without "
         "bounds proves nothing (we say numerical)",
     },
     "scip": {
