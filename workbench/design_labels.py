@@ -18,7 +18,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench import rooms
 
@@ -40,6 +40,7 @@ from workbench.privacy.audit import Privacy, audit_channel
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import certify_channel
 from workbench.privacy.relation import ChannelPairs
+from workbench.unbiased_vertex import mixture
 
 __all__ = ["METHODS", "LabelDesign", "best_bins", "design"]
 
@@ -352,7 +353,7 @@ def _unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Op
         order = np.lexsort((reduced, -solution.x))  # keep what is used, then what was nearly used
         rays = rays.keep(order[: 12 * question.k]).plus(more)
     assert solution is not None and solution.x is not None  # noqa: PT018
-    channel, exact = _mixture(y, odds, rays, solution.x)
+    channel, exact = mixture(y, odds, rays, solution.x)
     mechanism = LabelChannel(question, *channel)
     privacy = _audit(mechanism.channel, request, None)
     words = list(_missed(privacy, request))
@@ -374,52 +375,6 @@ def _unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Op
             incumbent=reached, bound=bound, design=made,
         )  # fmt: skip
     return made
-
-
-def _mixture(
-    y: NDArray[np.float64], odds: Fraction, rays: unbiased.Rays, t: NDArray[np.float64]
-) -> tuple[tuple[NDArray[np.float64], Channel], bool]:
-    """((outputs, channel), whether exact): the mixture of rays, its weights solved for in rationals where they can be.
-
-    At a vertex with 2k rays in use their weights solve the 2k equations; with exact odds <= e^ε every such mixture with
-    weights >= 0 is exactly private and exactly unbiased.
-    """
-    used = np.flatnonzero(t > 0)
-    k = y.size
-    weights: list[Fraction] | None = None
-    if used.size == 2 * k:
-        weights = _solve_exactly(y, odds, rays.keep(used))
-    exact = weights is not None
-    mass = weights if weights is not None else [Fraction(float(value)) for value in t[used]]
-    outputs, place = np.unique(rays.outputs[used], return_inverse=True)
-    table = [[Fraction(0)] * outputs.size for _ in range(k)]
-    for j, weight in enumerate(mass):
-        raised = rays.raised[used[j]]
-        for i in range(k):
-            table[i][place[j]] += weight * odds if raised[i] else weight
-    return (outputs, Channel.from_rows(table)), exact
-
-
-def _solve_exactly(y: NDArray[np.float64], odds: Fraction, rays: unbiased.Rays) -> list[Fraction] | None:
-    from flint import fmpq, fmpq_mat
-
-    def rational(value: Fraction) -> Any:
-        return fmpq(value.numerator, value.denominator)
-
-    k = y.size
-    labels, outputs = [Fraction(v) for v in y.tolist()], [Fraction(v) for v in rays.outputs.tolist()]
-    left, right = fmpq_mat(2 * k, 2 * k), fmpq_mat(2 * k, 1)
-    for i in range(k):
-        right[i, 0] = fmpq(1)
-        for j, output in enumerate(outputs):
-            weight = odds if rays.raised[j, i] else Fraction(1)
-            left[i, j], left[k + i, j] = rational(weight), rational(weight * (output - labels[i]))
-    try:
-        found = left.solve(right)
-    except ZeroDivisionError:
-        return None
-    values = [Fraction(int(found[j, 0].p), int(found[j, 0].q)) for j in range(2 * k)]
-    return values if min(values) >= 0 else None
 
 
 # What all methods share.
