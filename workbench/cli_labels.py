@@ -93,6 +93,7 @@ def _report(made: LabelDesign) -> None:
         ("asked", f"{r['notion']}, epsilon = {r['epsilon']:g}, delta = {r['delta']:g}, {r['neighbours']} neighbours"),
         ("exact pure epsilon", str(r["exact"]["epsilon"])),
         ("as returned", "meets the request exactly" if made.private else "MISSES the request in exact arithmetic"),
+        ("certificate", "repaired and certified" if made.certificate is not None else "none; the audit above is exact"),
     ]
     if law.value is None:
         lines.append(("oracle", f"none: {law.proof}"))

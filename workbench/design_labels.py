@@ -18,7 +18,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from workbench import rooms
 
@@ -30,13 +30,17 @@ from models.oracles.bins import BIN_LOSSES, Bins, optimal_bins, printed_bins
 from solvers.backend import Options, backend, solve
 from solvers.solution import Solution, Termination
 from workbench.designing import Design, OracleVerdict
-from workbench.errors import Infeasible, InvalidRequest, NotProven
+from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_channel import LabelChannel, extreme_pairs
 from workbench.mechanisms.labels import Labels
 from workbench.mechanisms.randomized_response import RandomizedResponse, odds_below, on_bins, with_prior
 from workbench.numbers import Real, positive, probability
 from workbench.privacy.audit import Privacy, audit_channel
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.certify import certify_channel
+from workbench.privacy.relation import ChannelPairs
+from workbench.unbiased_vertex import mixture
 
 __all__ = ["METHODS", "LabelDesign", "best_bins", "design"]
 
@@ -46,6 +50,7 @@ _LARGE = 10_000  # cells from which HiGHS is faster by interior point with cross
 _JUDGED = 128  # labels up to which the printed algorithm judges the fast one
 _USED = 1e-9  # an output of less mass than this, for every label, is not in use
 _GAP = 1e-8  # of the column generation
+_CERTIFIED = 10_000  # pairs of masses up to which an LP's channel is repaired exactly and certified (seconds)
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class LabelDesign(Design):
             "notion": r["notion"], "neighbours": r["neighbours"], "labels": self.question.k, "d": self.d,
             "bins": self.bins,
             "exact": {"epsilon": _finite(self.privacy.pure_epsilon)}, "private": self.private,
-            "oracle": self.oracle.to_dict(), "words": list(self.words),
+            "certified": self.certificate is not None, "oracle": self.oracle.to_dict(), "words": list(self.words),
         }  # fmt: skip
         if self.privacy.epsilon is not None and r["notion"] == "dp":
             made["exact"]["delta"] = self.privacy.dp_delta.upper
@@ -235,14 +240,22 @@ def _by_lp(
     matrix = np.maximum(solution["M"], 0.0)
     mechanism = LabelChannel(question, grid, Channel.from_rows(matrix))
     budgets = None if notion != "metric" else _exact_budgets(question, epsilon)
+    claimed = solution.objective
+    assert claimed is not None
+    raw, objective = mechanism, claimed
+    certificate = _certified(mechanism, request, pairs, budgets, unbiased="unbiased" in constraints)
+    if certificate is not None:
+        assert isinstance(certificate.mechanism, ChannelPairs)
+        mechanism = LabelChannel(question, grid, certificate.mechanism.channel)
+        objective = mechanism.loss(loss)
     privacy = _audit(mechanism.channel, request, pairs, budgets)
-    objective = solution.objective
-    assert objective is not None
-    verdict = _judge_lp(question, loss, request, outputs, constraints, objective)
+    verdict = _judge_lp(question, loss, request, outputs, constraints, claimed)
     words = _missed(privacy, request)
+    if certificate is not None and constraints and not set(constraints) <= {"unbiased"}:
+        words += ("Repair keeps these constraints to rounding only: " + ", ".join(constraints) + ".",)
     made = LabelDesign(
         question, request | {"epsilon": budgets or epsilon}, mechanism, objective, solution.bound, privacy, verdict,
-        solution, words,
+        solution, words, certificate, raw if certificate is not None else None, "repair",
     )  # fmt: skip
     return _proven(made)
 
@@ -340,7 +353,7 @@ def _unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Op
         order = np.lexsort((reduced, -solution.x))  # keep what is used, then what was nearly used
         rays = rays.keep(order[: 12 * question.k]).plus(more)
     assert solution is not None and solution.x is not None  # noqa: PT018
-    channel, exact = _mixture(y, odds, rays, solution.x)
+    channel, exact = mixture(y, odds, rays, solution.x)
     mechanism = LabelChannel(question, *channel)
     privacy = _audit(mechanism.channel, request, None)
     words = list(_missed(privacy, request))
@@ -364,53 +377,31 @@ def _unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Op
     return made
 
 
-def _mixture(
-    y: NDArray[np.float64], odds: Fraction, rays: unbiased.Rays, t: NDArray[np.float64]
-) -> tuple[tuple[NDArray[np.float64], Channel], bool]:
-    """((outputs, channel), whether exact): the mixture of rays, its weights solved for in rationals where they can be.
-
-    At a vertex with 2k rays in use their weights solve the 2k equations; with exact odds <= e^ε every such mixture with
-    weights >= 0 is exactly private and exactly unbiased.
-    """
-    used = np.flatnonzero(t > 0)
-    k = y.size
-    weights: list[Fraction] | None = None
-    if used.size == 2 * k:
-        weights = _solve_exactly(y, odds, rays.keep(used))
-    exact = weights is not None
-    mass = weights if weights is not None else [Fraction(float(value)) for value in t[used]]
-    outputs, place = np.unique(rays.outputs[used], return_inverse=True)
-    table = [[Fraction(0)] * outputs.size for _ in range(k)]
-    for j, weight in enumerate(mass):
-        raised = rays.raised[used[j]]
-        for i in range(k):
-            table[i][place[j]] += weight * odds if raised[i] else weight
-    return (outputs, Channel.from_rows(table)), exact
-
-
-def _solve_exactly(y: NDArray[np.float64], odds: Fraction, rays: unbiased.Rays) -> list[Fraction] | None:
-    from flint import fmpq, fmpq_mat
-
-    def rational(value: Fraction) -> Any:
-        return fmpq(value.numerator, value.denominator)
-
-    k = y.size
-    labels, outputs = [Fraction(v) for v in y.tolist()], [Fraction(v) for v in rays.outputs.tolist()]
-    left, right = fmpq_mat(2 * k, 2 * k), fmpq_mat(2 * k, 1)
-    for i in range(k):
-        right[i, 0] = fmpq(1)
-        for j, output in enumerate(outputs):
-            weight = odds if rays.raised[j, i] else Fraction(1)
-            left[i, j], left[k + i, j] = rational(weight), rational(weight * (output - labels[i]))
-    try:
-        found = left.solve(right)
-    except ZeroDivisionError:
-        return None
-    values = [Fraction(int(found[j, 0].p), int(found[j, 0].q)) for j in range(2 * k)]
-    return values if min(values) >= 0 else None
-
-
 # What all methods share.
+
+
+def _certified(
+    mechanism: LabelChannel,
+    request: dict[str, Any],
+    pairs: tuple[tuple[int, int], ...] | None,
+    budgets: dict[tuple[int, int], Fraction] | None,
+    *,
+    unbiased: bool,
+) -> Certificate | None:
+    """The channel repaired and certified; None where that is too large for an exact repair or cannot be done."""
+    count = len(pairs) if pairs is not None else mechanism.labels.k * (mechanism.labels.k - 1) // 2
+    if not count or count * mechanism.outputs.size > _CERTIFIED:
+        return None
+    exact_values = [Fraction(value) for value in mechanism.outputs.tolist()]
+    exact_labels = [Fraction(value) for value in mechanism.labels.values.tolist()]
+    try:
+        return certify_channel(
+            mechanism.channel, pairs or "all", notion=request["notion"], epsilon=budgets or request["asked"],
+            delta=request["delta"], outputs=exact_values if unbiased else None,
+            unbiased_for=exact_labels if unbiased else None,
+        )  # fmt: skip
+    except NotCertified:
+        return None
 
 
 def _audit(
@@ -419,10 +410,7 @@ def _audit(
     pairs: tuple[tuple[int, int], ...] | None,
     budgets: dict[tuple[int, int], Fraction] | None = None,
 ) -> Privacy:
-    """The exact audit of the mechanism as returned; for all pairs and pure ε the extreme pairs of rows suffice.
-
-    The one place where a certificate would be asked for: `certify_channel` of the privacy room repairs what misses.
-    """
+    """The exact audit of the mechanism as returned; for all pairs and pure ε the extreme pairs of rows suffice."""
     if len(channel.rows) == 1:
         channel = Channel((channel.rows[0], channel.rows[0]))
         pairs = ((0, 1),)

@@ -50,6 +50,9 @@ def test_the_lp_is_judged_and_a_miss_is_said(request_, value, kind):
     assert made.oracle.kind == kind
     assert made.oracle.agrees is (None if kind is None else True)
     assert made.bound == pytest.approx(made.objective, rel=1e-7)
+    assert made.private
+    assert made.certificate is not None
+    assert made.objective == pytest.approx(made.claimed, abs=1e-5)
     assert made.private == (not any("misses the request" in sentence for sentence in made.words))
 
 

@@ -110,7 +110,7 @@ def fig4(full: bool) -> Artifact:
         "Fig. 4: integer labels, discrete mechanisms: census and conversion counts",
         table,
         lambda frame: _two_panels(
-            frame, ["mechanism, census labels", "(a) test MSE, SYNTHETIC census features",
+            frame, ["mechanism, census" + ("" if data.real else " stand-in"), "(a) test MSE, SYNTHETIC census features",
                     "(b) counts, SYNTHETIC: excess Poisson deviance"],
             ["MSE of the randomized labels", "test MSE", "(E − E₀) / E₀"], [True, False, False],
         ),
