@@ -21,11 +21,13 @@ from workbench import rooms
 from models.quantizer import smallest_epsilon, smallest_reach
 from solvers.backend import Options
 from solvers.solution import Solution
+from workbench.certify_quantizer import certified_quantizer
 from workbench.designing import Design, OracleVerdict
 from workbench.errors import Infeasible, InvalidRequest, WorkbenchError
 from workbench.mechanisms.quantization import Quantization
 from workbench.mechanisms.quantizer import Quantizer, error_function
 from workbench.numbers import Real, positive
+from workbench.privacy.certificate import Certificate
 from workbench.privacy.quantizer import METRICS, audit_quantizer
 from workbench.quantizer_exact import exact_quantizer, optimised_bins
 from workbench.quantizer_limit import mae_limit
@@ -55,6 +57,13 @@ class Made:
 class QuantizerDesign(Design):
     """A designed quantizer: a `Design` whose mechanism is a `Quantizer` and whose privacy a `QuantizerPrivacy`."""
 
+    @property
+    def proof(self) -> str:
+        """Whether there is a certificate, and what was changed for it."""
+        if self.certificate is None:
+            return "not certified" if self.private else "not certified: the mechanism MISSES the request"
+        return f"certified: exactly unbiased and private ({self.route})"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: the keys of `workbench design quantizer --json`."""
         quantizer: Quantizer = self.mechanism
@@ -72,6 +81,7 @@ class QuantizerDesign(Design):
             "mse": quantizer.mse(density),
             "exact": {"epsilon": reached if math.isfinite(reached) else "inf", "bias": float(self.privacy.bias)},
             "private": self.private,
+            "certified": self.certificate is not None,
             "objective": self.objective,
             "bound": self.bound,
             "gap": self.gap,
@@ -93,6 +103,7 @@ class QuantizerDesign(Design):
             f"  bins     {bins}",
             f"  errors   MAE {r['mae']:.9g} (51 points {r['mae_51']:.6g}), mean squared error {r['mse']:.9g}",
             f"  exact    epsilon {r['exact']['epsilon']!r}, bias {r['exact']['bias']:.2g}",
+            f"  proof    {self.proof}",
             f"  bound    {bound} on the objective {self.objective:.9g}",
             f"  solver   {r['solver']} {r['version']}, {r['status']}, {r['seconds']:.3f} s",
         ]
@@ -113,6 +124,7 @@ def design(
     solver: str = "highs",
     time_limit: float | None = None,
     options: Options | None = None,
+    certify: bool = True,
     progress: Progress = lambda line: None,
 ) -> QuantizerDesign:
     """The best unbiased ε-private quantizer for a question, audited exactly.
@@ -130,10 +142,13 @@ def design(
         inputs: n_in of MVU.
         starts: of the searches over outputs.
         solver: a label of `workbench solvers`; time_limit: seconds of one LP; options: all solver options instead.
+        certify: return a mechanism proven unbiased and private in exact arithmetic, with its certificate; False: the
+            solver's own.
         progress: told a line now and then.
 
     Raises:
-        InvalidRequest, Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit, NotProven.
+        InvalidRequest, Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit, NotProven,
+        NotCertified.
     """
     budget = positive(epsilon, "epsilon")
     if budget > 30:
@@ -173,7 +188,7 @@ def design(
             made = _run(question, budget, method, extra, cost, metric, limit, inputs, starts, solver, options, progress)
     except KeyboardInterrupt:
         raise WorkbenchError("Interrupted; nothing was written.") from None
-    quantizer, words = _finished(made.quantizer, budget, metric)
+    quantizer, words, certificate, route = _finished(made.quantizer, budget, metric, certify)
     notion = "pure" if metric is None else "metric"
     request = {
         "epsilon": budget, "delta": 0, "notion": notion, "method": method, "cost": cost, "metric": metric,
@@ -182,8 +197,11 @@ def design(
     }  # fmt: skip
     verdict = _judge(question, quantizer, made, cost, metric)
     privacy = audit_quantizer(quantizer, metric)
-    return QuantizerDesign(question, request, quantizer, made.objective, made.bound, privacy, verdict, made.solution,
-                           (*made.words, *words))  # fmt: skip
+    objective = quantizer.expected(cost, question.density) if method in ("exact", "product") else made.objective
+    return QuantizerDesign(
+        question, request, quantizer, objective, made.bound, privacy, verdict, made.solution, (*made.words, *words),
+        certificate, made.quantizer if certify else None, route,
+    )  # fmt: skip
 
 
 def _least(question: Quantization, budget: Fraction, metric: str | None) -> float | None:
@@ -280,15 +298,21 @@ def _limit(
     return mae_limit(float(epsilon), c, reach=2 * smallest_reach(float(epsilon), c) if reach is None else reach).lower
 
 
-def _finished(quantizer: Quantizer, epsilon: Fraction, metric: str | None) -> tuple[Quantizer, tuple[str, ...]]:
-    """The one place where a certifier repairs what a solver's rounding left: what comes back is what is published."""
+def _finished(
+    quantizer: Quantizer, epsilon: Fraction, metric: str | None, certify: bool
+) -> tuple[Quantizer, tuple[str, ...], Certificate | None, str | None]:
+    """The one place where what a solver's rounding left is repaired: what comes back is what is published."""
+    if certify:
+        made, certificate, share = certified_quantizer(quantizer, epsilon, metric)
+        route = "as the solver returned it" if not share else f"{float(share):.2g} of a strictly private law mixed in"
+        return made, (), certificate, route
     found = audit_quantizer(quantizer, metric)
     words = []
     if not found.meets("pure" if metric is None else "metric", epsilon):
         words.append(f"The solver's law {found.verdict(epsilon, quantizer.bins)}.")
     if found.bias:
         words.append(f"Its exact bias is {float(found.bias):.2g} (rounding of the solver's answer), not 0.")
-    return quantizer, tuple(words)
+    return quantizer, tuple(words), None, None
 
 
 def _judge(question: Quantization, quantizer: Quantizer, made: Made, cost: Any, metric: str | None) -> OracleVerdict:

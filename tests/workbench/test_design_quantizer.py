@@ -10,7 +10,7 @@ import pytest
 import workbench as wb
 from workbench import cli
 from workbench.evaluate_quantizer import evaluate
-from workbench.mechanisms.quantizer import Quantizer
+from workbench.privacy.certificate_file import load_certificate
 
 KEYS = {"mae", "mae_51", "mse", "exact", "bins", "method", "objective", "bound", "status"}
 
@@ -20,12 +20,24 @@ def test_every_method_on_given_bins(method: str):
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method)
     found = made.to_dict()
     assert set(found) >= KEYS
-    assert found["exact"]["epsilon"] == pytest.approx(1, abs=1e-9)
-    assert abs(found["exact"]["bias"]) < 1e-12
+    assert 1 - 1e-6 < found["exact"]["epsilon"] <= 1
+    assert found["exact"]["bias"] == 0
+    assert found["certified"]
+    assert made.private
+    assert made.certificate is not None
     assert found["status"] == "optimal"
     assert found["mae"] == pytest.approx(made.mechanism.mae())
     json.dumps(found, allow_nan=False)
     assert "MAE" in str(made)
+
+
+def test_a_raw_design_says_that_it_misses():
+    made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41, certify=False)
+    assert not made.private
+    assert made.certificate is None
+    assert any("misses the request: exact epsilon is 1.0" in words for words in made.words)
+    better = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41)
+    assert better.objective == pytest.approx(made.objective, abs=1e-12)
 
 
 def test_the_exact_method_gives_the_references():
@@ -52,7 +64,11 @@ def test_levels_are_optimised_below_a_proven_limit():
 def test_metric_designs():
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=11)
     assert made.privacy.metric == "absolute"
-    assert made.privacy.epsilon == pytest.approx(1, abs=1e-6)
+    assert 1 - 1e-6 < made.privacy.epsilon <= 1
+    assert made.private
+    grid = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="squared", method="mvu")
+    assert grid.private
+    assert grid.certificate is not None
     with pytest.raises(wb.InvalidRequest, match="whose laws jump"):
         wb.design(wb.Quantization("-3,3"), epsilon=1, method="optm", metric="absolute")
 
@@ -99,8 +115,12 @@ def test_the_command_line_designs(capsys: pytest.CaptureFixture[str], tmp_path: 
     found = json.loads(out)
     assert set(found) >= KEYS
     assert found["mae"] == pytest.approx(1.700701, abs=1e-6)
-    saved = json.loads((tmp_path / "q.json").read_text())
-    assert Quantizer.from_dict(saved["mechanism"]).mae() == pytest.approx(found["mae"], abs=1e-12)
+    assert found["certified"]
+    certificate = load_certificate(tmp_path / "q.json")
+    assert certificate.epsilon == 1
+    assert certificate.bias is not None
+    assert certificate.bias.worst == 0
+    assert [float(b) for b in certificate.mechanism.outputs] == found["bins"]
     assert (tmp_path / "q.png").stat().st_size > 10_000
 
 
