@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Licence, Options, choose
-from .errors import BackendUnavailable, LicenceExceeded, UnsupportedOption
+from .errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
 from .program import Data, Program
 from .session import Change, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination, relative_gap
@@ -163,7 +163,7 @@ class _GurobiSession(Session):
                 raise UnsupportedOption(f"gurobi cannot honour the option {key} = {value!r}: {error}.") from None
 
     def _build(self, data: Data) -> None:
-        self.close()
+        self._close()
         n, m = data.c.size, data.row_lower.size
         kind = _kinds(data.row_lower, data.row_upper)
         ranged = np.flatnonzero(kind == _RANGE)
@@ -195,7 +195,7 @@ class _GurobiSession(Session):
         self._configure(self._m)
         self._handles, self._constrs = self._m.getVars(), self._m.getConstrs()
         self._own = self._handles[:n]
-        self._matrix_rows: Any = self._gp.MConstr.fromlist(self._constrs)
+        self._matrix_rows: Any = None
 
     def _update(self, change: Change) -> bool:
         m = self._m
@@ -229,6 +229,8 @@ class _GurobiSession(Session):
                 self._m.setAttr("LB", slack, low[ranged].tolist())
                 self._m.setAttr("UB", slack, high[ranged].tolist())
             which, right = which[~ranged], _right(kind, low, high)[~ranged]
+        if self._matrix_rows is None:  # takes as long as many re-solves; pays from the first sweep on
+            self._matrix_rows = self._gp.MConstr.fromlist(self._constrs)
         rows = self._matrix_rows if which.size == self._kind.size else self._matrix_rows[which]
         rows.setAttr("RHS", right)
         return True
@@ -253,7 +255,7 @@ class _GurobiSession(Session):
         except self._gp.GurobiError as error:
             if error.errno == _SIZE_LIMIT:
                 raise LicenceExceeded(f"gurobi's licence is too small for {self.program.name}: {error}") from None
-            raise
+            raise SolverError(f"gurobi failed on {self.program.name}: {error}") from error
 
     def _read(self, start: Start) -> Raw:
         m = self._m

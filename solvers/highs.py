@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Options, choose
-from .errors import UnsupportedOption
+from .errors import SolverError, UnsupportedOption
 from .interrupt import Interruption
 from .program import Data, Program
 from .session import Change, Raw, Session
@@ -42,7 +42,7 @@ _NATIVE = {
 }
 _ALGORITHM = {"simplex": "simplex", "interior-point": "ipm"}
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
-_BRIEF = 20_000  # non-zeros; an LP below is solved faster than a hand can reach Ctrl-C
+_BRIEF = 5_000  # non-zeros; an LP below is solved faster than a hand can reach Ctrl-C
 _MANY = 20_000  # coefficient changes; above, one pass is cheaper than as many calls
 
 
@@ -111,7 +111,7 @@ class _HighsSession(Session):
             lp.integrality_ = [kinds[int(flag)] for flag in data.integrality]
         self._h.clearModel()
         if self._h.passModel(lp) == hs.HighsStatus.kError:
-            raise RuntimeError(f"highs refused the numbers of {self.program.name}")
+            raise SolverError(f"highs refused the numbers of {self.program.name}.")
 
     def _update(self, change: Change) -> bool:
         h = self._h

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .data import LARGEST, SMALLEST, Data
-from .errors import InvalidProgram
+from .errors import InvalidProgram, SolverError
 from .program import Program
 from .solution import Later, PointStatus, Rest, Seconds, Solution, Start, Termination, infeasible_by, unbounded_along
 
@@ -30,6 +30,7 @@ __all__ = ["Change", "Raw", "Session"]
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
+_ROUNDING = 1e-9  # an integer column's bound this close to an integer is that integer
 _TIGHT = 1e-9 * (1 + 1e-6)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
 
 
@@ -90,6 +91,9 @@ class Session(ABC):
         self.program = program
         self.options = options
         self._live: Vector | None = None  # moving entries of the live object, unscaled; None: build afresh
+        self._closed = False
+        self._void = False  # an integer column has no integer between its bounds
+        self._whole = program.template.integrality
         self._last: Callable[[], Later | None] = lambda: None
         self._version = owner.version() or ""
         self._factor = _factors(program)
@@ -122,9 +126,11 @@ class Session(ABC):
     # What every session does alike.
 
     def close(self) -> None:
-        """Give native resources back; solutions stay valid."""
-        self._settle()
-        self._close()
+        """Give native resources back; solutions stay valid, the session is of no further use."""
+        if not self._closed:
+            self._settle()
+            self._closed = True
+            self._close()
 
     def __enter__(self) -> Session:
         return self
@@ -144,11 +150,14 @@ class Session(ABC):
 
         Raises:
             InvalidProgram: for numbers that solvers misread (nan, inf, tiny or huge coefficients) or wrong parameters.
+            SolverError: when the session is closed, or the solver fails without an answer.
             KeyboardInterrupt: when Ctrl-C was pressed during a solve that ended by itself (one that Ctrl-C ended
                 returns its incumbent under Termination.INTERRUPTED).
         """
         start = start if type(start) is Start else Start(start)
         begin = time.perf_counter()
+        if self._closed:
+            raise SolverError(f"the session of {self.program.name} by {self.owner.label} is closed.")
         self._settle()
         p = self.program.vector(values or {})
         entries = self.program.moves.at(p)
@@ -160,7 +169,7 @@ class Session(ABC):
         self._live = entries
         ready = time.perf_counter()
         try:
-            raw = self._run(start, basis) if self.program.shape[1] else self._without_columns()
+            raw = self._trivial() or self._run(start, basis)
         except BaseException:
             self._live = None  # the native object is in an unknown state
             raise
@@ -186,8 +195,16 @@ class Session(ABC):
         if last is not None:
             last.get()
 
-    def _without_columns(self) -> Raw:
-        """A program of constants: optimal with the empty point when every row admits zero, else infeasible."""
+    def _trivial(self) -> Raw | None:
+        """The answer to a program that no solver is asked about; None when one is.
+
+        Such are programs without columns (optimal with the empty point when every row admits zero, else infeasible) and
+        those with an integer column that has no integer between its bounds.
+        """
+        if self._void:
+            return Raw(Termination.INFEASIBLE, "no integer between the bounds of a column")
+        if self.program.shape[1]:
+            return None
         low, high = self._rows
         if (low > 0).any() or (high < 0).any():
             return Raw(Termination.INFEASIBLE, "no columns")
@@ -205,8 +222,14 @@ class Session(ABC):
         if scaled is not data:
             scaled.check()
         self._rows = scaled.row_lower.copy(), scaled.row_upper.copy()
-        self._columns = scaled.lower.copy(), scaled.upper.copy()
-        if self.program.shape[1]:
+        self._columns = low, high = scaled.lower.copy(), scaled.upper.copy()
+        if self.program.is_mip:
+            # HiGHS's MILP presolve returns wrong optima when an integer column has a fractional bound.
+            low[self._whole] = np.ceil(low[self._whole] - _ROUNDING)
+            high[self._whole] = np.floor(high[self._whole] + _ROUNDING)
+            scaled = replace(scaled, lower=low.copy(), upper=high.copy())
+        self._void = bool((low > high).any())
+        if self._trivial() is None:
             self._build(scaled)
 
     def _move(self, entries: Vector) -> bool:
@@ -242,6 +265,8 @@ class Session(ABC):
                 change.offset = float(new[0])
             elif section in ("row_lower", "row_upper"):
                 change.rows = _bounds(self._rows, section == "row_lower", index, new, change.rows)
+            elif self.program.is_mip and self._whole[index].any():
+                return False  # bounds of integer columns are rounded when they are loaded
             else:
                 change.columns = _bounds(self._columns, section == "lower", index, new, change.columns)
         for name, moved in (("row", change.rows), ("variable", change.columns)):

@@ -141,9 +141,7 @@ def verify_certificate(file: Annotated[Path, typer.Argument(help="A certificate 
         out.print(f"  {sentence}", highlight=False, markup=False)
     if proven.record:
         out.print("Recorded, not proven:", highlight=False)
-        noted = [
-            (escape(f"  {ascii(key)[1:60]}"[:-1]), escape(ascii(value)[:200])) for key, value in proven.record.items()
-        ]
+        noted = [(escape(f"  {_plain(key)}"), escape(_plain(value))) for key, value in proven.record.items()]
         out.print(facts(noted[:40]), highlight=False)
 
 
