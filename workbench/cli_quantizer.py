@@ -138,7 +138,7 @@ def evaluate_quantizer(
 
 def _save(made: QuantizerDesign, path: Path) -> None:
     """The certificate; or, with --raw, the bare mechanism, which claims nothing."""
-    from workbench.certify_quantizer import piecewise
+    from workbench.quantizer_certified import piecewise
     from workbench.privacy.certificate_file import save_certificate, save_mechanism
 
     if made.certificate is not None:

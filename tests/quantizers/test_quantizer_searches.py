@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.quantizer import smallest_reach
-from workbench.certify_quantizer import repaired
+from workbench.quantizer_certified import repaired
 from workbench.mechanisms.density import normal, uniform
 from workbench.mechanisms.two_bin import equal_bins, two_bin
 from workbench.privacy.quantizer import audit_quantizer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,13 @@ def test_levels_are_optimised_below_a_proven_limit():
     assert made.bound < made.mechanism.mae()
     assert made.oracle.kind == "lower bound"
     assert made.oracle.agrees
+
+
+def test_two_optimised_outputs_are_randomized_response():
+    made = wb.design(wb.Quantization(levels=2), epsilon=1)
+    reach = 1 / math.tanh(0.5)
+    assert made.mechanism.mae() == pytest.approx((reach**2 - 1 / 3) / reach, abs=1e-5)
+    assert made.private
 
 
 def test_metric_designs():

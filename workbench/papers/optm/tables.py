@@ -113,7 +113,7 @@ def table1(full: bool) -> Artifact:
         comparisons.append(
             Comparison(
                 f"MAE of OPTM with slices from 0.0017, ε = {epsilon}", "Table 1", printed["OPTM"][at], moved.mae_51,
-                0.0005, remark="one beginning of the slices that gives all three printed values",
+                0.0005, remark="a beginning of the slices found by comparing with the printed values, which it gives",
             )
         )  # fmt: skip
         best = product_optimum(read_bins(bins), exact(epsilon, "epsilon"))
