@@ -24,8 +24,9 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 from .errors import BackendUnavailable, UnsupportedOption
+from .exchange import Change, Raw
 from .program import Program
-from .session import Change, Raw, Session
+from .session import Session
 from .solution import Solution, Start
 
 __all__ = [

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Options, found
 from .errors import UnsupportedOption
+from .exchange import Raw
 from .program import Data, Program
-from .session import Raw, Session
+from .session import Session
 from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["Cvxpy"]

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Licence, Options, choose
 from .errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
+from .exchange import Change, Raw
 from .program import Data, Program
-from .session import Change, Raw, Session
+from .session import Session
 from .solution import PointStatus, Rest, Start, Termination, relative_gap
 
 __all__ = ["Gurobi"]

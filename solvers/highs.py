@@ -8,6 +8,9 @@ Traps handled here:
   sessions of different thread counts must not run at the same time in one process.
 * highspy's own Ctrl-C support prints, polls at 10 Hz and is shared by all instances; `Interruption` replaces it, and
   starts HiGHS's interrupt callback only when Ctrl-C was pressed, so that it costs nothing before.
+* The MILP presolve of 1.13 tightens coefficients as if every bound and implied bound of an integer column were an
+  integer, and returns false optima with matching bounds (its issue 3274, open ones besides). It is off for MILPs
+  unless `Options(presolve=True)` asks for it; on the models here that costs little.
 * A MILP has no hot start: each solve starts from cleared solver data, so that the answer does not depend on history.
 """
 
@@ -21,9 +24,10 @@ from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Options, choose
 from .errors import SolverError, UnsupportedOption
+from .exchange import Change, Raw
 from .interrupt import Interruption
 from .program import Data, Program
-from .session import Change, Raw, Session
+from .session import Session
 from .solution import PointStatus, Rest, Start, Termination, relative_gap
 
 __all__ = ["Highs"]
@@ -75,6 +79,8 @@ class _HighsSession(Session):
         self._mip = program.is_mip
         self._brief = not self._mip and program.template.A.nnz <= _BRIEF
         self._set: dict[str, Any] = {"output_flag": False, "mip_rel_gap": 1e-9, "mip_abs_gap": 1e-12}
+        if self._mip:
+            self._set["presolve"] = "off"  # see the module's docstring
         for option, value in options.given().items():
             if option == "presolve":
                 self._set["presolve"] = "on" if value else "off"
@@ -140,18 +146,20 @@ class _HighsSession(Session):
         if self._mip:
             h.clearSolver()
             start = Start.COLD
-        elif start is Start.BASIS and basis is not None:
-            h.setBasis(basis)
+        elif start is Start.BASIS and basis is not None and h.setBasis(basis) != self._highspy.HighsStatus.kOk:
+            raise SolverError(f"highs cannot start {self.program.name} from this basis.")
         if self._time_limit is not None:
             h.setOptionValue("time_limit", h.getRunTime() + self._time_limit)
         self._claim_pool()
         begin = time.perf_counter()
         interrupted = False
         if self._brief:
-            h.run()
+            if h.run() == self._highspy.HighsStatus.kError:
+                self._retry()
         else:
             with Interruption(self._stop) as interruption:
-                h.run()
+                if h.run() == self._highspy.HighsStatus.kError:
+                    self._retry()
             interrupted = interruption.seen
             if interrupted:
                 h.clearCallbacks()
@@ -170,6 +178,12 @@ class _HighsSession(Session):
         if threads is not None and threads != _HighsSession.pool:
             self._h.resetGlobalScheduler(True)
             _HighsSession.pool = threads
+
+    def _retry(self) -> None:
+        """Somebody else in this process may have given the pool another size; then nothing was run."""
+        if self._h.getModelStatus() == self._highspy.HighsModelStatus.kNotset:
+            self._h.resetGlobalScheduler(True)
+            self._h.run()
 
     def _read(self, seconds: float, start: Start) -> Raw:
         h, info = self._h, self._info

@@ -23,14 +23,14 @@ import time
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Options, choose
 from .errors import UnsupportedOption
+from .exchange import Change, Raw
 from .interrupt import Interruption
 from .program import Data, Program
-from .session import Change, Raw, Session
+from .session import Session
 from .solution import PointStatus, Rest, Start, Termination, relative_gap
 
 __all__ = ["OrTools"]
@@ -172,7 +172,7 @@ class _MathOptSession(Session):
         matrix.coefficients.extend(by_row.data.tolist())
         self._size = data.c.size
         self._costs = bool(data.c.any())
-        self._outside = self._variant == "cp-sat" and not _within(data, _CP_SAT_BOUND)
+        self._outside = self._variant == "cp-sat" and not data.inside(_CP_SAT_BOUND)
         self._solver = self._core.new(self._kind, model, self._pb.SolverInitializerProto())
 
     def _update(self, change: Change) -> bool:
@@ -316,29 +316,6 @@ def _scatter(vector: Any, size: int) -> Vector:
     dense = np.zeros(size)
     dense[np.array(vector.ids, dtype=int)] = vector.values
     return dense
-
-
-def _within(data: Data, box: float) -> bool:
-    """Whether every column's own bounds, or the bounds that one row implies, keep it inside [-box, box]."""
-    low, high = data.lower, data.upper
-    if (low >= -box).all() and (high <= box).all():
-        return True
-    A = sp.coo_array(data.A)
-    (row, column), a = A.coords, A.data
-    implied = [low.copy(), high.copy()]
-    for sign, limit in ((1.0, data.row_upper), (-1.0, -data.row_lower)):  # sign * A x <= limit
-        with np.errstate(invalid="ignore"):
-            least = np.where(sign * a > 0, sign * a * low[column], sign * a * high[column])
-        open_ends = np.bincount(row, np.isinf(least), limit.size)
-        total = np.bincount(row, np.where(np.isinf(least), 0.0, least), limit.size)
-        # the others' least activity, where it is finite
-        usable = (open_ends[row] == np.isinf(least)) & np.isfinite(limit[row]) & (a != 0)
-        others = total[row] - np.where(np.isinf(least), 0.0, least)
-        end = (limit[row] - others)[usable] / (sign * a[usable])
-        upward = sign * a[usable] > 0
-        np.minimum.at(implied[1], column[usable][upward], end[upward])
-        np.maximum.at(implied[0], column[usable][~upward], end[~upward])
-    return bool((implied[0] >= -box).all() and (implied[1] <= box).all())
 
 
 def _refused(words: str) -> Raw:

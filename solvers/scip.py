@@ -13,8 +13,9 @@ import numpy as np
 
 from .backend import Backend, Capabilities, Options
 from .errors import UnsupportedOption
+from .exchange import Raw
 from .program import Data, Program
-from .session import Raw, Session
+from .session import Session
 from .solution import PointStatus, Start, Termination, relative_gap
 
 __all__ = ["Scip"]

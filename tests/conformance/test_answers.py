@@ -165,6 +165,20 @@ def test_fractional_bounds_of_integers(label):
 
 
 @needs("milp")
+def test_implied_integers(label):
+    """min x1, x1 >= x2, x0 + x2 = x3, 68 x2 + x3 <= 12: zero, where the MILP presolve of HiGHS 1.13 answers one."""
+    if backend(label).capabilities().integer_only:
+        return
+    program = instances.program(
+        [0, 1, 0, 0], [[0, 1, -1, 0], [1, 0, 1, -1], [0, 0, -68, -1]], [0, 0, -12], [np.inf, 0, np.inf],
+        lower=[-np.inf, -np.inf, 0, 0], integer=[True, True, False, True],
+    )  # fmt: skip
+    solution = answer(label, program)
+    assert solution.termination is Termination.OPTIMAL
+    assert solution.objective == pytest.approx(0, abs=1e-6)
+
+
+@needs("milp")
 def test_proofs_beyond_what_a_solver_looks_at(label):
     """CP-SAT stops at 1e7 in every column; no optimum is claimed on that ground."""
     far = instances.program([-1.0, 1e-9], [[1.0, 1.0]], -np.inf, 5e7, upper=4e7, integer=True)

@@ -266,3 +266,17 @@ def test_thread_counts_can_change_in_one_process():
     for threads in (1, 2, 1, None, 2):
         with backend("highs").open(instances.triangle(), Options(threads=threads)) as session:
             assert session.solve().termination is Termination.OPTIMAL
+
+
+def test_a_foreign_pool_size_does_not_matter():
+    """Another library in the process may run HiGHS on its own number of threads between our solves."""
+    highspy = pytest.importorskip("highspy")
+    with backend("highs").open(instances.triangle()) as session:
+        assert session.solve().termination is Termination.OPTIMAL
+        foreign = highspy.Highs()
+        foreign.setOptionValue("output_flag", False)
+        foreign.setOptionValue("threads", 2)
+        foreign.resetGlobalScheduler(True)
+        foreign.addVar(0, 1)
+        foreign.run()
+        assert session.solve(start="cold").termination is Termination.OPTIMAL

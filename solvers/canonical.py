@@ -1,0 +1,165 @@
+"""Reading a Program off CVXPY's canonical form: its parameter tensors are the affine map itself.
+
+CVXPY keeps a compiled problem as sparse tensors whose columns are the parameters and a constant; a row of a tensor is
+one entry of the cost, of [A b], or of a variable bound. Rows A x + b lie in the zero cone first, then in the
+non-negative one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .data import Data
+from .errors import InvalidProgram
+from .program import Block, Moves, Program
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+__all__ = ["program_of"]
+
+Vector = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+
+def program_of(problem: cp.Problem, name: str, scale: float) -> Program:
+    """See `solvers.program.compile`."""
+    import cvxpy as cp
+
+    if not problem.is_dcp(dpp=True):
+        raise InvalidProgram(f"{name} must be a disciplined parametrised problem (DPP). Got one that is not.")
+    own = problem.parameters()
+    values = {p: p.value for p in own}
+    try:
+        for p in values:
+            p.value = p.project(np.ones(p.shape))
+        data, _, inverse = problem.get_problem_data(cp.HIGHS)
+    except cp.error.SolverError as error:
+        raise InvalidProgram(f"{name} must have a linear objective and linear constraints. {error}") from None
+    finally:
+        for p, value in values.items():
+            p.value = value
+    canonical, dims = data["param_prob"], data["dims"]
+    if dims.exp or dims.soc or dims.psd or dims.p3d or dims.pnd or canonical.P is not None:
+        raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
+    if len({p.name() for p in own}) != len(own):
+        raise InvalidProgram(f"{name} must have distinct parameter names.")
+    kept = {p.id: p.shape for p in own}
+    lost = sorted(p.name() for p in canonical.parameters if kept.get(p.id) != p.shape)
+    if lost:
+        raise InvalidProgram(f"{name}: parameters {lost} carry attributes (symmetric, diag, PSD, ...) to be left out.")
+
+    # Where each canonical parameter's column goes in the stacked vector; the constant is the last column.
+    size = sum(p.size for p in own)
+    target = np.full(canonical.total_param_size + 1, size)
+    at = 0
+    for p in own:
+        start = canonical.param_id_to_col.get(p.id)
+        if start is not None:
+            target[start : start + p.size] = at + np.arange(p.size)
+        at += p.size
+    n, m = int(canonical.x.size), int(canonical.constr_size)
+
+    def affine(tensor: Any, keep: Positions | None = None) -> tuple[Positions, sp.csr_array]:
+        """A canonical tensor's rows (the listed ones, else the non-zero ones) over (parameters, constant)."""
+        coo = sp.coo_array(tensor)
+        coo.sum_duplicates()
+        row, column = coo.coords
+        real = coo.data != 0
+        row, column, number = row[real], target[column[real]], coo.data[real]
+        rows = np.unique(row) if keep is None else keep
+        return rows, sp.csr_array((number, (np.searchsorted(rows, row), column)), shape=(rows.size, size + 1))
+
+    _, cost = affine(canonical.q, np.arange(n + 1))
+    where, coefficient = affine(canonical.A)  # entry (i, j) of [A b] sits at i + j m; rows are A x + b in the cone
+    inside = where < m * n
+    right = sp.csr_array(
+        sp.csr_array((np.ones((~inside).sum()), (where[~inside] - m * n, np.flatnonzero(~inside))),
+                     shape=(m, where.size)) @ coefficient
+    )  # fmt: skip
+    coefficient = -coefficient[np.flatnonzero(inside)]
+    column, row = np.divmod(where[inside], m) if m else (where, where)
+    equal = np.arange(m) < dims.zero
+    full: dict[str, sp.csr_array] = {
+        "c": cost[np.arange(n)], "offset": cost[[n]], "A": coefficient, "row_upper": right,
+        "row_lower": right[np.flatnonzero(equal)],
+    }  # fmt: skip
+    bounds = {"lower": (canonical.lb_tensor, canonical.lower_bounds, -np.inf),
+              "upper": (canonical.ub_tensor, canonical.upper_bounds, np.inf)}  # fmt: skip
+    base: dict[str, Vector] = {}
+    for side, (tensor, fixed, infinite) in bounds.items():
+        if tensor is not None:
+            full[side] = affine(tensor, np.arange(n))[1]
+        else:
+            base[side] = np.full(n, infinite) if fixed is None else np.array(fixed, dtype=float)
+    parts: dict[str, tuple[Positions, Vector, sp.csr_array]] = {}
+    for section, matrix in full.items():
+        constant = matrix[:, [size]].toarray().ravel()
+        linear = sp.csr_array(matrix[:, np.arange(size)])
+        linear.eliminate_zeros()
+        moving = np.flatnonzero(np.diff(linear.indptr))
+        base[section] = constant
+        parts[section] = (moving, constant[moving], linear[moving])
+    base["row_lower"] = np.where(equal, base["row_upper"], -np.inf)
+
+    integrality = np.zeros(n, dtype=bool)
+    integrality[list(data["bool_vars_idx"]) + list(data["int_vars_idx"])] = True
+    boolean = np.array(data["bool_vars_idx"], dtype=int)
+    base["lower"][boolean] = np.maximum(base["lower"][boolean], 0.0)
+    base["upper"][boolean] = np.minimum(base["upper"][boolean], 1.0)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))]).astype(np.int32)
+    A = sp.csc_array((base["A"], row.astype(np.int32), indptr), shape=(m, n))
+    template = Data(
+        base["c"], float(base["offset"][0]), A, base["row_lower"], base["row_upper"], base["lower"], base["upper"],
+        integrality,
+    )  # fmt: skip
+    return Program(
+        name=name,
+        template=template,
+        sense=1 if isinstance(problem.objective, cp.Minimize) else -1,
+        variables=_columns(problem, canonical, name),
+        rows=_rows(problem, canonical, inverse),
+        parameters={p.name(): tuple(int(k) for k in p.shape) for p in own},
+        scale=float(scale),
+        moves=Moves(parts, size),
+    )
+
+
+def _columns(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...]:
+    """Column blocks under the model's own variable names."""
+    own = {variable.id: variable for variable in problem.variables()}
+    blocks, seen = [], set()
+    for variable in canonical.variables:
+        label = own[variable.id].name() if variable.id in own else f"aux{variable.id}"
+        if label in seen:
+            raise InvalidProgram(f"{name} must have distinct variable names. Got {label!r} twice.")
+        seen.add(label)
+        shape = tuple(int(k) for k in variable.shape)
+        blocks.append(Block(label, int(canonical.var_id_to_col[variable.id]), shape))
+    kept = {variable.id: variable.shape for variable in canonical.variables}  # symmetric ones lose their shape
+    names = sorted(variable.name() for variable in own.values() if kept.get(variable.id) != variable.shape)
+    if names:
+        raise InvalidProgram(f"{name}: variables {names} carry attributes that a linear program cannot keep.")
+    return tuple(sorted(blocks, key=lambda block: block.start))
+
+
+def _rows(problem: cp.Problem, canonical: Any, inverse: Any) -> tuple[Block, ...]:
+    """Row blocks under the constraints' labels, else their position in the problem."""
+    names = {}
+    for k, constraint in enumerate(problem.constraints):
+        label = getattr(constraint, "label", None)
+        names[constraint.id] = label or f"constraint[{k}]"
+    for step in inverse:
+        for old, new in (getattr(step, "cons_id_map", None) or {}).items():
+            if old in names and new not in names:
+                names[new] = names[old]
+    blocks, at = [], 0
+    for constraint in canonical.constraints:
+        size = int(constraint.size)
+        blocks.append(Block(names.get(constraint.id, f"aux{constraint.id}"), at, (size,)))
+        at += size
+    return tuple(blocks)
