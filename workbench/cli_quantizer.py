@@ -138,8 +138,8 @@ def evaluate_quantizer(
 
 def _save(made: QuantizerDesign, path: Path) -> None:
     """The certificate; or, with --raw, the bare mechanism, which claims nothing."""
-    from workbench.quantizer_certified import piecewise
     from workbench.privacy.certificate_file import save_certificate, save_mechanism
+    from workbench.quantizer_certified import piecewise
 
     if made.certificate is not None:
         save_certificate(made.certificate, path)

@@ -21,7 +21,6 @@ from workbench import rooms
 from models.quantizer import smallest_epsilon, smallest_reach
 from solvers.backend import Options
 from solvers.solution import Solution
-from workbench.quantizer_certified import certified_quantizer
 from workbench.designing import OracleVerdict
 from workbench.errors import Infeasible, InvalidRequest, WorkbenchError
 from workbench.mechanisms.quantization import Quantization
@@ -29,6 +28,7 @@ from workbench.mechanisms.quantizer import Quantizer, error_function
 from workbench.numbers import Real, positive
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.quantizer import METRICS, audit_quantizer
+from workbench.quantizer_certified import certified_quantizer
 from workbench.quantizer_designed import QuantizerDesign
 from workbench.quantizer_exact import exact_quantizer, optimised_bins
 from workbench.quantizer_limit import mae_limit
@@ -158,6 +158,11 @@ def _least(question: Quantization, budget: Fraction, metric: str | None) -> floa
         least /= 2 * c  # p may change by e^{ε |x - x'|}, and |x - x'| <= 2c
     if metric == "squared":
         return None
+    if math.isinf(least):
+        raise Infeasible(
+            f"bins must reach beyond [-{c:g}, {c:g}] on both sides: with an outermost output at ±c its input would have to "
+            f"be published as it is. Got {low:g} to {high:g}."
+        )
     if float(budget) < least * (1 - 1e-12):
         raise Infeasible(
             f"epsilon must be at least {least:.9g} for outputs in [{low:g}, {high:g}] (the smallest at which an "

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from models.quantizer import smallest_reach
-from workbench.quantizer_certified import repaired
 from workbench.mechanisms.density import normal, uniform
 from workbench.mechanisms.two_bin import equal_bins, two_bin
 from workbench.privacy.quantizer import audit_quantizer
+from workbench.quantizer_certified import repaired
 from workbench.quantizer_exact import exact_quantizer, optimised_bins
 from workbench.quantizer_laws import exact_problem, grid_problem
 from workbench.quantizer_limit import mae_limit, unlimited

@@ -83,6 +83,7 @@ def test_metric_designs():
 
 @pytest.mark.parametrize(("question", "request_", "words"), [
     ({"bins": "-3,3"}, {"epsilon": 0.5}, r"epsilon must be at least 0.693147181 for outputs in \[-3, 3\].*Got 0.5"),
+    ({"bins": "-1,0,2"}, {"epsilon": 1}, r"bins must reach beyond \[-1, 1\] on both sides"),
     ({"bins": "-3,3"}, {"epsilon": -1}, r"epsilon must be a finite number > 0. Got -1"),
     ({"bins": "-3,3"}, {"epsilon": 31}, "at most 30"),
     ({"bins": "-3,3"}, {"epsilon": 1, "method": "best"}, "method must be one of"),

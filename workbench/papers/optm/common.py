@@ -7,13 +7,13 @@ from functools import lru_cache
 from typing import Any
 
 from models.quantizer import smallest_reach
-from workbench.quantizer_certified import repaired
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.quantizer import Quantizer, read_bins
 from workbench.mechanisms.two_bin import erm, rqm
 from workbench.numbers import Real, exact
 from workbench.papers.artifact import printed
 from workbench.privacy.quantizer import audit_quantizer
+from workbench.quantizer_certified import repaired
 from workbench.quantizer_exact import exact_quantizer, optimised_bins
 from workbench.quantizer_limit import Limit, mae_limit
 from workbench.quantizer_mvu import mvu
