@@ -179,8 +179,8 @@ class TwoBinShape:
     def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> Sheet:
         """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-c, c).
 
-        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-c, c) closest to
-        -c and c. (What is known to be 1 needs no bound.)
+        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-c, c)
+        closest to -c and c. (What is known to be 1 needs no bound.)
         """
         B, c, m, col = self.bins, self.c, self.m, self.column
         inside = [k for k in range(1, m + 1) if -c < B[k - 1] < c]

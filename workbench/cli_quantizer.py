@@ -62,7 +62,8 @@ def design_quantizer(
     starts: Annotated[int, typer.Option(help="Starts of the search over outputs.", min=1, max=7)] = 4,
     solver: Annotated[str, typer.Option(help="A name from `workbench solvers`.")] = "highs",
     time_limit: Annotated[float | None, typer.Option(help="Seconds of one linear program.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the mechanism and its design as JSON.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="The solver's own law, neither repaired nor certified.")] = False,
+    save: Annotated[Path | None, typer.Option(help="Write the certificate (with --raw: the bare mechanism).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of the output law (.png, .svg or .pdf).")] = None,
     json: Json = False,
 ) -> None:
@@ -81,7 +82,7 @@ def design_quantizer(
     question = Quantization(bins, levels=levels, c=c, density=density)
     made = design(
         question, epsilon=epsilon, method=method, knots=knots, cost=cost, metric=metric, reach=reach, inputs=inputs,
-        starts=starts, solver=solver, time_limit=time_limit,
+        starts=starts, solver=solver, time_limit=time_limit, certify=not raw,
         progress=lambda line: err.print(line, highlight=False, markup=False),
     )  # fmt: skip
     if save is not None:
@@ -136,18 +137,14 @@ def evaluate_quantizer(
 
 
 def _save(made: QuantizerDesign, path: Path) -> None:
-    import json as json_module
+    """The certificate; or, with --raw, the bare mechanism, which claims nothing."""
+    from workbench.privacy.certificate_file import save_certificate, save_mechanism
+    from workbench.quantizer_certified import piecewise
 
-    from workbench.papers.reproduce import write_whole
-
-    content = {
-        "format": "dp-workbench quantizer",
-        "version": 1,
-        "mechanism": made.mechanism.to_dict(),
-        "design": made.to_dict(),
-        "note": "The design is what was claimed when this was written; only an audit of the mechanism proves anything.",
-    }
-    write_whole(path, (json_module.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+    if made.certificate is not None:
+        save_certificate(made.certificate, path)
+    else:
+        save_mechanism(piecewise(made.mechanism), path)
 
 
 def _report(made: QuantizerDesign) -> None:
@@ -166,7 +163,7 @@ def _report(made: QuantizerDesign) -> None:
         ["asked", f"epsilon = {r['epsilon']:g}{metric}"],
         ["exact epsilon", repr(r["exact"]["epsilon"])],
         ["exact bias", f"{r['exact']['bias']:.3g}"],
-        ["as returned", "meets the request exactly" if made.private else "MISSES the request in exact arithmetic"],
+        ["proof", made.proof],
     ]
     if law.value is not None:
         verdict = "agrees" if law.agrees else "DISAGREES"

@@ -21,12 +21,15 @@ from workbench import rooms
 from models.quantizer import smallest_epsilon, smallest_reach
 from solvers.backend import Options
 from solvers.solution import Solution
-from workbench.designing import Design, OracleVerdict
+from workbench.designing import OracleVerdict
 from workbench.errors import Infeasible, InvalidRequest, WorkbenchError
 from workbench.mechanisms.quantization import Quantization
 from workbench.mechanisms.quantizer import Quantizer, error_function
 from workbench.numbers import Real, positive
+from workbench.privacy.certificate import Certificate
 from workbench.privacy.quantizer import METRICS, audit_quantizer
+from workbench.quantizer_certified import certified_quantizer
+from workbench.quantizer_designed import QuantizerDesign
 from workbench.quantizer_exact import exact_quantizer, optimised_bins
 from workbench.quantizer_limit import mae_limit
 from workbench.quantizer_mvu import mvu
@@ -51,54 +54,6 @@ class Made:
     words: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class QuantizerDesign(Design):
-    """A designed quantizer: a `Design` whose mechanism is a `Quantizer` and whose privacy a `QuantizerPrivacy`."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: the keys of `workbench design quantizer --json`."""
-        quantizer: Quantizer = self.mechanism
-        density, reached = self.question.density, self.privacy.epsilon
-        return {
-            "method": self.request["method"],
-            "bins": quantizer.outputs.tolist(),
-            "epsilon": float(self.request["epsilon"]),
-            "metric": self.request["metric"],
-            "density": density.name,
-            "cost": self.request["cost"],
-            "knots": self.request["knots"],
-            "mae": quantizer.mae(density),
-            "mae_51": quantizer.mae_51,
-            "mse": quantizer.mse(density),
-            "exact": {"epsilon": reached if math.isfinite(reached) else "inf", "bias": float(self.privacy.bias)},
-            "private": self.private,
-            "objective": self.objective,
-            "bound": self.bound,
-            "gap": self.gap,
-            "status": self.status,
-            "solver": self.solution.solver,
-            "version": self.solution.version,
-            "smallest_epsilon": self.request["smallest_epsilon"],
-            "oracle": self.oracle.to_dict(),
-            "seconds": self.solution.seconds.total,
-            "words": list(self.words),
-        }
-
-    def __str__(self) -> str:
-        r = self.to_dict()
-        bins = ", ".join(f"{b:.6g}" for b in r["bins"])
-        bound = "none proven" if self.bound is None else f"{self.bound:.9g}"
-        lines = [
-            f"{self.question!r} by {r['method']}: MAE {r['mae']:.9g}",
-            f"  bins     {bins}",
-            f"  errors   MAE {r['mae']:.9g} (51 points {r['mae_51']:.6g}), mean squared error {r['mse']:.9g}",
-            f"  exact    epsilon {r['exact']['epsilon']!r}, bias {r['exact']['bias']:.2g}",
-            f"  bound    {bound} on the objective {self.objective:.9g}",
-            f"  solver   {r['solver']} {r['version']}, {r['status']}, {r['seconds']:.3f} s",
-        ]
-        return "\n".join(lines + [f"  note     {sentence}" for sentence in self.words])
-
-
 def design(
     question: Quantization,
     *,
@@ -113,6 +68,7 @@ def design(
     solver: str = "highs",
     time_limit: float | None = None,
     options: Options | None = None,
+    certify: bool = True,
     progress: Progress = lambda line: None,
 ) -> QuantizerDesign:
     """The best unbiased ε-private quantizer for a question, audited exactly.
@@ -130,10 +86,13 @@ def design(
         inputs: n_in of MVU.
         starts: of the searches over outputs.
         solver: a label of `workbench solvers`; time_limit: seconds of one LP; options: all solver options instead.
+        certify: return a mechanism proven unbiased and private in exact arithmetic, with its certificate; False: the
+            solver's own.
         progress: told a line now and then.
 
     Raises:
-        InvalidRequest, Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit, NotProven.
+        InvalidRequest, Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit, NotProven,
+        NotCertified.
     """
     budget = positive(epsilon, "epsilon")
     if budget > 30:
@@ -173,7 +132,7 @@ def design(
             made = _run(question, budget, method, extra, cost, metric, limit, inputs, starts, solver, options, progress)
     except KeyboardInterrupt:
         raise WorkbenchError("Interrupted; nothing was written.") from None
-    quantizer, words = _finished(made.quantizer, budget, metric)
+    quantizer, words, certificate, route = _finished(made.quantizer, budget, metric, certify)
     notion = "pure" if metric is None else "metric"
     request = {
         "epsilon": budget, "delta": 0, "notion": notion, "method": method, "cost": cost, "metric": metric,
@@ -182,8 +141,11 @@ def design(
     }  # fmt: skip
     verdict = _judge(question, quantizer, made, cost, metric)
     privacy = audit_quantizer(quantizer, metric)
-    return QuantizerDesign(question, request, quantizer, made.objective, made.bound, privacy, verdict, made.solution,
-                           (*made.words, *words))  # fmt: skip
+    objective = quantizer.expected(cost, question.density) if method in ("exact", "product") else made.objective
+    return QuantizerDesign(
+        question, request, quantizer, objective, made.bound, privacy, verdict, made.solution, (*made.words, *words),
+        certificate, made.quantizer if certify else None, route,
+    )  # fmt: skip
 
 
 def _least(question: Quantization, budget: Fraction, metric: str | None) -> float | None:
@@ -196,6 +158,11 @@ def _least(question: Quantization, budget: Fraction, metric: str | None) -> floa
         least /= 2 * c  # p may change by e^{ε |x - x'|}, and |x - x'| <= 2c
     if metric == "squared":
         return None
+    if math.isinf(least):
+        raise Infeasible(
+            f"bins must reach beyond [-{c:g}, {c:g}] on both sides: with an outermost output at ±c its input would have to "
+            f"be published as it is. Got {low:g} to {high:g}."
+        )
     if float(budget) < least * (1 - 1e-12):
         raise Infeasible(
             f"epsilon must be at least {least:.9g} for outputs in [{low:g}, {high:g}] (the smallest at which an "
@@ -280,15 +247,21 @@ def _limit(
     return mae_limit(float(epsilon), c, reach=2 * smallest_reach(float(epsilon), c) if reach is None else reach).lower
 
 
-def _finished(quantizer: Quantizer, epsilon: Fraction, metric: str | None) -> tuple[Quantizer, tuple[str, ...]]:
-    """The one place where a certifier repairs what a solver's rounding left: what comes back is what is published."""
+def _finished(
+    quantizer: Quantizer, epsilon: Fraction, metric: str | None, certify: bool
+) -> tuple[Quantizer, tuple[str, ...], Certificate | None, str | None]:
+    """The one place where what a solver's rounding left is repaired: what comes back is what is published."""
+    if certify:
+        made, certificate, share = certified_quantizer(quantizer, epsilon, metric)
+        route = "as the solver returned it" if not share else f"{float(share):.2g} of a strictly private law mixed in"
+        return made, (), certificate, route
     found = audit_quantizer(quantizer, metric)
     words = []
     if not found.meets("pure" if metric is None else "metric", epsilon):
         words.append(f"The solver's law {found.verdict(epsilon, quantizer.bins)}.")
     if found.bias:
         words.append(f"Its exact bias is {float(found.bias):.2g} (rounding of the solver's answer), not 0.")
-    return quantizer, tuple(words)
+    return quantizer, tuple(words), None, None
 
 
 def _judge(question: Quantization, quantizer: Quantizer, made: Made, cost: Any, metric: str | None) -> OracleVerdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -105,6 +106,11 @@ def optimised_bins(
     without limit. Bins are optimised on equally spaced knots, rounded to 1e-6, and become knots in the last solve.
     """
     half, eps = float(c), float(epsilon)
+    if (
+        levels == 2 and metric is None
+    ):  # one law for every pair of outputs: the error falls with them to the least reach
+        least = Fraction(math.ceil(smallest_reach(eps, half) * 10**6 * (1 + 1e-12)), 10**6)
+        return exact_quantizer((-least, least), epsilon, c, density, cost, knots=knots, solver=solver, options=options)
     limit = 2 * smallest_reach(eps, half) if reach is None else reach
     even = np.linspace(-half, half, max(knots, 21))
     problem = exact_problem(even, levels, density, cost, symmetric=density.symmetric,

@@ -73,7 +73,7 @@ def unlimited(
     weights = np.full(n, 1 / n) if share is None else share
     costs = _costs(points, weights, a, b)
     least = smallest_reach(epsilon, c)
-    far = min(reach, 2e4 * least if b == 0 else 60 * least)
+    far = min(reach, 3e3 * least if b == 0 else 60 * least)
     outputs = np.unique(np.concatenate([np.linspace(-c, c, 9), np.array([-1, 1]) * min(far, 1.5 * least), [-far, far]]))
     if b:
         outputs = np.unique(np.concatenate([np.linspace(-1, 1, 15) * min(far, 1.6 * least), [0.0]]))
@@ -167,11 +167,15 @@ def mae_limit(epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells:
     lower = found.lower - width / 4 * math.tanh(epsilon / 2)
     outputs = np.unique(np.round(found.outputs, 9))
     cuts = np.linspace(-c, c, knots)
-    problem = exact_problem(cuts, outputs.size, uniform(c), "mae", symmetric=True)
-    answer = problem.answer(epsilon, outputs)
-    problem.close()
-    assert answer is not None  # the cells' LP was feasible on the same outputs
-    used = answer.laws.max(axis=0) > 1e-11  # below is a solver's zero
-    ends = answer.laws[:, used].reshape(-1, 2, int(used.sum()))
-    made = Quantizer.from_ends("limit", outputs[used].tolist(), cuts.tolist(), ends)
+    while True:  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
+        problem = exact_problem(cuts, outputs.size, uniform(c), "mae", symmetric=True)
+        answer = problem.answer(epsilon, outputs, start="cold")
+        problem.close()
+        assert answer is not None  # the cells' LP was feasible on the same outputs
+        used = answer.laws.max(axis=0) > 1e-7
+        if used.all():
+            break
+        outputs = outputs[used]
+    ends = answer.laws.reshape(-1, 2, outputs.size)
+    made = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), ends)
     return Limit(lower, answer.value, outputs, reach, made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import workbench as wb
 from workbench import cli
 from workbench.evaluate_quantizer import evaluate
-from workbench.mechanisms.quantizer import Quantizer
+from workbench.privacy.certificate_file import load_certificate
 
 KEYS = {"mae", "mae_51", "mse", "exact", "bins", "method", "objective", "bound", "status"}
 
@@ -20,12 +21,24 @@ def test_every_method_on_given_bins(method: str):
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method)
     found = made.to_dict()
     assert set(found) >= KEYS
-    assert found["exact"]["epsilon"] == pytest.approx(1, abs=1e-9)
-    assert abs(found["exact"]["bias"]) < 1e-12
+    assert 1 - 1e-6 < found["exact"]["epsilon"] <= 1
+    assert found["exact"]["bias"] == 0
+    assert found["certified"]
+    assert made.private
+    assert made.certificate is not None
     assert found["status"] == "optimal"
     assert found["mae"] == pytest.approx(made.mechanism.mae())
     json.dumps(found, allow_nan=False)
     assert "MAE" in str(made)
+
+
+def test_a_raw_design_says_that_it_misses():
+    made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41, certify=False)
+    assert not made.private
+    assert made.certificate is None
+    assert any("misses the request: exact epsilon is 1.0" in words for words in made.words)
+    better = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=41)
+    assert better.objective == pytest.approx(made.objective, abs=1e-12)
 
 
 def test_the_exact_method_gives_the_references():
@@ -49,16 +62,28 @@ def test_levels_are_optimised_below_a_proven_limit():
     assert made.oracle.agrees
 
 
+def test_two_optimised_outputs_are_randomized_response():
+    made = wb.design(wb.Quantization(levels=2), epsilon=1)
+    reach = 1 / math.tanh(0.5)
+    assert made.mechanism.mae() == pytest.approx((reach**2 - 1 / 3) / reach, abs=1e-5)
+    assert made.private
+
+
 def test_metric_designs():
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=11)
     assert made.privacy.metric == "absolute"
-    assert made.privacy.epsilon == pytest.approx(1, abs=1e-6)
+    assert 1 - 1e-6 < made.privacy.epsilon <= 1
+    assert made.private
+    grid = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="squared", method="mvu")
+    assert grid.private
+    assert grid.certificate is not None
     with pytest.raises(wb.InvalidRequest, match="whose laws jump"):
         wb.design(wb.Quantization("-3,3"), epsilon=1, method="optm", metric="absolute")
 
 
 @pytest.mark.parametrize(("question", "request_", "words"), [
     ({"bins": "-3,3"}, {"epsilon": 0.5}, r"epsilon must be at least 0.693147181 for outputs in \[-3, 3\].*Got 0.5"),
+    ({"bins": "-1,0,2"}, {"epsilon": 1}, r"bins must reach beyond \[-1, 1\] on both sides"),
     ({"bins": "-3,3"}, {"epsilon": -1}, r"epsilon must be a finite number > 0. Got -1"),
     ({"bins": "-3,3"}, {"epsilon": 31}, "at most 30"),
     ({"bins": "-3,3"}, {"epsilon": 1, "method": "best"}, "method must be one of"),
@@ -99,8 +124,12 @@ def test_the_command_line_designs(capsys: pytest.CaptureFixture[str], tmp_path: 
     found = json.loads(out)
     assert set(found) >= KEYS
     assert found["mae"] == pytest.approx(1.700701, abs=1e-6)
-    saved = json.loads((tmp_path / "q.json").read_text())
-    assert Quantizer.from_dict(saved["mechanism"]).mae() == pytest.approx(found["mae"], abs=1e-12)
+    assert found["certified"]
+    certificate = load_certificate(tmp_path / "q.json")
+    assert certificate.epsilon == 1
+    assert certificate.bias is not None
+    assert certificate.bias.worst == 0
+    assert [float(b) for b in certificate.mechanism.outputs] == found["bins"]
     assert (tmp_path / "q.png").stat().st_size > 10_000
 
 

@@ -9,10 +9,11 @@ from typing import Any
 from models.quantizer import smallest_reach
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.quantizer import Quantizer, read_bins
-from workbench.mechanisms.two_bin import erm, randomized_response, rqm
+from workbench.mechanisms.two_bin import erm, rqm
 from workbench.numbers import Real, exact
 from workbench.papers.artifact import printed
 from workbench.privacy.quantizer import audit_quantizer
+from workbench.quantizer_certified import repaired
 from workbench.quantizer_exact import exact_quantizer, optimised_bins
 from workbench.quantizer_limit import Limit, mae_limit
 from workbench.quantizer_mvu import mvu
@@ -23,6 +24,7 @@ __all__ = [
     "NAMES",
     "STYLE",
     "best_exact",
+    "certified",
     "exact_at",
     "largest_q",
     "limit",
@@ -90,10 +92,13 @@ def best_exact(levels: int, epsilon: str, density: Density | None = None) -> Qua
     """The exact quantizer with optimised bins, within twice the least feasible reach."""
     found = optimised_bins(levels, exact(epsilon, "epsilon"), Fraction(1), density or uniform(), starts=4)
     if found is None:
-        return randomized_response(epsilon)
-    if levels == 2:  # one pair of outputs: the least reach is the best, and known in closed form
-        return min(found.quantizer, randomized_response(epsilon), key=lambda q: q.mae())
+        raise ValueError(f"no quantizer with {levels} outputs was found at epsilon {epsilon}")
     return found.quantizer
+
+
+def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:
+    """The quantizer, repaired where its solver's rounding misses ε or unbiasedness (which moves errors by 1e-13)."""
+    return repaired(quantizer, exact(epsilon, "epsilon"))[0]
 
 
 @lru_cache

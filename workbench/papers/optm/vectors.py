@@ -64,14 +64,19 @@ def ball(count: int, rng: np.random.Generator, dimension: int = 100) -> NDArray[
 
 
 def _least(epsilon: str, vectors: NDArray[np.float64]) -> float:
-    """sqrt(d E least squared error): what no unbiased ε-private quantizer's root mean squared Euclidean error is below.
+    """What no unbiased ε-private quantizer's root mean squared Euclidean error on these vectors is below.
 
-    The coordinates' least mean squared error over laws at 41 quantiles of |x|'s distribution, mirrored.
+    sqrt(d V): V bounds a coordinate's mean squared error. |x| is cut into 20 equal groups, mirrored; averaging a
+    mechanism over a group gives a private law that is unbiased at the group's mean, and as E M² does not change its
+    squared error there exceeds the group's mean one by the variance of x in the group.
     """
-    quantiles = np.quantile(np.abs(vectors), (np.arange(20) + 0.5) / 20)
-    points = np.concatenate([[-1.0], -quantiles[::-1], quantiles, [1.0]])
+    size = np.sort(np.abs(vectors), axis=None)
+    groups = size[: size.size // 20 * 20].reshape(20, -1)
+    means = groups.mean(axis=1)
+    points = np.concatenate([[-1.0], -means[::-1], means, [1.0]])
     share = np.concatenate([[0.0], np.full(40, 1 / 40), [0.0]])
-    return float(np.sqrt(vectors.shape[1] * unlimited(points, float(epsilon), "mse", share=share).lower))
+    lower = unlimited(points, float(epsilon), "mse", share=share).lower - groups.var(axis=1).mean()
+    return float(np.sqrt(vectors.shape[1] * max(0.0, lower)))
 
 
 def _figure(name: str, title: str, inputs: str, caption: str) -> Artifact:

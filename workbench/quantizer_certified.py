@@ -1,0 +1,105 @@
+"""From a solver's quantizer to a certified one: exactly unbiased, exactly private, with the certificate that says so.
+
+A solver's laws miss their means and their budget by 1e-15 or so. Every end law is first given its mean exactly; then
+all are mixed with an unbiased, strictly private centre, for the least share at which the exact audit accepts
+(workbench.privacy.repair_channel). Equal laws are repaired equally, so a continuous law stays continuous.
+
+The audit inside the repair is `audit_quantizer`, linear in the end laws; the certificate at the end is decided by the
+audit of every two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from workbench.errors import NotCertified
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.masses import Masses
+from workbench.mechanisms.piecewise import PiecewiseAffine
+from workbench.mechanisms.quantizer import Quantizer
+from workbench.privacy.audit import audit_subject
+from workbench.privacy.certificate import Bias, Certificate
+from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.relation import ChannelPairs
+from workbench.privacy.repair_channel import repair_rows
+
+__all__ = ["certified_quantizer", "piecewise", "repaired"]
+
+
+def piecewise(quantizer: Quantizer) -> PiecewiseAffine:
+    """The same mechanism as certificates and files know it."""
+    return PiecewiseAffine(quantizer.knots, quantizer.bins, tuple(law for piece in quantizer.pieces for law in piece))
+
+
+def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> tuple[Quantizer, Fraction]:
+    """The quantizer itself when it is exactly unbiased and ε-private, else the nearest mixture that is, and its share.
+
+    Raises NotCertified when these outputs leave no room for one.
+    """
+    notion = "pure" if metric is None else "metric"
+    places = [x for pair in pairwise(quantizer.knots) for x in pair]
+
+    def build(channel: Channel) -> Quantizer:
+        pieces = tuple(zip(channel.rows[0::2], channel.rows[1::2], strict=True))
+        return Quantizer(quantizer.name, quantizer.bins, quantizer.knots, pieces)
+
+    def private(channel: Channel) -> bool:
+        return audit_quantizer(build(channel), metric).meets(notion, epsilon)
+
+    used = [i for i in range(quantizer.m) if any(law.integers[i] for piece in quantizer.pieces for law in piece)]
+    if len(used) < quantizer.m:  # an output that is nowhere drawn stays so
+        part = Quantizer(quantizer.name, tuple(quantizer.bins[i] for i in used), quantizer.knots,
+                         tuple((_only(a, used), _only(b, used)) for a, b in quantizer.pieces))  # fmt: skip
+        made, share = repaired(part, epsilon, metric)
+        return _spread(quantizer, made, used), share
+    rows = Channel(tuple(law for piece in quantizer.pieces for law in piece))
+    channel, share = repair_rows(rows, private, outputs=quantizer.bins, means=places)
+    return build(channel), share
+
+
+def _only(law: Masses, used: list[int]) -> Masses:
+    """A law on the outputs that are used."""
+    return Masses([law.integers[i] for i in used], "an end law")
+
+
+def _spread(quantizer: Quantizer, made: Quantizer, used: list[int]) -> Quantizer:
+    """The laws on all outputs again."""
+
+    def full(law: Masses) -> Masses:
+        weights = [0] * quantizer.m
+        for k, i in enumerate(used):
+            weights[i] = law.integers[k]
+        return Masses(weights, "an end law")
+
+    pieces = tuple((full(a), full(b)) for a, b in made.pieces)
+    return Quantizer(quantizer.name, quantizer.bins, quantizer.knots, pieces)
+
+
+def certified_quantizer(
+    quantizer: Quantizer, epsilon: Fraction, metric: str | None = None, *, record: Mapping[str, Any] | None = None
+) -> tuple[Quantizer, Certificate, Fraction]:
+    """The repaired quantizer, its certificate, and the share of the centre that was mixed in.
+
+    metric "squared" is certified for the channel from the knots, which is what inputs are dithered to.
+    Raises NotCertified.
+    """
+    made, share = repaired(quantizer, epsilon, metric)
+    noted = dict(record or {}) | ({"repair_share": float(share)} if share else {})
+    if metric == "squared":
+        rows = Channel((made.pieces[0][0], *(right for _, right in made.pieces)))
+        pairs = [(i, j) for i in range(len(rows.rows)) for j in range(i)]
+        subject = ChannelPairs.of(rows, pairs)
+        gaps: dict[tuple[int, ...], Fraction] = {
+            (i, j): epsilon * (made.knots[i] - made.knots[j]) ** 2 for i, j in subject.pairs
+        }
+        bias = Bias.of(subject, made.bins, made.knots)
+        if not audit_subject(subject, gaps).meets("metric", gaps):
+            raise NotCertified("The repaired law misses the metric between points that are not neighbours.")
+        return made, Certificate(subject, "metric", gaps, bias=bias, record=noted), share
+    mechanism = piecewise(made)
+    bias = Bias(mechanism.outputs, mechanism.places, mechanism.bias)
+    notion = "pure" if metric is None else "metric"
+    return made, Certificate(mechanism, notion, epsilon, bias=bias, record=noted), share
