@@ -1,10 +1,10 @@
-"""Solvers behind CVXPY's own interfaces: Clarabel, SCS, OSQP and whatever else it finds. A yardstick, not a fast path.
+"""Conic solvers behind CVXPY's own interfaces: Clarabel, SCS and whatever else it finds. A yardstick, not a fast path.
 
 The program is handed to CVXPY as a constant problem and canonicalised afresh for every solve; there is no hot start.
 
 Traps handled here: CVXPY blurs statuses, so the solver's own word decides where its result has one; what these solvers
-call unbounded (dual infeasible) says nothing of feasibility, so it is decided by a second solve; SCS and OSQP are
-first-order methods, whose points violate rows by about their tolerance (residuals show it); SCS would take as many
+call unbounded (dual infeasible) says nothing of feasibility, so it is decided by a second solve; SCS is a
+first-order method, whose points violate rows by about its tolerance (residuals show it); SCS would take as many
 threads as MKL pleases (its own single-threaded factorisation is used instead).
 """
 
@@ -37,10 +37,6 @@ _VARIANTS: dict[str, tuple[str, str, dict[str, tuple[str, ...]]]] = {
         "time_limit": ("time_limit_secs",), "iteration_limit": ("max_iters",),
         "feasibility_tolerance": ("eps_abs", "eps_rel"),
     }),
-    "osqp": ("osqp", "osqp", {
-        "time_limit": ("time_limit",), "iteration_limit": ("max_iter",),
-        "feasibility_tolerance": ("eps_abs", "eps_rel"),
-    }),
     "ecos": ("ecos", "ecos", {"iteration_limit": ("max_iters",), "feasibility_tolerance": ("feastol",)}),
     "qoco": ("qoco", "qoco", {"iteration_limit": ("max_iters",)}),
     "cvxopt": ("cvxopt", "cvxopt", {"iteration_limit": ("max_iters",), "feasibility_tolerance": ("feastol",)}),
@@ -56,10 +52,6 @@ _TERMINATION = {
     "maxiterations": Termination.ITERATION_LIMIT,
     "maxtime": Termination.TIME_LIMIT,
     "callbackterminated": Termination.INTERRUPTED,
-    "primal infeasible": Termination.INFEASIBLE,
-    "dual infeasible": Termination.INFEASIBLE_OR_UNBOUNDED,
-    "maximum iterations reached": Termination.ITERATION_LIMIT,
-    "run time limit reached": Termination.TIME_LIMIT,
     "interrupted": Termination.INTERRUPTED,
     "optimal": Termination.OPTIMAL,
     "infeasible": Termination.INFEASIBLE,
@@ -81,7 +73,7 @@ class Cvxpy(Backend):
 
     def capabilities(self) -> Capabilities:
         """LPs and their duals; certificates of infeasibility from the solvers that keep them."""
-        return Capabilities(duals=True, infeasibility_certificate=self.variant in (None, "clarabel", "scs", "osqp"))
+        return Capabilities(duals=True, infeasibility_certificate=self.variant in (None, "clarabel", "scs"))
 
     def installed(self) -> bool:
         """CVXPY and the solver itself; neither is imported."""
@@ -112,15 +104,19 @@ class _CvxpySession(Session):
             self._try_settings()
 
     def _try_settings(self) -> None:
-        """Refuse settings the solver does not know now, not at the first solve: by solving x >= 0."""
+        """Refuse settings the solver does not know now, not at the first solve: by one iteration on x >= 0."""
+        settings = dict(self._settings)
+        for word in _VARIANTS[self._solver.lower()][2].get("iteration_limit", ()):
+            if not isinstance(settings.get(word), str):
+                settings[word] = 1
         x = self._cp.Variable()
         problem = self._cp.Problem(self._cp.Minimize(x), [x >= 0])
         try:
-            data, chain, _ = problem.get_problem_data(self._solver, solver_opts=dict(self._settings))
-            chain.solve_via_data(problem, data, False, False, dict(self._settings))
+            data, chain, _ = problem.get_problem_data(self._solver, solver_opts=dict(settings))
+            chain.solve_via_data(problem, data, False, False, dict(settings))
         except Exception as error:
-            settings = ", ".join(f"{key} = {value!r}" for key, value in self.options.native.items())
-            raise UnsupportedOption(f"{self.owner.label} cannot honour the option {settings}: {error}.") from None
+            given = ", ".join(f"{key} = {value!r}" for key, value in self.options.native.items())
+            raise UnsupportedOption(f"{self.owner.label} cannot honour the option {given}: {error}.") from None
 
     def _build(self, data: Data) -> None:
         cp = self._cp
@@ -144,15 +140,15 @@ class _CvxpySession(Session):
         constraints += [x[high] <= data.upper[high]] if high.any() else []
         self._x, self._data = x, data
         self._problem = cp.Problem(cp.Minimize(data.c @ x + data.offset), constraints)
+        self._canonical = self._problem.get_problem_data(self._solver, solver_opts=dict(self._settings))
 
     def _run(self, start: Start, basis: Any) -> Raw:
-        problem = self._problem
+        problem, (data, chain, inverse) = self._problem, self._canonical
         begin = time.perf_counter()
         word = ""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # CVXPY's "may be inaccurate" and deprecations of its solvers
             try:
-                data, chain, inverse = problem.get_problem_data(self._solver, solver_opts=dict(self._settings))
                 native = chain.solve_via_data(problem, data, False, False, dict(self._settings))
                 word = _word(native)
                 problem.unpack_results(native, chain, inverse)
@@ -171,7 +167,7 @@ class _CvxpySession(Session):
             raw.row_dual = multipliers
             raw.reduced_cost = self._data.c - self._data.A.T @ multipliers
             raw.dual = PointStatus.FEASIBLE if raw.termination is Termination.OPTIMAL else PointStatus.INFEASIBLE
-        elif raw.termination is Termination.INFEASIBLE:
+        elif raw.termination is Termination.INFEASIBLE and self.owner.capabilities().infeasibility_certificate:
             raw.ray = multipliers
         return raw
 
@@ -193,8 +189,7 @@ def _word(native: Any) -> str:
     """The status in the solver's own words, where its result carries them."""
     if isinstance(native, dict):
         return str(native.get("info", {}).get("status", ""))
-    info = getattr(native, "info", None)
-    return str(getattr(info, "status", "") or getattr(native, "status", ""))
+    return str(getattr(native, "status", ""))
 
 
 def _termination(word: str, status: str) -> Termination:

@@ -254,7 +254,7 @@ class _GurobiSession(Session):
         termination = _TERMINATION.get(status, Termination.ERROR)
         raw = Raw(termination, self._words.get(status, str(status)), start=start)
         raw.iterations = int(m.IterCount) + int(m.BarIterCount)
-        if m.SolCount > 0:
+        if m.SolCount > 0 and status not in (4, 5):  # an unbounded MILP shows a point at 1e30
             raw.x, raw.point = np.array(m.getAttr("X", self._own)), PointStatus.FEASIBLE
         if self._mip:
             raw.nodes = int(m.NodeCount)

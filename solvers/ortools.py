@@ -12,6 +12,12 @@ otherwise, rounds coefficients to integers, and reads a missing bound as 1e7 (a 
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
+import importlib.util
+import pathlib
+import re
 import time
 from typing import Any
 
@@ -78,15 +84,13 @@ class OrTools(Backend):
 class _MathOptSession(Session):
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
-        from ortools.init.python import init
         from ortools.math_opt import callback_pb2, model_parameters_pb2, model_pb2, model_update_pb2, parameters_pb2
         from ortools.math_opt.core.python import solver
         from ortools.util.python import solve_interrupter
+        from pybind11_abseil.status import StatusNotOk  # type: ignore[import-untyped]
 
-        flags = init.CppFlags()
-        flags.stderrthreshold = 3  # warnings of the preprocessors would reach stderr
-        init.CppBridge.set_flags(flags)
-        self._core, self._interrupter = solver, solve_interrupter.SolveInterrupter
+        _hush()
+        self._core, self._interrupter, self._refusal = solver, solve_interrupter.SolveInterrupter, StatusNotOk
         self._pb, self._model_pb, self._update_pb = parameters_pb2, model_pb2, model_update_pb2
         self._model_parameters, self._callbacks = model_parameters_pb2, callback_pb2.CallbackRegistrationProto()
         assert owner.variant is not None
@@ -196,19 +200,23 @@ class _MathOptSession(Session):
         if start is Start.BASIS and basis is not None:
             hints.initial_basis.CopyFrom(basis)
         begin = time.perf_counter()
-        interrupted = False
-        if self._variant == "gscip":  # catches Ctrl-C by itself; MathOpt's interrupter makes it complain on stderr
-            result = self._solver.solve(self._parameters, hints, None, self._callbacks, None, None)
+        seen = False
+        try:
+            if self._variant == "gscip":  # catches Ctrl-C by itself; MathOpt's interrupter makes it complain on stderr
+                result = self._solver.solve(self._parameters, hints, None, self._callbacks, None, None)
+            else:
+                interrupter = self._interrupter()
+                with Interruption(interrupter.interrupt) as interruption:
+                    result = self._solver.solve(
+                        self._parameters, hints, None, self._callbacks, None, interrupter.pybind_interrupter
+                    )
+                seen = interruption.seen
+        except self._refusal as error:
+            raw = _refused(str(error))
         else:
-            interrupter = self._interrupter()
-            with Interruption(interrupter.interrupt) as interruption:
-                result = self._solver.solve(
-                    self._parameters, hints, None, self._callbacks, None, interrupter.pybind_interrupter
-                )
-            interrupted = interruption.seen
-        raw = self._read(result, start)
+            raw = self._read(result, start)
         raw.solve_seconds = time.perf_counter() - begin
-        raw.interrupted = interrupted
+        raw.interrupted = seen
         return raw
 
     def _read(self, result: Any, start: Start) -> Raw:
@@ -219,6 +227,13 @@ class _MathOptSession(Session):
         raw.raw_status = " ".join(word for word in (reason.lower(), limit.lower(), said.detail) if word)
         stats = result.solve_stats
         raw.iterations = int(stats.simplex_iterations + stats.barrier_iterations + stats.first_order_iterations)
+        if limit == "UNDETERMINED":  # GLOP and CP-SAT do not say which
+            most = self.options.iteration_limit
+            out = most is not None and raw.iterations >= most
+            timed = self.options.time_limit is not None
+            raw.termination = (
+                Termination.ITERATION_LIMIT if out else Termination.TIME_LIMIT if timed else Termination.ERROR
+            )
         solution = result.solutions[0] if result.solutions else None
         if solution is not None and solution.HasField("primal_solution"):
             primal = solution.primal_solution
@@ -268,6 +283,23 @@ class _MathOptSession(Session):
         self._solver = None
 
 
+@functools.cache
+def _hush() -> None:
+    """Keep the preprocessors' warnings off stderr, for this process.
+
+    Python is offered no handle on absl's log level except initialising its logging, and that aborts the process when
+    somebody else has done so; so the level is set through the shared library itself. Where it is not found, warnings
+    stay visible.
+    """
+    spec = importlib.util.find_spec("ortools")
+    for root in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for path in pathlib.Path(root).glob(".libs/libabsl_log_globals*"):
+            name = re.search(rb"_ZN4absl\d+lts_\d{8}14SetMinLogLevelENS0_18LogSeverityAtLeastE", path.read_bytes())
+            with contextlib.suppress(OSError, AttributeError):
+                if name is not None:
+                    getattr(ctypes.CDLL(str(path)), name.group().decode())(2)  # errors and worse
+
+
 def _fill(vector: Any, index: NDArray[np.intp], values: Vector) -> None:
     vector.ids.extend(index.tolist())
     vector.values.extend(values.tolist())
@@ -280,6 +312,12 @@ def _scatter(vector: Any, size: int) -> Vector:
     dense = np.zeros(size)
     dense[np.array(vector.ids, dtype=int)] = vector.values
     return dense
+
+
+def _refused(words: str) -> Raw:
+    """MathOpt turned the solver's result down. It does so with unbounded programs, whose objective is not a number."""
+    unbounded = "objective" in words and "inf" in words
+    return Raw(Termination.INFEASIBLE_OR_UNBOUNDED if unbounded else Termination.ERROR, words)
 
 
 def _terminations() -> dict[str, Termination]:

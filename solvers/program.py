@@ -234,7 +234,8 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
     if len({p.name() for p in own}) != len(own):
         raise InvalidProgram(f"{name} must have distinct parameter names.")
-    lost = sorted(p.name() for p in canonical.parameters if p.id not in {q.id for q in own})
+    kept = {p.id: p.shape for p in own}
+    lost = sorted(p.name() for p in canonical.parameters if kept.get(p.id) != p.shape)
     if lost:
         raise InvalidProgram(f"{name}: parameters {lost} carry attributes (symmetric, diag, PSD, ...) to be left out.")
 
@@ -325,9 +326,9 @@ def _columns(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...
         seen.add(label)
         shape = tuple(int(k) for k in variable.shape)
         blocks.append(Block(label, int(canonical.var_id_to_col[variable.id]), shape))
-    lost = own.keys() - {variable.id for variable in canonical.variables}
-    if lost:
-        names = sorted(own[i].name() for i in lost)
+    kept = {variable.id: variable.shape for variable in canonical.variables}  # symmetric ones lose their shape
+    names = sorted(variable.name() for variable in own.values() if kept.get(variable.id) != variable.shape)
+    if names:
         raise InvalidProgram(f"{name}: variables {names} carry attributes that a linear program cannot keep.")
     return tuple(sorted(blocks, key=lambda block: block.start))
 

@@ -296,8 +296,15 @@ class Session(ABC):
             ray = _proof(data, decided, solution.ray)
         note = f"said {solution.raw_status!r}; with a zero objective {second.raw_status!r}, hence {decided}"
         seconds = replace(solution.seconds, solve=solution.seconds.solve + time.perf_counter() - begin)
+        point = solution if solution.x is not None else second
         return replace(
-            solution, termination=decided, ray=ray, seconds=seconds, notes=(*solution.notes, *second.notes, note)
+            solution,
+            termination=decided,
+            x=point.x,
+            point=point.point,
+            ray=ray,
+            seconds=seconds,
+            notes=(*solution.notes, *second.notes, note),
         )
 
 

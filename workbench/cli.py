@@ -33,12 +33,12 @@ compare_app = typer.Typer(help="One request on several solvers, judged side by s
 
 
 def _mount() -> None:
-    from workbench import cli_noise, dql_cli
+    from workbench import cli_dql, cli_noise
 
     design_app.command("noise", epilog=cli_noise.DESIGN_EXAMPLES)(cli_noise.design_noise)
     compare_app.command("noise", epilog=cli_noise.COMPARE_EXAMPLES)(cli_noise.compare_noise)
-    design_app.command("laplace", epilog=dql_cli.LAPLACE_EXAMPLES)(dql_cli.laplace)
-    app.add_typer(dql_cli.app, name="dql", no_args_is_help=True)
+    design_app.command("laplace", epilog=cli_dql.LAPLACE_EXAMPLES)(cli_dql.laplace)
+    app.add_typer(cli_dql.app, name="dql", no_args_is_help=True)
     app.add_typer(design_app, name="design", no_args_is_help=True)
     app.add_typer(compare_app, name="compare", no_args_is_help=True)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -244,7 +244,8 @@ class NoiseDesigner:
 
         def law_at(at: float) -> oracles.ClosedForm | None:
             q = self.question
-            return oracles.judge(q.sizes, q.differences, q.directed, epsilon, at, self.notion, self.cost)
+            notion = cast(oracles.Notion, self.notion)
+            return oracles.judge(q.sizes, q.differences, q.directed, epsilon, at, notion, self.cost)
 
         if self.minimise == "delta":
             return self._judge_delta(objective, law_at, float(budget or 0))

@@ -1,1 +1,92 @@
-"""Closed forms and combinatorial algorithms, each with its domain of validity."""
+"""Closed forms and combinatorial algorithms that judge a solver's answer, each with its domain of validity.
+
+`judge` gives the strongest statement about the least error rate of a question, `bounds` the interval that is proven.
+Every oracle is a function from a question to the statements it can prove; adding one is a file and a line in ORACLES.
+What they leave open under PDP, the level search settles when the group is small enough.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from models.oracles import bounded_difference, dp_law, hops, level_cut, level_search, single_distance
+from models.oracles.closed_form import ClosedForm, Kind, OutsideDomain, Shift, close
+from models.oracles.question import Notion, Question, ask
+
+__all__ = ["ORACLES", "Bounds", "ClosedForm", "Kind", "Notion", "OutsideDomain", "Question", "Shift", "bounds", "judge"]
+
+ORACLES: tuple[Callable[[Question], Iterator[ClosedForm]], ...] = (
+    hops.statements,  # δ = 0: optimum, any shifts, one ε or one per shift
+    dp_law.statements,  # DP: optimum, any shifts; PDP: lower bound
+    single_distance.statements,  # PDP, {μ} or {μ, -μ}: optimum; any shifts: lower bound
+    bounded_difference.statements,  # PDP, {u, .., μ̄u}: optimum or upper bound; shifts containing it: lower bound
+    level_cut.statements,  # PDP, any shifts, one ε: upper bound
+)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The proven interval of the least error rate; `lower` and `upper` are one object where the optimum is known.
+
+    Either side is None when no oracle applies; the trivial bounds are then 0 and 1.
+    """
+
+    lower: ClosedForm | None
+    upper: ClosedForm | None
+
+
+def bounds(
+    sizes: Sequence[int],
+    shifts: Sequence[Sequence[int]],
+    directed: bool,
+    epsilon: float | Mapping[Shift, float],
+    delta: float,
+    notion: Notion,
+    cost: str = "error-rate",
+    nodes: int = level_search.NODES,
+) -> Bounds:
+    """The best proven lower and upper bound on the least error rate of additive noise on Z_{n1} x ... x Z_{nk}.
+
+    `sizes` holds n1..nk; every shift is a tuple of k whole numbers, the zero shift constraining nothing; a relation
+    that is not directed lists -μ beside every μ; `epsilon` is one number or one per shift; `notion` is "pure", "dp" or
+    "pdp". A cost other than "error-rate" has no oracle yet. `nodes` limits the level search. Raises OutsideDomain, a
+    ValueError, on a malformed question.
+    """
+    question = ask(sizes, shifts, directed, epsilon, delta, notion)
+    if cost != "error-rate":
+        return Bounds(None, None)
+    lower: ClosedForm | None = None
+    upper: ClosedForm | None = None
+    for oracle in ORACLES:
+        for found in oracle(question):
+            if found.kind == "optimum":
+                return Bounds(found, found)
+            if found.kind == "lower bound" and (lower is None or found.value > lower.value):
+                lower = found
+            if found.kind == "upper bound" and (upper is None or found.value < upper.value):
+                upper = found
+    if lower is not None and upper is not None and close(lower.value, upper.value):
+        met = replace(upper, kind="optimum", proof=f"{upper.proof} It meets a lower bound. {lower.proof}")
+        return Bounds(met, met)
+    if upper is not None:
+        with suppress(OutsideDomain):
+            upper = level_search.improve(question, upper, nodes)
+    return Bounds(upper, upper) if upper is not None and upper.kind == "optimum" else Bounds(lower, upper)
+
+
+def judge(
+    sizes: Sequence[int],
+    shifts: Sequence[Sequence[int]],
+    directed: bool,
+    epsilon: float | Mapping[Shift, float],
+    delta: float,
+    notion: Notion,
+    cost: str = "error-rate",
+    nodes: int = level_search.NODES,
+) -> ClosedForm | None:
+    """The strongest oracle of a question: its optimum, else an upper bound with its PMF, else a lower bound, else None.
+
+    Arguments and errors as in `bounds`, which also tells the other side of an unproven answer.
+    """
+    proven = bounds(sizes, shifts, directed, epsilon, delta, notion, cost, nodes)
+    return proven.upper or proven.lower

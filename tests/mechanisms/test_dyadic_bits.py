@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms import elias
+from workbench.mechanisms import dyadic_design, elias
 from workbench.mechanisms.dyadic_bits import (
     UNIFORM,
     DataLaw,
@@ -141,6 +141,23 @@ def test_smallest_ell_where_the_length_is_not_monotone(bits: float) -> None:
     assert (before > bits).all()
     if design.mean_bits is not None:
         assert bits - 1e-6 <= design.mean_bits <= bits
+
+
+@pytest.mark.parametrize("centre", [1 / 256, 0.3, 1 - 1 / 200])
+def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
+    """Also where the dip's lowest scanned point ends an octave. A made-up length stands in for the real one."""
+
+    class Made(dyadic_design._Length):
+        def __init__(self) -> None:
+            self.least = math.inf
+
+        def many(self, log_delta: np.ndarray) -> np.ndarray:
+            away = np.abs(log_delta - centre)
+            return np.where(log_delta < -2, 20.0, 5.1 + 0.01 * away + np.minimum(15 * away, 0.1) - 0.1005)
+
+    found = dyadic_design._first_crossing(Made(), 5.0)
+    assert found == pytest.approx(centre, abs=1e-4)
+    assert Made()(found) <= 5.0
 
 
 def test_lengths_repeat_each_octave_far_out_so_the_search_may_end() -> None:

@@ -34,6 +34,7 @@ __all__ = ["UNIFORM", "DataLaw", "elias_delta_bound", "mean_bits", "mean_bits_at
 Floats = npt.NDArray[np.float64]
 
 _NEGLIGIBLE = 2.0**-66  # levels lighter than this carry less than 1e-17 bits
+_FAR = 60.0  # noise beyond this (at ε = 1) has mass below 1e-25
 _BATCH = 400_000  # elements of a temporary array
 
 
@@ -153,11 +154,13 @@ def mean_bits_at(epsilon: float, ell: Floats, deltas: Floats, pmf: Floats, code:
         chance = tail(halves - mu, delta, slope) + tail(halves + mu, delta, slope)
         found += np.einsum("nt,ntpj,p,j->n", pmf, chance, mass, gains)
     for low, high, share in zip(data.lows, data.highs, data.interval_masses, strict=True):
-        left, right = (epsilon * low / deltas)[..., None], (epsilon * high / deltas)[..., None]
-        delta, slope = deltas[..., None], slopes[..., None]
-        chance = tail_mean(halves - right, halves - left, delta, slope)
-        chance += chance if low == -high else tail_mean(halves + left, halves + right, delta, slope)
-        found += share * np.einsum("nt,ntj,j->n", pmf, chance, gains)
+        size = epsilon * max(abs(low), abs(high))
+        which, t, j = np.nonzero(halves * deltas[..., None] < size + _FAR)
+        delta, slope, half = deltas[which, t], slopes[which, t], halves[j]
+        left, right = epsilon * low / delta, epsilon * high / delta
+        chance = tail_mean(half - right, half - left, delta, slope)
+        chance += chance if low == -high else tail_mean(half + left, half + right, delta, slope)
+        found += share * np.bincount(which, pmf[which, t] * gains[j] * chance, ell.size)
     return found
 
 

@@ -164,7 +164,7 @@ def _minimum(length: _Length, bits: float, low: float, high: float) -> float | N
     """A point of (low, high) with length <= bits, by golden section on the minimum there, or None."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = length(left), length(right)
-    for _ in range(40):
+    for _ in range(24):
         if min(at_left, at_right) <= bits:
             return left if at_left <= at_right else right
         if at_left <= at_right:

@@ -17,9 +17,10 @@ T is capped. A 64-bit integer holds εx/δ_T only up to some level t_max, chosen
 * database: exactly ε (e^δ - 1)/δ < ε (1 + δ), `database_epsilon_as_run`; and ln of the density is within δ²/6 of
   Laplace's, so the privacy loss is also at most ε d + δ²/3, less than 10^-22 beyond ε d.
 
-The guarantees are those of real arithmetic with ideal random numbers. Here the random numbers have 53 bits and the sums
-are in floating point; the last bits of a released X̂ can betray x (Mironov 2012). Such attacks are outside the paper and
-not defended against: round what you release, X̂, to a grid that is public and coarser than its last digits.
+The guarantees are those of real arithmetic with ideal random numbers; floating-point attacks on the Laplace mechanism
+(Mironov 2012) are outside the paper and no guarantee is claimed against them. X̂ is computed from (T, U, M) alone, so
+its last bits say no more than those three. But M's own law is only approximated: V, W and the geometric variable have
+53 to 64 random bits, so that an M of probability below about 2^-53 may not occur at all, and sums are rounded.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class DyadicLaplace:
 
     @property
     def database_epsilon_as_run(self) -> float:
-        """ε (e^δ - 1)/δ, δ = δ_(t_max): the exact slope with T capped (Lemma 5 on g_δ), a few parts in 2^37 above ε."""
+        """ε (e^δ - 1)/δ, δ = δ_(t_max): the slope with T capped (Lemma 5 on g_δ); 1 part in 2^38 above ε for ℓ = 2."""
         step = float(self.law.deltas[-1])
         return self.epsilon * math.expm1(step) / step
 

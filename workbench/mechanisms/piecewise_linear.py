@@ -14,8 +14,8 @@ geometric tails.
     f           density                             U, u        SharedStream (its second word), dither
     ε           epsilon                             V, W        LocalStream (three words a scalar)
 
-The guarantees are those of real arithmetic. In floating point the last bits of a noisy number can betray its input
-(Mironov 2012); such attacks and rounding are outside the paper and outside this module.
+The guarantees are those of real arithmetic with ideal random numbers. Floating-point attacks on noisy numbers (Mironov
+2012) are outside the paper, and no guarantee is claimed against them here.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Both are AES-256 in counter mode, so each is a pseudorandom generator under the 
 assumes ideal random numbers). Block i of a shared stream (16 bytes) belongs to scalar i and to no other, whatever the
 batch sizes were: two words of 64 bits, little endian, the first for T and the second for U. The AES key is
 HMAC-SHA256(key, label + nonce). Nothing else enters, so the stream is the same on every machine and for every version
-of every library.
+of every library. One stream serves one thread.
 
 What rests on which stream (Theorem 7 and its proof, Appendix 9):
 * the decoder's guarantee rests on the local stream alone: it holds for every fixed value of (T, U);

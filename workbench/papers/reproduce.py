@@ -7,9 +7,11 @@ assembled from the .json records of all papers.
 
 from __future__ import annotations
 
+import csv
 import importlib
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["gallery", "load", "reproduce", "save_figure", "write_whole"]
 
 Progress = Callable[[str], None]
+FOLD = 12  # comparisons that are shown without a click
 
 
 def load(name: str) -> Paper:
@@ -72,7 +75,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     write_whole(path, content)
 
 
-def _write(artifact: Artifact, folder: Path, seconds: float) -> None:
+def _write(artifact: Artifact, folder: Path) -> None:
     import matplotlib.pyplot as plt
 
     table = artifact.table.to_csv(index=False, float_format="%.12g", lineterminator="\n")
@@ -87,7 +90,6 @@ def _write(artifact: Artifact, folder: Path, seconds: float) -> None:
         "title": artifact.title,
         "caption": artifact.caption,
         "figure": artifact.draw is not None,
-        "seconds": round(seconds, 1),
         "comparisons": [
             {**asdict(c), "difference": c.difference, "verdict": c.verdict, "surprising": c.surprising}
             for c in artifact.comparisons
@@ -134,7 +136,7 @@ def reproduce(
             begin = time.perf_counter()
             artifact = compute(full)
             seconds = time.perf_counter() - begin
-            _write(artifact, folder, seconds)
+            _write(artifact, folder)
             agree = sum(c.agrees for c in artifact.comparisons)
             count = f", {agree} of {len(artifact.comparisons)} printed numbers agree" if artifact.comparisons else ""
             progress(f"[{done}/{total}] {paper.name} {name} done in {seconds:.1f} s{count}")
@@ -165,10 +167,12 @@ def gallery(results: Path) -> Path:
         paper = load(name)
         lines += [f"## {paper.title}", "", paper.citation, ""]
         lines += [f"* {remark}" for remark in paper.remarks] + ([""] if paper.remarks else [])
-        for artifact in paper.artifacts:
-            record = folder / f"{artifact}.json"
-            if record.exists():
-                lines += _section(name, json.loads(record.read_text("utf-8")))
+        files = [folder / f"{artifact}.json" for artifact in paper.artifacts]
+        records = [json.loads(file.read_text("utf-8")) for file in files if file.exists()]
+        if compared := [c for record in records for c in record["comparisons"]]:
+            lines += [f"{_agreement(compared)}.", ""]
+        for record in records:
+            lines += _section(name, record, folder)
         errata = folder / "errata.json"
         if errata.exists():
             lines += _errata([Erratum(**item) for item in json.loads(errata.read_text("utf-8"))])
@@ -179,29 +183,63 @@ def gallery(results: Path) -> Path:
     return path
 
 
-def _section(paper: str, record: dict[str, Any]) -> list[str]:
+def _section(paper: str, record: dict[str, Any], folder: Path) -> list[str]:
     name = record["name"]
     lines = [f"### {record['title']}", ""]
-    if record["figure"]:
-        lines += [f"![{record['title']}]({paper}/{name}.png)", ""]
     links = f"[{name}.csv]({paper}/{name}.csv)"
     if record["figure"]:
+        lines += [f"![{_text(record['title'])}]({paper}/{name}.png)", ""]
         links += f", [{name}.svg]({paper}/{name}.svg)"
-    lines += [record["caption"], "", links, ""]
-    if record["comparisons"]:
-        lines += ["| quantity | place | printed | ours | difference | verdict |", "|---|---|---|---|---|---|"]
-        for c in record["comparisons"]:
-            verdict = c["verdict"] + (f" ({c['remark']})" if c["remark"] else "")
-            numbers = f"{c['printed']:g} | {c['ours']:.9g} | {c['difference']:.2g}"
-            lines.append(f"| {c['what']} | {c['place']} | {numbers} | {verdict} |")
-        lines.append("")
-    return lines
+    else:
+        lines += _inline((folder / f"{name}.csv").read_text("utf-8"))
+    lines += [_text(record["caption"]), "", links, ""]
+    return lines + _comparisons(record["comparisons"])
+
+
+def _comparisons(records: Sequence[dict[str, Any]]) -> list[str]:
+    """Printed numbers beside ours; a long table is folded behind its own summary."""
+    if not records:
+        return []
+    rows = ["| quantity | place | printed | ours | difference | verdict |", "|---|---|---|---|---|---|"]
+    for c in records:
+        verdict = c["verdict"] + (f" ({c['remark']})" if c["remark"] else "")
+        difference = "0" if abs(c["difference"]) < 1e-12 else f"{c['difference']:.2g}"
+        rows.append(_row([c["what"], c["place"], f"{c['printed']:g}", f"{c['ours']:.9g}", difference, verdict]))
+    if len(records) <= FOLD:
+        return [*rows, ""]
+    return ["<details>", f"<summary>{_agreement(records)}</summary>", "", *rows, "", "</details>", ""]
+
+
+def _agreement(records: Sequence[dict[str, Any]]) -> str:
+    """How many printed numbers agree, and what is to be said of the rest."""
+    verdicts = [c["verdict"] for c in records]
+    agree = sum(v == "agrees" for v in verdicts)
+    errata = sum(v == "differs: erratum" for v in verdicts)
+    words = f"{agree} of {len(records)} printed numbers agree"
+    if errata:
+        words += f", {errata} differ because of an erratum"
+    if len(records) - agree - errata:
+        words += f", {len(records) - agree - errata} are unexpected"
+    return words
 
 
 def _errata(errata: Sequence[Erratum]) -> list[str]:
     lines = ["### Errata, each with its check", ""]
     lines += ["| place | printed | right | check | shown |", "|---|---|---|---|---|"]
-    for e in errata:
-        shown = "yes" if e.holds else "NOT SHOWN"
-        lines.append(f"| {e.place} | {e.printed} | {e.right} | {e.evidence} | {shown} |")
+    lines += [_row([e.place, e.printed, e.right, e.evidence, "yes" if e.holds else "NOT SHOWN"]) for e in errata]
     return [*lines, ""]
+
+
+def _inline(content: str) -> list[str]:
+    """A table without a figure, shown whole (its first 40 rows)."""
+    rows = list(csv.reader(content.splitlines()))
+    return [_row(rows[0]), "|" + "---|" * len(rows[0]), *map(_row, rows[1:41]), ""]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(_text(cell) for cell in cells) + " |"
+
+
+def _text(words: str) -> str:
+    """Words as Markdown shows them: no accidental emphasis, cells or tags."""
+    return re.sub(r"([\\|*_<`\[\]~])", r"\\\1", words)

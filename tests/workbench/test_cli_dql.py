@@ -13,12 +13,12 @@ import pytest
 import typer
 from scipy import stats
 
-from workbench import dql_cli
+from workbench import cli_dql
 from workbench.errors import CorruptFile, InvalidRequest
 
 ROOT = typer.Typer()
-ROOT.add_typer(dql_cli.app, name="dql")
-ROOT.command("laplace", epilog=dql_cli.LAPLACE_EXAMPLES)(dql_cli.laplace)
+ROOT.add_typer(cli_dql.app, name="dql")
+ROOT.command("laplace", epilog=cli_dql.LAPLACE_EXAMPLES)(cli_dql.laplace)
 
 
 @ROOT.callback()
@@ -45,7 +45,7 @@ DECODE = ("dql", "decode", "--epsilon", "1", "--ell", "2", "--seed-file", "share
 def test_two_processes_that_share_only_the_key_file(folder: Path) -> None:
     x = np.random.default_rng(1).uniform(-5, 5, 100_000)
     (folder / "in.csv").write_text("value\n" + "\n".join(map(repr, x.tolist())) + "\n", encoding="utf-8")
-    command = [sys.executable, "-c", "from workbench import dql_cli; dql_cli.app()"]
+    command = [sys.executable, "-c", "from workbench import cli_dql; cli_dql.app()"]
     done = subprocess.run([*command, *ENCODE[1:], "in.csv", "OUT.bits"], capture_output=True, text=True, check=True)
     assert "bits_per_scalar" in done.stdout
     other = folder / "other"
@@ -214,6 +214,6 @@ def test_every_command_shows_examples(command: tuple[str, ...], capsys: pytest.C
 
 def test_importing_the_commands_is_cheap() -> None:
     heavy = "('scipy', 'pandas', 'cryptography', 'numpy')"
-    script = f"import sys, workbench.dql_cli; print([m for m in {heavy} if m in sys.modules])"
+    script = f"import sys, workbench.cli_dql; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

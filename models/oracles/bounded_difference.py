@@ -1,0 +1,187 @@
+"""Bounded difference (BD): 𝓜 = {1..μ̄}, or {±1..±μ̄}, on Z_{n+1}.
+
+Lemma 4 (δ = 0) is right. Theorem 3 and Corollary 2 of Kadam et al. 2024 (δ > 0) are not, see `printed_theorem3`; the
+column-cut law replaces them. A law is called an optimum only where the chain bound, which holds for every mechanism,
+equals it (`column_cut`); elsewhere it is an upper bound on the optimal error rate and the chain bound a lower one.
+
+| paper      | here                                                          |
+|------------|---------------------------------------------------------------|
+| μ̄, n       | `mu_bar`, `n`                                                 |
+| φ_i, φ₀    | `lemma_4(...).pmf`, (28), (29)                                |
+| ρ_∞        | `bounded_difference_limit`, (49)                              |
+| δ^ε        | `level_curve`, replaces (44), (45)                            |
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from models.oracles.closed_form import (
+    ClosedForm,
+    OutsideDomain,
+    Shift,
+    check_count,
+    check_epsilon,
+    check_error_rate,
+    close,
+)
+from models.oracles.column_cut import LARGEST, best_column_cut, every_cut
+from models.oracles.columns import Grid
+from models.oracles.cuts import cut_pmf, least_delta
+from models.oracles.hops import multiples, order
+from models.oracles.question import Question
+
+STARTS = 256
+"""How many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}."""
+
+
+def lemma_4(n: int, mu_bar: int, epsilon: float) -> ClosedForm:
+    """(28), (29): optimal error rate and PMF of 𝓜 = {1..mu_bar} at δ = 0. Raises OutsideDomain."""
+    grid = Grid(n, mu_bar, epsilon)
+    return ClosedForm(
+        name="Lemma 4",
+        value=(grid.total - 1.0) / grid.total,
+        pmf=grid.weights / grid.total,
+        kind="optimum",
+        proof="𝓜 = {1..μ̄}, δ = 0: the hop law, ⌈η/μ̄⌉ steps lead from 0 to η.",
+    )
+
+
+def symmetric_lemma_4(n: int, mu_bar: int, epsilon: float) -> ClosedForm:
+    """Optimal error rate and PMF of 𝓜 = {±1..±mu_bar} at δ = 0: f ∝ e^{-ε⌈min(η, n+1-η)/μ̄⌉}. Raises OutsideDomain."""
+    check_count("mu_bar", mu_bar, 1, check_count("n", n, 1))
+    answers = np.arange(n + 1)
+    weights = np.exp(check_epsilon(epsilon) * (np.minimum(answers, n + 1 - answers) // -mu_bar))
+    elsewhere = float(weights[1:].sum())
+    return ClosedForm(
+        name="symmetric Lemma 4",
+        value=elsewhere / (1.0 + elsewhere),
+        pmf=weights / (1.0 + elsewhere),
+        kind="optimum",
+        proof="𝓜 = {±1..±μ̄}, δ = 0: the hop law, ⌈min(η, n+1-η)/μ̄⌉ steps lead from 0 to η.",
+    )
+
+
+def bounded_difference_limit(mu_bar: int, epsilon: float, directed: bool = True) -> float:
+    """Optimal error rate at δ = 0 as n -> ∞: κa/(κa + 1 - a), κ = μ̄ directed ((49)), 2μ̄ symmetric; every ε > 0.
+
+    (50) prints 0.5 below ln(1 + μ̄), which no constraint of (13) forces.
+    """
+    a = math.exp(-check_epsilon(epsilon))
+    reach = check_count("mu_bar", mu_bar, 1) * (1 if directed else 2)
+    return reach * a / (reach * a - math.expm1(-epsilon))
+
+
+def _proof(n: int, mu_bar: int, epsilon: float, proven: bool) -> str:
+    if proven and n <= 2 * mu_bar:
+        return "n <= 2μ̄, every ε and δ: only the last row can be cut and the chain bound equals the law."
+    if proven and n % mu_bar == 0 and epsilon >= math.log(2):
+        return "μ̄ divides n and ε >= ln 2, every δ: sorted cuts lose only their chain loss, so the chain bound is met."
+    if proven:
+        return "The chain bound, valid for every mechanism at every ε and n, equals the law at this ε and δ."
+    if epsilon >= math.log(2):
+        return (
+            "Feasible; the chain bound is larger here. The law over all cut vectors has no counterexample in 5,422 "
+            "cases for ε >= ln 2, but is unproven, and only the grouped cut vectors are compared."
+        )
+    return "Feasible; the chain bound is larger here, and for ε < ln 2 breaks inside the support can do better."
+
+
+def column_cut_law(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm:
+    """Column-cut law of 𝓜 = {1..mu_bar} under (ε, δ)-PDP: error rate, PMF, and whether it is proven optimal.
+
+    Raises OutsideDomain on a bad value.
+    """
+    found = best_column_cut(n, mu_bar, epsilon, delta)
+    if found.vector is None:
+        pure = lemma_4(n, mu_bar, epsilon)
+        error, pmf = pure.value, pure.pmf
+    else:
+        grid = Grid(n, mu_bar, epsilon)
+        error, pmf = cut_pmf(grid.weights, grid.holes(found.vector), found.loss, delta)
+    proven = found.bound is not None and close(found.mass, found.bound)
+    return ClosedForm(
+        name="column-cut law",
+        value=error,
+        pmf=pmf,
+        kind="optimum" if proven else "upper bound",
+        proof=_proof(n, mu_bar, epsilon, proven),
+    )
+
+
+def chain_bound(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm:
+    """Rigorous lower bound on the error rate of every mechanism for 𝓜 ⊇ {1..mu_bar} under (ε, δ)-PDP.
+
+    Raises OutsideDomain on a bad value, or when n and mu_bar are too large to search.
+    """
+    bound = best_column_cut(n, mu_bar, epsilon, delta).bound
+    if bound is None:
+        raise OutsideDomain(f"n and mu_bar must be small enough to search their cut vectors. Got {n} and {mu_bar}.")
+    return ClosedForm(
+        name="chain bound",
+        value=1.0 - bound,
+        pmf=None,
+        kind="lower bound",
+        proof="𝓜 ⊇ {1..μ̄}, every ε, δ, n: the first break of the shift μ̄ in each column weighs >= a^{c_j-1} f(0).",
+    )
+
+
+def level_curve(n: int, mu_bar: int, epsilon: float, error_rate: float) -> tuple[float, float]:
+    """Least δ for an error rate: (no mechanism needs less than this, the column-cut law needs this).
+
+    Where the two agree it is the curve that Corollary 2 aims at. Raises OutsideDomain on a bad value, or when there are
+    too many cut vectors to list.
+    """
+    grid = Grid(n, mu_bar, epsilon)
+    cuts = every_cut(grid)
+    if cuts is None:
+        raise OutsideDomain(f"n and mu_bar must be small enough to list their cut vectors. Got {n} and {mu_bar}.")
+    budget = check_error_rate(error_rate)
+    least = least_delta(cuts.totals, cuts.chain_losses, grid.total, budget)
+    return least, least_delta(cuts.totals, cuts.losses, grid.total, budget)
+
+
+def _run(question: Question, unit: Shift) -> int:
+    """The largest m such that u, 2u, ..., mu are all shifts."""
+    sizes, length = question.sizes, 0
+    for times in range(1, order(sizes, unit)):
+        if tuple(times * step % size for step, size in zip(unit, sizes, strict=True)) not in question.budgets:
+            break
+        length = times
+    return length
+
+
+def statements(question: Question) -> Iterator[ClosedForm]:
+    """Answer PDP questions whose shifts are {u, 2u, ..., μ̄u}; bound from below those that contain such a run.
+
+    The multiples of u form a copy of Z_{N_u}, u standing for 1, and no mass is needed elsewhere. Such a relation of
+    several shifts is BD whatever u is: {2, 4, 6} mod 9 is {1, 2, 3} seen through the unit 2.
+    """
+    epsilon, shifts = question.epsilon, question.shifts
+    if question.notion != "pdp" or epsilon is None or len(shifts) < 2 or question.delta == 0.0:
+        return
+    unit, longest = shifts[0], 0
+    for candidate in shifts[:STARTS]:
+        run = _run(question, candidate)
+        if run > longest:
+            unit, longest = candidate, run
+        if longest == len(shifts):
+            break
+    if longest < 2:
+        return
+    n = order(question.sizes, unit) - 1
+    if n * longest > LARGEST:
+        return
+    if longest == len(shifts):
+        law = column_cut_law(n, longest, epsilon, question.delta)
+        assert law.pmf is not None
+        pmf = np.zeros(math.prod(question.sizes))
+        pmf[multiples(question.sizes, unit)] = law.pmf
+        yield replace(law, pmf=pmf)
+        if law.kind == "optimum":
+            return
+    with suppress(OutsideDomain):
+        yield chain_bound(n, longest, epsilon, question.delta)

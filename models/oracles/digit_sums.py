@@ -1,0 +1,79 @@
+"""Sums of exactly K powers a, a², ..., a^p, repetition allowed: the nearest one below and above a target.
+
+Meeting in the middle: list every multiset of the first half of the powers and every multiset of the second half, with
+its size and its sum; for each size of the first part, look its complement up in the sorted sums of the second part.
+Exact up to rounding, and far below the C(K + p, p) multisets of the whole.
+
+| here            | meaning in the chain bound                                      |
+|-----------------|-----------------------------------------------------------------|
+| a^i             | what a column cut at row i + 1 adds to the chain loss           |
+| counts          | how many columns are cut at rows 2, 3, ..., p + 1               |
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.oracles.closed_form import Floats, OutsideDomain
+
+ROWS = 2_000_000
+"""The largest list of half-multisets that is built."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """Multisets of some powers, grouped by size and sorted by sum: `sums[size]`, `counts[size]`."""
+
+    sums: list[Floats]
+    counts: list[NDArray[np.int16]]
+
+
+def _half(powers: Floats, most: int) -> _Half:
+    counts = np.zeros((1, 0), dtype=np.int16)
+    used = np.zeros(1, dtype=np.int64)
+    for _ in powers:
+        room = most - used + 1
+        added = np.arange(int(room.sum())) - np.repeat(np.cumsum(room) - room, room)
+        counts = np.hstack([np.repeat(counts, room, axis=0), added[:, None].astype(np.int16)])
+        used = np.repeat(used, room) + added
+    sums = counts @ powers if len(powers) else np.zeros(1)
+    by_size = np.lexsort((sums, used))
+    edges = np.searchsorted(used[by_size], np.arange(most + 2))
+    groups = [by_size[start:stop] for start, stop in pairwise(edges)]
+    return _Half([sums[group] for group in groups], [counts[group] for group in groups])
+
+
+class DigitSums:
+    """All sums of at most `most` of the powers a^1..a^p; raises OutsideDomain when the lists would be too long."""
+
+    def __init__(self, a: float, p: int, most: int) -> None:
+        split = p // 2
+        longest = math.comb(most + p - split, most)
+        if longest > ROWS:
+            raise OutsideDomain(f"the chain search needs lists of at most {ROWS} entries. Got {longest}.")
+        powers: Floats = np.power(a, np.arange(1, p + 1))
+        self._head = _half(powers[:split], most)
+        self._tail = _half(powers[split:], most)
+
+    def nearest(self, size: int, target: float) -> list[NDArray[np.int64]]:
+        """Counts, shape (p,), of the largest sum <= target and of the least sum > target among multisets of `size`."""
+        best: dict[str, tuple[float, int, int, int]] = {}
+        for head_size in range(size + 1):
+            heads, tails = self._head.sums[head_size], self._tail.sums[size - head_size]
+            if len(heads) == 0 or len(tails) == 0:
+                continue
+            above = np.searchsorted(tails, target - heads, side="right")
+            low = np.where(above > 0, heads + tails[np.maximum(above - 1, 0)], -np.inf)
+            high = np.where(above < len(tails), heads + tails[np.minimum(above, len(tails) - 1)], np.inf)
+            i, k = int(low.argmax()), int(high.argmin())
+            if np.isfinite(low[i]) and ("low" not in best or low[i] > best["low"][0]):
+                best["low"] = (float(low[i]), head_size, i, int(above[i]) - 1)
+            if np.isfinite(high[k]) and ("high" not in best or high[k] < best["high"][0]):
+                best["high"] = (float(high[k]), head_size, k, int(above[k]))
+        return [
+            np.concatenate([self._head.counts[head][i], self._tail.counts[size - head][k]]).astype(np.int64)
+            for _, head, i, k in best.values()
+        ]

@@ -1,0 +1,147 @@
+"""The paper's printed Theorem 3, Corollary 2 and Table 1 staircases. WRONG CLAIMS, kept to draw the paper's curves.
+
+Kadam et al. 2024, (30)-(45), read as printed, for 𝓜 = {1..μ̄} under (ε, δ)-PDP. The printed PMFs need more δ than they
+claim from h = 2 or 3 on (n = 24, μ̄ = 6, ε = 1.5: claimed .083636, needed .087800), and are not optimal (Table 1,
+δ = .1212: printed f(0) .5432, optimum .549828): "groups shorter than μ̄ never split" is false. The truth is in
+`bounded_difference`. Nothing here is used to compute anything else.
+
+Reading of the misprints. (38) omits the group b + 1 when j < h; μ̄ - 1 is the length that makes the sum n + 1. (41)
+swaps the two indices of the singleton's ψ. (34) is 1/Σ ℓ_i e^{-iε}; (35)-(36) disagree with it when j = h, so
+`phi_35_36` exists only to show that. The theorem assumes b + r < μ̄; beyond it Appendix 10 says in prose that a last
+group that reaches μ̄ splits as well, which Table 1 (b + r = 4, μ̄ = 3) uses: `staircases` goes on while the next group
+holds μ̄ masses.
+
+| paper      | here                                                         |
+|------------|--------------------------------------------------------------|
+| h, j       | `Staircase.h`, `Staircase.j`; both 0 for Lemma 4             |
+| k          | position in `staircases(...)`                                |
+| ℓ_i        | `Staircase.lengths`, (31)                                    |
+| φ₀^k       | `Staircase.mass`, (34)                                       |
+| δ̲_{h,j}    | `Staircase.lower`, (37c); 0 for Lemma 4                      |
+| δ̄_{h,j}    | `Staircase.upper`, (37a), (37b)                              |
+| ξ_j        | `_xi(ε, j)`                                                  |
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.oracles.closed_form import Floats, check_delta, check_error_rate, geometric_sum
+from models.oracles.columns import Grid
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """One printed flat region: group lengths ℓ_0..ℓ_last, f(0), and the δ interval it is claimed for."""
+
+    h: int
+    j: int
+    lengths: tuple[int, ...]
+    mass: float
+    lower: float
+    upper: float
+
+
+def _xi(epsilon: float, terms: int) -> float:
+    """ξ_a = 1 + e^{-ε} + ... + e^{-(a-1)ε}."""
+    return float(geometric_sum(epsilon, terms)) * math.exp(epsilon)
+
+
+def _mass(lengths: tuple[int, ...], epsilon: float) -> float:
+    """(34), first equality: 1 / Σ ℓ_i e^{-iε}."""
+    return 1.0 / math.fsum(length * math.exp(-i * epsilon) for i, length in enumerate(lengths))
+
+
+def _group_lengths(grid: Grid) -> list[tuple[int, int, tuple[int, ...]]]:
+    """(h, j, ℓ) of Lemma 4 and of every flat region, (31), in the order of the segments.
+
+    Segment h splits one mass off group b - h + 1; the mass joins the next group, which splits in its turn if it now
+    holds μ̄ masses: that is j = 2, 3, ...
+    """
+    b, mu_bar = grid.rows, grid.mu_bar
+    lengths = [1] + [mu_bar] * b + ([grid.tall] if grid.tall else [])
+    found = [(0, 0, tuple(lengths))]
+    for h in range(1, b):
+        group, j = b - h + 1, 0
+        while group < len(lengths) and lengths[group] == mu_bar:
+            j += 1
+            lengths[group] -= 1
+            if group + 1 == len(lengths):
+                lengths.append(0)
+            lengths[group + 1] += 1
+            found.append((h, j, tuple(lengths)))
+            group += 1
+    return found
+
+
+def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
+    """Printed flat regions k = 0 (Lemma 4), 1, 2, ... with printed boundaries. Raises OutsideDomain on a bad value."""
+    grid = Grid(n, mu_bar, epsilon)
+    b = grid.rows
+    regions = _group_lengths(grid)
+    found = []
+    for k, (h, j, lengths) in enumerate(regions):
+        mass = _mass(lengths, epsilon)
+        last_of_segment = k + 1 == len(regions) or regions[k + 1][0] != h
+        lower = mass * math.exp(-(b - h) * epsilon) * _xi(epsilon, j) if h else 0.0
+        tail = math.exp(epsilon) if last_of_segment else _xi(epsilon, j + 1)  # (37b) and (37a)
+        found.append(Staircase(h, j, lengths, mass, lower, mass * math.exp(-(b - h) * epsilon) * tail))
+    return found
+
+
+def staircase_pmf(stairs: Staircase, epsilon: float) -> Floats:
+    """(30): the printed PMF of a flat region, shape (n + 1,)."""
+    return stairs.mass * np.repeat(np.exp(-epsilon * np.arange(len(stairs.lengths))), stairs.lengths)
+
+
+def _linear_pmf(grid: Grid, before: Staircase, after: Staircase, delta: float) -> Floats:
+    """(38), (41): the printed PMF between two flat regions; the singleton follows the group that loses it."""
+    epsilon = grid.epsilon
+    group = grid.rows - after.h + after.j
+    mass = delta * math.exp((grid.rows - after.h) * epsilon) / _xi(epsilon, after.j)
+    lengths = list(before.lengths)
+    lengths[group] -= 1
+    values = mass * np.exp(-epsilon * np.arange(len(lengths)))
+    singleton = 1.0 - float(np.dot(lengths, values))
+    return np.repeat(np.insert(values, group + 1, singleton), np.insert(lengths, group + 1, 1))
+
+
+def printed_pmf(n: int, mu_bar: int, epsilon: float, delta: float) -> Floats:
+    """The PMF printed for δ, parts (a), (b) or (c) of Theorem 3, shape (n + 1,). Not (ε, δ)-PDP in general.
+
+    Raises OutsideDomain on a bad value.
+    """
+    regions = staircases(n, mu_bar, epsilon)
+    check_delta(delta)
+    for k, stairs in enumerate(regions):
+        if delta < stairs.lower:
+            return _linear_pmf(Grid(n, mu_bar, epsilon), regions[k - 1], stairs, delta)
+        if delta <= stairs.upper:
+            return staircase_pmf(stairs, epsilon)
+    pmf = np.full(n + 1, (1.0 - delta) / n)  # (42), (43)
+    pmf[0] = delta
+    return pmf
+
+
+def printed_error_rate(n: int, mu_bar: int, epsilon: float, delta: float) -> float:
+    """1 - f(0) of the printed PMF at δ. Raises OutsideDomain on a bad value."""
+    return 1.0 - float(printed_pmf(n, mu_bar, epsilon, delta)[0])
+
+
+def printed_level_curve(n: int, mu_bar: int, epsilon: float, error_rate: float) -> float:
+    """(44), (45): the δ that the printed Corollary 2 gives for an error rate. Raises OutsideDomain on a bad value."""
+    mass = 1.0 - check_error_rate(error_rate)
+    for stairs in staircases(n, mu_bar, epsilon):
+        if stairs.mass >= mass:
+            return stairs.lower / stairs.mass * mass
+    return mass
+
+
+def phi_35_36(n: int, mu_bar: int, epsilon: float, h: int, j: int) -> float:
+    """φ₀^k by (35)-(36), the second equality of (34); it differs from the first when j = h."""
+    grid = Grid(n, mu_bar, epsilon)
+    b, a, u = grid.rows, grid.ratio, int(j != h)
+    alpha = a * _xi(epsilon, b) - (1 - u) * a ** (b - h + j + 1)
+    beta = 1.0 + a ** (b - h + 1) * (a**j - _xi(epsilon, h)) + (grid.tall + h - u) * a ** (b + 1)
+    return 1.0 / (mu_bar * alpha + beta)

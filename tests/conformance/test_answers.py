@@ -1,0 +1,240 @@
+"""What a backend answers to programs with known answers: statuses, points, duals, bounds, certificates."""
+
+from __future__ import annotations
+
+import conformance_instances as instances
+import numpy as np
+import pytest
+from conftest import ACCURACY, EXCLUDED
+
+from solvers.backend import Options, backend, names
+from solvers.errors import BackendUnavailable
+from solvers.solution import PointStatus, Start, Termination, infeasible_by, unbounded_along
+
+needs = pytest.mark.needs
+
+
+def answer(label, program, **options):
+    with backend(label).open(program, Options(**options)) as session:
+        return session.solve()
+
+
+def without_point(solution):
+    return solution.x is None and solution.point is PointStatus.NONE and solution.objective is None
+
+
+@needs("lp")
+def test_lp_optimal(label, accuracy):
+    solution = answer(label, instances.triangle())
+    assert solution.termination is Termination.OPTIMAL
+    assert solution.point is PointStatus.FEASIBLE
+    assert solution["x"] == pytest.approx([1, 1], abs=accuracy)
+    assert solution.objective == pytest.approx(3, abs=accuracy)
+    assert solution.residuals.worst <= accuracy
+    assert solution.start is Start.COLD
+    assert solution.nodes is None or solution.nodes >= 0
+    assert solution.solver == label
+    assert solution.version
+    assert solution.raw_status
+    assert solution.seconds.total > 0
+    assert label in str(solution)
+
+
+@needs("lp", "duals")
+def test_duals_signs(label, accuracy):
+    solution = answer(label, instances.triangle())
+    assert solution.dual is PointStatus.FEASIBLE
+    assert solution.row_dual == pytest.approx([-1 / 3, -1 / 3], abs=accuracy)
+    assert solution.reduced_cost == pytest.approx([0, 0], abs=accuracy)
+    assert solution.bound == pytest.approx(3, abs=10 * accuracy)
+
+
+@needs("lp", "duals")
+@pytest.mark.parametrize("seed", range(3))
+def test_duals_are_slopes(label, accuracy, seed):
+    """y_i is the derivative of the optimum by the right-hand side of row i, whichever side is active."""
+    program = instances.random_lp(seed=seed)
+    solution = answer(label, program)
+    exact = answer("highs", program)
+    assert solution.row_dual == pytest.approx(exact.row_dual, abs=10 * accuracy)
+    data = program.template
+    assert solution.reduced_cost == pytest.approx(data.c - data.A.T @ solution.row_dual, abs=10 * accuracy)
+    row, side = int(np.argmax(np.abs(exact.row_dual[1:]))) + 1, 1e-4
+    bound = "row_lower" if exact.row_dual[row] > 0 else "row_upper"
+    with backend(label).open(instances.movable(program, **{bound: ("shift", row)})) as session:
+        slope = (session.solve({"shift": side}).objective - session.solve({"shift": -side}).objective) / (2 * side)
+    assert slope == pytest.approx(exact.row_dual[row], abs=max(1e-5, accuracy / side))
+
+
+@needs("lp", "duals")
+@pytest.mark.parametrize("seed", range(3))
+def test_lagrangian_bound(label, accuracy, seed):
+    solution = answer(label, instances.random_lp(seed=seed))
+    assert solution.bound == pytest.approx(solution.objective, abs=10 * accuracy)
+    assert solution.gap <= 10 * accuracy
+    mixed = answer(label, instances.mixed(False))
+    assert mixed.bound == pytest.approx(mixed.objective, abs=10 * accuracy)
+
+
+@needs("lp")
+def test_every_kind_of_row_and_column(label, accuracy):
+    solution = answer(label, instances.mixed(False))
+    assert solution.termination is Termination.OPTIMAL
+    assert solution.objective == pytest.approx(0.25, abs=accuracy)
+    assert solution["x"] == pytest.approx([2, -1.5, 0.5, -3, 1], abs=10 * accuracy)
+    assert solution["x"][2] == pytest.approx(0.5, abs=accuracy)
+
+
+@needs("lp")
+def test_lp_infeasible(label):
+    program = instances.infeasible()
+    solution = answer(label, program)
+    assert solution.termination is Termination.INFEASIBLE
+    assert without_point(solution)
+    assert solution.bound is None
+    assert solution.gap is None
+    if backend(label).capabilities().infeasibility_certificate:
+        assert infeasible_by(program.template, solution.ray)
+
+
+@needs("lp")
+def test_lp_unbounded(label):
+    program = instances.unbounded()
+    solution = answer(label, program)
+    assert solution.termination is Termination.UNBOUNDED
+    assert solution.bound is None
+    assert solution.ray is None or unbounded_along(program.template, solution.ray)
+    assert solution.x is None or solution.residuals.worst < 1e-3
+
+
+@needs("lp")
+def test_lp_primal_and_dual_infeasible(label):
+    solution = answer(label, instances.both())
+    assert solution.termination is Termination.INFEASIBLE
+    assert without_point(solution)
+
+
+@needs("milp")
+def test_milp_optimal(label):
+    solution = answer(label, instances.knapsack())
+    assert solution.termination is Termination.OPTIMAL
+    assert solution.objective == pytest.approx(-41, abs=1e-6)
+    assert solution.bound == pytest.approx(-41, abs=1e-6)
+    assert solution.gap <= 1e-6
+    assert solution.residuals.worst <= 1e-6
+    assert solution.row_dual is None
+    assert solution.reduced_cost is None
+
+
+@needs("milp")
+def test_mixed_integers(label):
+    program = instances.mixed(True)
+    if backend(label).capabilities().integer_only:
+        with pytest.raises(BackendUnavailable, match="integers only"):
+            answer(label, program)
+        return
+    solution = answer(label, program)
+    assert solution.termination is Termination.OPTIMAL
+    assert solution["x"] == pytest.approx([2, -1.5, 0.5, -3, 1], abs=1e-6)
+
+
+@needs("milp")
+def test_milp_infeasible(label):
+    solution = answer(label, instances.infeasible(integer=True))
+    assert solution.termination is Termination.INFEASIBLE
+    assert without_point(solution)
+    # feasible in reals, not in integers
+    gap = instances.program([1, 1], [[2, 2]], 3, 3, upper=5, integer=True)
+    assert answer(label, gap).termination is Termination.INFEASIBLE
+
+
+@needs("milp")
+def test_milp_unbounded(label):
+    solution = answer(label, instances.unbounded(integer=True))
+    assert solution.termination is Termination.UNBOUNDED
+    assert solution.bound is None
+    assert solution.x is None or np.abs(solution.x).max() < 1e15
+
+
+@needs("milp")
+def test_milp_primal_and_dual_infeasible(label):
+    solution = answer(label, instances.both(integer=True))
+    assert solution.termination is Termination.INFEASIBLE
+    assert without_point(solution)
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_empty(label, accuracy, integer):
+    capabilities = backend(label).capabilities()
+    if not (capabilities.milp if integer else capabilities.lp):
+        with pytest.raises(BackendUnavailable, match="cannot solve"):
+            answer(label, instances.program([-1], [[1]], 0, 1, upper=1, integer=integer))
+        return
+    no_rows = instances.program([-1, -2], np.zeros((0, 2)), 0, 0, upper=3, integer=integer)
+    solution = answer(label, no_rows)
+    assert solution.termination is Termination.OPTIMAL
+    assert solution["x"] == pytest.approx([3, 3], abs=10 * accuracy)
+    empty_row = instances.program([-1], [[0]], -1, 1, upper=3, integer=integer)
+    assert answer(label, empty_row)["x"] == pytest.approx([3], abs=10 * accuracy)
+    assert answer(label, instances.program([-1], [[0]], 1, 2, upper=3, integer=integer)).termination == "infeasible"
+
+
+@needs("lp")
+def test_no_columns(label):
+    feasible = instances.program([], np.zeros((2, 0)), [-1, 0], [0, 1], offset=2.5)
+    solution = answer(label, feasible)
+    assert solution.termination is Termination.OPTIMAL
+    assert solution.objective == 2.5
+    assert solution.x.shape == (0,)
+    assert answer(label, instances.program([], np.zeros((0, 0)), 0, 0)).termination is Termination.OPTIMAL
+    assert answer(label, instances.program([], np.zeros((1, 0)), 1, 2)).termination is Termination.INFEASIBLE
+
+
+@needs("lp")
+def test_no_cost(label):
+    """Any feasible point is optimal."""
+    solution = answer(label, instances.program([0, 0], [[1, 1]], 1, 2))
+    assert solution.termination is Termination.OPTIMAL
+    assert solution.objective == 0
+    assert solution.residuals.worst < 1e-3
+
+
+@needs("lp")
+@pytest.mark.parametrize("scale", [2.0**20])
+def test_scaled_lp(label, accuracy, scale):
+    plain, scaled = (instances.random_lp(seed=5, scale=s) for s in (1.0, scale))
+    one, other = answer(label, plain), answer(label, scaled)
+    assert other.termination is Termination.OPTIMAL
+    assert other.objective == pytest.approx(one.objective, abs=10 * accuracy)
+    assert other.x == pytest.approx(one.x, abs=10 * accuracy)
+    assert other.residuals.worst <= 10 * accuracy
+    if backend(label).capabilities().duals:
+        assert other.row_dual == pytest.approx(one.row_dual, abs=10 * accuracy)
+        assert other.reduced_cost == pytest.approx(one.reduced_cost, abs=10 * accuracy)
+
+
+@needs("milp")
+def test_scaled_milp(label):
+    """Integer columns keep their values under scaling, continuous ones come back unscaled."""
+    integer = backend(label).capabilities().integer_only or [True, False]
+    program = instances.program(
+        [-1, -3], [[2, 1], [0, 1]], -np.inf, [4.5, 1.25], upper=9, integer=integer, scale=2.0**20
+    )
+    solution = answer(label, program)
+    best = [1, 1] if integer is True else [1, 1.25]
+    assert solution.termination is Termination.OPTIMAL
+    assert solution.x == pytest.approx(best, abs=1e-6)
+    assert solution.bound == pytest.approx(-best[0] - 3 * best[1], abs=1e-6)
+
+
+def test_exclusions_name_real_tests():
+    import test_answers
+    import test_interrupts
+    import test_limits
+    import test_sessions
+
+    tests = {name for module in (test_answers, test_interrupts, test_limits, test_sessions) for name in dir(module)}
+    assert EXCLUDED.keys() | ACCURACY.keys() <= set(names())
+    for label, excluded in EXCLUDED.items():
+        assert excluded.keys() <= tests, label
+        assert all(excluded.values())

@@ -1,0 +1,85 @@
+"""The pinned solver set loads together, whichever comes first, and nothing is loaded before it is used."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from solvers.backend import backend, names
+
+ROOT = pathlib.Path(__file__).parents[2]
+PACKAGES = ("cvxpy", "highspy", "ortools.math_opt.core.python.solver", "gurobipy")
+
+# Every ordered pair occurs in the first two orders; the others put the two packages that share a SONAME in the middle.
+ORDERS = [
+    (0, 1, 2, 3),
+    (3, 2, 1, 0),
+    (2, 3, 0, 1),
+    (1, 3, 2, 0),
+]
+
+SOLVE = """
+import conformance_instances as instances
+from solvers.backend import backend
+from solvers.errors import BackendUnavailable
+for label in ("highs", "gurobi", "ortools:glop", "ortools:gscip", "cvxpy:clarabel", "scip"):
+    try:
+        if backend(label).installed():
+            with backend(label).open(instances.triangle()) as session:
+                assert abs(session.solve().objective - 3) < 1e-5, label
+    except BackendUnavailable as error:
+        assert "licence" in str(error)
+print("ok")
+"""
+
+
+def child(code):
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "conformance")])
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}, timeout=60
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(PACKAGES[k].split(".")[0] for k in order))
+def test_solver_libraries_load_together(order):
+    if not all(backend(label).installed() for label in ("highs", "gurobi", "ortools:glop", "cvxpy:clarabel")):
+        pytest.skip("not all four packages are installed")
+    imports = "".join(f"import {PACKAGES[k]}\n" for k in order)
+    assert child(imports + SOLVE) == "ok\n"
+
+
+def test_optional_scip_loads_after_and_before():
+    if not backend("scip").installed():
+        pytest.skip("scip is not installed")
+    assert child("import pyscipopt\n" + SOLVE) == "ok\n"
+
+
+def test_listing_imports_no_solver():
+    """What is installed is known without importing a native library or taking a licence."""
+    said = child(
+        "import sys\n"
+        "from solvers.backend import listing\n"
+        "rows = listing()\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
+        "print([row['name'] for row in rows])\n"
+    )
+    assert said == f"[]\n{names()}\n"
+
+
+def test_opening_a_session_imports_its_own_solver_only():
+    said = child(
+        "import sys\n"
+        "import conformance_instances as instances\n"
+        "from solvers.backend import backend\n"
+        "backend('highs').open(instances.triangle()).solve()\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
+    )
+    assert said == "['highspy']\n"

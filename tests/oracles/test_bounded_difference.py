@@ -1,0 +1,247 @@
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle_truth import ahead, pdp_delta, pdp_error, run
+
+from models.oracles import OutsideDomain, column_cut, judge
+from models.oracles.bounded_difference import chain_bound, column_cut_law, lemma_4, level_curve
+from models.oracles.column_cut import _search, best_column_cut, truncations
+from models.oracles.columns import Grid, evaluate
+from models.oracles.cuts import best_cut, cut_values
+from models.oracles.digit_sums import DigitSums
+
+LN2 = math.log(2.0)
+
+
+def counted(n: int, mu_bar: int, epsilon: float, cut: tuple[int, ...]) -> tuple[float, float, float]:
+    """T, S and the loss of μ = μ̄ of one cut vector, element by element."""
+    weight = [math.exp(-epsilon * math.ceil(k / mu_bar)) for k in range(n + 1)]
+    hole = [k > 0 and math.ceil(k / mu_bar) >= cut[(k - 1) % mu_bar] for k in range(n + 1)]
+    losses = [
+        sum(weight[k] for k, target in enumerate(ahead((n + 1,), (mu,))) if hole[target] and not hole[k])
+        for mu in range(1, mu_bar + 1)
+    ]
+    return sum(w for w, empty in zip(weight, hole, strict=True) if not empty), max(losses), losses[-1]
+
+
+def every_vector(n: int, mu_bar: int) -> np.ndarray:
+    return np.array(list(itertools.product(*(range(2, height + 2) for height in Grid(n, mu_bar, 1.0).heights))))
+
+
+def law_over_all_vectors(n: int, mu_bar: int, epsilon: float, delta: float) -> tuple[float, float]:
+    """The spec's law and the chain bound, f(0) by brute force."""
+    grid = Grid(n, mu_bar, epsilon)
+    cuts = evaluate(grid, every_vector(n, mu_bar))
+    floor = max(delta, 1.0 / grid.total)
+    cut = cuts.only((cuts.vectors <= grid.heights).any(axis=1))
+    if len(cut.totals) == 0:
+        return floor, floor
+    law = np.minimum(1.0 / cut.totals, delta / cut.losses).max()
+    chain = np.minimum(1.0 / cut.totals, delta / cut.chain_losses).max()
+    return max(floor, float(law)), max(floor, float(chain))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_totals_and_losses_are_counted_right(seed):
+    rng = np.random.default_rng(seed)
+    mu_bar = int(rng.integers(1, 7))
+    n = int(rng.integers(mu_bar, 24))
+    grid = Grid(n, mu_bar, float(rng.uniform(0.1, 2.0)))
+    cut = tuple(int(rng.integers(2, height + 2)) for height in grid.heights)
+    found = evaluate(grid, np.array([cut]))
+    np.testing.assert_allclose(
+        (found.totals[0], found.losses[0], found.chain_losses[0]), counted(n, mu_bar, grid.epsilon, cut), rtol=1e-12
+    )
+    for vector, total, loss in zip(
+        *(getattr(truncations(grid), x) for x in ("vectors", "totals", "losses")), strict=True
+    ):
+        np.testing.assert_allclose((total, loss), counted(n, mu_bar, grid.epsilon, tuple(vector))[:2], rtol=1e-12)
+    assert grid.total == pytest.approx(counted(n, mu_bar, grid.epsilon, (n + 2,) * mu_bar)[0], rel=1e-13)
+
+
+@pytest.mark.parametrize(("n", "mu_bar"), [(5, 2), (6, 2), (9, 2), (7, 3), (8, 3), (9, 3), (13, 3), (11, 4), (13, 5)])
+def test_grouped_vectors_lose_nothing_on_small_sizes(n, mu_bar):
+    rng = np.random.default_rng(n * 10 + mu_bar)
+    for epsilon in (0.1, 0.5, LN2, 1.0, 1.5):
+        for delta in rng.uniform(0.0, 1.0, 12) ** 2:
+            found = best_column_cut(n, mu_bar, epsilon, float(delta))
+            law, chain = law_over_all_vectors(n, mu_bar, epsilon, float(delta))
+            assert found.mass == pytest.approx(law, rel=1e-12)
+            assert found.bound == pytest.approx(chain, rel=1e-12)
+
+
+def test_the_search_finds_what_the_list_finds():
+    rng, missed = np.random.default_rng(5), 0
+    for _ in range(200):
+        mu_bar = int(rng.integers(1, 7))
+        n = int(rng.integers(2 * mu_bar + 1, 26))
+        epsilon, delta = float(rng.choice([0.3, LN2, 1.0, 2.0])), float(rng.uniform() ** 2)
+        grid, listed = Grid(n, mu_bar, epsilon), best_column_cut(n, mu_bar, epsilon, delta)
+        cuts, bound = _search(grid, delta)
+        _, mass = best_cut(cuts.totals, cuts.losses, grid.total, delta)
+        assert bound == pytest.approx(listed.bound, rel=1e-12)
+        assert mass <= listed.mass * (1 + 1e-12)
+        missed += mass < listed.mass * (1 - 1e-12)
+        if n % mu_bar == 0 and epsilon >= LN2:
+            assert mass == pytest.approx(listed.mass, rel=1e-12)
+    assert missed <= 2  # it compares a few cut vectors where the list has them all
+
+
+def test_a_search_cut_short_keeps_the_chain_bound(monkeypatch):
+    rng = np.random.default_rng(6)
+    monkeypatch.setattr(column_cut, "QUERIES", 1)
+    for _ in range(60):
+        mu_bar = int(rng.integers(2, 7))
+        n = int(rng.integers(2 * mu_bar + 1, 26))
+        epsilon, delta = float(rng.choice([0.3, LN2, 1.0])), float(rng.uniform(0.01, 0.3))
+        exact = best_column_cut(n, mu_bar, epsilon, delta).bound
+        assert _search(Grid(n, mu_bar, epsilon), delta)[1] >= exact * (1 - 1e-13)
+
+
+def test_a_split_bounds_every_cut_vector_in_it():
+    for n, mu_bar, epsilon, delta in ((13, 4, 0.8, 0.05), (11, 3, 0.4, 0.2), (14, 5, 1.2, 0.02), (9, 3, 0.7, 0.1)):
+        grid = Grid(n, mu_bar, epsilon)
+        splits = {(split.deep, split.tall_deep, split.edge): split for split in column_cut._splits(grid, delta)}
+        cuts = evaluate(grid, every_vector(n, mu_bar))
+        deep = cuts.vectors <= grid.rows
+        edge = (cuts.vectors == grid.rows + 1) & (np.arange(mu_bar) < grid.tall)
+        values = cut_values(cuts.totals, cuts.chain_losses, delta)
+        reached = set()
+        for k, value in enumerate(values):
+            key = (int(deep[k].sum()), int(deep[k, : grid.tall].sum()), int(edge[k].sum()))
+            reached.add(key)
+            assert value <= splits[key].bound * (1 + 1e-13)
+            if key[0] == 0:  # nothing left to choose: the bound is the value
+                assert value == pytest.approx(splits[key].bound, rel=1e-12)
+        assert reached == set(splits)
+
+
+def test_digit_sums_are_nearest():
+    counts = DigitSums(0.5, 3, 2).nearest(2, 0.75)  # 1/2 + 1/4 is not above the target
+    assert [count.tolist() for count in counts] == [[1, 1, 0], [2, 0, 0]]
+    for a, p, size in ((0.4, 5, 4), (0.5, 4, 6), (0.9, 3, 3)):
+        powers = a ** np.arange(1, p + 1)
+        sums = np.array([sum(pick) for pick in itertools.combinations_with_replacement(powers, size)])
+        finder = DigitSums(a, p, size)
+        for target in np.linspace(sums.min() - 0.01, sums.max() + 0.01, 57):
+            found = sorted(float(count @ powers) for count in finder.nearest(size, float(target)))
+            below, above = sums[sums <= target], sums[sums > target]
+            wanted = [
+                float(side) for side in (below.max(initial=-np.inf), above.min(initial=np.inf)) if np.isfinite(side)
+            ]
+            assert found == pytest.approx(wanted, rel=1e-12)
+            assert all(int(count.sum()) == size for count in finder.nearest(size, float(target)))
+
+
+def test_table_1_corrected():
+    sizes, shifts = (9,), run(3)
+    for delta, mass in ((0.0, 0.543191999), (0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369)):
+        verdict = judge(sizes, shifts, True, 1.5, delta, "pdp")
+        assert verdict.kind == "optimum"
+        assert 1.0 - verdict.value == pytest.approx(mass, abs=5e-10)
+        assert verdict.pmf[0] == pytest.approx(mass, abs=5e-10)
+    staircase = column_cut_law(8, 3, 1.5, 0.1212)
+    np.testing.assert_allclose(staircase.pmf, [0.549828, *[0.122683] * 3, *[0.027374] * 3, 0.0, 0.0], atol=5e-7)
+    assert pdp_delta(staircase.pmf, sizes, shifts, 1.5) == pytest.approx(0.054749, abs=5e-7)
+    assert column_cut_law(8, 3, 1.5, 0.054749).value == pytest.approx(staircase.value, rel=1e-12)
+    assert column_cut_law(8, 3, 1.5, 0.0547).value > staircase.value
+
+
+def test_the_least_delta_for_the_papers_error_budget():
+    least, law = level_curve(8, 3, 1.5, 0.4425)
+    assert least == pytest.approx(0.124395064, abs=5e-10)
+    assert law == pytest.approx(least, rel=1e-12)  # printed .1522
+
+
+def test_fig_11_left():
+    wanted = [0.334759, 0.4843226, 0.5957772, 0.652479, 0.6918719, 0.7124741, 0.7281718, 0.7463883, 0.7680307]
+    found = [judge((10,), run(mu_bar), True, 1.0, 0.2, "pdp") for mu_bar in range(1, 10)]
+    assert [verdict.value for verdict in found] == pytest.approx(wanted, abs=5e-8)
+    assert {verdict.kind for verdict in found} == {"optimum"}
+
+
+def test_below_ln_2_the_law_is_only_an_upper_bound():
+    law = column_cut_law(8, 2, 0.5, 0.2)
+    assert law.kind == "upper bound"
+    assert 1.0 - law.value == pytest.approx(0.315263443, abs=5e-9)
+    assert 1.0 - chain_bound(8, 2, 0.5, 0.2).value == pytest.approx(0.329744254, abs=5e-10)
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_law_and_bound_bracket_the_milp(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 8))
+    mu_bar = int(rng.integers(1, n + 1))
+    epsilon = float(rng.uniform(0.3, LN2)) if seed % 2 else float(rng.uniform(LN2, 1.6))
+    delta = float(rng.uniform(0.02, 0.4))
+    error = pdp_error((n + 1,), run(mu_bar), epsilon, delta)
+    law, bound = column_cut_law(n, mu_bar, epsilon, delta), chain_bound(n, mu_bar, epsilon, delta)
+    assert bound.value - 2e-5 <= error <= law.value + 2e-5
+    if law.kind == "optimum":
+        assert law.value == pytest.approx(error, abs=2e-5)
+
+
+@given(st.integers(1, 20), st.integers(1, 20), st.floats(0.05, 3.0), st.floats(0.0, 1.0))
+@settings(max_examples=200, deadline=None)
+def test_the_law_is_feasible_monotone_and_above_the_chain_bound(n, mu_bar, epsilon, delta):
+    mu_bar = 1 + mu_bar % n
+    law = column_cut_law(n, mu_bar, epsilon, delta)
+    assert law.pmf.sum() == pytest.approx(1.0, abs=1e-11)
+    assert law.pmf.min() >= 0.0
+    assert law.value == pytest.approx(1.0 - law.pmf[0], abs=1e-12)
+    assert pdp_delta(law.pmf, (n + 1,), run(mu_bar), epsilon) <= delta * (1 + 1e-11) + 1e-15
+    assert chain_bound(n, mu_bar, epsilon, delta).value <= law.value + 1e-12
+    assert column_cut_law(n, mu_bar, epsilon, min(1.0, delta * 1.05)).value <= law.value + 1e-13
+    assert law.value <= lemma_4(n, mu_bar, epsilon).value + 1e-15
+
+
+@given(st.integers(1, 12), st.integers(1, 40), st.floats(LN2, 3.0), st.floats(0.0, 1.0))
+@settings(max_examples=80, deadline=None)
+def test_the_law_is_proven_when_mu_bar_divides_n_and_epsilon_is_at_least_ln_2(mu_bar, rows, epsilon, delta):
+    assert column_cut_law(mu_bar * min(rows, 48 // mu_bar), mu_bar, epsilon, delta).kind == "optimum"
+
+
+@given(st.integers(1, 60), st.integers(0, 60), st.floats(0.01, 3.0), st.floats(0.0, 1.0))
+@settings(max_examples=80, deadline=None)
+def test_the_law_is_proven_when_n_is_at_most_twice_mu_bar(mu_bar, more, epsilon, delta):
+    assert column_cut_law(mu_bar + min(more, mu_bar), mu_bar, epsilon, delta).kind == "optimum"
+
+
+@given(st.integers(2, 30), st.integers(1, 10), st.floats(0.05, 3.0), st.floats(0.0, 1.0))
+@settings(max_examples=80, deadline=None)
+def test_no_cut_is_affordable_below_the_first_boundary(n, mu_bar, epsilon, share):
+    mu_bar = min(mu_bar, n)
+    first = math.exp(-epsilon * (math.ceil(n / mu_bar) - 1)) / Grid(n, mu_bar, epsilon).total
+    law = column_cut_law(n, mu_bar, epsilon, share * first * (1 - 1e-12))
+    assert law.kind == "optimum"
+    assert law.value == pytest.approx(lemma_4(n, mu_bar, epsilon).value, rel=1e-11)
+    if n > mu_bar and first > 1e-12:
+        assert column_cut_law(n, mu_bar, epsilon, first * 1.01).value < law.value
+
+
+def test_large_sizes_are_proven_without_listing_cuts():
+    for n, mu_bar, epsilon, delta in ((256, 16, 1.0, 0.01), (256, 64, LN2, 0.02), (256, 4, 0.7, 0.003)):
+        start = time.perf_counter()
+        law = column_cut_law(n, mu_bar, epsilon, delta)
+        assert time.perf_counter() - start < 8.0
+        assert law.kind == "optimum"
+        assert pdp_delta(law.pmf, (n + 1,), run(mu_bar), epsilon) <= delta * (1 + 1e-10)
+    law = column_cut_law(255, 16, 0.3, 0.01)  # neither divides n nor reaches ln 2
+    assert law.kind == "upper bound"
+    assert chain_bound(255, 16, 0.3, 0.01).value < law.value
+
+
+def test_refusals():
+    with pytest.raises(OutsideDomain, match=r"^mu_bar must be a whole number between 1 and 8\. Got 9\.$"):
+        column_cut_law(8, 9, 1.0, 0.1)
+    with pytest.raises(OutsideDomain, match=r"^n \* mu_bar must be at most 20000000\. Got 1000000 \* 1000\.$"):
+        column_cut_law(1_000_000, 1000, 1.0, 0.1)
+    with pytest.raises(OutsideDomain, match="small enough to list their cut vectors"):
+        level_curve(255, 16, 1.0, 0.3)
+    with pytest.raises(OutsideDomain, match="small enough to search their cut vectors"):
+        chain_bound(700, 300, 1.0, 0.01)

@@ -1,0 +1,158 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle_truth import both_ways, pdp_delta, pdp_error, run
+
+from models.oracles import OutsideDomain, bounds, judge
+from models.oracles.bounded_difference import column_cut_law, level_curve
+from models.oracles.level_search import level_search, search_least_delta
+from models.oracles.single_distance import level_curve as single_level_curve
+from models.oracles.single_distance import single_distance_law
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_level_search_is_the_milp(seed):
+    rng = np.random.default_rng(seed)
+    sizes = [(5,), (6,), (7,), (8,), (2, 3), (2, 2, 2)][seed % 6]
+    shifts = sorted({tuple(int(rng.integers(n)) for n in sizes) for _ in range(3)} - {(0,) * len(sizes)})
+    if seed % 2:
+        shifts = both_ways(sizes, shifts)
+    epsilon, delta = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.4))
+    found = level_search(sizes, shifts, epsilon, delta)
+    assert found.kind == "optimum"
+    assert found.value == pytest.approx(pdp_error(sizes, shifts, epsilon, delta), abs=2e-5)
+
+
+def best_levels_by_brute_force(n: int, shifts: list[int], epsilon: float, delta: float) -> float:
+    """The level theorem read literally: every level function with values 0..n or ∞."""
+    size = n + 1
+    powers = [math.exp(-epsilon * level) for level in range(n + 1)] + [0.0]
+    levels = np.array(np.meshgrid(*[range(n + 2)] * n, indexing="ij")).reshape(n, -1)
+    levels = np.vstack([np.zeros(levels.shape[1], dtype=int), levels])
+    mass = np.array(powers)[levels]
+    totals = mass.sum(axis=0)
+    charges = np.zeros_like(totals)
+    for mu in shifts:
+        charge = np.zeros_like(totals)
+        for k in range(size):
+            target = levels[(k + mu) % size]
+            # level n + 1 stands for ∞: from a finite level it is always out of reach, from ∞ there is nothing to charge
+            charge += np.where((target > levels[k] + 1) | ((target == n + 1) & (levels[k] <= n)), mass[k], 0.0)
+        charges = np.maximum(charges, charge)
+    return float(np.minimum(1 / totals, delta / np.maximum(charges, 1e-300)).max())
+
+
+@pytest.mark.parametrize(
+    ("n", "shifts"), [(4, [1]), (4, [1, 2]), (5, [1, 2]), (5, [1, 5]), (5, [2, 3]), (5, [1, 2, 4, 5]), (5, [1, 4])]
+)
+def test_the_search_misses_no_level_function(n, shifts):
+    rng = np.random.default_rng(n + sum(shifts))
+    for _ in range(4):
+        epsilon, delta = float(rng.uniform(0.1, 1.5)), float(rng.uniform(0.01, 0.5))
+        found = level_search((n + 1,), [(mu,) for mu in shifts], epsilon, delta)
+        wanted = best_levels_by_brute_force(n, shifts, epsilon, delta)
+        assert 1.0 - found.value == pytest.approx(wanted, rel=1e-11)
+
+
+@given(
+    st.sampled_from([(9,), (10,), (12,), (13,), (3, 3), (4, 4), (2, 6)]),
+    st.data(),
+    st.floats(0.1, 3.0),
+    st.floats(0.0, 1.0),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_what_it_finds_is_feasible(sizes, data, epsilon, delta, symmetric):
+    shift = st.tuples(*(st.integers(0, n - 1) for n in sizes)).filter(any)
+    shifts = data.draw(st.lists(shift, min_size=1, max_size=3, unique=True))
+    shifts = both_ways(sizes, shifts) if symmetric else shifts
+    found = level_search(sizes, shifts, epsilon, delta, nodes=20_000)
+    assert found.pmf.sum() == pytest.approx(1.0, abs=1e-11)
+    assert found.pmf.min() >= 0.0
+    assert found.value == pytest.approx(1.0 - found.pmf[0], abs=1e-11)
+    assert pdp_delta(found.pmf, sizes, shifts, epsilon) <= delta * (1 + 1e-11) + 1e-15
+    assert judge(sizes, shifts, True, epsilon, delta, "dp").value <= found.value + 1e-12
+
+
+def test_breaks_inside_the_support_pay_below_ln_2():
+    found = level_search((9,), run(2), 0.5, 0.2)
+    assert found.kind == "optimum"
+    assert found.pmf[0] == pytest.approx(0.329744254, abs=5e-10)
+    assert found.pmf.sum() == pytest.approx(1.0, abs=1e-12)
+    assert pdp_delta(found.pmf, (9,), run(2), 0.5) == pytest.approx(0.2, rel=1e-12)
+    assert found.value < column_cut_law(8, 2, 0.5, 0.2).value
+
+
+def test_it_agrees_with_the_proven_laws():
+    for n, mu_bar, epsilon, delta in ((24, 6, 1.5, 0.05), (30, 5, 0.8, 0.01), (20, 12, 0.2, 0.03)):
+        law = column_cut_law(n, mu_bar, epsilon, delta)
+        assert law.kind == "optimum"
+        assert level_search((n + 1,), run(mu_bar), epsilon, delta).value == pytest.approx(law.value, rel=1e-11)
+    law = single_distance_law((40,), (7,), 0.3, 0.02)
+    assert level_search((40,), [(7,)], 0.3, 0.02).value == pytest.approx(law.value, rel=1e-11)
+
+
+def test_it_beats_the_grouped_cuts_where_they_are_not_enough():
+    law = column_cut_law(59, 7, 0.8772127281147313, 0.05058276231484343)
+    found = level_search((60,), run(7), 0.8772127281147313, 0.05058276231484343, nodes=200_000)
+    assert law.kind == "upper bound"
+    assert found.kind == "optimum"
+    assert (1 - found.value) / (1 - law.value) - 1 == pytest.approx(6.09e-5, rel=0.01)
+
+
+def test_symmetric_neighbours_at_a_size_no_formula_covers():
+    sizes, shifts = (33,), both_ways((33,), run(3))
+    found = bounds(sizes, shifts, False, 1.0, 0.1047, "pdp")
+    assert found.upper is found.lower
+    assert found.upper.kind == "optimum"
+    assert pdp_delta(found.upper.pmf, sizes, shifts, 1.0) <= 0.1047 * (1 + 1e-11)
+
+
+def test_out_of_nodes_it_claims_nothing():
+    sizes, shifts = (33,), both_ways((33,), run(3))
+    hurried = level_search(sizes, shifts, 0.5, 0.1029, nodes=50)
+    patient = level_search(sizes, shifts, 0.5, 0.1029)
+    assert hurried.kind == "upper bound"
+    assert patient.kind == "optimum"
+    assert patient.value < hurried.value
+    bracket = bounds(sizes, shifts, False, 0.5, 0.1029, "pdp", nodes=50)
+    assert bracket.lower.kind == "lower bound"
+    assert bracket.upper.kind == "upper bound"
+    assert bracket.lower.value <= patient.value <= bracket.upper.value
+
+
+def test_least_delta_of_15():
+    least, finished = search_least_delta((9,), run(3), 1.5, 0.4425)
+    assert finished
+    assert least == pytest.approx(0.124395064, abs=5e-10)
+    for error_rate in (0.1, 0.3, 0.5):
+        assert search_least_delta((11,), [(3,)], 0.7, error_rate) == (
+            pytest.approx(single_level_curve(11, 0.7, error_rate), rel=1e-11),
+            True,
+        )
+        below, above = level_curve(12, 3, 0.9, error_rate)
+        least, finished = search_least_delta((13,), run(3), 0.9, error_rate)
+        assert finished
+        assert below * (1 - 1e-11) <= least <= above * (1 + 1e-11)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 0.5, 0.8, 1.3])
+@pytest.mark.parametrize(("n", "mu_bar"), [(11, 2), (14, 3), (8, 1)])
+def test_least_delta_inverts_the_optimum(n, mu_bar, epsilon):
+    sizes, shifts = (n + 1,), both_ways((n + 1,), run(mu_bar))
+    for error_rate in (0.2, 0.45, 0.6, 0.7, 0.75, 0.8, 0.9):
+        least, finished = search_least_delta(sizes, shifts, epsilon, error_rate)
+        assert finished
+        assert level_search(sizes, shifts, epsilon, least).value <= error_rate + 1e-9
+        if least > 0.0:
+            assert level_search(sizes, shifts, epsilon, least * (1 - 1e-6)).value > error_rate
+
+
+def test_refusals():
+    with pytest.raises(OutsideDomain, match=r"^sizes must have a product of at most 300\. Got \(301,\)\.$"):
+        level_search((301,), [(1,), (2,)], 1.0, 0.1)
+    with pytest.raises(OutsideDomain, match=r"at most 300"):
+        search_least_delta((20, 20), [(1, 0)], 1.0, 0.1)

@@ -1,0 +1,120 @@
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from oracle_truth import pdp_delta, run
+
+from models.oracles.bounded_difference import column_cut_law, lemma_4
+from models.oracles.printed_theorem3 import (
+    phi_35_36,
+    printed_error_rate,
+    printed_level_curve,
+    printed_pmf,
+    staircase_pmf,
+    staircases,
+)
+
+TABLE_1 = {  # the printed columns
+    0.0: [0.5432, 0.1212, 0.1212, 0.1212, 0.0270, 0.0270, 0.0270, 0.0060, 0.0060],
+    0.1212: [0.5432, 0.1212, 0.1212, 0.1212, 0.0270, 0.0270, 0.0270, 0.0060, 0.0060],
+    0.1238: [0.5548, 0.1238, 0.1238, 0.1238, 0.0276, 0.0276, 0.0062, 0.0062, 0.0062],
+    0.1522: [0.5575, 0.1244, 0.1244, 0.1244, 0.0278, 0.0278, 0.0062, 0.0062, 0.0014],
+}
+
+
+def test_the_four_printed_columns_of_table_1():
+    stairs = staircases(8, 3, 1.5)
+    assert [(step.h, step.j) for step in stairs] == [(0, 0), (1, 1), (1, 2)]
+    assert [round(step.lower, 4) for step in stairs] == [0.0, 0.1238, 0.1522]
+    assert round(stairs[0].upper, 4) == 0.1212
+    for step, delta in zip(stairs, (0.0, 0.1238, 0.1522), strict=True):
+        np.testing.assert_allclose(staircase_pmf(step, 1.5), TABLE_1[delta], atol=5.1e-5)
+    np.testing.assert_allclose(printed_pmf(8, 3, 1.5, 0.1212), TABLE_1[0.1212], atol=5.1e-5)
+
+
+def test_only_groups_of_mu_bar_masses_split():
+    lengths = [step.lengths for step in staircases(9, 3, 1.5)]
+    assert lengths == [(1, 3, 3, 3), (1, 3, 3, 2, 1), (1, 3, 2, 3, 1), (1, 3, 2, 2, 2)]
+
+
+def test_what_the_printed_columns_really_need():
+    for step in staircases(8, 3, 1.5):
+        pmf = staircase_pmf(step, 1.5)
+        assert pdp_delta(pmf, (9,), run(3), 1.5) == pytest.approx(step.lower, abs=1e-12)
+        if step.h:
+            assert 1.0 - pmf[0] > column_cut_law(8, 3, 1.5, step.lower).value + 1e-12 or step.j == 1
+
+
+def test_a_printed_pmf_that_breaks_its_delta():
+    region = next(step for step in staircases(24, 6, 1.5) if (step.h, step.j) == (3, 1))
+    assert region.lower == pytest.approx(0.083636, abs=5e-7)
+    assert pdp_delta(staircase_pmf(region, 1.5), (25,), run(6), 1.5) == pytest.approx(0.087800, abs=5e-7)
+
+
+@pytest.mark.parametrize(("n", "mu_bar"), [(24, 6), (23, 7), (14, 7), (31, 10), (8, 3), (9, 3)])
+@pytest.mark.parametrize("epsilon", [0.5, 1.5])
+def test_lengths_boundaries_and_masses_follow_31_to_37(n, mu_bar, epsilon):
+    b, r = divmod(n, mu_bar)
+    a = math.exp(-epsilon)
+    stairs = staircases(n, mu_bar, epsilon)
+    if b + r < mu_bar:  # the theorem's own domain
+        assert len(stairs) == 1 + b * (b - 1) // 2
+    for before, step in zip([stairs[0], *stairs], stairs, strict=False):
+        h, j = step.h, step.j
+        assert sum(step.lengths) == n + 1
+        assert staircase_pmf(step, epsilon).sum() == pytest.approx(1.0, rel=1e-12)
+        if h == 0 or b + r >= mu_bar:
+            continue
+        wanted = [1, *[mu_bar] * (b - h), *[mu_bar - 1] * h, r + h - (j != h)]
+        if j != h:
+            wanted[b - h + j + 1] = mu_bar
+        assert list(step.lengths) == wanted  # (31)
+        assert step.lower == pytest.approx(step.mass * a ** (b - h) * sum(a**i for i in range(j)), rel=1e-12)
+        last = a**-1 if j == h else sum(a**i for i in range(j + 1))
+        assert step.upper == pytest.approx(step.mass * a ** (b - h) * last, rel=1e-12)
+        assert step.lower == pytest.approx(step.mass / before.mass * before.upper, rel=1e-12)  # (37c), second form
+    assert stairs[0].mass == pytest.approx(1.0 - lemma_4(n, mu_bar, epsilon).value, rel=1e-12)
+
+
+def test_linear_regions_join_the_flat_ones():
+    n, mu_bar, epsilon = 24, 6, 1.5
+    stairs = staircases(n, mu_bar, epsilon)
+    for before, step in pairwise(stairs):
+        assert before.upper < step.lower <= step.upper
+        start = printed_pmf(n, mu_bar, epsilon, before.upper * (1 + 1e-9))
+        end = printed_pmf(n, mu_bar, epsilon, step.lower * (1 - 1e-9))
+        np.testing.assert_allclose(start, staircase_pmf(before, epsilon), atol=1e-7)
+        np.testing.assert_allclose(end, staircase_pmf(step, epsilon), atol=1e-7)
+        middle = printed_pmf(n, mu_bar, epsilon, (before.upper + step.lower) / 2)
+        assert middle.sum() == pytest.approx(1.0, abs=1e-12)
+        np.testing.assert_allclose(middle, (start + end) / 2, atol=1e-7)
+
+
+def test_the_last_segment_is_42_and_43():
+    pmf = printed_pmf(8, 3, 1.5, 0.9)
+    np.testing.assert_allclose(pmf, [0.9] + [0.0125] * 8, rtol=1e-12)
+    assert printed_error_rate(8, 3, 1.5, 0.9) == pytest.approx(0.1, rel=1e-12)
+
+
+def test_corollary_2_as_printed():
+    assert printed_level_curve(8, 3, 1.5, 0.4425) == pytest.approx(0.1522, abs=5e-5)  # the truth is .124395
+    assert printed_level_curve(8, 3, 1.5, 0.5) == 0.0
+    assert printed_level_curve(8, 3, 1.5, 0.2) == pytest.approx(0.8, rel=1e-12)
+    error = printed_error_rate(24, 6, 1.5, 0.083)
+    assert printed_level_curve(24, 6, 1.5, error) == pytest.approx(0.083, rel=1e-9)
+
+
+def test_34_contradicts_35_and_36_when_j_equals_h():
+    for step in staircases(24, 6, 1.5)[1:]:
+        second = phi_35_36(24, 6, 1.5, step.h, step.j)
+        assert math.isclose(second, step.mass, rel_tol=1e-9) == (step.j != step.h)
+
+
+def test_the_printed_first_boundary_is_too_late_when_r_is_positive():
+    stairs = staircases(8, 3, 1.5)
+    a = math.exp(-1.5)
+    right = stairs[0].mass * a**2  # φ₀ e^{-bε}
+    assert stairs[0].upper == pytest.approx(right / a, rel=1e-12)
+    assert column_cut_law(8, 3, 1.5, right).value == pytest.approx(1 - stairs[0].mass, rel=1e-12)
+    assert column_cut_law(8, 3, 1.5, right * 1.001).value < 1 - stairs[0].mass - 1e-6

@@ -1,0 +1,111 @@
+"""What a Solution computes by itself: objective, bound, gap, residuals, certificates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from solvers.backend import backend
+from solvers.program import Block, Data, Program
+from solvers.solution import (
+    PointStatus,
+    Solution,
+    Termination,
+    infeasible_by,
+    lagrangian_bound,
+    relative_gap,
+    residuals,
+    unbounded_along,
+)
+
+INF = np.inf
+
+
+def box(integer=False):
+    """min -x - y + 5, x + 2y <= 3, 2x + y <= 3, 0 <= x, y."""
+    return Data(
+        c=np.array([-1.0, -1.0]), offset=5.0, A=sp.csc_array(np.array([[1.0, 2.0], [2.0, 1.0]])),
+        row_lower=np.full(2, -INF), row_upper=np.full(2, 3.0), lower=np.zeros(2), upper=np.full(2, INF),
+        integrality=np.full(2, integer),
+    )  # fmt: skip
+
+
+def solution(**kwargs):
+    program = Program("box", box(), variables=(Block("x", 0, (2,)),), sense=kwargs.pop("sense", 1))
+    return Solution(program=program, p=np.zeros(0), **({"termination": Termination.OPTIMAL} | kwargs))
+
+
+def test_unknown_is_none():
+    nothing = solution(termination=Termination.TIME_LIMIT)
+    assert (nothing.objective, nothing.bound, nothing.gap, nothing.residuals) == (None, None, None, None)
+    assert not nothing.optimal
+    with pytest.raises(ValueError, match="has no value"):
+        nothing["x"]
+    assert "objective unknown" in str(nothing)
+
+
+@pytest.mark.parametrize("sense", [1, -1])
+def test_signs_follow_the_model(sense):
+    third = np.full(2, -1 / 3)
+    known = solution(sense=sense, x=np.ones(2), point=PointStatus.FEASIBLE, row_dual=third, dual=PointStatus.FEASIBLE)
+    assert known.objective == sense * 3
+    assert known.bound == pytest.approx(sense * 3)
+    assert known.gap == pytest.approx(0)
+    assert solution(sense=sense, native_bound=2.5).bound == sense * 2.5
+    assert known.optimal
+    assert known.residuals.worst == 0
+    assert known["x"].tolist() == [1, 1]
+
+
+def test_gap():
+    assert relative_gap(None, 1.0) is None
+    assert relative_gap(1.0, None) is None
+    assert relative_gap(0.5, 0.25) == 0.25
+    assert relative_gap(-200.0, -201.0) == 1 / 200
+
+
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=2))
+def test_every_multiplier_bounds_from_below(y):
+    """Whatever the multipliers, the bound is below the optimum 3, or there is none."""
+    bound = lagrangian_bound(box(), np.array(y))
+    assert bound is None or bound <= 3 + 1e-9
+
+
+def test_no_bound_from_multipliers_that_prove_nothing():
+    assert lagrangian_bound(box(), np.zeros(2)) is None
+    assert lagrangian_bound(box(), np.array([1.0, 1.0])) is None  # point at the infinite side: set to zero
+    assert lagrangian_bound(box(), np.full(2, -1 / 3)) == pytest.approx(3)
+
+
+def test_residuals():
+    data = box(integer=True)
+    at = residuals(data, np.array([1.5, -0.25]))
+    assert (at.rows, at.bounds, at.integrality, at.worst) == (0, 0.25, 0.5, 0.5)
+    assert residuals(data, np.array([2.0, 2.0])).rows == 3
+
+
+def test_certificates():
+    data = box()
+    data.row_lower[1] = 7.0
+    data.row_upper[1] = INF
+    # 2x + y >= 7 while x + 2y <= 3: twice the second less the first
+    assert infeasible_by(data, np.array([-1.0, 0.5]))
+    assert not infeasible_by(data, np.array([1.0, -0.5]))
+    assert not infeasible_by(data, np.zeros(2))
+    free = box()
+    free.row_upper[:] = INF
+    assert unbounded_along(free, np.array([1.0, 0.0]))
+    assert not unbounded_along(free, np.array([-1.0, 0.0]))
+    assert not unbounded_along(box(), np.array([1.0, 0.0]))
+
+
+def test_printed_summary():
+    with backend("highs").open(Program("box", box(), variables=(Block("x", 0, (2,)),))) as session:
+        lines = str(session.solve()).splitlines()
+    assert lines[0] == "box by highs 1.13.1: optimal"
+    assert lines[1].split() == ["point", "feasible,", "objective", "3"]
+    assert lines[2].split()[:2] == ["bound", "3,"]
+    assert lines[-1].split() == ["said", "Optimal"]

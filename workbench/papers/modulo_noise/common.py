@@ -1,0 +1,149 @@
+"""What the artifacts of this paper share: its questions, laws, audits, rounding and comparisons.
+
+| paper          | here                                                       |
+|----------------|------------------------------------------------------------|
+| SD, μ̂          | `single(n, shift)`                                         |
+| BD, μ̄          | `bounded(n, mu_bar)`                                       |
+| ρ*(δ, ε), f*   | `law(question, epsilon, delta)`, closed form               |
+| (13), (14)     | `solve(question, epsilon, delta)`, by HiGHS                |
+| one-sided M    | `directed=True`, the default here and nowhere else         |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from models import oracles
+from models.oracles import ClosedForm, Notion
+from models.oracles.bounded_difference import column_cut_law
+from workbench.design_noise import NoiseDesigner
+from workbench.designing import Design
+from workbench.errors import WorkbenchError
+from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
+from workbench.numbers import Real, exact, exp_bounds
+from workbench.papers.artifact import Comparison, printed
+from workbench.privacy.audit import audit
+
+__all__ = [
+    "DIRECTED",
+    "Floats",
+    "bounded",
+    "column_cut",
+    "compare",
+    "law",
+    "least_deltas",
+    "needed",
+    "numbers",
+    "single",
+    "snap",
+    "solve",
+    "solve_each",
+    "staircase",
+]
+
+Floats = NDArray[np.float64]
+
+DIRECTED = (
+    "The differences are one-sided, as the paper takes them; real neighbours are symmetric, which costs more error."
+)
+
+
+@cache
+def numbers() -> dict[str, Any]:
+    """The printed numbers of this paper."""
+    return printed("modulo_noise")
+
+
+def bounded(n: int, mu_bar: int, *, directed: bool = True) -> ModuloNoise:
+    """Bounded difference (BD), Definition 6: M = {1..mu_bar}."""
+    return ModuloNoise(n=n, max_shift=mu_bar, directed=directed)
+
+
+def single(n: int, shift: int, *, directed: bool = True) -> ModuloNoise:
+    """Single distance (SD), Definition 5: M = {shift}."""
+    return ModuloNoise(n=n, shifts=[shift], directed=directed)
+
+
+def snap(value: float) -> float:
+    """A solver's number to 10 significant digits, and 0 below 1e-12: what the last digits hide is not reproducible."""
+    return float(f"{value:.10g}") if abs(value) >= 1e-12 else 0.0
+
+
+def solve_each(
+    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", cost: str = "error-rate"
+) -> list[float]:
+    """The proven least error at each (epsilon, delta), one live solver for all. Raises WorkbenchError unless proven."""
+    with NoiseDesigner(question, notion=notion, cost=cost) as designer:
+        return [_proven(designer.solve(epsilon, delta)) for epsilon, delta in requests]
+
+
+def least_deltas(
+    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", cost: str = "error-rate"
+) -> list[float]:
+    """The proven least delta at each (epsilon, budget), (15), one live solver for all. Raises unless proven."""
+    with NoiseDesigner(question, notion=notion, cost=cost, minimise="delta") as designer:
+        return [_proven(designer.solve(epsilon, budget=budget)) for epsilon, budget in requests]
+
+
+def _proven(solution: Any) -> float:
+    if not solution.optimal:
+        raise WorkbenchError(f"The solver stopped with {solution.raw_status!r} before proving an optimum.")
+    return snap(float(solution.objective))
+
+
+def solve(question: ModuloNoise, epsilon: Real, delta: Real = 0, *, notion: str = "pdp") -> Design:
+    """The proven optimum for the error rate, judged and audited."""
+    with NoiseDesigner(question, notion=notion) as designer:
+        return designer.design(epsilon, delta)
+
+
+def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: Notion = "pdp") -> ClosedForm:
+    """The oracle of the least error rate, a closed form or an exact search; `kind` says whether it is proven.
+
+    Raises WorkbenchError.
+    """
+    found = oracles.judge(question.sizes, question.differences, question.directed, epsilon, delta, notion, "error-rate")
+    if found is None:
+        raise WorkbenchError(f"No closed form is known for {question!r}.")
+    return found
+
+
+def column_cut(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm:
+    """The column-cut law of M = {1..mu_bar}; Lemma 4 where it cuts nothing. See `models.oracles.column_cut`."""
+    return column_cut_law(n, mu_bar, epsilon, delta)
+
+
+def staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> AdditiveNoise:
+    """The exact noise with masses proportional to a^level, a = e^-epsilon rounded up at 2^-200.
+
+    levels: one per noise value, -1 for a zero mass. Rounding a up keeps f(η) <= e^ε f(η') where the levels differ by
+    one, so that an audit counts no rounding accident as a violation.
+    """
+    scale = 200
+    ratio = Fraction(exp_bounds(-exact(epsilon, "epsilon"), scale)[1], 1 << scale)
+    return AdditiveNoise(question, [ratio**level if level >= 0 else Fraction(0) for level in levels])
+
+
+def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real, *, slack: str = "1e-9") -> float:
+    """The PDP delta a PMF really needs, by the exact audit.
+
+    A float PMF is audited at epsilon + slack, so that ratios of exactly e^epsilon, rounded to floats, do not count.
+    """
+    if isinstance(pmf, AdditiveNoise):
+        noise, budget = AdditiveNoise(question, pmf.masses), exact(epsilon, "epsilon")
+    else:
+        noise, budget = AdditiveNoise.from_pmf(question, pmf), exact(epsilon, "epsilon") + Fraction(slack)
+    return float(audit(noise, budget).pdp_delta)
+
+
+def compare(
+    what: str, place: str, printed_value: float, ours: float, digits: int, *, expected: bool = True, remark: str = ""
+) -> Comparison:
+    """A printed number with this many decimals beside ours."""
+    return Comparison(what, place, printed_value, ours, 0.5 * 10.0**-digits, expected, remark)
