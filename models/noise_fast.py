@@ -1,22 +1,22 @@
 """PDP noise with delta > 0, exactly and fast: model (13), or (15), solved by branch and bound over violation patterns.
 
-`FastSession` answers like a session of the literal program, and proves more than it costs:
+`FastSession` answers like a session of the literal program:
 
-1. For the error rate the level theorem gives f <= w f(0), the hole search an incumbent, and that incumbent a set of pairs
-   that nothing better can break (`models.noise_holes`).
-2. Noise values where nothing is expected are summed in one variable (a relaxation, `models.noise_patterns`). Whatever is
-   left out is a guess about speed only: when the relaxed optimum is not a PMF of the whole group, its pattern is lifted
+1. For the error rate the level theorem gives f <= w f(0), the hole search an incumbent, and that incumbent a set of
+   pairs that nothing better can break (`models.noise_holes`).
+2. Noise values where nothing is expected are summed in one variable (a relaxation, `models.noise_patterns`). Which ones
+   is a guess that decides speed only: when the relaxed optimum is not a PMF of the whole group, its pattern is lifted
    (the program of the full group with the same broken pairs); when the lifted value does not meet the bound, more noise
    values are kept. With all of them kept the relaxation is the problem itself, so the loop ends.
-3. The relaxation is solved over all patterns (`models.noise_search`) by linear programs, hot. Its bound is a minimum of
-   Lagrangian bounds that are recomputed from the data; it holds for (13) because every step above either keeps an
+3. The relaxation is minimised over all patterns (`models.noise_search`) by linear programs, hot. Its bound is a minimum
+   of Lagrangian bounds that are recomputed from the data; it holds for (13) because every step above either keeps an
    optimal f or relaxes. The incumbent is a solution of one program, a PMF of the full group, or the hole search's.
 
 No oracle takes part: the closed forms of `models.oracles` stay independent judges of the result.
 
 A backend without duals, whose bounds could not be checked, gets the mixed-integer program with the better rows
-(`noise_patterns.milp`) in one piece; its bound is then the solver's. A user's constraints and worst-case costs switch 1 and 2 off,
-as neither proof covers them.
+(`noise_patterns.milp`) in one piece; its bound is then the solver's. A user's constraints and worst-case costs switch 1
+and 2 off, as neither proof covers them.
 
 The answer is stated in the variables f, u_mu, y_mu of the literal model, u = 1 where a pair is broken.
 """
@@ -37,13 +37,14 @@ from models.noise_patterns import Facts, Noise, Relaxation, milp, relaxation
 from models.noise_search import BREAK, Outcome, search
 from solvers.backend import Backend, Options
 from solvers.program import Program
-from solvers.session import Session
 from solvers.solution import PointStatus, Seconds, Solution, Start, Termination, relative_gap
 
-__all__ = ["FastSession", "applies"]
+__all__ = ["METHODS", "FastSession", "applies"]
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+METHODS = ("fast", "literal")
 
 _SMALL = 40  # groups of so few elements are not truncated
 _PROVEN = 1e-9 * (1 + 1e-6)
@@ -73,13 +74,6 @@ class FastSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def values(
-        self, epsilons: ArrayLike, delta: float | None = None, budget: float | None = None
-    ) -> dict[str, Any]:  # fmt: skip
-        """As `NoiseModel.values`, without compiling the literal program."""
-        named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
-        return named | ({"delta": delta} if self.model.minimise == "error" else {"budget": budget})
-
     def solve(self, values: Mapping[str, ArrayLike], *, start: str | Start = Start.COLD, basis: Any = None) -> Solution:
         """Solve at these parameter values; always cold, whatever `start` says.
 
@@ -99,7 +93,8 @@ class FastSession:
         known = Facts.none(noise)
         if noise.error_rate:
             w = weights(noise)
-            known = facts(noise, w, hole_search(noise, w), known.kept)
+            holes = hole_search(noise, w)
+            known = facts(noise, w, holes.zero, holes.delta, known.kept)
         with self.backend.open(milp(noise, known, _name(model)), self.options) as session:
             solution = session.solve({}, start=Start.COLD)
         building = time.perf_counter() - begin - solution.seconds.total
@@ -129,7 +124,7 @@ class _Fast:
             self.total.value, self.total.x = self.holes.value, self.holes.pmf
 
     def run(self) -> Solution:
-        noise, total = self.noise, self.total
+        total = self.total
         kept = self._guess()
         while True:
             found = self._search(kept)
@@ -144,7 +139,6 @@ class _Fast:
             total.termination = Termination.INFEASIBLE
         elif total.termination is Termination.OPTIMAL and not self._closed():
             total.termination = Termination.NUMERICAL
-        del noise
         return self._solution()
 
     def _closed(self) -> bool:
@@ -195,7 +189,7 @@ class _Fast:
     def _search(self, kept: Mask) -> Outcome:
         noise = self.noise
         if self.w is not None and self.holes is not None:
-            known = facts(noise, self.w, self.holes, kept)
+            known = facts(noise, self.w, self.holes.zero, self.holes.delta, kept)
         else:
             known = Facts.none(noise, kept)
         made = relaxation(noise, known)

@@ -47,11 +47,16 @@ _TINY = 1e-8  # smaller weights are raised to it: a weaker fact, but a coefficie
 
 @dataclass(frozen=True, eq=False)
 class Holes:
-    """The best PMF of the hole search: its value in the model's objective and the distance of its farthest support."""
+    """The best PMF of the hole search: its value in the model's objective, and the least weight of its support.
+
+    Nothing at least as good has f(0) below `zero` or breaks more than `delta`.
+    """
 
     pmf: Vector
     value: float
     reach: float
+    zero: float
+    delta: float
 
 
 def weights(noise: Noise) -> Vector:
@@ -100,15 +105,13 @@ def hole_search(noise: Noise, w: Vector) -> Holes:
     outside = float(w[~support].sum())
     theta = min(1.0, max(0.0, 1.0 / zero - float(total[m])) / outside) if outside > 0 else 0.0
     pmf = zero * np.where(support, w, theta * w)
-    return Holes(pmf / pmf.sum(), value, float(w[order[m]]))
+    least, most = (1.0 - value, noise.delta) if noise.delta is not None else (1.0 - float(noise.budget or 0.0), value)
+    return Holes(pmf / pmf.sum(), value, float(w[order[m]]), least, most)
 
 
-def facts(noise: Noise, w: Vector, holes: Holes, kept: NDArray[np.bool_]) -> Facts:
-    """The level theorem and the lower bounds that an f at least as good as the incumbent must meet."""
-    if noise.delta is not None:
-        zero, delta = (1.0 - holes.value) * (1.0 - _SAFE), noise.delta
-    else:
-        zero, delta = (1.0 - float(noise.budget or 0.0)) * (1.0 - _SAFE), holes.value
+def facts(noise: Noise, w: Vector, zero: float, delta: float, kept: NDArray[np.bool_]) -> Facts:
+    """The level theorem, and the lower bounds of every f with f(0) >= zero that breaks at most delta per shift."""
+    zero *= 1.0 - _SAFE
     lower = np.zeros(noise.N)
     lower[0] = max(0.0, zero)
     steps = list(zip(noise.exp_epsilon, noise.targets(), strict=True))

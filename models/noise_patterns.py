@@ -59,9 +59,11 @@ class Noise:
         sizes, shifts: as `models.noise.NoiseModel`.
         exp_epsilon: (shifts,) e^eps of every shift.
         cost: (N,), or (N, N) for the worst true answer.
-        delta: given, or None when it is minimised.
+        delta: given, or None when it is a variable.
         budget: of the cost when delta is minimised, else None.
         constraints: the user's own.
+        span, slope: with neither delta nor budget, delta is a variable in this interval and cost - slope delta is
+            minimised (see `models.noise_frontier`).
     """
 
     sizes: tuple[int, ...]
@@ -71,6 +73,8 @@ class Noise:
     delta: float | None = None
     budget: float | None = None
     constraints: UserConstraints | None = None
+    span: tuple[float, float] = (0.0, 1.0)
+    slope: float = 0.0
 
     @property
     def N(self) -> int:
@@ -113,7 +117,7 @@ class Facts:
     def none(noise: Noise, kept: Mask | None = None) -> Facts:
         """Nothing known."""
         kept = np.ones(noise.N, dtype=bool) if kept is None else kept
-        return Facts(kept, np.zeros(noise.N), None, 1.0 if noise.delta is None else noise.delta)
+        return Facts(kept, np.zeros(noise.N), None, noise.span[1] if noise.delta is None else noise.delta)
 
 
 class _Rows:
@@ -192,12 +196,16 @@ class _Frame:
         table = np.atleast_2d(noise.cost)
         if self.outside:
             table = np.column_stack([table[:, kept], table[:, ~kept].min(axis=1)])
-        self.delta = None if noise.delta is not None else self.add("delta", 1, 1.0, cost=1.0)
-        if noise.delta is None:
-            assert noise.budget is not None
+        self.delta: Positions | None = None
+        if noise.budget is not None:
+            self.delta = self.add("delta", 1, 1.0, cost=1.0)
             for row in table:
                 self.rows.one(f, row, -np.inf, noise.budget)  # (15b)
-        elif len(table) == 1:
+            return
+        if noise.delta is None:
+            self.delta = self.add("delta", 1, noise.span[1], cost=-noise.slope)
+            self.lower[-1][:] = noise.span[0]
+        if len(table) == 1:
             self.cost[0] = table[0].copy()
         else:
             worst = self.add("worst", 1, float(table.max()), cost=1.0)
@@ -223,7 +231,8 @@ class _Frame:
         self.cost.append(np.zeros(int(own.sum())))
         self.columns += int(own.sum())
         matrix = data.A.tocoo()
-        self.rows.parts.append((matrix.coords[0] + self.rows.count, place[matrix.coords[1]], matrix.data))
+        row, column = (np.asarray(part, dtype=np.intp) for part in matrix.coords)
+        self.rows.parts.append((row + self.rows.count, place[column], matrix.data))
         self.rows.lower.append(data.row_lower)
         self.rows.upper.append(data.row_upper)
         self.rows.count += data.row_lower.size
@@ -253,6 +262,8 @@ class _Frame:
 class Relaxation:
     """The program of every pattern: parameters "room" (upper bound of y) and "least" (of y - f), one per pair.
 
+    With `delta` a variable that is not minimised, a third parameter "span" bounds it.
+
     A free pair has room delta (1 when delta is a variable) and least -1, a kept pair room 0, a broken pair least 0.
 
     Attributes:
@@ -278,7 +289,7 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
         e = noise.exp_epsilon[k]
         rows.many([source[~able], target[~able]], [1.0, -e], -np.inf, 0.0)
         source, target = source[able], target[able]
-        y = frame.add(f"y_{k}", source.size, 1.0 if noise.delta is None else noise.delta)
+        y = frame.add(f"y_{k}", source.size, noise.span[1] if noise.delta is None else noise.delta)
         rows.many([source, target, y], [1.0, -e, -1.0], -np.inf, 0.0)
         if y.size:
             frame.spend(y)
@@ -288,12 +299,26 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     row = np.concatenate(least)
     data = frame.data(lambda block: False)
     pairs = y.size
-    first = sp.csr_array((np.ones(pairs), (np.arange(pairs), np.arange(pairs))), shape=(pairs, 2 * pairs))
-    second = sp.csr_array((np.ones(pairs), (np.arange(pairs), np.arange(pairs) + pairs)), shape=(pairs, 2 * pairs))
-    moves = Moves({"upper": (y, np.zeros(pairs), first), "row_lower": (row, np.zeros(pairs), second)}, 2 * pairs)
+    upper, lower, size = y, np.zeros(0, dtype=np.intp), 2 * pairs
+    parameters: dict[str, tuple[int, ...]] = {"room": (pairs,), "least": (pairs,)}
+    if noise.delta is None and noise.budget is None:
+        assert frame.delta is not None
+        lower, upper, size = frame.delta, np.append(y, frame.delta), size + 2
+        parameters["span"] = (2,)
+
+    def part(index: Positions, of: list[int]) -> tuple[Positions, Vector, sp.csr_array]:
+        order = np.argsort(index, kind="stable")
+        matrix = sp.csr_array((np.ones(len(of)), (np.arange(len(of)), np.array(of, dtype=int)[order])), (len(of), size))
+        return index[order], np.zeros(len(of)), matrix
+
+    moves = {
+        "upper": part(upper, [*range(pairs), 2 * pairs + 1][: upper.size]),
+        "row_lower": part(row, list(range(pairs, 2 * pairs))),
+        "lower": part(lower, [2 * pairs][: lower.size]),
+    }
     program = Program(
         f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}", data, variables=tuple(frame.blocks),
-        parameters={"room": (pairs,), "least": (pairs,)}, scale=MASS_SCALE, moves=moves,
+        parameters=parameters, scale=MASS_SCALE, moves=Moves(moves, size),
     )  # fmt: skip
     return Relaxation(program, source, target, shift, y, element)
 

@@ -2,16 +2,16 @@
 
 The nodes are the patterns of `models.noise_patterns`. A node whose solution breaks too much for some shift is split at
 one partly paid pair (y < f although the pair is broken): kept on one side, broken on the other. A node ends when its
-bound reaches the incumbent, when it is infeasible, or when its solution is feasible for (13): a new incumbent. There are
-finitely many patterns, so the search ends; the least bound of all ends is a lower bound on the optimum of the relaxation,
-and so of (13).
+bound reaches the incumbent, when it is infeasible, or when its solution is feasible for (13): a new incumbent. There
+are finitely many patterns, so the search ends; the least bound of all ends is a lower bound on the optimum of the
+relaxation, and so of (13).
 
 A node's bound is not the solver's word: it is the Lagrangian bound of the duals, recomputed from the data
 (`solvers.solution.lagrangian_bound`; all variables are bounded, so any duals give a valid one), or its parent's where
-that is larger. An infeasible node counts as proven by its ray when that survives our check; otherwise `on_word` counts it.
+that is larger. An infeasible node is proven by its ray when that survives our check; otherwise `on_word` counts it.
 
-Branching: the pair with the largest product of estimated gains of its two sides (pseudocosts, learnt from the
-children, which are solved at once). The better child is explored first, the rest by best bound.
+Branching: the pair with the largest product of its mass and the estimated gains of its two sides (pseudocosts, learnt
+from the children, which are solved at once). The better child is explored first, the rest by best bound.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class Outcome:
 
 
 def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: NDArray[np.intp]) -> Vector:
-    """Product of the expected gains of both sides."""
-    product = np.ones(pairs.size)
+    """Product of the expected gains of both sides, times the mass at stake (heavy elements are decided first)."""
+    product = parts[0] + parts[1]
     for side, part in enumerate(parts):
         known = counts[side, pairs]
         average = gains[side].sum() / max(1.0, counts[side].sum())
         rate = np.where(known > 0, gains[side, pairs] / np.maximum(known, 1.0), average)
-        product *= np.maximum(rate * part, 1e-12)
+        product = product * np.maximum(rate * part, 1e-12)
     return product
 
 
@@ -89,6 +89,8 @@ class _Tree:
     def solve(self, pattern: NDArray[np.int8], above: float) -> _Node | None:
         """A node, or None when it is infeasible. Raises _Stopped at a limit or in numerical trouble."""
         values = {"room": np.where(pattern == KEPT, 0.0, self.room), "least": np.where(pattern == BROKEN, 0.0, -1.0)}
+        if "span" in self.made.program.parameters:
+            values["span"] = np.array(self.noise.span)
         for start in (Start.HOT, Start.COLD):
             if self.stop is not None and time.perf_counter() > self.stop:
                 raise _Stopped(Termination.TIME_LIMIT)

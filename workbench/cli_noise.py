@@ -57,6 +57,7 @@ Equal = Annotated[str | None, typer.Option(help='Require equal masses: "1=8,2=7"
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds.")]
 Gap = Annotated[float | None, typer.Option(help="Relative MILP gap at which the solver may stop.")]
 Seed = Annotated[int | None, typer.Option(help="Of the solver.")]
+Method = Annotated[str, typer.Option(help="fast, or literal: PDP with delta > 0 as the printed MILP.")]
 
 
 def design_noise(
@@ -78,6 +79,7 @@ def design_noise(
     time_limit: TimeLimit = None,
     gap: Gap = None,
     seed: Seed = None,
+    method: Method = "fast",
     save: Annotated[Path | None, typer.Option(help="Write the mechanism and its design as JSON.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of the PMF (.png, .svg or .pdf).")] = None,
     json: Json = False,
@@ -90,7 +92,7 @@ def design_noise(
             InvalidRequest.must("output folder", "an existing folder", target.parent)
     question = _question(n, sizes, shifts, max_shift, directed)
     request = _request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
-    request |= {"time_limit": time_limit, "gap": gap, "seed": seed}
+    request |= {"time_limit": time_limit, "gap": gap, "seed": seed, "method": method}
     from workbench.design_noise import design
 
     made = design(question, solver=solver, **request)
@@ -123,12 +125,13 @@ def compare_noise(
     time_limit: TimeLimit = 60.0,
     gap: Gap = None,
     seed: Seed = None,
+    method: Method = "fast",
     json: Json = False,
 ) -> None:
     """The same noise on several solvers: status, bound, residuals and exact privacy of each. A failure is a row."""
     question = _question(n, sizes, shifts, max_shift, directed)
     request = _request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
-    request |= {"time_limit": time_limit, "gap": gap, "seed": seed}
+    request |= {"time_limit": time_limit, "gap": gap, "seed": seed, "method": method}
     from workbench.compare import compare_noise as run
 
     names = [name.strip() for name in solvers.split(",") if name.strip()]

@@ -16,6 +16,7 @@ from workbench import rooms
 # isort: split
 from models import oracles
 from models.noise import COSTS, NoiseModel, UserConstraints, cost_vector
+from models.noise_fast import METHODS, FastSession, applies
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Start, Termination
 from workbench.designing import Design, OracleVerdict
@@ -54,11 +55,13 @@ class NoiseDesigner:
         prior: ArrayLike | None = None,
         constraints: UserConstraints | None = None,
         options: Options | None = None,
+        method: str = "fast",
     ) -> None:
         choices: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             ("notion", notion, NOTIONS),
             ("cost", cost, tuple(COSTS)),
             ("minimise", minimise, ("error", "delta")),
+            ("method", method, METHODS),
         )
         for name, value, allowed in choices:
             if value not in allowed:
@@ -69,13 +72,13 @@ class NoiseDesigner:
             InvalidRequest.must("question", "a ModuloNoise", repr(question))
         self.question = question
         self.notion, self.cost, self.minimise, self.solver = notion, cost, minimise, solver
-        self.constraints, self.options = constraints, options or Options()
+        self.constraints, self.options, self.method = constraints, options or Options(), method
         with rooms.speaking_our_errors():
             self.backend = backend(solver)
             array = None if prior is None else np.asarray(prior, dtype=float)
             self.costs = cost_vector(cost, question.sizes, array)
         self.prior = prior
-        self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session]] = {}
+        self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session | FastSession]] = {}
 
     def __enter__(self) -> NoiseDesigner:
         return self
@@ -190,7 +193,7 @@ class NoiseDesigner:
 
     def _session(
         self, budgets: dict[tuple[int, ...], Fraction], delta: Fraction | None, budget: Fraction | None
-    ) -> tuple[Session, Mapping[str, Any]]:
+    ) -> tuple[Session | FastSession, Mapping[str, Any]]:
         levels = sorted(set(budgets.values()))
         shifts = tuple(budgets)
         groups = tuple(levels.index(budgets[shift]) for shift in shifts)
@@ -202,7 +205,9 @@ class NoiseDesigner:
                     self.question.sizes, shifts, self.notion, self.cost, self.minimise, positive, groups,
                     self.constraints, None if self.prior is None else tuple(np.asarray(self.prior, float).tolist()),
                 )  # fmt: skip
-                self._sessions[key] = (model, self.backend.open(model.program, self.options))
+                fast = self.method == "fast" and applies(model)
+                opened = FastSession(model, self.backend, self.options) if fast else self._open(model)
+                self._sessions[key] = (model, opened)
             model, session = self._sessions[key]
             values = model.values(
                 [float(level) for level in levels],
@@ -210,6 +215,9 @@ class NoiseDesigner:
                 None if budget is None else float(budget),
             )
         return session, values
+
+    def _open(self, model: NoiseModel) -> Session:
+        return self.backend.open(model.program, self.options)
 
     # The judgement.
 
@@ -319,6 +327,7 @@ def design(
     gap: float | None = None,
     seed: int | None = None,
     options: Options | None = None,
+    method: str = "fast",
 ) -> Design:
     """The least-cost additive noise under a privacy budget, or the least delta under an error budget.
 
@@ -334,6 +343,8 @@ def design(
         constraints: more linear constraints, as a function of the CVXPY variable f (N,); see `models.noise.zero_mean`.
         time_limit: seconds; gap: relative MILP gap at which to stop; seed: of the solver.
         options: every solver option at once (`solvers.backend.Options`) instead of the three above.
+        method: "fast" solves PDP with delta > 0 by `models.noise_fast`, "literal" by the MILP (13) as printed; all else
+            is a linear program and the same for both.
 
     Raises:
         InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit: see `workbench.errors`.
@@ -350,7 +361,7 @@ def design(
     try:
         with NoiseDesigner(
             question, notion=notion, cost=cost, minimise=minimise, solver=solver, prior=prior,
-            constraints=constraints, options=options,
+            constraints=constraints, options=options, method=method,
         ) as designer:  # fmt: skip
             return designer.design(epsilon, delta, budget=budget)
     except KeyboardInterrupt:

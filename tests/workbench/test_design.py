@@ -100,7 +100,7 @@ def test_infeasible_constraints():
 def test_time_limit_gives_incumbent_and_bound():
     question = wb.ModuloNoise(n=60, max_shift=4)
     with pytest.raises(wb.NotProven) as caught:
-        wb.design(question, epsilon=0.5, delta=0.05, time_limit=1.0)
+        wb.design(question, epsilon=0.5, delta=0.05, time_limit=1.0, method="literal")
     error = caught.value
     assert "time limit" in str(error)
     if error.incumbent is not None:
@@ -170,4 +170,4 @@ def test_gurobi_licence_is_known_before_building():
     if licence.max_columns is None:
         pytest.skip("a full Gurobi licence is present")
     with pytest.raises(wb.LicenceLimit, match="licence"):
-        wb.design(wb.ModuloNoise(n=200, max_shift=5), epsilon=1.0, delta=0.1, solver="gurobi")
+        wb.design(wb.ModuloNoise(n=200, max_shift=5), epsilon=1.0, delta=0.1, solver="gurobi", method="literal")
