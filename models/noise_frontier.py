@@ -1,15 +1,15 @@
 """The whole optimal value function rho*(delta) of PDP noise at fixed epsilon, as an exact list of linear pieces.
 
-For a set B of pairs that may be broken let v_B(delta) be the least cost of a PMF that keeps all other pairs and has, for
-every mu, mass delta at most on the elements of B. It is a linear program with delta on the right-hand side, so v_B is
-convex, piecewise linear and non-increasing from the least delta it needs on; and rho* = min over B of v_B, as f is
+For a set B of pairs that may be broken let v_B(delta) be the least cost of a PMF that keeps all other pairs and has,
+for every mu, mass delta at most on the elements of B. It is a linear program with delta on the right-hand side, so v_B
+is convex, piecewise linear and non-increasing from the least delta it needs on; and rho* = min over B of v_B, as f is
 feasible for (13) at delta exactly when it is so for B = the pairs it breaks. The frontier is a lower envelope:
 
 1. Known patterns give an envelope E >= rho*, at first v of "nothing broken", the cost at delta = 0.
 2. A piece of E, alpha + beta delta on [d1, d2], is proven by one more optimisation in which delta is a variable,
        min over patterns, f and delta in [d1, d2] of  rho'f - beta delta,
-   solved by `models.noise_search`: if nothing is below alpha (up to TOLERANCE), rho* = E on the whole piece, between the
-   breakpoints as well as at them.
+   solved by `models.noise_search`: if nothing is below alpha (up to TOLERANCE), rho* = E on the whole piece, between
+   the breakpoints as well as at them.
 3. Otherwise the better f breaks a new pattern B, whose v_B lowers E; go on with the new pieces.
 
 No pattern is found twice (E would already be as low as its f), and there are finitely many, so this ends. At a jump of
@@ -40,7 +40,7 @@ from models.noise_patterns import Facts, Noise, Relaxation, relaxation
 from models.noise_search import BREAK, search
 from solvers.backend import Backend, Options, backend
 from solvers.session import Session
-from solvers.solution import Termination
+from solvers.solution import Start, Termination
 
 __all__ = ["Piece", "at", "delta_frontier"]
 
@@ -49,7 +49,7 @@ Mask = NDArray[np.bool_]
 Point = tuple[float, float]
 
 TOLERANCE = 1e-9  # of values, relative to max(1, |value|)
-SEPARATION = 1e-9  # of deltas
+SEPARATION = 1e-8  # of deltas at a jump
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class _Patterns:
         if not answer.optimal or answer.objective is None:
             return []
         low = max(0.0, answer.objective)
-        low = 0.0 if low < SEPARATION * 1e-3 else low * (1 + 1e-12)
+        low = 0.0 if low < 1e-12 else low + 0.1 * SEPARATION  # clear of the solver's tolerance
         if low > high:
             return []
         ends = self._value(pattern, low), self._value(pattern, high)
@@ -120,6 +120,8 @@ class _Patterns:
             "span": np.full(2, delta),
         }
         answer = self.opened.solve(values)
+        if not answer.optimal:
+            answer = self.opened.solve(values, start=Start.COLD)
         if not answer.optimal or answer.objective is None or answer.reduced_cost is None:
             return None
         return answer.objective, float(answer.reduced_cost[made.program.block("delta").start])
@@ -239,19 +241,19 @@ class _Frontier:
         self.functions: list[list[Point]] = []
         self.seen: set[bytes] = set()
         self.proven: list[tuple[Point, Point]] = []
-        self.jumps: set[float] = set()
+        self.left: set[tuple[Point, Point]] = set()  # neither proven nor improved
         self.w = weights(noise) if noise.error_rate else None
 
     def run(self) -> list[Piece]:
         self._add(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
         while True:
             pieces = _envelope(self.functions, 0.0, self.high)
-            waiting = [piece for piece in pieces if not self._known(piece)]
+            waiting = [piece for piece in pieces if not self._known(piece) and piece not in self.left]
             late = self.stop is not None and time.perf_counter() > self.stop
             if not waiting or late:
                 return [Piece(a, b, va, vb, self._known(((a, va), (b, vb)))) for (a, va), (b, vb) in pieces]
             if not self._examine(waiting[0]):
-                return [Piece(a, b, va, vb, self._known(((a, va), (b, vb)))) for (a, va), (b, vb) in pieces]
+                self.left.add(waiting[0])
 
     def _add(self, pattern: Mask) -> bool:
         """Enter a pattern's value function; False when it is known or has none."""
