@@ -149,26 +149,25 @@ def _envelope(functions: Sequence[list[Point]], low: float, high: float) -> list
     """The linear pieces of the lower envelope of piecewise linear functions, each from its first point to `high`."""
     cuts = np.unique(np.concatenate([[low, high], *([x for x, _ in f] for f in functions)]))
     cuts = cuts[(cuts >= low) & (cuts <= high)]
+    tables = [np.array(f) for f in functions]
+    values = np.stack([np.interp(cuts, f[:, 0], f[:, 1], left=np.inf) for f in tables])  # (functions, cuts)
     pieces: list[tuple[Point, Point]] = []
-    for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        lines = []
-        for f in functions:
-            if f[0][0] <= a:
-                xs, vs = zip(*f, strict=True)
-                lines.append((float(np.interp(a, xs, vs)), float(np.interp(b, xs, vs))))
-        x = a
-        here = min(lines)
+    for k, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
+        inside = np.isfinite(values[:, k])
+        left, right = values[inside, k], values[inside, k + 1]
+        x, here = a, int(np.lexsort((right, left))[0])
+        slopes = (right - left) / (b - a)
         while x < b:
-            slope = (here[1] - here[0]) / (b - a)
-            stop, after = b, here
-            for line in lines:
-                fall = slope - (line[1] - line[0]) / (b - a)
-                if fall > 1e-13:
-                    meet = a + (line[0] - here[0]) / fall
-                    if x + 1e-15 < meet < stop or (meet == stop and line[1] < after[1]):
-                        stop, after = meet, line
-            pieces.append(((x, here[0] + slope * (x - a)), (stop, here[0] + slope * (stop - a))))
-            x, here = stop, after
+            fall = slopes[here] - slopes
+            with np.errstate(divide="ignore", invalid="ignore"):
+                meet = np.where(fall > 1e-13, a + (left - left[here]) / fall, np.inf)
+            meet[meet <= x + 1e-15] = np.inf
+            first = int(np.lexsort((right, meet))[0])
+            stop = float(min(meet[first], b))
+            start = float(left[here])
+            slope = float(slopes[here])
+            pieces.append(((x, start + slope * (x - a)), (stop, start + slope * (stop - a))))
+            x, here = stop, first
     return _joined(pieces)
 
 

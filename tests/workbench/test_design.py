@@ -108,6 +108,17 @@ def test_time_limit_gives_incumbent_and_bound():
         assert error.design.mechanism.pmf.sum() == pytest.approx(1.0)
 
 
+def test_fast_is_the_default_and_the_literal_model_agrees():
+    request = {"epsilon": 1.0, "delta": 0.1, "cost": "squared"}
+    quick, literal = wb.design(paper(), **request), wb.design(paper(), **request, method="literal")
+    assert "patterns" in quick.solution.program.name
+    assert "patterns" not in literal.solution.program.name
+    assert quick.objective == pytest.approx(literal.objective, abs=1e-8)
+    assert quick.bound <= quick.objective
+    assert quick.status == "optimal"
+    assert "patterns" not in wb.design(paper(), epsilon=1.0).solution.program.name  # a linear program needs neither
+
+
 def test_a_designer_keeps_its_solver_and_changes_nothing():
     from workbench.design_noise import NoiseDesigner
 
@@ -133,6 +144,7 @@ def test_a_designer_keeps_its_solver_and_changes_nothing():
         ({"notion": "rdp"}, "notion must be one of pdp, dp, pure. Got 'rdp'."),
         ({"notion": "pure", "delta": 0.1}, "delta must be 0 when notion is pure"),
         ({"cost": "mse"}, "cost must be one of"),
+        ({"method": "slow"}, "method must be one of fast, literal. Got 'slow'."),
         ({"minimise": "both"}, "minimise must be one of"),
         ({"minimise": "delta"}, "budget must be given"),
         ({"budget": 0.3}, "budget must be left out"),
