@@ -14,9 +14,9 @@
 
 No oracle takes part: the closed forms of `models.oracles` stay independent judges of the result.
 
-A backend without duals, whose bounds could not be checked, gets the mixed-integer program with the better rows
-(`noise_patterns.milp`) in one piece; its bound is then the solver's. A user's constraints and worst-case costs switch 1
-and 2 off, as neither proof covers them.
+A backend without duals, whose bounds could not be checked, or whose linear programs end in numerical trouble, gets the
+mixed-integer program with the better rows (`noise_patterns.milp`) in one piece; its bound is then the solver's. A user's
+constraints and worst-case costs switch 1 and 2 off, as neither proof covers them.
 
 The answer is stated in the variables f, u_mu, y_mu of the literal model, u = 1 where a pair is broken.
 """
@@ -89,20 +89,29 @@ class FastSession:
             np.asarray(model.cost, dtype=float), given.get("delta"), given.get("budget"), model.constraints,
         )  # fmt: skip
         if self.by_search:
-            return _Fast(noise, self, begin).run()
+            found = _Fast(noise, self, begin).run()
+            if found.termination not in (Termination.NUMERICAL, Termination.ERROR):
+                return found
+        return self._whole(noise, begin)
+
+    def _whole(self, noise: Noise, begin: float) -> Solution:
+        """The mixed-integer program in one piece."""
         known = Facts.none(noise)
         if noise.error_rate:
             w = weights(noise)
             holes = hole_search(noise, w)
             known = facts(noise, w, holes.zero, holes.delta, known.kept)
-        with self.backend.open(milp(noise, known, _name(model)), self.options) as session:
+        options = self.options
+        if options.time_limit is not None:
+            options = replace(options, time_limit=max(1e-3, options.time_limit - (time.perf_counter() - begin)))
+        with self.backend.open(milp(noise, known, _name(self.model)), options) as session:
             solution = session.solve({}, start=Start.COLD)
         building = time.perf_counter() - begin - solution.seconds.total
         return replace(solution, seconds=replace(solution.seconds, build=solution.seconds.build + max(0.0, building)))
 
 
 def _name(model: NoiseModel) -> str:
-    return f"{model.kind} by patterns on {'x'.join(map(str, model.sizes))} with {len(model.shifts)} differences"
+    return f"noise {model.kind} by patterns on {'x'.join(map(str, model.sizes))} with {len(model.shifts)} differences"
 
 
 class _Fast:
@@ -113,11 +122,10 @@ class _Fast:
         options = owner.options
         self.gap = 1e-9 if options.gap is None else options.gap
         self.stop = None if options.time_limit is None else begin + options.time_limit
-        self.options = replace(options, time_limit=None, gap=None, node_limit=None, integrality_tolerance=None)
+        self.options = replace(options, gap=None, node_limit=None, integrality_tolerance=None)
         self.total = Outcome(Termination.OPTIMAL, np.inf, None, -np.inf)
         self.w: Vector | None = None
         self.holes: Holes | None = None
-        self.solving = 0.0
         if noise.error_rate:
             self.w = weights(noise)
             self.holes = hole_search(noise, self.w)
@@ -130,6 +138,9 @@ class _Fast:
             found = self._search(kept)
             total.bound = max(total.bound, found.bound)
             total.termination = found.termination
+            if found.termination is Termination.INFEASIBLE and total.x is not None:
+                total.termination = Termination.OPTIMAL  # nothing is better than the incumbent
+                break
             if found.x is not None:
                 self._offer(found, kept)
             if kept.all() or found.termination is not Termination.OPTIMAL or self._closed():

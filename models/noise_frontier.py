@@ -50,6 +50,7 @@ Point = tuple[float, float]
 
 TOLERANCE = 1e-9  # of values, relative to max(1, |value|)
 SEPARATION = 1e-8  # of deltas at a jump
+_SLIVER = 1e-11  # of deltas: rounding of breakpoints
 
 
 @dataclass(frozen=True)
@@ -160,13 +161,14 @@ def _envelope(functions: Sequence[list[Point]], low: float, high: float) -> list
         while x < b:
             fall = slopes[here] - slopes
             with np.errstate(divide="ignore", invalid="ignore"):
-                meet = np.where(fall > 1e-13, a + (left - left[here]) / fall, np.inf)
-            meet[meet <= x + 1e-15] = np.inf
+                # lines that cross no later than x are level with the present one there, up to rounding
+                meet = np.where(fall > 1e-13, np.maximum(a + (left - left[here]) / fall, x), np.inf)
             first = int(np.lexsort((right, meet))[0])
             stop = float(min(meet[first], b))
             start = float(left[here])
             slope = float(slopes[here])
-            pieces.append(((x, start + slope * (x - a)), (stop, start + slope * (stop - a))))
+            if stop > x:
+                pieces.append(((x, start + slope * (x - a)), (stop, start + slope * (stop - a))))
             x, here = stop, first
     return _joined(pieces)
 
@@ -180,7 +182,7 @@ def _joined(pieces: list[tuple[Point, Point]]) -> list[tuple[Point, Point]]:
             (_, w1), (x2, v2) = piece
             reach = v0 + (v1 - v0) * (x2 - x0) / (x1 - x0) if x1 > x0 else v1
             if abs(w1 - v1) <= 1e-12 * max(1.0, abs(v1)) and (
-                abs(reach - v2) <= 1e-11 * max(1.0, abs(v2)) or x2 - x1 <= 1e-14
+                abs(reach - v2) <= 1e-11 * max(1.0, abs(v2)) or x2 - x1 <= _SLIVER
             ):
                 made[-1] = ((x0, v0), (x2, v2))
                 continue
@@ -269,12 +271,12 @@ class _Frontier:
         """Whether a piece lies on one that is proven."""
         (a, va), (b, vb) = piece
         for (c, vc), (d, vd) in self.proven:
-            if c - SEPARATION <= a and b <= d + SEPARATION and d > c:
+            if c - _SLIVER <= a and b <= d + _SLIVER and d > c:
                 slope = (vd - vc) / (d - c)
                 small = TOLERANCE * max(1.0, abs(vc))
                 if abs(vc + slope * (a - c) - va) <= small and abs(vc + slope * (b - c) - vb) <= small:
                     return True
-        return b - a <= SEPARATION
+        return False
 
     def _examine(self, piece: tuple[Point, Point]) -> bool:
         """Prove a piece or find what is better; False when neither was possible."""
@@ -282,7 +284,8 @@ class _Frontier:
         noise = self.noise
         slope = (vb - va) / (b - a)
         # short of the right end: a pattern that starts there makes rho* jump, and is known
-        end = b - SEPARATION if b < self.high and any(abs(f[0][0] - b) < SEPARATION for f in self.functions) else b
+        starts = b < self.high and any(abs(f[0][0] - b) < SEPARATION for f in self.functions)
+        end = max(a, b - SEPARATION) if starts else b
         asked = Noise(noise.sizes, noise.shifts, noise.exp_epsilon, noise.cost, span=(a, end), slope=slope)
         kept = np.ones(noise.N, dtype=bool)
         known = Facts.none(asked)

@@ -92,21 +92,29 @@ def hole_search(noise: Noise, w: Vector) -> Holes:
         mass = np.minimum(1.0 / total, np.divide(noise.delta, loss, out=np.ones(noise.N), where=loss > 0))
         mass[mass < 1.0 / total[-1]] = 0.0
         m = int(np.argmax(mass))
-        zero, value = float(mass[m]), 1.0 - float(mass[m])
+        exactly = _loss(noise, w, rank <= m)
+        zero = min(1.0 / float(total[m]), noise.delta / exactly if exactly > 0 else 1.0)
+        if zero < 1.0 / total[-1]:
+            m, zero = noise.N - 1, 1.0 / float(total[-1])
+        value = 1.0 - zero
     else:
         zero = 1.0 - float(noise.budget or 0.0)
-        need = np.where(total * zero <= 1.0, loss * zero, np.inf)
-        need[-1] = min(need[-1], 0.0) if total[-1] * zero <= 1.0 else np.inf
-        m = int(np.argmin(need))
-        value = float(need[m])
         if total[-1] * zero <= 1.0:
             m, value, zero = noise.N - 1, 0.0, 1.0 / float(total[-1])
+        else:
+            m = int(np.argmin(np.where(total * zero <= 1.0, loss, np.inf)))
+            value = zero * _loss(noise, w, rank <= m)
     support = rank <= m
     outside = float(w[~support].sum())
     theta = min(1.0, max(0.0, 1.0 / zero - float(total[m])) / outside) if outside > 0 else 0.0
     pmf = zero * np.where(support, w, theta * w)
     least, most = (1.0 - value, noise.delta) if noise.delta is not None else (1.0 - float(noise.budget or 0.0), value)
     return Holes(pmf / pmf.sum(), value, float(w[order[m]]), least, most)
+
+
+def _loss(noise: Noise, w: Vector, support: NDArray[np.bool_]) -> float:
+    """S of one support, summed without cancellation."""
+    return max(float(w[support & ~support[target]].sum()) for target in noise.targets())
 
 
 def facts(noise: Noise, w: Vector, zero: float, delta: float, kept: NDArray[np.bool_]) -> Facts:

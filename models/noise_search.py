@@ -105,6 +105,8 @@ class _Tree:
                 assert answer.objective is not None
                 number = self.out.programs
                 return _Node(max(above, answer.bound), number, pattern, answer.x, answer.objective)
+            if answer.termination not in (Termination.OPTIMAL, Termination.NUMERICAL, Termination.ERROR):
+                break
         raise _Stopped(Termination.NUMERICAL if answer.optimal else answer.termination)
 
     def partial(self, node: _Node) -> NDArray[np.intp]:

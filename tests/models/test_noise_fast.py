@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,8 +103,14 @@ def test_infeasible_constraints():
 
 @pytest.mark.parametrize(
     ("shifts", "cost", "budget"),
-    [(BD3, "error-rate", 0.4425), (BD3, "error-rate", 0.3), (BD3, "error-rate", 0.5), (BD3, "squared", 8.0), (ROUND, "error-rate", 0.5)],
-)  # fmt: skip
+    [
+        (BD3, "error-rate", 0.4425),
+        (BD3, "error-rate", 0.3),
+        (BD3, "error-rate", 0.5),
+        (BD3, "squared", 8.0),
+        (ROUND, "error-rate", 0.5),
+    ],
+)
 def test_minimum_delta(shifts, cost, budget):
     model = NoiseModel((9,), shifts, "pdp", cost_vector(cost, (9,)), minimise="delta")
     literal = solve(model.program, model.values([1.5], budget=budget))
@@ -159,7 +167,7 @@ def test_truncation_is_a_relaxation():
         made = relaxation(asked, Facts.none(asked, kept))
         with backend("highs").open(made.program) as session:
             values.append(search(asked, made, session).value)
-    assert all(a <= b + 1e-9 for a, b in zip(values, values[1:], strict=False))
+    assert all(a <= b + 1e-9 for a, b in itertools.pairwise(values))
     assert values[0] < values[-1] - 1e-3
 
 
@@ -187,8 +195,6 @@ def test_facts_hold_at_the_literal_optimum(sizes, shifts):
 def test_better_rows_relax_to_the_dp_program():
     asked = noise((9,), BD3, 1.0, delta=0.1)
     program = milp(asked, Facts.none(asked), "relaxed")
-    from dataclasses import replace
-
     whole = np.zeros_like(program.template.integrality)
     relaxed = solve(replace(program, template=replace(program.template, integrality=whole)))
     dp = NoiseModel((9,), BD3, "dp", cost_vector("error-rate", (9,)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, cost):
     assert all(piece.proven for piece in pieces)
     assert pieces[0].delta_low == 0.0
     assert pieces[-1].delta_high == 1.0
-    for before, after in zip(pieces, pieces[1:], strict=False):
+    for before, after in itertools.pairwise(pieces):
         assert before.delta_high == after.delta_low
         assert after.value_low <= before.value_high + 1e-9
         assert after.value_high <= after.value_low + 1e-9
