@@ -15,8 +15,8 @@
 No oracle takes part: the closed forms of `models.oracles` stay independent judges of the result.
 
 A backend without duals, whose bounds could not be checked, or whose linear programs end in numerical trouble, gets the
-mixed-integer program with the better rows (`noise_patterns.milp`) in one piece; its bound is then the solver's. A user's
-constraints and worst-case costs switch 1 and 2 off, as neither proof covers them.
+mixed-integer program with the better rows (`noise_patterns.milp`) in one piece; its bound is then the solver's. The
+constraints of a user and worst-case costs switch 1 and 2 off, as neither proof covers them.
 
 The answer is stated in the variables f, u_mu, y_mu of the literal model, u = 1 where a pair is broken.
 """
@@ -64,6 +64,11 @@ class FastSession:
         self.model, self.backend, self.options = model, backend, options or Options()
         capabilities = backend.capabilities()
         self.by_search = capabilities.lp and capabilities.milp and capabilities.duals and capabilities.exact_vertex
+
+    @property
+    def program(self) -> Program:
+        """The literal program, compiled when asked for; it takes the same values."""
+        return self.model.program
 
     def close(self) -> None:
         """Nothing is kept between solves."""

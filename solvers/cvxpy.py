@@ -21,7 +21,7 @@ from .backend import Backend, Capabilities, Options, found
 from .errors import UnsupportedOption
 from .program import Data, Program
 from .session import Raw, Session
-from .solution import PointStatus, Start, Termination
+from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["Cvxpy"]
 
@@ -164,8 +164,7 @@ class _CvxpySession(Session):
             raw.point = PointStatus.FEASIBLE if raw.termination is Termination.OPTIMAL else PointStatus.INFEASIBLE
         multipliers = self._multipliers()
         if multipliers is not None and raw.x is not None:
-            raw.row_dual = multipliers
-            raw.reduced_cost = self._data.c - self._data.A.T @ multipliers
+            raw.rest = Rest(multipliers, self._data.c - self._data.A.T @ multipliers)
             raw.dual = PointStatus.FEASIBLE if raw.termination is Termination.OPTIMAL else PointStatus.INFEASIBLE
         elif raw.termination is Termination.INFEASIBLE and self.owner.capabilities().infeasibility_certificate:
             raw.ray = multipliers
@@ -182,7 +181,7 @@ class _CvxpySession(Session):
         return y
 
     def _effective_options(self) -> dict[str, Any]:
-        return dict(self._settings)
+        return self._settings
 
 
 def _word(native: Any) -> str:

@@ -18,10 +18,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Licence, Options, choose
-from .errors import BackendUnavailable, LicenceExceeded, UnsupportedOption
+from .errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
 from .program import Data, Program
 from .session import Change, Raw, Session
-from .solution import PointStatus, Start, Termination, relative_gap
+from .solution import PointStatus, Rest, Start, Termination, relative_gap
 
 __all__ = ["Gurobi"]
 
@@ -148,6 +148,7 @@ class _GurobiSession(Session):
                 self._set.update(dict.fromkeys(_NATIVE[option], value))
         self._set.update(options.native)
         self._m: Any = None
+        self._kinds_may_change = _kinds_may_change(program)
         self._words = {
             getattr(gurobipy.GRB.Status, word): word for word in dir(gurobipy.GRB.Status) if not word.startswith("_")
         }
@@ -162,7 +163,7 @@ class _GurobiSession(Session):
                 raise UnsupportedOption(f"gurobi cannot honour the option {key} = {value!r}: {error}.") from None
 
     def _build(self, data: Data) -> None:
-        self.close()
+        self._close()
         n, m = data.c.size, data.row_lower.size
         kind = _kinds(data.row_lower, data.row_upper)
         ranged = np.flatnonzero(kind == _RANGE)
@@ -176,6 +177,7 @@ class _GurobiSession(Session):
             cost = np.concatenate([cost, np.zeros(ranged.size)])
             types = np.concatenate([types, np.full(ranged.size, "C")])
         self._kind = kind
+        self._plain = bool(np.isin(kind, (_BELOW, _EQUAL)).all() and np.isfinite(data.row_upper).all())
         self._slack = np.full(m, -1)
         self._slack[ranged] = n + np.arange(ranged.size)
         self._mip = data.is_mip
@@ -193,6 +195,7 @@ class _GurobiSession(Session):
         self._configure(self._m)
         self._handles, self._constrs = self._m.getVars(), self._m.getConstrs()
         self._own = self._handles[:n]
+        self._matrix_rows: Any = None
 
     def _update(self, change: Change) -> bool:
         m = self._m
@@ -214,16 +217,22 @@ class _GurobiSession(Session):
 
     def _move_rows(self, which: Positions, low: Vector, high: Vector) -> bool:
         """New bounds of some rows; False when a row changed its kind."""
-        kind = _kinds(low, high)
-        if not np.array_equal(kind, self._kind[which]):
+        kind = self._kind if which.size == self._kind.size else self._kind[which]
+        if self._kinds_may_change and not np.array_equal(kind, _kinds(low, high)):
             return False
-        ranged = kind == _RANGE
-        if ranged.any():
-            slack = _pick(self._handles, self._slack[which[ranged]])
-            self._m.setAttr("LB", slack, low[ranged].tolist())
-            self._m.setAttr("UB", slack, high[ranged].tolist())
-            which, low, high, kind = which[~ranged], low[~ranged], high[~ranged], kind[~ranged]
-        self._m.setAttr("RHS", _pick(self._constrs, which), _right(kind, low, high).tolist())
+        if self._plain:  # no row has a lower bound alone, or two
+            right = high
+        else:
+            ranged = kind == _RANGE
+            if ranged.any():
+                slack = _pick(self._handles, self._slack[which[ranged]])
+                self._m.setAttr("LB", slack, low[ranged].tolist())
+                self._m.setAttr("UB", slack, high[ranged].tolist())
+            which, right = which[~ranged], _right(kind, low, high)[~ranged]
+        if self._matrix_rows is None:  # takes as long as many re-solves; pays from the first sweep on
+            self._matrix_rows = self._gp.MConstr.fromlist(self._constrs)
+        rows = self._matrix_rows if which.size == self._kind.size else self._matrix_rows[which]
+        rows.setAttr("RHS", right)
         return True
 
     def _run(self, start: Start, basis: Any) -> Raw:
@@ -246,7 +255,7 @@ class _GurobiSession(Session):
         except self._gp.GurobiError as error:
             if error.errno == _SIZE_LIMIT:
                 raise LicenceExceeded(f"gurobi's licence is too small for {self.program.name}: {error}") from None
-            raise
+            raise SolverError(f"gurobi failed on {self.program.name}: {error}") from error
 
     def _read(self, start: Start) -> Raw:
         m = self._m
@@ -262,13 +271,17 @@ class _GurobiSession(Session):
                 raw.bound = m.ObjBound
                 raw.gap = relative_gap(m.ObjVal, raw.bound) if raw.x is not None else None
         elif status in (2, 13):
-            raw.row_dual = np.array(m.getAttr("Pi", self._constrs))
-            raw.reduced_cost = np.array(m.getAttr("RC", self._own))
             raw.dual = PointStatus.FEASIBLE
-            raw.basis = (m.getAttr("VBasis", self._handles), m.getAttr("CBasis", self._constrs))
+            raw.rest = self._rest
         elif status in (3, 4, 5):
             raw.ray = self._ray()
         return raw
+
+    def _rest(self) -> Rest:
+        m = self._m
+        return Rest(
+            row_dual=np.array(m.Pi), reduced_cost=np.array(m.RC[: len(self._own)]), basis=(m.VBasis, m.CBasis)
+        )  # fmt: skip
 
     def _ray(self) -> Vector | None:
         """The certificate of an infeasible or unbounded LP. Gurobi keeps one only when it was told to beforehand."""
@@ -283,9 +296,9 @@ class _GurobiSession(Session):
         return np.array(m.getAttr("UnbdRay", self._own)) if m.Status == 5 else None
 
     def _effective_options(self) -> dict[str, Any]:
-        return dict(self._set)
+        return self._set
 
-    def close(self) -> None:
+    def _close(self) -> None:
         if self._m is not None:
             self._m.dispose()
             self._m = None
@@ -297,6 +310,21 @@ def _pick(handles: list[Any], which: Positions) -> list[Any]:
 
 def _kinds(low: Vector, high: Vector) -> Positions:
     return np.where(low == high, _EQUAL, np.where(low == -np.inf, _BELOW, np.where(high == np.inf, _ABOVE, _RANGE)))
+
+
+def _kinds_may_change(program: Program) -> bool:
+    """Whether moving parameters may turn a row of one kind into another. A row that moves on one side only, or on both
+    sides alike, keeps its kind; compiled programs have no others."""
+    moves, template = program.moves, program.template
+    low, high = (moves.sections.get(side, slice(0, 0)) for side in ("row_lower", "row_upper"))
+    both, at_low, at_high = np.intersect1d(moves.index[low], moves.index[high], return_indices=True)
+    slopes = moves.matrix[low][at_low] - moves.matrix[high][at_high]
+    alike = np.array_equal(moves.base[low][at_low], moves.base[high][at_high]) and not abs(slopes).sum()
+    one_sided = all(
+        np.isinf(getattr(template, other)[np.setdiff1d(moves.index[run], both)]).all()
+        for run, other in ((low, "row_upper"), (high, "row_lower"))
+    )
+    return not (alike and one_sided)
 
 
 def _right(kind: Positions, low: Vector, high: Vector) -> Vector:

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Options, choose
-from .errors import UnsupportedOption
+from .errors import SolverError, UnsupportedOption
 from .interrupt import Interruption
 from .program import Data, Program
 from .session import Change, Raw, Session
-from .solution import PointStatus, Start, Termination, relative_gap
+from .solution import PointStatus, Rest, Start, Termination, relative_gap
 
 __all__ = ["Highs"]
 
@@ -42,7 +42,7 @@ _NATIVE = {
 }
 _ALGORITHM = {"simplex": "simplex", "interior-point": "ipm"}
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
-_BRIEF = 20_000  # non-zeros; an LP below is solved faster than a hand can reach Ctrl-C
+_BRIEF = 5_000  # non-zeros; an LP below is solved faster than a hand can reach Ctrl-C
 _MANY = 20_000  # coefficient changes; above, one pass is cheaper than as many calls
 
 
@@ -111,7 +111,7 @@ class _HighsSession(Session):
             lp.integrality_ = [kinds[int(flag)] for flag in data.integrality]
         self._h.clearModel()
         if self._h.passModel(lp) == hs.HighsStatus.kError:
-            raise RuntimeError(f"highs refused the numbers of {self.program.name}")
+            raise SolverError(f"highs refused the numbers of {self.program.name}.")
 
     def _update(self, change: Change) -> bool:
         h = self._h
@@ -172,26 +172,21 @@ class _HighsSession(Session):
             _HighsSession.pool = threads
 
     def _read(self, seconds: float, start: Start) -> Raw:
-        h = self._h
+        h, info = self._h, self._info
         status = h.getModelStatus()
-        info = h.getInfo()
         termination = self._terminations.get(status, Termination.ERROR)
         raw = Raw(termination, h.modelStatusToString(status), start=start, solve_seconds=seconds)
-        raw.iterations = max(0, info.simplex_iteration_count) + max(0, info.ipm_iteration_count)
-        feasible = info.primal_solution_status == _FEASIBLE
-        solution = None
-        if feasible or (not self._mip and info.dual_solution_status == _FEASIBLE):
-            solution = h.getSolution()
-        if feasible and solution is not None:
-            raw.x, raw.point = np.array(solution.col_value), PointStatus.FEASIBLE
+        raw.iterations = max(0, info("simplex_iteration_count")) + max(0, info("ipm_iteration_count"))
+        feasible = info("primal_solution_status") == _FEASIBLE
+        if feasible:
+            raw.x, raw.point = np.array(h.getSolution().col_value), PointStatus.FEASIBLE
         if self._mip:
-            raw.nodes = max(0, int(info.mip_node_count))
+            raw.nodes = max(0, info("mip_node_count"))
             if termination is not Termination.INFEASIBLE:
-                raw.bound = float(info.mip_dual_bound)
-                raw.gap = relative_gap(info.objective_function_value, raw.bound) if feasible else None
+                raw.bound = info("mip_dual_bound")
+                raw.gap = relative_gap(info("objective_function_value"), raw.bound) if feasible else None
             return raw
-        if solution is not None and info.dual_solution_status == _FEASIBLE:
-            raw.row_dual, raw.reduced_cost = np.array(solution.row_dual), np.array(solution.col_dual)
+        if info("dual_solution_status") == _FEASIBLE:
             raw.dual = PointStatus.FEASIBLE
         if termination is Termination.INFEASIBLE:
             _, has, ray = h.getDualRay()
@@ -199,14 +194,27 @@ class _HighsSession(Session):
         elif termination is Termination.UNBOUNDED:
             _, has, ray = h.getPrimalRay()
             raw.ray = np.array(ray) if has else None
-        elif info.basis_validity == 1:
-            raw.basis = h.getBasis()
+        else:
+            raw.rest = self._rest
         return raw
 
-    def _effective_options(self) -> dict[str, Any]:
-        return dict(self._set)
+    def _rest(self) -> Rest:
+        solution = self._h.getSolution()
+        has_duals = self._info("dual_solution_status") == _FEASIBLE
+        return Rest(
+            row_dual=np.array(solution.row_dual) if has_duals else None,
+            reduced_cost=np.array(solution.col_dual) if has_duals else None,
+            basis=self._h.getBasis() if self._info("basis_validity") == 1 else None,
+        )
 
-    def close(self) -> None:
+    def _info(self, name: str) -> Any:
+        """One value of HiGHS's info; the whole record costs ten times as much."""
+        return self._h.getInfoValue(name)[1]
+
+    def _effective_options(self) -> dict[str, Any]:
+        return self._set
+
+    def _close(self) -> None:
         self._h.clear()
 
 

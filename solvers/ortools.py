@@ -7,7 +7,8 @@ keeps a live solver and re-solves hot; the others start from a fresh solver each
 
 Traps handled here: MathOpt answers any option it does not know with an exception about something else, so options are
 refused by name before; GLOP ignores gaps silently (refused); CP-SAT stops at an absolute gap of 1e-4 unless told
-otherwise, rounds coefficients to integers, and reads a missing bound as 1e7 (a point that touches it is numerical).
+otherwise, rounds coefficients to integers, and looks no further than 1e7 in any column (what it proves there counts
+only when the program's points cannot lie outside).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import time
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Options, choose
@@ -29,7 +31,7 @@ from .errors import UnsupportedOption
 from .interrupt import Interruption
 from .program import Data, Program
 from .session import Change, Raw, Session
-from .solution import PointStatus, Start, Termination, relative_gap
+from .solution import PointStatus, Rest, Start, Termination, relative_gap
 
 __all__ = ["OrTools"]
 
@@ -48,7 +50,7 @@ _CAPABILITIES = {
     "cp-sat": Capabilities(lp=False, milp=True, integer_only=True),
     "gscip": Capabilities(lp=True, milp=True, exact_vertex=True),
 }
-_CP_SAT_BOUND = 1e7  # SatParameters.mip_max_bound, its reading of a missing bound
+_CP_SAT_BOUND = 1e7  # SatParameters.mip_max_bound
 
 
 class OrTools(Backend):
@@ -97,6 +99,7 @@ class _MathOptSession(Session):
         self._variant = owner.variant
         self._kind = parameters_pb2.SolverTypeProto.Value("SOLVER_TYPE_" + owner.variant.upper().replace("-", "_"))
         self._parameters = self._translate(options)
+        self._said = {field.name: str(value).strip() for field, value in self._parameters.ListFields()}
         self._mip = program.is_mip
         self._solver: Any = None
         self._terminations = _terminations()
@@ -168,7 +171,8 @@ class _MathOptSession(Session):
         matrix.column_ids.extend(by_row.indices.tolist())
         matrix.coefficients.extend(by_row.data.tolist())
         self._size = data.c.size
-        self._unbounded = bool(np.isinf(data.lower).any() or np.isinf(data.upper).any())
+        self._costs = bool(data.c.any())
+        self._outside = self._variant == "cp-sat" and not _within(data, _CP_SAT_BOUND)
         self._solver = self._core.new(self._kind, model, self._pb.SolverInitializerProto())
 
     def _update(self, change: Change) -> bool:
@@ -248,11 +252,13 @@ class _MathOptSession(Session):
             self._doubt(raw)
         elif solution is not None and solution.HasField("dual_solution"):
             dual = solution.dual_solution
-            if dual.feasibility_status == 2:
-                raw.row_dual = _scatter(dual.dual_values, self._rows[0].size)
-                raw.reduced_cost = _scatter(dual.reduced_costs, self._size)
-                raw.dual = PointStatus.FEASIBLE
-            raw.basis = solution.basis if solution.HasField("basis") else None
+            has_duals = dual.feasibility_status == 2
+            raw.dual = PointStatus.FEASIBLE if has_duals else PointStatus.NONE
+            raw.rest = Rest(
+                row_dual=_scatter(dual.dual_values, self._rows[0].size) if has_duals else None,
+                reduced_cost=_scatter(dual.reduced_costs, self._size) if has_duals else None,
+                basis=solution.basis if solution.HasField("basis") else None,
+            )
         if raw.termination is Termination.INFEASIBLE and result.dual_rays:
             raw.ray = _scatter(result.dual_rays[0].dual_values, self._rows[0].size)
         elif raw.termination is Termination.UNBOUNDED and result.primal_rays:
@@ -260,13 +266,11 @@ class _MathOptSession(Session):
         return raw
 
     def _doubt(self, raw: Raw) -> None:
-        """CP-SAT's missing bounds are 1e7: what it proves inside that box is not proven when the point touches it."""
-        if self._variant == "cp-sat" and self._unbounded and raw.x is not None:
-            low, high = self._columns
-            touches = (np.isinf(high) & (raw.x >= _CP_SAT_BOUND)) | (np.isinf(low) & (raw.x <= -_CP_SAT_BOUND))
-            if touches.any():
-                raw.termination, raw.bound, raw.gap = Termination.NUMERICAL, None, None
-                raw.notes = (*raw.notes, "CP-SAT read a missing bound as 1e7 and its point touches it")
+        """What CP-SAT proves inside its box is not proven for a program whose points may lie outside."""
+        claims = (Termination.OPTIMAL, Termination.INFEASIBLE) if self._costs else (Termination.INFEASIBLE,)
+        if self._outside and raw.termination in claims:
+            raw.termination, raw.bound, raw.gap = Termination.NUMERICAL, None, None
+            raw.notes = (*raw.notes, "CP-SAT looks no further than 1e7, and the rows do not keep the columns inside")
 
     @staticmethod
     def _pb_name(message: Any, field: str) -> str:
@@ -277,9 +281,9 @@ class _MathOptSession(Session):
         return "" if word == "UNSPECIFIED" else word
 
     def _effective_options(self) -> dict[str, Any]:
-        return {field.name: str(value).strip() for field, value in self._parameters.ListFields()}
+        return self._said
 
-    def close(self) -> None:
+    def _close(self) -> None:
         self._solver = None
 
 
@@ -312,6 +316,29 @@ def _scatter(vector: Any, size: int) -> Vector:
     dense = np.zeros(size)
     dense[np.array(vector.ids, dtype=int)] = vector.values
     return dense
+
+
+def _within(data: Data, box: float) -> bool:
+    """Whether every column's own bounds, or the bounds that one row implies, keep it inside [-box, box]."""
+    low, high = data.lower, data.upper
+    if (low >= -box).all() and (high <= box).all():
+        return True
+    A = sp.coo_array(data.A)
+    (row, column), a = A.coords, A.data
+    implied = [low.copy(), high.copy()]
+    for sign, limit in ((1.0, data.row_upper), (-1.0, -data.row_lower)):  # sign * A x <= limit
+        with np.errstate(invalid="ignore"):
+            least = np.where(sign * a > 0, sign * a * low[column], sign * a * high[column])
+        open_ends = np.bincount(row, np.isinf(least), limit.size)
+        total = np.bincount(row, np.where(np.isinf(least), 0.0, least), limit.size)
+        # the others' least activity, where it is finite
+        usable = (open_ends[row] == np.isinf(least)) & np.isfinite(limit[row]) & (a != 0)
+        others = total[row] - np.where(np.isinf(least), 0.0, least)
+        end = (limit[row] - others)[usable] / (sign * a[usable])
+        upward = sign * a[usable] > 0
+        np.minimum.at(implied[1], column[usable][upward], end[upward])
+        np.maximum.at(implied[0], column[usable][~upward], end[~upward])
+    return bool((implied[0] >= -box).all() and (implied[1] <= box).all())
 
 
 def _refused(words: str) -> Raw:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,7 +50,7 @@ class Block:
     @property
     def size(self) -> int:
         """Number of columns (rows)."""
-        return int(np.prod(self.shape, dtype=int))
+        return prod(self.shape)
 
     def read(self, vector: Vector) -> Vector:
         """Cut this block out of a column (row) vector and give it its shape back."""
@@ -83,7 +84,9 @@ class Moves:
 
     def at(self, p: Vector) -> Vector:
         """(entries,) the values of all moving entries."""
-        return np.asarray(self.base + self.matrix @ p)
+        moved: Vector = self.matrix @ p
+        moved += self.base
+        return moved
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,10 @@ class Program:
         return self.template.is_mip
 
     @cached_property
+    def _size(self) -> int:
+        return sum(prod(shape) for shape in self.parameters.values())
+
+    @cached_property
     def entry_columns(self) -> Positions:
         """The column of each entry of A, in the order of its CSC data array (its row is `A.indices`)."""
         return np.repeat(np.arange(self.shape[1]), np.diff(self.template.A.indptr))
@@ -149,14 +156,19 @@ class Program:
             missing = sorted(self.parameters.keys() - values.keys())
             unknown = sorted(values.keys() - self.parameters.keys())
             raise InvalidProgram(f"parameters must be {sorted(self.parameters)}. Missing {missing}, unknown {unknown}.")
-        parts = []
+        stacked = np.empty(self._size)
+        at = 0
         for name, shape in self.parameters.items():
-            value = np.asarray(values[name], dtype=float)
-            if value.shape != shape:
-                raise InvalidProgram(f"parameter {name} must be of shape {shape}. Got shape {value.shape}.")
-            parts.append(value.ravel(order="F"))
-        stacked = np.concatenate(parts) if parts else np.zeros(0)
-        if not np.isfinite(stacked).all():
+            value = values[name]
+            if shape or not isinstance(value, (float, int)):
+                value = np.asarray(value, dtype=float)
+                if value.shape != shape:
+                    raise InvalidProgram(f"parameter {name} must be of shape {shape}. Got shape {value.shape}.")
+                value = value.ravel(order="F")
+            end = at + prod(shape)
+            stacked[at:end] = value
+            at = end
+        if np.count_nonzero(np.isfinite(stacked)) < stacked.size:
             raise InvalidProgram("every parameter must be finite. Got nan or inf.")
         return stacked
 

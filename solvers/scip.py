@@ -134,7 +134,7 @@ class _ScipSession(Session):
         return raw
 
     def _effective_options(self) -> dict[str, Any]:
-        return dict(self._settings)
+        return self._settings
 
-    def close(self) -> None:
+    def _close(self) -> None:
         self._model = None

@@ -8,8 +8,9 @@ that tells infeasible from unbounded.
 from __future__ import annotations
 
 import time
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .data import LARGEST, SMALLEST, Data
-from .errors import InvalidProgram
+from .errors import InvalidProgram, SolverError
 from .program import Program
-from .solution import PointStatus, Seconds, Solution, Start, Termination, infeasible_by, unbounded_along
+from .solution import Later, PointStatus, Rest, Seconds, Solution, Start, Termination, infeasible_by, unbounded_along
 
 if TYPE_CHECKING:
     from .backend import Backend, Options
@@ -29,6 +30,7 @@ __all__ = ["Change", "Raw", "Session"]
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
+_ROUNDING = 1e-9  # an integer column's bound this close to an integer is that integer
 _TIGHT = 1e-9 * (1 + 1e-6)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
 
 
@@ -37,6 +39,8 @@ class Raw:
     """What a session's `_run` reads off its solver, in dispatched (scaled) units and the backend's own statuses.
 
     Attributes:
+        dual: what the multipliers in `rest` are; NONE when there are none.
+        rest: multipliers, reduced costs and basis, or a function that reads them while the solver stands still.
         gap: `relative_gap` of the solver's own objective and bound (MILP): tells GAP_LIMIT from OPTIMAL.
         ray: of an infeasible program multipliers of the rows, of an unbounded one a direction of x (either sign).
         interrupted: Ctrl-C was pressed while the solver ran.
@@ -46,12 +50,10 @@ class Raw:
     raw_status: str
     x: Vector | None = None
     point: PointStatus = PointStatus.NONE
-    row_dual: Vector | None = None
-    reduced_cost: Vector | None = None
+    rest: Rest | Callable[[], Rest] | None = None
     dual: PointStatus = PointStatus.NONE
     bound: float | None = None
     gap: float | None = None
-    basis: Any = None
     ray: Vector | None = None
     iterations: int | None = None
     nodes: int | None = None
@@ -89,8 +91,15 @@ class Session(ABC):
         self.program = program
         self.options = options
         self._live: Vector | None = None  # moving entries of the live object, unscaled; None: build afresh
+        self._closed = False
+        self._void = False  # an integer column has no integer between its bounds
+        self._whole = program.template.integrality
+        self._last: Callable[[], Later | None] = lambda: None
         self._version = owner.version() or ""
         self._factor = _factors(program)
+        self._order = {section: k for k, section in enumerate(program.moves.sections)}
+        self._cuts = np.array([0] + [run.stop for run in program.moves.sections.values()])
+        self._pattern = program.template.A.indices
         self._rows = self._columns = (np.zeros(0), np.zeros(0))  # bounds of the live object, dispatched units
 
     # What a backend writes.
@@ -111,10 +120,17 @@ class Session(ABC):
         """The options in force, in the solver's own names."""
         return dict(self.options.native)
 
-    def close(self) -> None:  # noqa: B027
+    def _close(self) -> None:  # noqa: B027
         """Give native resources back."""
 
     # What every session does alike.
+
+    def close(self) -> None:
+        """Give native resources back; solutions stay valid, the session is of no further use."""
+        if not self._closed:
+            self._settle()
+            self._closed = True
+            self._close()
 
     def __enter__(self) -> Session:
         return self
@@ -134,11 +150,15 @@ class Session(ABC):
 
         Raises:
             InvalidProgram: for numbers that solvers misread (nan, inf, tiny or huge coefficients) or wrong parameters.
+            SolverError: when the session is closed, or the solver fails without an answer.
             KeyboardInterrupt: when Ctrl-C was pressed during a solve that ended by itself (one that Ctrl-C ended
                 returns its incumbent under Termination.INTERRUPTED).
         """
-        start = Start(start)
+        start = start if type(start) is Start else Start(start)
         begin = time.perf_counter()
+        if self._closed:
+            raise SolverError(f"the session of {self.program.name} by {self.owner.label} is closed.")
+        self._settle()
         p = self.program.vector(values or {})
         entries = self.program.moves.at(p)
         moved = self._live is not None and start is not Start.COLD and self._move(entries)
@@ -149,7 +169,7 @@ class Session(ABC):
         self._live = entries
         ready = time.perf_counter()
         try:
-            raw = self._run(start, basis) if self.program.shape[1] else self._without_columns()
+            raw = self._trivial() or self._run(start, basis)
         except BaseException:
             self._live = None  # the native object is in an unknown state
             raise
@@ -169,15 +189,29 @@ class Session(ABC):
             solution = self._decide(solution)
         return solution
 
-    def _without_columns(self) -> Raw:
-        """A program of constants: optimal with the empty point when every row admits zero, else infeasible."""
+    def _settle(self) -> None:
+        """Read what is left of the last solution, if anybody still holds it, before the live object changes."""
+        last = self._last()
+        if last is not None:
+            last.get()
+
+    def _trivial(self) -> Raw | None:
+        """The answer to a program that no solver is asked about; None when one is.
+
+        Such are programs without columns (optimal with the empty point when every row admits zero, else infeasible) and
+        those with an integer column that has no integer between its bounds.
+        """
+        if self._void:
+            return Raw(Termination.INFEASIBLE, "no integer between the bounds of a column")
+        if self.program.shape[1]:
+            return None
         low, high = self._rows
         if (low > 0).any() or (high < 0).any():
             return Raw(Termination.INFEASIBLE, "no columns")
         nothing = np.zeros(0)
         return Raw(
-            Termination.OPTIMAL, "no columns", x=nothing, point=PointStatus.FEASIBLE, row_dual=np.zeros(low.size),
-            reduced_cost=nothing, dual=PointStatus.FEASIBLE,
+            Termination.OPTIMAL, "no columns", x=nothing, point=PointStatus.FEASIBLE,
+            rest=Rest(np.zeros(low.size), nothing), dual=PointStatus.FEASIBLE,
         )  # fmt: skip
 
     def _load(self, data: Data) -> None:
@@ -188,58 +222,66 @@ class Session(ABC):
         if scaled is not data:
             scaled.check()
         self._rows = scaled.row_lower.copy(), scaled.row_upper.copy()
-        self._columns = scaled.lower.copy(), scaled.upper.copy()
-        if self.program.shape[1]:
+        self._columns = low, high = scaled.lower.copy(), scaled.upper.copy()
+        if self.program.is_mip:
+            # HiGHS's MILP presolve returns wrong optima when an integer column has a fractional bound.
+            low[self._whole] = np.ceil(low[self._whole] - _ROUNDING)
+            high[self._whole] = np.floor(high[self._whole] + _ROUNDING)
+            scaled = replace(scaled, lower=low.copy(), upper=high.copy())
+        self._void = bool((low > high).any())
+        if self._trivial() is None:
             self._build(scaled)
 
     def _move(self, entries: Vector) -> bool:
-        """Move the live object to these entries; False when it must be rebuilt."""
-        old, moves = self._live, self.program.moves
-        changed = np.flatnonzero(entries != old)
+        """Move the live object to these entries; False when it must be rebuilt (which also says what is wrong)."""
+        moves, old = self.program.moves, self._live
+        changed = (entries != old).nonzero()[0]
         if not changed.size:
             return True
         self._live = None  # until everything has moved
         values = entries[changed]
-        if "A" in moves.sections:
-            size = np.abs(values[_within(changed, moves.sections["A"])])
-            if ((size > 0) & (size < SMALLEST)).any():
-                return False  # the rebuild says which number it is
+        cuts = changed.searchsorted(self._cuts)
+        k = self._order.get("A")
+        if k is not None and cuts[k] < cuts[k + 1]:
+            size = np.abs(values[cuts[k] : cuts[k + 1]])
+            if np.count_nonzero(size < SMALLEST) > np.count_nonzero(size == 0):
+                return False
         if self._factor is not None:
             values = values * self._factor[changed]
-        if not (np.abs(values) < LARGEST).all():
+        if not np.maximum.reduce(np.abs(values)) < LARGEST:  # nan is not
             return False
         where = moves.index[changed]
         change = Change()
-        for section, run in moves.sections.items():
-            part = _within(changed, run)
-            index, new = where[part], values[part]
-            if not new.size:
+        for section, k in self._order.items():
+            if cuts[k] == cuts[k + 1]:
                 continue
+            part = slice(cuts[k], cuts[k + 1])
+            index, new = where[part], values[part]
             if section == "A":
-                change.coefficients = self.program.template.A.indices[index], self.program.entry_columns[index], new
+                change.coefficients = self._pattern[index], self.program.entry_columns[index], new
             elif section == "c":
                 change.cost = index, new
             elif section == "offset":
                 change.offset = float(new[0])
             elif section in ("row_lower", "row_upper"):
-                change.rows = _bounds("row", self._rows, section == "row_lower", index, new, change.rows)
+                change.rows = _bounds(self._rows, section == "row_lower", index, new, change.rows)
+            elif self.program.is_mip and self._whole[index].any():
+                return False  # bounds of integer columns are rounded when they are loaded
             else:
-                change.columns = _bounds("variable", self._columns, section == "lower", index, new, change.columns)
+                change.columns = _bounds(self._columns, section == "lower", index, new, change.columns)
         for name, moved in (("row", change.rows), ("variable", change.columns)):
-            if moved is not None and (moved[1] > moved[2]).any():
+            if moved is not None and np.count_nonzero(moved[1] > moved[2]):
                 j = int(np.argmax(moved[1] > moved[2]))
                 raise InvalidProgram(f"{name} {moved[0][j]} has crossed bounds: {moved[1][j]:g} > {moved[2][j]:g}.")
         return self._update(change)
 
     def _solution(self, raw: Raw, p: Vector, seconds: Seconds) -> Solution:
         program, scale = self.program, self.program.scale
-        x, reduced_cost, bound, ray = raw.x, raw.reduced_cost, raw.bound, raw.ray
+        x, bound, ray, later = raw.x, raw.bound, raw.ray, self._later(raw.rest)
         if scale != 1.0:
             whole = program.template.integrality
             if x is not None:
                 x = np.where(whole, x, x / scale)
-            if reduced_cost is not None:
-                reduced_cost = np.where(whole, reduced_cost / scale, reduced_cost)
             if ray is not None and raw.termination is not Termination.INFEASIBLE:
                 ray = np.where(whole, ray, ray / scale)
             bound = None if bound is None else bound / scale
@@ -255,12 +297,10 @@ class Session(ABC):
             p=p,
             termination=termination,
             point=raw.point if x is not None else PointStatus.NONE,
-            dual=raw.dual if raw.row_dual is not None else PointStatus.NONE,
+            dual=raw.dual,
             x=x,
-            row_dual=raw.row_dual,
-            reduced_cost=reduced_cost,
+            later=later,
             native_bound=bound if program.is_mip and bound is not None and np.isfinite(bound) else None,
-            basis=raw.basis,
             ray=ray,
             iterations=raw.iterations,
             nodes=raw.nodes,
@@ -275,9 +315,25 @@ class Session(ABC):
             notes=notes,
         )
 
+    def _later(self, rest: Rest | Callable[[], Rest] | None) -> Later:
+        """Hold the rest for the solution, in unscaled units; remember it until the live object moves on."""
+        whole, scale = self.program.template.integrality, self.program.scale
+
+        def unscaled(rest: Rest) -> Rest:
+            if scale == 1.0 or rest.reduced_cost is None:
+                return rest
+            return rest._replace(reduced_cost=np.where(whole, rest.reduced_cost / scale, rest.reduced_cost))
+
+        if not callable(rest):
+            return Later(None, None if rest is None else unscaled(rest))
+        later = Later((lambda: unscaled(rest())) if scale != 1.0 else rest)
+        self._last = weakref.ref(later)
+        return later
+
     def _decide(self, solution: Solution) -> Solution:
         """Infeasible or unbounded: re-solve with a zero objective and record both answers."""
         begin = time.perf_counter()
+        self._settle()
         data = solution.data
         zero = replace(data, c=np.zeros_like(data.c), offset=0.0)
         self._load(zero)
@@ -309,7 +365,6 @@ class Session(ABC):
 
 
 def _bounds(
-    name: str,
     live: tuple[Vector, Vector],
     lower: bool,
     index: Positions,
@@ -318,15 +373,11 @@ def _bounds(
 ) -> tuple[Positions, Vector, Vector]:
     """Enter one side's new bounds into the live ones; the triple of a `Change`, together with the other side's."""
     live[0 if lower else 1][index] = values
-    if before is not None and not np.array_equal(before[0], index):
-        index = np.union1d(before[0], index)
+    if before is not None:
+        index = index if np.array_equal(before[0], index) else np.union1d(before[0], index)
+    else:
+        return (index, values, live[1][index]) if lower else (index, live[0][index], values)
     return index, live[0][index], live[1][index]
-
-
-def _within(changed: Positions, run: slice) -> slice:
-    """The part of the sorted positions that lies in a run."""
-    first, last = changed.searchsorted((run.start, run.stop))
-    return slice(first, last)
 
 
 def _factors(program: Program) -> Vector | None:

@@ -8,17 +8,17 @@ reduced costs are c - A'y.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .program import Data, Program
 
-__all__ = ["PointStatus", "Residuals", "Seconds", "Solution", "Start", "Termination", "relative_gap"]
+__all__ = ["Later", "PointStatus", "Residuals", "Rest", "Seconds", "Solution", "Start", "Termination", "relative_gap"]
 
 Vector = NDArray[np.float64]
 
@@ -86,6 +86,38 @@ class Residuals:
         return max(self.rows, self.bounds, self.integrality)
 
 
+class Rest(NamedTuple):
+    """What few callers ask of a solution: row multipliers, reduced costs, basis."""
+
+    row_dual: Vector | None = None
+    reduced_cost: Vector | None = None
+    basis: Any = None
+
+
+class Later:
+    """A `Rest` that stays in the native solver until somebody asks.
+
+    Reading it can cost more than a small hot re-solve. The session reads it at the last moment, before its solver moves
+    on, for a solution that is still in use.
+    """
+
+    __slots__ = ("__weakref__", "_read", "_value")
+
+    def __init__(self, read: Callable[[], Rest] | None, value: Rest | None = None) -> None:
+        self._read = read
+        self._value = value or Rest()
+
+    def get(self) -> Rest:
+        """Read once, then remember."""
+        if self._read is not None:
+            self._value = self._read()
+            self._read = None
+        return self._value
+
+    def __reduce__(self) -> tuple[type[Later], tuple[None, Rest]]:
+        return Later, (None, self.get())
+
+
 def relative_gap(objective: float | None, bound: float | None) -> float | None:
     """|objective - bound| / max(1, |objective|): the one formula for gaps; None when either is unknown."""
     if objective is None or bound is None:
@@ -103,9 +135,8 @@ class Solution:
         point: what `x` is, by the solver's own word on its point.
         dual: what `row_dual` is.
         x: (columns,) or None; never set without a point.
-        row_dual, reduced_cost: (rows,), (columns,) or None.
+        later: what is read from the solver when first asked for: `row_dual`, `reduced_cost`, `basis`.
         native_bound: the bound the solver proved (MILP), else None; see `bound`.
-        basis: backend-specific, accepted by the same backend's `solve(start=...)`; or None.
         ray: when the solver gave one that survived our check, of an infeasible program multipliers y of the rows that
             prove it (`lagrangian_bound` with zero costs is positive), of an unbounded one a direction of x.
         iterations, nodes: None when the solver does not count them.
@@ -123,10 +154,8 @@ class Solution:
     point: PointStatus = PointStatus.NONE
     dual: PointStatus = PointStatus.NONE
     x: Vector | None = field(default=None, repr=False)
-    row_dual: Vector | None = field(default=None, repr=False)
-    reduced_cost: Vector | None = field(default=None, repr=False)
+    later: Later = field(default_factory=lambda: Later(None), repr=False)
     native_bound: float | None = None
-    basis: Any = field(default=None, repr=False)
     ray: Vector | None = field(default=None, repr=False)
     iterations: int | None = None
     nodes: int | None = None
@@ -145,6 +174,21 @@ class Solution:
         """The instance in numbers, as the model states it (unscaled)."""
         return self.program.at(self.p)
 
+    @property
+    def row_dual(self) -> Vector | None:
+        """(rows,) multipliers, or None."""
+        return self.later.get().row_dual
+
+    @property
+    def reduced_cost(self) -> Vector | None:
+        """(columns,) c - A'y as the solver has it, or None."""
+        return self.later.get().reduced_cost
+
+    @property
+    def basis(self) -> Any:
+        """Backend-specific, accepted by the same backend's `solve(start="basis", basis=...)`; or None."""
+        return self.later.get().basis
+
     @cached_property
     def objective(self) -> float | None:
         """c'x + c0 of the point, recomputed by us; None without a point."""
@@ -159,7 +203,7 @@ class Solution:
         duals, recomputed by us; None when nothing is known."""
         if self.native_bound is not None:
             return self.program.sense * self.native_bound
-        if self.row_dual is None or self.dual is not PointStatus.FEASIBLE or self.program.is_mip:
+        if self.dual is not PointStatus.FEASIBLE or self.program.is_mip or self.row_dual is None:
             return None
         value = lagrangian_bound(self.data, self.row_dual)
         return None if value is None else self.program.sense * value

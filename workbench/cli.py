@@ -29,18 +29,30 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 design_app = typer.Typer(help="Design one mechanism: its model, its solver's answer, its oracle, its exact audit.")
+evaluate_app = typer.Typer(help="A mechanism given by its parameters: exact epsilon, bias and errors.")
+privatise_app = typer.Typer(help="Run a mechanism on a file of real data; nothing is written on an error.")
 compare_app = typer.Typer(help="One request on several solvers, judged side by side.")
 
 
 def _mount() -> None:
-    from workbench import cli_dql, cli_noise
+    from workbench import cli_certificate, cli_dql, cli_labels, cli_noise, cli_quantizer
 
     design_app.command("noise", epilog=cli_noise.DESIGN_EXAMPLES)(cli_noise.design_noise)
     compare_app.command("noise", epilog=cli_noise.COMPARE_EXAMPLES)(cli_noise.compare_noise)
     design_app.command("laplace", epilog=cli_dql.LAPLACE_EXAMPLES)(cli_dql.laplace)
+    design_app.command("quantizer", epilog=cli_quantizer.DESIGN_EXAMPLES)(cli_quantizer.design_quantizer)
+    evaluate_app.command("quantizer", epilog=cli_quantizer.EVALUATE_EXAMPLES)(cli_quantizer.evaluate_quantizer)
+    design_app.command("labels", epilog=cli_labels.DESIGN_EXAMPLES)(cli_labels.design_labels)
+    privatise_app.command("labels", epilog=cli_labels.PRIVATISE_EXAMPLES)(cli_labels.privatise_labels)
     app.add_typer(cli_dql.app, name="dql", no_args_is_help=True)
+    app.command(epilog=cli_certificate.AUDIT_EXAMPLES)(cli_certificate.audit)
+    app.command("verify-certificate", epilog=cli_certificate.VERIFY_EXAMPLES)(cli_certificate.verify_certificate)
+    app.command(epilog=cli_certificate.SAMPLE_EXAMPLES)(cli_certificate.sample)
+    app.command(epilog=cli_certificate.COMPOSE_EXAMPLES)(cli_certificate.compose)
     app.add_typer(design_app, name="design", no_args_is_help=True)
     app.add_typer(compare_app, name="compare", no_args_is_help=True)
+    app.add_typer(evaluate_app, name="evaluate", no_args_is_help=True)
+    app.add_typer(privatise_app, name="privatise", no_args_is_help=True)
 
 
 def _version(wanted: bool) -> None:

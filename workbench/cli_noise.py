@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,22 +79,24 @@ def design_noise(
     gap: Gap = None,
     seed: Seed = None,
     method: Method = "fast",
-    save: Annotated[Path | None, typer.Option(help="Write the mechanism and its design as JSON.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the certificate (with --raw: the bare mechanism).")] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The solver's own answer, neither repaired nor certified.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of the PMF (.png, .svg or .pdf).")] = None,
     json: Json = False,
 ) -> None:
     """The best additive noise modulo a finite query domain, judged by its closed form and audited exactly."""
-    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-        InvalidRequest.must("plot file", "named .png, .svg or .pdf", plot.name)
-    for target in (save, plot):
-        if target is not None and not target.absolute().parent.is_dir():
-            InvalidRequest.must("output folder", "an existing folder", target.parent)
+    if plot is not None:
+        _output(plot, "plot file", (".png", ".svg", ".pdf"))
+    if save is not None:
+        _output(save, "saved file")
     question = _question(n, sizes, shifts, max_shift, directed)
     request = _request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
     request |= {"time_limit": time_limit, "gap": gap, "seed": seed, "method": method}
     from workbench.design_noise import design
 
-    made = design(question, solver=solver, **request)
+    made = design(question, solver=solver, certify=not raw, **request)
     if save is not None:
         _save(made, save)
     if plot is not None:
@@ -171,6 +172,16 @@ def _question(
     return ModuloNoise(n=n, sizes=orders, shifts=given, max_shift=max_shift, directed=directed)
 
 
+def _output(path: Path, name: str, endings: tuple[str, ...] = ()) -> None:
+    """Refuse a place that cannot be written before anything is computed."""
+    if endings and path.suffix.lower() not in endings:
+        InvalidRequest.must(name, f"named {', '.join(endings[:-1])} or {endings[-1]}", path.name)
+    if not path.absolute().parent.is_dir():
+        InvalidRequest.must("output folder", "an existing folder", path.parent)
+    if path.is_dir():
+        InvalidRequest.must(name, "a file", f"the folder {path.name}")
+
+
 def _integers(text: str, name: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",") if part.strip()]
@@ -240,16 +251,13 @@ def _constraints(question: ModuloNoise, zero_mean: bool, equal: str | None) -> A
 
 
 def _save(made: Design, path: Path) -> None:
-    from workbench.papers.reproduce import write_whole
+    """The certificate; or, with --raw, the bare mechanism, which claims nothing."""
+    from workbench.privacy.certificate_file import save_certificate, save_mechanism
 
-    content = {
-        "format": "dp-workbench mechanism",
-        "version": 1,
-        "mechanism": made.mechanism.to_dict(),
-        "design": made.to_dict(),
-        "note": "The design is what was claimed when this was written; only an audit of the mechanism proves anything.",
-    }
-    write_whole(path, (json_module.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+    if made.certificate is not None:
+        save_certificate(made.certificate, path)
+    else:
+        save_mechanism(made.mechanism, path)
 
 
 def _plot(made: Design, path: Path) -> None:
@@ -280,7 +288,7 @@ def _report(made: Design) -> None:
         ("exact PDP delta", exact["pdp_delta"]),
         ("exact DP delta", exact["dp_delta"]),
         ("exact pure epsilon", exact["pure_epsilon"]),
-        ("as returned", "meets the request exactly" if made.private else "MISSES the request in exact arithmetic"),
+        ("proof", made.proof),
     ]
     if law.value is None:
         rows.append(("oracle", f"none: {law.proof}"))

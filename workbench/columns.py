@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 
-__all__ = ["column_text", "read_column"]
+__all__ = ["column_text", "locate", "read_column"]
 
 
 def _number(cell: str) -> float:
@@ -40,9 +40,8 @@ def read_column(path: Path, column: str | None = None, largest: float = sys.floa
         raise InvalidRequest(f"input must be a readable CSV file. Got {path.name}: {reason}.") from None
     if not rows:
         InvalidRequest.must("input", "a CSV file with at least one number", f"{path.name}, which is empty")
-    at = _place(rows[0], column, path.name)
+    at, header = locate(rows[0], column, path.name)
     width = len(rows[0])
-    header = _is_name(rows[0][at])
     body = rows[1:] if header else rows
     if not body:
         InvalidRequest.must("input", "a CSV file with at least one number", f"{path.name}, which has only a header")
@@ -66,6 +65,12 @@ def _is_name(cell: str) -> bool:
     except ValueError:
         return cell.strip()[:1].isalpha() or cell.strip()[:1] == "_"
     return False
+
+
+def locate(first: list[str], column: str | None, name: str) -> tuple[int, bool]:
+    """(the index of the chosen column, whether the first row of the file is a header). Raises InvalidRequest."""
+    at = _place(first, column, name)
+    return at, _is_name(first[at])
 
 
 def _place(head: list[str], column: str | None, name: str) -> int:

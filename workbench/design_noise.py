@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, cast
@@ -19,8 +20,9 @@ from models.noise import COSTS, NoiseModel, UserConstraints, cost_vector
 from models.noise_fast import METHODS, FastSession, applies
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Start, Termination
+from workbench.certify_noise import NoiseRequest, certified_design, certify_noise, exacting
 from workbench.designing import Design, OracleVerdict
-from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
+from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.numbers import Real, exact, probability
@@ -41,7 +43,7 @@ _LIMITS = {
 class NoiseDesigner:
     """One model on one solver, designed at many (epsilon, delta): the live solver object is kept and re-solved hot.
 
-    Args: as `design`, without epsilon, delta and budget.
+    Args: as `design`, without epsilon, delta and budget; certify is False here, which is what a sweep can afford.
     """
 
     def __init__(
@@ -55,8 +57,12 @@ class NoiseDesigner:
         prior: ArrayLike | None = None,
         constraints: UserConstraints | None = None,
         options: Options | None = None,
+        certify: bool = False,
         method: str = "fast",
     ) -> None:
+        if not isinstance(certify, bool):
+            InvalidRequest.must("certify", "True or False", certify)
+        self.certify = certify
         choices: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             ("notion", notion, NOTIONS),
             ("cost", cost, tuple(COSTS)),
@@ -74,10 +80,13 @@ class NoiseDesigner:
         self.notion, self.cost, self.minimise, self.solver = notion, cost, minimise, solver
         self.constraints, self.options, self.method = constraints, options or Options(), method
         with rooms.speaking_our_errors():
-            self.backend = backend(solver)
+            self.backend, self.given = backend(solver), self.options
+            if certify and self.options.integrality_tolerance is None:
+                self.options = exacting(self.options, self.backend.supported_options)
             array = None if prior is None else np.asarray(prior, dtype=float)
             self.costs = cost_vector(cost, question.sizes, array)
         self.prior = prior
+        self._last_law: tuple[Any, oracles.ClosedForm | None] | None = None
         self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session | FastSession]] = {}
 
     def __enter__(self) -> NoiseDesigner:
@@ -102,9 +111,17 @@ class NoiseDesigner:
     ) -> Solution:
         """The solver's answer alone, neither audited nor judged. Arguments as `design`."""
         budgets, delta_, budget_ = self._request(epsilon, delta, budget)
-        session, values = self._session(budgets, delta_, budget_)
+        return self._solve(*self._session(budgets, delta_, budget_), start)
+
+    def _solve(self, session: Session | FastSession, values: Mapping[str, Any], start: str | Start) -> Solution:
+        """The answer; at the user's own tolerances where the exacting ones of a certified design defeat the solver."""
         with rooms.speaking_our_errors():
-            return session.solve(values, start=start)
+            solution = session.solve(values, start=start)
+            defeated = solution.termination in {Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE}
+            if self.options != self.given and defeated:
+                with self.backend.open(session.program, self.given) as second:
+                    solution = second.solve(values)
+        return solution
 
     def design(
         self,
@@ -116,9 +133,7 @@ class NoiseDesigner:
     ) -> Design:
         """Solve, judge and audit. Arguments and errors as `design`."""
         budgets, delta_, budget_ = self._request(epsilon, delta, budget)
-        session, values = self._session(budgets, delta_, budget_)
-        with rooms.speaking_our_errors():
-            solution = session.solve(values, start=start)
+        solution = self._solve(*self._session(budgets, delta_, budget_), start)
         if solution.x is None:
             self._refuse(solution, budget_)
         objective = solution.objective
@@ -131,7 +146,7 @@ class NoiseDesigner:
         privacy = audit(mechanism, budgets)
         verdict = self._judge(objective, budgets, delta_, budget_)
         words = []
-        if not privacy.meets(self.notion, budgets, spent):
+        if not self.certify and not privacy.meets(self.notion, budgets, spent):
             words.append(privacy.verdict(self.notion, budgets, spent, subject="The solver's PMF"))
         if self.question.directed:
             words.append(
@@ -154,19 +169,47 @@ class NoiseDesigner:
         made = Design(
             self.question, request, mechanism, objective, solution.bound, privacy, verdict, solution, tuple(words)
         )
-        if solution.termination not in (Termination.OPTIMAL, Termination.GAP_LIMIT):
-            why = _LIMITS.get(solution.termination, f"the solver's status {solution.termination}")
-            raise NotProven(
-                f"{self.solver} stopped at {why} before proving an optimum: incumbent {objective:.9g}, "
-                f"bound {'unknown' if made.bound is None else format(made.bound, '.9g')}.",
-                incumbent=objective, bound=made.bound, design=made,
-            )  # fmt: skip
         if self.minimise == "delta" and delta_ is not None and Fraction(objective) > delta_ * (1 + Fraction(1, 10**9)):
             raise Infeasible(
                 f"A {self.cost} of at most {float(budget_ or 0):g} needs delta >= {objective:.9g} at this epsilon. "
                 f"Got delta = {float(delta_):g}."
             )
+        proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
+        if self.certify:
+            try:
+                made = self._certified(made, budgets, spent, delta_, budget_)
+            except NotCertified as error:
+                if proven:
+                    raise
+                made = replace(made, words=(*made.words, f"The incumbent is not certified. {error}"))
+        if not proven:
+            why = _LIMITS.get(solution.termination, f"the solver's status {solution.termination}")
+            raise NotProven(
+                f"{self.solver} stopped at {why} before proving an optimum: incumbent {made.objective:.9g}, "
+                f"bound {'unknown' if made.bound is None else format(made.bound, '.9g')}.",
+                incumbent=made.objective, bound=made.bound, design=made,
+            )  # fmt: skip
         return made
+
+    def _certified(
+        self, made: Design, budgets: dict[tuple[int, ...], Fraction], spent: Fraction, limit: Fraction | None,
+        budget: Fraction | None,
+    ) -> Design:  # fmt: skip
+        """The design with its mechanism repaired and proven. Raises NotCertified."""
+        asked = NoiseRequest(
+            self.question, budgets, self.notion, spent, self.costs, self.minimise, budget, self.constraints
+        )
+
+        def closed_form() -> oracles.ClosedForm | None:
+            return self._law(budgets, float(spent)) if self.minimise == "error" else None
+
+        proof = certify_noise(asked, made.solution, closed_form)
+        if self.minimise == "delta" and limit is not None and proof.delta > limit:
+            excess = float(proof.delta - limit)
+            raise NotCertified(
+                f"The least delta that could be certified exceeds the limit {float(limit):g} by {excess:.3g}."
+            )
+        return certified_design(made, proof, asked)
 
     # The request.
 
@@ -246,14 +289,9 @@ class NoiseDesigner:
         budget: Fraction | None,
     ) -> OracleVerdict:
         """The closed form's verdict on an objective."""
-        levels = {shift: float(value) for shift, value in budgets.items()}
-        one = next(iter(levels.values()))
-        epsilon = one if len(set(levels.values())) == 1 else levels
 
         def law_at(at: float) -> oracles.ClosedForm | None:
-            q = self.question
-            notion = cast(oracles.Notion, self.notion)
-            return oracles.judge(q.sizes, q.differences, q.directed, epsilon, at, notion, self.cost)
+            return self._law(budgets, at)
 
         if self.minimise == "delta":
             return self._judge_delta(objective, law_at, float(budget or 0))
@@ -266,6 +304,20 @@ class NoiseDesigner:
                 return OracleVerdict.none("the extra constraints leave no closed form.")
             kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
         return OracleVerdict.judge(objective, law.name, law.value, kind, proof)
+
+    def _law(self, budgets: Mapping[tuple[int, ...], Fraction], delta: float) -> oracles.ClosedForm | None:
+        """The strongest closed form at a delta."""
+        key = (tuple(budgets.items()), delta)
+        if self._last_law is not None and self._last_law[0] == key:
+            return self._last_law[1]
+        levels = {shift: float(value) for shift, value in budgets.items()}
+        one = next(iter(levels.values()))
+        epsilon = one if len(set(levels.values())) == 1 else levels
+        q = self.question
+        notion = cast(oracles.Notion, self.notion)
+        law = oracles.judge(q.sizes, q.differences, q.directed, epsilon, delta, notion, self.cost)
+        self._last_law = key, law
+        return law
 
     def _judge_delta(
         self, objective: float, law_at: Callable[[float], oracles.ClosedForm | None], budget: float
@@ -327,6 +379,7 @@ def design(
     gap: float | None = None,
     seed: int | None = None,
     options: Options | None = None,
+    certify: bool = True,
     method: str = "fast",
 ) -> Design:
     """The least-cost additive noise under a privacy budget, or the least delta under an error budget.
@@ -343,10 +396,12 @@ def design(
         constraints: more linear constraints, as a function of the CVXPY variable f (N,); see `models.noise.zero_mean`.
         time_limit: seconds; gap: relative MILP gap at which to stop; seed: of the solver.
         options: every solver option at once (`solvers.backend.Options`) instead of the three above.
+        certify: return a mechanism proven private in exact arithmetic, with its certificate; False: the solver's own.
         method: "fast" solves PDP with delta > 0 by `models.noise_fast`, "literal" by the MILP (13) as printed; all else
             is a linear program and the same for both.
 
     Raises:
+        NotCertified: no mechanism near the solver's answer could be proven private.
         InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit: see `workbench.errors`.
         NotProven: a limit was reached first; carries incumbent, bound and the unproven Design.
     """
@@ -361,7 +416,7 @@ def design(
     try:
         with NoiseDesigner(
             question, notion=notion, cost=cost, minimise=minimise, solver=solver, prior=prior,
-            constraints=constraints, options=options, method=method,
+            constraints=constraints, options=options, certify=certify, method=method,
         ) as designer:  # fmt: skip
             return designer.design(epsilon, delta, budget=budget)
     except KeyboardInterrupt:

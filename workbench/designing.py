@@ -22,12 +22,15 @@ from workbench.numbers import round_up
 
 if TYPE_CHECKING:
     from solvers.solution import Solution
+    from workbench.privacy.certificate import Certificate
 
 __all__ = ["DESIGNERS", "Design", "OracleVerdict", "design"]
 
 # kind of question -> module with `design(question, **request) -> Design`; one line per kind
 DESIGNERS = {
     "ModuloNoise": "workbench.design_noise",
+    "Quantization": "workbench.design_quantizer",
+    "Labels": "workbench.design_labels",
 }
 
 
@@ -94,13 +97,17 @@ class Design:
     Attributes:
         question: what was asked about.
         request: epsilon, delta, notion, cost, minimise, budget, solver, ... as asked.
-        mechanism: the mechanism, its weights exact.
-        objective: what the solver claims to have reached, recomputed from its point.
-        bound: what it proved (None: nothing).
-        privacy: the exact audit of the mechanism as returned.
-        oracle: the closed form's verdict on the objective.
+        mechanism: the mechanism, its weights exact: the certified one, or the solver's own with certify=False.
+        objective: what `mechanism` costs (with minimise="delta": the delta it reaches), exactly, as a float.
+        bound: what the solver proved (None: nothing).
+        privacy: the exact audit of `mechanism`.
+        oracle: the closed form's verdict on what the solver claims.
         solution: the solver's full answer.
         words: sentences a reader must know (missed privacy, one-sided relations, limits reached).
+        certificate: the proof, None with certify=False.
+        raw: the solver's own answer as a mechanism, None where `mechanism` is it.
+        route: where the certified masses come from, in words.
+        optimum: a proven lower bound on the cost of any mechanism that breaks the budget where this one does.
     """
 
     question: Any
@@ -112,6 +119,26 @@ class Design:
     oracle: OracleVerdict
     solution: Solution = field(repr=False)
     words: tuple[str, ...] = ()
+    certificate: Certificate | None = field(default=None, repr=False)
+    raw: Any = field(default=None, repr=False)
+    route: str | None = None
+    optimum: float | None = None
+
+    @property
+    def claimed(self) -> float:
+        """What the solver claims to have reached, recomputed from its point."""
+        assert self.solution.objective is not None
+        return self.solution.objective
+
+    @property
+    def loss(self) -> float:
+        """objective - claimed: what certifying cost (negative: it improved). A claim may be out of reach."""
+        return self.objective - self.claimed
+
+    @property
+    def loss_to_bound(self) -> float | None:
+        """objective - bound: no mechanism is better than the one returned by more, if the solver's bound is right."""
+        return None if self.bound is None else self.objective - self.bound
 
     @property
     def gap(self) -> float | None:
@@ -130,6 +157,14 @@ class Design:
         """Whether the exact audit of the mechanism as returned meets the request."""
         return bool(self.privacy.meets(self.request["notion"], self.request["epsilon"], self.request["delta"]))
 
+    @property
+    def proof(self) -> str:
+        """Whether there is a certificate, and what it cost, in one sentence."""
+        if self.certificate is None:
+            return "not certified" if self.private else "not certified: the mechanism MISSES the request"
+        more = "" if self.loss_to_bound is None else f", {self.loss_to_bound:+.2g} to the proven bound"
+        return f"certified ({self.route}), {self.loss:+.2g} to the solver's claim{more}"
+
     def __str__(self) -> str:
         r = self.to_dict()
         what = "delta" if r["minimise"] == "delta" else r["cost"]
@@ -141,6 +176,7 @@ class Design:
             f"  asked    {r['notion']}, epsilon = {r['epsilon']}, delta = {r['delta']:g}",
             f"  exact    PDP delta {r['exact']['pdp_delta']:.9g}, DP delta {r['exact']['dp_delta']:.9g}, "
             f"pure epsilon {r['exact']['pure_epsilon']}",
+            f"  proof    {self.proof}",
             f"  oracle   {oracle}",
             f"  solver   {r['solver']} {r['version']}, {r['status']}, {r['seconds']:.3f} s",
         ]
@@ -167,6 +203,12 @@ class Design:
             "directed": self.question.directed,
             "exact": {key: jsonable(value) for key, value in exact.items()},
             "private": self.private,
+            "certified": self.certificate is not None,
+            "claimed": self.claimed,
+            "loss": self.loss,
+            "loss_to_bound": self.loss_to_bound,
+            "optimum_of_pattern": self.optimum,
+            "route": self.route,
             "oracle": self.oracle.to_dict(),
             "seconds": self.solution.seconds.total,
             "words": list(self.words),
@@ -187,10 +229,12 @@ def jsonable(value: Any) -> Any:
 
 
 def design(question: Any, **request: Any) -> Design:
-    """Design the best mechanism for a question; see the designer of its kind (`workbench.design_noise.design`).
+    """Design the best mechanism for a question, certified unless certify=False.
+
+    See the designer of its kind (`workbench.design_noise.design`).
 
     Raises:
-        InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven: see `workbench.errors`.
+        InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven, NotCertified: see `workbench.errors`.
     """
     home = DESIGNERS.get(type(question).__name__)
     if home is None:

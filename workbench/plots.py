@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "MARKERS", "SOLVER", "bars", "legend_below", "panels", "pmf_heat", "pmf_plot"]
+__all__ = ["COLOURS", "MARKERS", "SOLVER", "bars", "channel_plot", "legend_below", "panels", "pmf_heat", "pmf_plot"]
 
 # Okabe and Ito's palette, in the order used for series
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -98,4 +98,21 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
     else:
         bars(axis, {"f": masses})
     axis.set_title(title, fontsize=10)
+    return figure
+
+
+def channel_plot(labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike, title: str) -> Figure:
+    """Pr[o|y] of a finite channel as one column of marks per label: the area of a mark is its probability."""
+    y, o, table = (np.asarray(part, dtype=float) for part in (labels, outputs, matrix))
+    figure, (axis,) = panels(width=6.4, height=4.6)
+    at, to = np.nonzero(table > 1e-6)
+    marks = axis.scatter(
+        y[at], o[to], s=2 + 60 * table[at, to], c=table[at, to], cmap="viridis_r", vmin=0, vmax=1, linewidths=0
+    )
+    axis.plot(y, y, color="#999999", linewidth=0.8, linestyle=":", label="o = y")
+    axis.legend(frameon=False, loc="upper left")
+    axis.set_xlabel("label y")
+    axis.set_ylabel("published value o")
+    figure.colorbar(marks, ax=axis, label="Pr[o | y]")
+    axis.set_title(title, fontsize=9)
     return figure

@@ -139,6 +139,48 @@ def test_mixed_integers(label):
 
 
 @needs("milp")
+def test_milp_with_a_constant_cost(label):
+    base = instances.knapsack().template
+    moved = instances.program(base.c, base.A.toarray(), -np.inf, 47, upper=1, integer=True, offset=100)
+    solution = answer(label, moved)
+    assert solution.objective == pytest.approx(59, abs=1e-6)
+    assert solution.bound == pytest.approx(59, abs=1e-6)
+
+
+@needs("milp")
+def test_fractional_bounds_of_integers(label):
+    """HiGHS 1.13 answers "infeasible" and false bounds to these as they stand; every backend gets them rounded."""
+    program = instances.program(
+        [0.7, -0.9], [[-1.91, 2.25], [0.09, -3.35], [3.56, 1.64]], [-np.inf, -np.inf, 3.18], [4.56, -6.44, 4.19],
+        upper=[2.3, 2.6], integer=True,
+    )  # fmt: skip
+    solution = answer(label, program)
+    assert solution.termination is Termination.OPTIMAL
+    assert solution["x"] == pytest.approx([0, 2], abs=1e-6)
+    assert solution.bound == pytest.approx(-1.8, abs=1e-6)
+    nearly = instances.program([-1], [[1]], 0, 9, upper=3 - 1e-12, integer=True)
+    assert answer(label, nearly).objective == pytest.approx(-3, abs=1e-6)
+    none = instances.program([-1], [[1]], 0, 9, lower=1.25, upper=1.75, integer=True)
+    assert answer(label, none).termination is Termination.INFEASIBLE
+
+
+@needs("milp")
+def test_proofs_beyond_what_a_solver_looks_at(label):
+    """CP-SAT stops at 1e7 in every column; no optimum is claimed on that ground."""
+    far = instances.program([-1.0, 1e-9], [[1.0, 1.0]], -np.inf, 5e7, upper=4e7, integer=True)
+    solution = answer(label, far)
+    if solution.termination is Termination.NUMERICAL:
+        assert label == "ortools:cp-sat"
+        assert solution.bound is None
+        assert "1e7" in solution.notes[-1]
+    else:
+        assert solution.objective == pytest.approx(-4e7, rel=1e-6)
+    kept_by_rows = instances.program([-1.0, -1.0], [[1.0, 1.0], [1.0, -1.0]], -5, 5, lower=-np.inf, integer=True)
+    solution = answer(label, kept_by_rows)
+    assert solution.objective == pytest.approx(-5, abs=1e-6) or label == "ortools:cp-sat"
+
+
+@needs("milp")
 def test_milp_infeasible(label):
     solution = answer(label, instances.infeasible(integer=True))
     assert solution.termination is Termination.INFEASIBLE

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from solvers.backend import Options, backend
-from solvers.errors import InvalidProgram, LicenceExceeded
+from solvers.errors import InvalidProgram, LicenceExceeded, SolverError
 from solvers.program import compile
 from solvers.solution import Start, Termination
 
@@ -232,6 +232,24 @@ def test_licence_is_known_before_building(label, monkeypatch):
         with pytest.raises(LicenceExceeded, match=r"admits 2000 columns and 2000 rows; large one has .* and .*\.$"):
             solver.open(large)
     solver.open(instances.program(np.zeros(licence.max_columns), np.ones((1, licence.max_columns)), -np.inf, 1)).close()
+
+
+def test_a_closed_session_says_so(label):
+    session = backend(label).open(instances.triangle(integer=not backend(label).capabilities().lp))
+    solution = session.solve()
+    session.close()
+    session.close()
+    with pytest.raises(SolverError, match=f"the session of triangle by {label} is closed"):
+        session.solve()
+    assert solution["x"] == pytest.approx([1, 1], abs=1e-2)
+
+
+@needs("milp")
+def test_bounds_of_integers_move(label):
+    base = instances.program([-1.0], [[2.0]], -np.inf, 13.0, upper=0.0, integer=True)
+    with backend(label).open(instances.movable(base, upper=("end", 0))) as session:
+        objectives = [session.solve({"end": end}).objective for end in (3.5, 3.999, 4.0, 40.0, 0.5)]
+    assert objectives == pytest.approx([-3, -3, -4, -6, 0], abs=1e-6)
 
 
 @needs("lp")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers.backend import backend
-from solvers.program import Block, Data, Program
+from solvers.program import Block, Data, Moves, Program
 from solvers.solution import (
+    Later,
     PointStatus,
+    Rest,
     Solution,
     Termination,
     infeasible_by,
@@ -49,8 +54,8 @@ def test_unknown_is_none():
 
 @pytest.mark.parametrize("sense", [1, -1])
 def test_signs_follow_the_model(sense):
-    third = np.full(2, -1 / 3)
-    known = solution(sense=sense, x=np.ones(2), point=PointStatus.FEASIBLE, row_dual=third, dual=PointStatus.FEASIBLE)
+    later = Later(None, Rest(np.full(2, -1 / 3), np.zeros(2)))
+    known = solution(sense=sense, x=np.ones(2), point=PointStatus.FEASIBLE, later=later, dual=PointStatus.FEASIBLE)
     assert known.objective == sense * 3
     assert known.bound == pytest.approx(sense * 3)
     assert known.gap == pytest.approx(0)
@@ -109,3 +114,34 @@ def test_printed_summary():
     assert lines[1].split() == ["point", "feasible,", "objective", "3"]
     assert lines[2].split()[:2] == ["bound", "3,"]
     assert lines[-1].split() == ["said", "Optimal"]
+
+
+@pytest.mark.parametrize("label", ["highs", "gurobi"])
+def test_the_rest_is_read_late_but_not_too_late(label):
+    """Duals and basis stay in the solver until they are asked for, or until it moves on while we still hold them."""
+    solver = backend(label)
+    if not solver.installed() or not solver.licence().usable:
+        pytest.skip(f"{label} is not usable here")
+    data = box()
+    matrix = sp.csr_array(np.eye(2))
+    program = Program(
+        "box", data, variables=(Block("x", 0, (2,)),), parameters={"costs": (2,)},
+        moves=Moves({"c": (np.arange(2), data.c, matrix)}, 2),
+    )  # fmt: skip
+    with solver.open(program) as session:
+        first = session.solve({"costs": [0.0, 0.0]})
+        second = session.solve({"costs": [0.0, -1.0]})
+        third = session.solve({"costs": [1.0, 1.0]})
+    assert first.row_dual == pytest.approx([-1 / 3, -1 / 3])
+    assert second.row_dual == pytest.approx([-1, 0])
+    assert third.row_dual == pytest.approx([0, 0])
+    assert second.reduced_cost == pytest.approx([0, 0])
+    assert first.basis is not None
+    again = pickle.loads(pickle.dumps(session_free(second)))
+    assert again.row_dual.tolist() == second.row_dual.tolist()
+    assert again.objective == second.objective
+
+
+def session_free(solution):
+    """As it is stored: a basis is the solver's own object and stays behind."""
+    return replace(solution, later=Later(None, solution.later.get()._replace(basis=None)))

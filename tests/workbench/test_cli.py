@@ -51,7 +51,9 @@ def test_save_and_plot(capsys, tmp_path: Path):
     saved, plot = tmp_path / "noise.json", tmp_path / "noise.png"
     code, _, _ = run(capsys, *NOISE, "--save", str(saved), "--plot", str(plot))
     assert code == 0
-    assert json.loads(saved.read_text())["design"]["objective"] == pytest.approx(0.456808001, abs=1e-9)
+    made = json.loads(saved.read_text())
+    assert made["format"] == "dp-workbench certificate"
+    assert float(made["objective"]["value"]) == pytest.approx(0.456808001, abs=1e-9)
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 

@@ -54,10 +54,66 @@ def test_a_raw_pmf_that_misses_says_so():
     # ratios tight at e^epsilon round the wrong way somewhere on this grid; each must be reported in words
     missed = 0
     for n in range(5, 12):
-        d = wb.design(wb.ModuloNoise(n=n, max_shift=2), epsilon=1.0)
+        d = wb.design(wb.ModuloNoise(n=n, max_shift=2), epsilon=1.0, certify=False)
+        assert d.certificate is None
         assert d.private == (not any("misses the request" in sentence for sentence in d.words))
         missed += not d.private
     assert missed > 0
+
+
+def test_what_leaves_the_workbench_is_certified():
+    for n in range(5, 12):
+        d = wb.design(wb.ModuloNoise(n=n, max_shift=2), epsilon=1.0)
+        assert d.private
+        assert d.certificate.mechanism is d.mechanism
+        assert d.certificate.delta == 0
+        assert d.mechanism != d.raw
+        assert abs(d.loss) < 1e-12
+        assert d.loss == d.objective - d.claimed
+        assert d.to_dict()["certified"] is True
+        assert "certified" in str(d)
+
+
+def test_extra_constraints_are_kept_exactly():
+    from models.noise import equal_masses, zero_mean
+
+    d = wb.design(paper(), epsilon=1.5, delta=0.05, constraints=zero_mean((9,)))
+    f = d.mechanism.exact_pmf
+    assert sum((eta if eta <= 4 else eta - 9) * f[eta] for eta in range(9)) == 0
+    assert d.private
+    d = wb.design(paper(), epsilon=1.5, constraints=equal_masses([[1, 8], [2, 7]]))
+    f = d.mechanism.exact_pmf
+    assert f[1] == f[8]
+    assert f[2] == f[7]
+
+
+def test_constraints_that_cannot_be_rechecked_say_so():
+    import cvxpy as cp
+
+    d = wb.design(paper(), epsilon=1.5, constraints=lambda f: [cp.norm1(f[1:4] - f[4:7]) <= 0.2])
+    assert d.private
+    assert any("within the solver's tolerances" in sentence for sentence in d.words)
+
+
+@pytest.mark.parametrize("notion", ["pdp", "dp"])
+def test_least_delta_is_certified_and_keeps_its_budget(notion):
+    d = wb.design(paper(), epsilon=1.5, minimise="delta", budget=0.4425, notion=notion)
+    assert d.private
+    assert d.mechanism.masses[0] >= 1 - Fraction("0.4425")
+    assert d.certificate.delta == d.request["delta"]
+    assert float(d.certificate.delta) == pytest.approx(d.claimed, abs=1e-9)
+
+
+def test_a_repair_that_the_audit_refuses_is_refused(monkeypatch):
+    from workbench import certify_noise
+
+    def hopeless(*_, **__):
+        raise wb.NotCertified("nothing helps.")
+
+    monkeypatch.setattr(certify_noise, "_exactly", hopeless)
+    monkeypatch.setattr(certify_noise, "repair_noise", hopeless)
+    with pytest.raises(wb.NotCertified, match="nothing helps"):
+        wb.design(paper(), epsilon=1.5)
 
 
 def test_decimals_are_meant():

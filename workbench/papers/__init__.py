@@ -6,4 +6,6 @@ from __future__ import annotations
 PAPERS = {
     "modulo-noise": "workbench.papers.modulo_noise",
     "dql": "workbench.papers.dql",
+    "optm": "workbench.papers.optm",
+    "label-dp": "workbench.papers.label_dp",
 }

@@ -10,9 +10,7 @@ from __future__ import annotations
 import csv
 import importlib
 import json
-import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
+from workbench.files import write_whole
 from workbench.papers import PAPERS
 from workbench.papers.artifact import Artifact, Comparison, Erratum, Paper
 
@@ -38,20 +37,6 @@ def load(name: str) -> Paper:
         InvalidRequest.must("paper", f"one of {', '.join(PAPERS)}", repr(name))
     paper: Paper = importlib.import_module(PAPERS[name]).PAPER
     return paper
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: beside it, then renamed onto it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def save_figure(figure: Figure, path: Path) -> None:

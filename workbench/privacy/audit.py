@@ -28,7 +28,7 @@ from workbench.numbers import ExpNumber, Real, exact, largest, ln_up, probabilit
 from workbench.privacy.relation import Auditable, Budget, ChannelPairs, Noise, Rows
 from workbench.privacy.tally import max_ratio, tally, violations
 
-__all__ = ["PairAudit", "Privacy", "audit", "audit_channel"]
+__all__ = ["PairAudit", "Privacy", "audit", "audit_channel", "audit_subject"]
 
 NOTIONS = ("dp", "pdp", "pure", "metric")
 
@@ -76,7 +76,9 @@ class Privacy:
 
     @cached_property
     def worst_pdp(self) -> PairAudit:
-        """The pair with the largest PDP δ."""
+        """The pair with the largest PDP δ. Raises InvalidRequest where pairs do not decide it."""
+        if not self.subject.pairs_decide_pdp:
+            raise InvalidRequest("The PDP delta on real inputs is given by workbench.privacy.pdp_quantizer.pdp_delta.")
         return max(self.pairs, key=lambda pair: pair.pdp_delta)
 
     @cached_property
@@ -115,7 +117,7 @@ class Privacy:
 
     def at(self, epsilon: Budget) -> Privacy:
         """The audit of the same mechanism at another budget; this one when the budgets are the same."""
-        return self if self.subject.budgets(epsilon) == self.budgets else _audit(self.subject, epsilon)
+        return self if self.subject.budgets(epsilon) == self.budgets else audit_subject(self.subject, epsilon)
 
     def meets(self, notion: str, epsilon: Budget, delta: Real = 0) -> bool:
         """Whether the mechanism is private for (ε, δ) in the notion "dp", "pdp", "pure" or "metric", decided exactly.
@@ -175,10 +177,10 @@ def audit(mechanism: AdditiveNoise | ChannelPairs, epsilon: Budget) -> Privacy:
     epsilon: a finite number >= 0, or a mapping shift (or pair of rows) -> number. Raises InvalidRequest.
     """
     if isinstance(mechanism, AdditiveNoise):
-        return _audit(Noise(mechanism), epsilon)
+        return audit_subject(Noise(mechanism), epsilon)
     if not isinstance(mechanism, ChannelPairs):
         InvalidRequest.must("mechanism", "an AdditiveNoise or a ChannelPairs", type(mechanism).__name__)
-    return _audit(mechanism, epsilon)
+    return audit_subject(mechanism, epsilon)
 
 
 def audit_channel(rows: Rows, pairs: Iterable[Any], epsilon: Budget, *, directed: bool = False) -> Privacy:
@@ -187,10 +189,11 @@ def audit_channel(rows: Rows, pairs: Iterable[Any], epsilon: Budget, *, directed
     rows: a Channel, a float matrix of shape (answers, outputs) or rows of ints and Fractions, each row normalised by
     its exact sum; epsilon: a finite number >= 0, or a mapping (i, j) -> number. Raises InvalidRequest.
     """
-    return _audit(ChannelPairs.of(rows, pairs, directed=directed), epsilon)
+    return audit_subject(ChannelPairs.of(rows, pairs, directed=directed), epsilon)
 
 
-def _audit(subject: Auditable, epsilon: Budget) -> Privacy:
+def audit_subject(subject: Auditable, epsilon: Budget) -> Privacy:
+    """The exact audit of anything that says which of its distributions neighbour each other. Raises InvalidRequest."""
     found = []
     for one in subject.comparisons(epsilon):
         count = tally(one.p, one.q, one.epsilon)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -55,6 +55,11 @@ class Auditable(Protocol):
         """Whether some pair is compared in one order only, which real neighbours never are."""
         ...
 
+    @property
+    def pairs_decide_pdp(self) -> bool:
+        """Whether the largest PDP δ is that of one of the comparisons."""
+        ...
+
 
 @dataclass(frozen=True)
 class ChannelPairs:
@@ -62,6 +67,7 @@ class ChannelPairs:
 
     channel: Channel
     pairs: tuple[tuple[int, int], ...]
+    pairs_decide_pdp: ClassVar[bool] = True
 
     @classmethod
     def of(cls, rows: Rows, pairs: Iterable[Any], *, directed: bool = False) -> ChannelPairs:
@@ -116,6 +122,7 @@ class Noise:
     """Additive noise as something auditable."""
 
     mechanism: AdditiveNoise
+    pairs_decide_pdp: ClassVar[bool] = True
 
     @property
     def one_sided(self) -> bool:

@@ -1,0 +1,128 @@
+"""Quantizers: the exact LP cold and hot, the paper's m = 4 search pruned and in full, 16 bins optimised.
+
+Every ratio is of two times measured in this run. "result" says what both sides found, so that a wrong answer shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from models.quantizer import LawModel
+from solvers.backend import solve
+from solvers.program import compile
+from workbench.mechanisms.density import uniform
+from workbench.mechanisms.quantizer import cost_weights
+from workbench.quantizer_exact import optimised_bins
+from workbench.quantizer_laws import end_points, exact_problem
+from workbench.quantizer_mvu import mvu
+from workbench.quantizer_optm import Live, search_bins
+
+TITLE = "Quantizers: exact LP, the paper's search, optimised bins"
+BINS = np.array([-3.0, -0.5, 0.5, 3.0])
+
+
+def run() -> pd.DataFrame:
+    """One row per task: seconds, the target, what it is compared with and the ratio."""
+    rows = [*_exact_lp(), *_search(), *_optimised()]
+    return pd.DataFrame(rows, columns=["task", "seconds", "target", "compared with", "its seconds", "ratio", "result"])
+
+
+def _row(task: str, seconds: float, target: float, other: str, its: float, result: str) -> list[Any]:
+    return [task, seconds, target, other, its, its / seconds, result]
+
+
+def _best(f: Callable[[], Any], repeat: int) -> tuple[float, Any]:
+    times, value = [], None
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        value = f()
+        times.append(time.perf_counter() - begin)
+    return min(times), value
+
+
+def _exact_lp() -> list[list[Any]]:
+    knots = np.linspace(-1, 1, 41)
+
+    def cold() -> float | None:
+        problem = exact_problem(knots, 4, uniform(), symmetric=True)
+        answer = problem.solve(1.0, BINS, start="cold")
+        problem.close()
+        return answer.objective
+
+    def through_cvxpy() -> float | None:
+        points = end_points(knots)
+        model = LawModel(points.size, 4)
+        cost = cost_weights(knots, BINS, uniform()).reshape(-1, 4)
+        program = compile(model.problem(), "exact quantizer in CVXPY")
+        return solve(program, model.values(np.expm1(1.0), BINS, points, cost)).objective
+
+    seconds, value = _best(cold, 5)
+    slow, same = _best(through_cvxpy, 2)
+    problem = exact_problem(knots, 4, uniform(), symmetric=True)
+    problem.solve(1.0, BINS)
+    moves = iter(np.linspace(0.9, 1.1, 60))
+    hot_epsilon, _ = _median(lambda: problem.solve(float(next(moves)), BINS).objective, 50)
+    shifts = iter(np.linspace(0.4, 0.6, 60))
+    hot_bin, _ = _median(lambda: problem.solve(1.0, np.array([-3, -(b := float(next(shifts))), b, 3])).objective, 50)
+    problem.close()
+    found = f"{value:.7f} and {same:.7f}"
+    return [
+        _row("exact LP, m = 4, 41 knots, cold", seconds, 0.05, "the same stated and compiled in CVXPY", slow, found),
+        _row("exact LP, hot, epsilon moved (median)", hot_epsilon, 0.015, "cold", seconds, "50 moves"),
+        _row("exact LP, hot, a bin moved (median)", hot_bin, 0.015, "cold", seconds, "50 moves"),
+    ]
+
+
+def _median(f: Callable[[], Any], repeat: int) -> tuple[float, Any]:
+    times, value = [], None
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        value = f()
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times)), value
+
+
+def _search() -> list[list[Any]]:
+    outer, inner = [1 + Fraction(k, 2) for k in range(2, 13)], [Fraction(k, 10) for k in range(1, 11)]
+    rows = []
+    for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
+        found = []
+        for full in (False, True):
+            live = Live()
+            begin = time.perf_counter()
+            best, answers = search_bins(epsilon, outer, inner, full=full, live=live)
+            found.append((time.perf_counter() - begin, best, live.solves, answers))
+            live.close()
+        (quick, best, few, one), (slow, same, many, two) = found
+        equal = best.quantizer.bins == same.quantizer.bins and all(
+            (a is None) == (b is None) and (a is None or b is None or abs(a.proxy - b.proxy) < 1e-9)
+            for (_, _, a), (_, _, b) in zip(one, two, strict=True)
+        )
+        said = "the same winner on all bins" if equal else "DIFFERENT WINNERS"
+        rows.append(
+            _row(f"OPTM's m = 4 search, epsilon = {float(epsilon):g}, pruned ({few} LPs)", quick, 3.0,
+                 f"the full search ({many} LPs)", slow, f"{said}, MAE {best.quantizer.mae():.6f}")
+        )  # fmt: skip
+    return rows
+
+
+def _optimised() -> list[list[Any]]:
+    rows = []
+    small, four = _best(lambda: optimised_bins(4, Fraction(1), Fraction(1), uniform()), 1)
+    seconds, found = _best(lambda: optimised_bins(16, Fraction(1), Fraction(1), uniform()), 1)
+    rows.append(
+        _row("exact LP with 16 optimised bins, 41 knots, 4 starts", seconds, 60.0, "4 optimised bins", small,
+             f"MAE {found.objective:.6f} and {four.objective:.6f}")
+    )  # fmt: skip
+    seconds, answer = _best(lambda: mvu(1, levels=16, starts=2), 1)
+    rows.append(
+        _row("MVU, 16 outputs, 2 starts, with its bound", seconds, 60.0, "4 optimised bins", small,
+             f"squared error {answer.objective:.6f} >= {answer.bound:.6f}")
+    )  # fmt: skip
+    return rows

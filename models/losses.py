@@ -1,0 +1,96 @@
+"""Named losses ℓ(o, y) of publishing o for the label y, written once for every model, oracle and mechanism.
+
+| name             | ℓ(o, y)                                     | paper (Sec. 2)                         |
+|------------------|---------------------------------------------|----------------------------------------|
+| squared          | (o - y)²                                    | ℓ_sq; printed with ½, tabulated without |
+| absolute         | abs(o - y)                                  | ℓ_abs                                  |
+| poisson          | o - y log o                                 | ℓ_Poi; negative for some o, y          |
+| poisson-deviance | o - y + y log(y/o)                          | ℓ_Poi + y log y - y, which is >= 0     |
+| zero-one         | 1 if o != y else 0                          | ℓ_0-1                                  |
+| pinball:τ        | τ (y - o) if o <= y else (1 - τ)(o - y)     | (quantile τ in (0, 1))                 |
+| huber:h          | r²/2 if r <= h else h (r - h/2), r = abs(o-y) | (h > 0)                              |
+
+0 log 0 is 0, and ℓ_Poi(0, y) is infinite for y > 0 (so the bound B of Theorem 7 is infinite when 0 is a label).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["LOSSES", "Loss", "loss_named"]
+
+LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "zero-one", "pinball:τ", "huber:h")
+_PLAIN = ("squared", "absolute", "poisson", "poisson-deviance", "zero-one")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A named loss; call it with outputs and labels (broadcast). kind: the name without its parameter."""
+
+    kind: str
+    parameter: float | None = None
+
+    @property
+    def name(self) -> str:
+        """As a user writes it: "squared", "pinball:0.9"."""
+        return self.kind if self.parameter is None else f"{self.kind}:{self.parameter:g}"
+
+    @property
+    def poisson(self) -> bool:
+        """Whether labels must be >= 0."""
+        return self.kind in ("poisson", "poisson-deviance")
+
+    def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+        """ℓ(o, y), elementwise; inf where the loss is infinite. Raises ValueError for Poisson with negative labels."""
+        o, y = np.asarray(outputs, dtype=float), np.asarray(labels, dtype=float)
+        if self.kind == "squared":
+            return np.asarray((o - y) ** 2)
+        if self.kind == "absolute":
+            return np.asarray(np.abs(o - y))
+        if self.kind == "zero-one":
+            return np.asarray((o != y).astype(float))
+        if self.kind == "pinball":
+            tau = float(self.parameter or 0.0)
+            return np.asarray(np.where(o <= y, tau * (y - o), (1 - tau) * (o - y)))
+        if self.kind == "huber":
+            h, r = float(self.parameter or 0.0), np.abs(o - y)
+            return np.asarray(np.where(r <= h, r * r / 2, h * (r - h / 2)))
+        if (y < 0).any():
+            raise ValueError(f"labels must be >= 0 for the loss {self.kind}. Got {y.min():g}.")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.kind == "poisson":
+                value = o - np.where(y > 0, y * np.log(o), 0.0)
+            else:
+                value = o - y + np.where(y > 0, y * np.log(y / o), 0.0)
+        return np.asarray(np.where(o < 0, np.inf, value))
+
+    def matrix(self, outputs: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+        """ℓ(o, y) with one row per label. Shape (labels, outputs)."""
+        return self(np.asarray(outputs, dtype=float)[None, :], np.asarray(labels, dtype=float)[:, None])
+
+    def constant(self, labels: ArrayLike) -> NDArray[np.float64]:
+        """y log y - y, what the deviance adds to the Poisson log loss. Shape of labels."""
+        y = np.asarray(labels, dtype=float)
+        return np.asarray(np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0) - y)
+
+
+def loss_named(name: str | Loss) -> Loss:
+    """The Loss of a name such as "squared" or "pinball:0.9". Raises ValueError."""
+    if isinstance(name, Loss):
+        return name
+    kind, _, text = str(name).partition(":")
+    if kind in _PLAIN and not text:
+        return Loss(kind)
+    try:
+        parameter = float(text)
+    except ValueError:
+        parameter = math.nan
+    if kind == "pinball" and 0 < parameter < 1:
+        return Loss(kind, parameter)
+    if kind == "huber" and 0 < parameter < math.inf:
+        return Loss(kind, parameter)
+    raise ValueError(f"loss must be one of {', '.join(LOSSES)} (τ in (0, 1), h > 0). Got {name!r}.")

@@ -1,0 +1,195 @@
+"""The inner loop of the fast algorithm of `bins`: least-cost partitions under a Monge interval cost, compiled by Numba.
+
+    f(0) = 0,    f(i) = min over r < i of f(r) + L_c(r, i) - λ,        i = 1..k             (labels r..i-1 form a bin)
+
+L_c obeys the quadrangle inequality L_c(a,c) + L_c(b,d) <= L_c(a,d) + L_c(b,c) for a <= b <= c <= d, so a later
+candidate r that has once become better than an earlier one stays better: the candidates form a deque with one range of
+i's each (Galil and Giancarlo 1989), found by bisection. O(k log k) evaluations.
+
+Every prefix sum is kept as an unevaluated pair hi + lo (TwoSum), so a difference of two of them is accurate relative to
+itself and not only to the total: with weights e^ε up to 10^13 that is what keeps small bins right. A row of `table` is
+one cache line: P, S1, S2 as pairs, the label, and F at the label; `below` is P again, dense, for bisection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["POISSON", "QUANTILE", "SQUARED", "least_partition", "prefix_pairs"]
+
+Vector = NDArray[np.float64]
+
+SQUARED, POISSON, QUANTILE = 0, 1, 2
+
+
+def _prefix_pairs(values: Vector) -> tuple[Vector, Vector]:
+    """Running sums of values (k,) as pairs: hi (k+1,), lo (k+1,)."""
+    n = values.size
+    high, low = np.zeros(n + 1), np.zeros(n + 1)
+    s, e = 0.0, 0.0
+    for i in range(n):
+        x = values[i]
+        t = s + x
+        z = t - s
+        e += (s - (t - z)) + (x - z)
+        s = t
+        high[i + 1] = s + e
+        low[i + 1] = (s - high[i + 1]) + e
+    return high, low
+
+
+prefix_pairs: Callable[[Vector], tuple[Vector, Vector]] = njit(cache=True)(_prefix_pairs)
+
+
+def _divergence(kind: int, a: float, b: float) -> float:
+    """D(a, b) of the loss: (a-b)², or a log(a/b) - a + b."""
+    if kind == 0:
+        return (a - b) * (a - b)
+    if a <= 0.0:
+        return b
+    u = (b - a) / a
+    return float(a * (u - np.log1p(u)))
+
+
+divergence: Callable[[int, float, float], float] = njit(cache=True, inline="always")(_divergence)
+
+
+def _interval_cost(
+    kind: int,
+    table: Vector,
+    below: Vector,
+    q: float,
+    mean: float,
+    spread: float,
+    tau: float,
+    scale: float,
+    r: int,
+    i: int,
+) -> float:
+    """L_c(r, i): min of G_S(o) = F(o) + q Σ_S p ℓ(o, y) over y_{r-1} <= o <= y_i, for S = labels r..i-1."""
+    k = table.shape[0] - 1
+    s0 = (table[i, 0] - table[r, 0]) + (table[i, 1] - table[r, 1])
+    s1 = (table[i, 2] - table[r, 2]) + (table[i, 3] - table[r, 3])
+    if kind == 2:
+        target = tau * (1.0 + q * s0)
+        if r > 0 and below[r] >= target:
+            j = r - 1
+        else:
+            # the first label of S where P[j+1] + q (P[j+1] - P[r]) reaches the target
+            level = (target + q * below[r]) / (1.0 + q)
+            low, high = r, i
+            while low < high:
+                middle = (low + high) >> 1
+                if below[middle + 1] >= level:
+                    high = middle
+                else:
+                    low = middle + 1
+            j = low if low < i or i < k else i - 1
+        if i - r == 1 and j == r:
+            return float(table[j, 7])
+        m = min(max(j + 1, r), i)
+        o = table[j, 6]
+        below0 = (table[m, 0] - table[r, 0]) + (table[m, 1] - table[r, 1])
+        below1 = (table[m, 2] - table[r, 2]) + (table[m, 3] - table[r, 3])
+        inside = (1.0 - tau) * (o * below0 - below1) + tau * ((s1 - below1) - o * (s0 - below0))
+        return float(table[j, 7] + q * scale * max(inside, 0.0))
+    centre, within = mean, 0.0
+    if i - r == 1:
+        centre = table[r, 6]
+    elif s0 > 0.0:
+        centre = s1 / s0
+        s2 = (table[i, 4] - table[r, 4]) + (table[i, 5] - table[r, 5])
+        within = max(s2 - s1 * centre if kind == 0 else s2 - s1 * np.log(centre) if centre > 0.0 else 0.0, 0.0)
+    o = (mean + q * s0 * centre) / (1.0 + q * s0)
+    if r > 0 and o < table[r - 1, 6]:
+        o = table[r - 1, 6]
+    if i < k and o > table[i, 6]:
+        o = table[i, 6]
+    return float(spread + divergence(kind, mean, o) + q * (within + s0 * divergence(kind, centre, o)))
+
+
+interval_cost: Callable[..., float] = njit(cache=True)(_interval_cost)
+
+
+def _least_partition(
+    kind: int,
+    table: Vector,
+    below: Vector,
+    q: float,
+    mean: float,
+    spread: float,
+    tau: float,
+    scale: float,
+    penalty: float,
+) -> tuple[float, Any]:
+    """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,))."""
+    k = table.shape[0] - 1
+    best = np.zeros(k + 1)
+    came = np.zeros(k + 1, dtype=np.int64)
+    candidate = np.zeros(k + 1, dtype=np.int64)
+    begin = np.zeros(k + 1, dtype=np.int64)
+    head, tail = 0, 0
+    begin[0] = 1
+    last = interval_cost(
+        kind, table, below, q, mean, spread, tau, scale, 0, k
+    )  # f(c) + L_c(c, k) of the deque's last one
+    for i in range(1, k + 1):
+        while head < tail and begin[head + 1] <= i:
+            head += 1
+        c = candidate[head]
+        best[i] = best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, i) - penalty
+        came[i] = c
+        if i == k:
+            break
+        end = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, k)
+        if end >= last:
+            continue
+        high = k  # i is better there, and from its first better position on
+        while tail > head and begin[tail] > i:
+            c, at = candidate[tail], begin[tail]
+            mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, at)
+            if mine > best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, at):
+                break
+            high = at
+            tail -= 1
+        c = candidate[tail]
+        low = max(begin[tail], i) + 1
+        step = 1  # the crossing is mostly near the last one: double the step, then bisect
+        while low + step < high:
+            middle = low + step
+            mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, middle)
+            if mine < best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, middle):
+                high = middle
+                break
+            low = middle + 1
+            step *= 2
+        while low < high:
+            middle = (low + high) >> 1
+            mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, middle)
+            if mine < best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, middle):
+                high = middle
+            else:
+                low = middle + 1
+        tail += 1
+        candidate[tail] = i
+        begin[tail] = low
+        last = end
+    d = 0
+    at = k
+    while at > 0:
+        d += 1
+        at = came[at]
+    starts = np.zeros(d, dtype=np.int64)
+    at = k
+    for j in range(d - 1, -1, -1):
+        at = came[at]
+        starts[j] = at
+    return best[k], starts
+
+
+least_partition: Callable[..., tuple[float, NDArray[np.int64]]] = njit(cache=True)(_least_partition)

@@ -1,0 +1,220 @@
+"""Quantizers: eq. (4) against Algorithm 1 spelled out, exact integrals, sampling, requests that make no sense."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.mechanisms.curved import Biased, poisson_binomial
+from workbench.mechanisms.density import from_function, histogram, normal, samples, spelled, uniform
+from workbench.mechanisms.quantizer import Quantizer, cost_weights, error_function, read_bins
+from workbench.mechanisms.two_bin import (
+    equal_bins,
+    erm,
+    erm_epsilon_bound,
+    erm_error_bound,
+    randomized_response,
+    rqm,
+    rqm_epsilon_bound,
+    rqm_selection,
+    two_bin,
+)
+from workbench.privacy.quantizer import audit_quantizer
+
+
+def algorithm1(bins: list[float], left: list[list[float]], right: list[list[float]], x: float) -> np.ndarray:
+    """Pr[M(x) = B_i] by running through all draws of Algorithm 1."""
+    m = len(bins)
+    j = sum(b <= x for b in bins)
+    p = np.zeros(m)
+    for l in range(1, j + 1):
+        for r in range(j + 1, m + 1):
+            both = left[j - 1][l - 1] * right[m - j - 1][m + 1 - r - 1]
+            share = (bins[r - 1] - x) / (bins[r - 1] - bins[l - 1])
+            p[l - 1] += both * share
+            p[r - 1] += both * (1 - share)
+    return p
+
+
+@pytest.mark.parametrize("m", [3, 4, 6, 9])
+def test_the_law_is_algorithm_1(m: int):
+    rng = np.random.default_rng(m)
+    bins = np.sort(np.concatenate([[-2.5, 3.0], rng.uniform(-1.5, 1.5, m - 2)]))
+    left = [rng.dirichlet(np.ones(j)).tolist() for j in range(1, m)]
+    right = [rng.dirichlet(np.ones(j)).tolist() for j in range(1, m)]
+    made = two_bin(bins.tolist(), left, right)
+    for x in rng.uniform(-1, 1, 20):
+        np.testing.assert_allclose(made.law(x), algorithm1(bins.tolist(), left, right, x), atol=1e-13)
+    assert made.bias == 0  # rationals: no rounding at all
+    for b in made.bins:
+        if -1 < b < 1:  # at a bin the law is the right limit
+            np.testing.assert_allclose(made.law(float(b)), algorithm1(bins.tolist(), left, right, float(b)), atol=1e-13)
+
+
+def test_rqm_by_drawing_subsets_of_bins():
+    bins, q, x = [-2.0, -0.4, 0.3, 0.9, 2.0], 0.3, 0.5
+    p = np.zeros(5)
+    for chosen in range(8):
+        kept = [0, *(i for i in (1, 2, 3) if chosen >> (i - 1) & 1), 4]
+        chance = np.prod([q if chosen >> k & 1 else 1 - q for k in range(3)])
+        l = max(i for i in kept if bins[i] <= x)
+        r = min(i for i in kept if bins[i] > x)
+        share = (bins[r] - x) / (bins[r] - bins[l])
+        p[l] += chance * share
+        p[r] += chance * (1 - share)
+    np.testing.assert_allclose(rqm(bins, q).law(x), p, atol=1e-14)
+
+
+def test_known_values_of_published_mechanisms():
+    one = rqm("-2.7,-0.9,0.9,2.7", "0.22")
+    assert one.mae_51 == pytest.approx(1.99286, abs=5e-6)
+    assert one.mae() == pytest.approx(1.99734, abs=5e-6)
+    assert erm("-5.1,-0.1,0.1,5.1", "0.026").mae_51 == pytest.approx(2.216, abs=5e-4)
+    assert erm("-2.7,-0.4,0.4,2.7", "0.043").mae_51 == pytest.approx(1.304, abs=5e-4)
+    assert randomized_response("0.5").mae() == pytest.approx(4.0013, abs=1e-4)
+
+
+def test_integrals_against_brute_force():
+    made = rqm([-1.7, -0.35, 0.2, 0.8, 1.9], "0.4")
+    for density in (uniform(), normal(0.5, 0.2), normal(-0.1, 0.03), histogram([-1, 0.1, 1], [0.2, 0.8])):
+        x, w = density.grid(np.linspace(-1, 1, 4001))
+        inside = np.clip(x, -1, 1)
+        for cost, power in (("mae", 1), ("mse", 2)):
+            errors = (made.law(inside) * np.abs(made.outputs - inside[:, None]) ** power).sum(axis=1)
+            assert made.expected(cost, density) == pytest.approx(float(w @ errors), abs=2e-7)
+    assert made.expected("0.25") == pytest.approx(0.25 * made.mae() + 0.75 * made.mse())
+    drawn = samples([-1.0, 0.3, 0.3, 0.77])
+    assert made.mae(drawn) == pytest.approx(made.error_at([-1.0, 0.3, 0.3, 0.77]).mean())
+
+
+def test_two_outputs_in_closed_form():
+    made = two_bin([-2, 2], [[1]])
+    assert made.mae() == pytest.approx((4 - 1 / 3) / 2, abs=1e-14)
+    assert made.mse() == pytest.approx(4 - 1 / 3, abs=1e-14)  # E(M - x)² = B² - x²
+
+
+def test_cost_weights_are_linear_in_the_ends():
+    made = rqm("-2,-0.5,0.5,2", "0.3")
+    weights = cost_weights([float(k) for k in made.knots], made.outputs, uniform())
+    assert (weights * made.ends).sum() == pytest.approx(made.mae(), abs=1e-15)
+    assert weights.shape == made.ends.shape
+
+
+def test_samples_follow_the_law():
+    made = rqm("-2,-0.5,0.5,2", "0.3")
+    x = np.full(200_000, 0.37)
+    drawn = made.sample(x, 1)
+    shares = [(drawn == b).mean() for b in made.outputs]
+    np.testing.assert_allclose(shares, made.law(0.37), atol=5 * np.sqrt(0.25 / x.size))
+    assert isinstance(made.sample(0.1, 3), float)
+    assert made.sample(np.zeros((2, 3)), 3).shape == (2, 3)
+    assert abs(drawn.mean() - 0.37) < 5 * drawn.std() / np.sqrt(x.size)
+
+
+def test_inputs_outside_are_an_error_unless_clipping_is_asked_for():
+    made = rqm("-2,-0.5,0.5,2", "0.3")
+    for bad in (1.01, [0.0, -3.0]):
+        with pytest.raises(InvalidRequest, match=r"x must be in \[-1, 1\]"):
+            made.sample(bad)
+    with pytest.raises(InvalidRequest, match="finite"):
+        made.law(float("nan"))
+    assert made.sample([5.0, -5.0], 0, clip=True).shape == (2,)
+    np.testing.assert_array_equal(made.law(7.0, clip=True), made.law(1.0))
+
+
+def test_bins_that_make_no_sense():
+    for bins, words in (
+        ("3,1,-3", "strictly increasing. Got 3, 1, -3"),
+        ([-3, -3, 3], "strictly increasing"),
+        ("-0.5,0.5", r"cover the inputs"),
+        ("3", "at least 2"),
+        ("-3,x,3", "a bin must be a finite number. Got x"),
+        ([-3, float("nan")], "finite"),
+    ):
+        with pytest.raises(InvalidRequest, match=words):
+            read_bins(bins)
+    with pytest.raises(InvalidRequest, match="m must be an integer >= 2"):
+        equal_bins(1, 3)
+    with pytest.raises(InvalidRequest, match="symmetric"):
+        erm("-3,0,0.5,3", 1)
+    with pytest.raises(InvalidRequest, match=r"q must be a number in \[0, 1\)"):
+        rqm("-3,3", 1)
+    with pytest.raises(InvalidRequest, match="cost must be"):
+        error_function("rmse")
+
+
+def test_densities_that_are_none():
+    for text in ("gauss", "normal:1", "normal:0,0", "normal:a,b", "uniform:2"):
+        with pytest.raises(InvalidRequest):
+            spelled(text)
+    with pytest.raises(InvalidRequest, match="mass 1"):
+        from_function(lambda x: np.ones_like(x))
+    with pytest.raises(InvalidRequest, match=">= 0"):
+        from_function(lambda x: 0.5 + x)
+    with pytest.raises(InvalidRequest, match="increasing edges"):
+        histogram([-1, 0, 1], [0.5, 0.6])
+    with pytest.raises(InvalidRequest, match="samples"):
+        samples([0.2, 1.2])
+
+
+def test_a_clipped_normal_has_its_atoms_and_draws():
+    density = normal(0.5, 0.3)
+    assert density.masses([-1, 0.5, 1]) == pytest.approx([0.5, 0.5], abs=1e-12)
+    assert dict(density.atoms)[1.0] == pytest.approx(0.047790, abs=1e-6)
+    drawn = density.draw(50_000, np.random.default_rng(0))
+    assert np.abs(drawn).max() <= 1
+    assert (drawn == 1).mean() == pytest.approx(0.0478, abs=0.005)
+    assert drawn.mean() == pytest.approx(float(np.dot(*density.grid([0.0]))), abs=0.01)
+
+
+def test_theorems_1_and_2_and_the_bound_of_youn_hold():
+    for m in (4, 6, 10):
+        for gamma in (0.1, 1.0, 3.0):
+            made = erm(equal_bins(m, 2), gamma)
+            assert audit_quantizer(made).epsilon < erm_epsilon_bound(m, gamma, 1)
+            assert made.error_at(np.linspace(-1, 1, 201)).max() <= erm_error_bound(m, gamma, 1)
+        for q in (0.2, 0.5):
+            assert audit_quantizer(rqm(equal_bins(m, 2), q)).epsilon <= rqm_epsilon_bound(m, q, 1)
+
+
+def test_files_round_trip_and_damage_is_noticed():
+    made = rqm("-2,-0.5,0.5,2", "0.3")
+    again = Quantizer.from_dict(made.to_dict())
+    assert again.pieces == made.pieces
+    assert again.bins == made.bins
+    for damage in ({}, made.to_dict() | {"bins": ["1", "0", "2", "3"]}, made.to_dict() | {"pieces": [["0x1"]]}):
+        with pytest.raises(CorruptFile):
+            Quantizer.from_dict(damage)
+
+
+def test_poisson_binomial():
+    made = poisson_binomial(4, theta="0.2")
+    assert made.ratio == Fraction(7, 3) ** 3
+    x = np.linspace(-1, 1, 2001)
+    law = made.law(x)
+    np.testing.assert_allclose(law @ made.outputs, x, atol=1e-13)
+    assert np.log(law.max(axis=0) / law.min(axis=0)).max() == pytest.approx(made.epsilon, abs=1e-12)
+    variance = 3 * (0.25 - (0.2 * x) ** 2) * (1 / (0.2 * 3)) ** 2
+    assert made.mse() == pytest.approx(3 * (0.25 - 0.04 / 3) * (1 / 0.6) ** 2, abs=1e-11)
+    np.testing.assert_allclose(made.error_at(x, "mse"), variance, atol=1e-11)
+    assert poisson_binomial(4, epsilon=1).epsilon == pytest.approx(1, abs=1e-12)
+    assert poisson_binomial(4, epsilon=1).epsilon <= 1
+    with pytest.raises(InvalidRequest, match="theta"):
+        poisson_binomial(4, theta="0.5")
+
+
+def test_the_biased_variant():
+    made = Biased.of("-2.7,-0.9,0.9,2.7", rqm_selection(4, "0.22"), "0.4")
+    x = np.linspace(-1, 1, 20_001)
+    law = made.law(x)
+    np.testing.assert_allclose(law.sum(axis=1), 1, atol=1e-14)
+    seen = np.log(law.max(axis=0) / law.min(axis=0)).max()
+    assert seen - 1e-12 <= made.epsilon <= seen + 1e-3
+    assert made.bias == pytest.approx(np.abs(law @ made.outputs - x).max(), abs=1e-3)
+    assert made.bias > 0.1
+    flat = Biased.of("-2.7,-0.9,0.9,2.7", rqm_selection(4, 0), 0)  # a fair coin between the outermost bins
+    assert flat.epsilon < 1e-12
+    assert made.mae() == pytest.approx(made.error_at(np.linspace(-1, 1, 40_001)).mean(), abs=1e-4)

@@ -1,0 +1,114 @@
+"""The reproduction of Cai et al.: every printed cell accounted for, errata that hold, loaders that speak."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workbench.errors import CorruptFile, WorkbenchError
+from workbench.mechanisms.two_bin import rqm
+from workbench.papers.optm import PAPER
+from workbench.papers.optm.common import largest_q, parameters, published
+from workbench.papers.optm.data import mnist
+from workbench.papers.optm.errata import all_errata
+from workbench.papers.optm.sgd import train
+from workbench.papers.optm.tables import above, table1, table2
+from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
+from workbench.privacy.quantizer import audit_quantizer
+
+
+def test_table_1_has_every_cell_and_no_surprise():
+    artifact = table1(False)
+    assert not [c.what for c in artifact.comparisons if c.surprising]
+    printed = parameters()["table1"]
+    for name in ("OPTM", "MVU", "RQM", "ERM"):
+        cells = [c for c in printed[name] if c != "N/A"]
+        assert sorted(c.printed for c in artifact.comparisons if c.what.startswith(f"MAE of {name}, ")) == sorted(cells)
+    close = [c for c in artifact.comparisons if abs(c.difference) <= 0.0005]
+    assert len(close) >= 8
+    table = artifact.table
+    for _, part in table.groupby("epsilon"):
+        best = part[part["mechanism"] == "exact quantizer, OPTM's bins"]["mae"].iloc[0]
+        others = part[part["mechanism"].isin(["OPTM", "MVU", "RQM", "ERM"])]
+        assert (others["mae"] > best).all()
+        assert (part["mae"] >= part["limit, proven"]).all()
+
+
+def test_table_2_has_no_surprise_and_the_exact_quantizer_is_below_all():
+    artifact = table2(False)
+    assert not [c.what for c in artifact.comparisons if c.surprising]
+    for _, part in artifact.table.groupby("sigma"):
+        values = part.set_index("mechanism")["mae"]
+        assert values["exact quantizer, OPTM's bins"] < min(values[n] for n in ("OPTM", "MVU", "RQM"))
+
+
+def test_published_mechanisms_meet_their_epsilon_but_for_rounding():
+    for epsilon in ("0.5", "1", "1.5"):
+        for name, quantizer in published(epsilon).items():
+            assert audit_quantizer(quantizer).epsilon <= float(epsilon) + 1e-9, name
+
+
+def test_errata_hold():
+    assert [e.place for e in all_errata() if not e.holds] == []
+
+
+def test_light_artifacts():
+    for name in ("table3", "table4", "table5", "table6", "table7", "table8", "table9", "fig2"):
+        artifact = PAPER.artifacts[name](False)
+        assert len(artifact.table) >= 2
+        assert artifact.name == name
+    assert (above(False).table["above it, %"] > 0).all()
+
+
+def test_the_largest_q_is_the_largest():
+    made = largest_q("-3,-1,1,3", 1)
+    assert made is not None
+    assert audit_quantizer(made).meets("pure", 1)
+    assert largest_q("-1.5,-1,1,1.5", 1) is None
+
+
+def test_vectors_of_the_ball():
+    drawn = ball(2000, np.random.default_rng(0))
+    assert np.linalg.norm(drawn, axis=1).max() <= 1
+    density = ball_coordinate()
+    x, w = density.grid([0.0])
+    assert float(w @ x**2) == pytest.approx(1 / 102, rel=1e-6)  # E t² = 1/(d + 2)
+    assert drawn.var() == pytest.approx(1 / 102, rel=0.03)
+    assert metric_floor(2, 3.0) == pytest.approx(np.log(2) / 4)
+
+
+def test_training_learns_and_noise_costs():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    x = rng.normal(size=(200, 3)) + 2.5 * y[:, None]
+    clean = train(x, y, None, batch=8, clip=0.1, rate=1.0, runs=6)
+    noisy = train(x, y, rqm("-2.7,-0.9,0.9,2.7", "0.22"), batch=8, clip=0.1, rate=1.0, runs=6)
+    assert clean.shape == (6, 25)
+    assert clean[:, -1].mean() > 0.85
+    assert clean[:, -5:].mean() >= noisy[:, -5:].mean() - 0.02
+
+
+def idx(path: Path, array: np.ndarray) -> None:
+    path.write_bytes(
+        struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    )
+
+
+def test_mnist_says_when_it_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("WORKBENCH_MNIST", raising=False)
+    with pytest.raises(WorkbenchError, match="MNIST is not on this machine"):
+        mnist()
+    with pytest.raises(WorkbenchError, match="train-images-idx3-ubyte"):
+        mnist(tmp_path)
+    idx(tmp_path / "train-images-idx3-ubyte", np.full((3, 28, 28), 255, np.uint8))
+    idx(tmp_path / "train-labels-idx1-ubyte", np.array([1, 2, 3], np.uint8))
+    x, y = mnist(tmp_path)
+    assert x.shape == (3, 784)
+    assert x.max() == 1
+    assert y.tolist() == [1, 2, 3]
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01\0\0\0\x09abc")
+    with pytest.raises(CorruptFile, match="IDX"):
+        mnist(tmp_path)

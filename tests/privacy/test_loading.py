@@ -1,0 +1,125 @@
+"""Mechanism files of every kind: ours and other people's."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.masses import Masses
+from workbench.privacy.certificate_file import save_mechanism
+from workbench.privacy.loading import read
+
+HALF = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "0.5,0.25,0.25\n"),
+        ("a.csv", "0.5;0.25;0.25"),
+        ("a.txt", "0.5 0.25 0.25"),
+        ("a.csv", "probability\n0.5\n0.25\n0.25\n"),
+        ("a.csv", "# a comment\n\n2,1,1"),
+        ("a.csv", "1/2,1/4,1/4"),
+        ("a.json", "[0.5, 0.25, 0.25]"),
+        ("a.json", '{"pmf": [2, 1, 1]}'),
+        ("a.json", '["1/2", "1/4", "0.25"]'),
+    ],
+)
+def test_a_pmf_in_any_spelling(name, text, tmp_path: Path):
+    (tmp_path / name).write_text(text)
+    found = wb.load(tmp_path / name)
+    assert isinstance(found, Masses)
+    assert [found[i] for i in range(3)] == HALF
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("m.csv", "a,b\n0.75,0.25\n0.25,0.75\n"),
+        ("m.json", "[[0.75, 0.25], [0.25, 0.75]]"),
+        ("m.json", '{"rows": [[3, 1], [1, 3]]}'),
+        ("m.json", '{"matrix": [[3, 1], [1, 3]]}'),
+    ],
+)
+def test_a_matrix_in_any_spelling(name, text, tmp_path: Path):
+    (tmp_path / name).write_text(text)
+    found = wb.load(tmp_path / name)
+    assert found == Channel.from_rows([[3, 1], [1, 3]])
+    assert float(wb.audit(read(tmp_path / name).related(), 0).pure_ratio) == 3
+
+
+def test_floats_are_the_rationals_they_are(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("0.1,0.9")
+    found = wb.load(tmp_path / "a.csv")
+    total = Fraction(0.1) + Fraction(0.9)
+    assert found[0] == Fraction(0.1) / total != Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no numbers"),
+        ("0.5,0.2", "add up"),
+        ("0.5,-0.1,0.6", "negative"),
+        ("0.5,nan", "no numbers"),
+        ("1,2\n1,x", "Line 2"),
+        ("1,2\n3", "one length"),
+        ("0,0", "zero"),
+        ("1e999,1", "no numbers"),
+        ("[1, [2]]", "finite number"),
+        ("[[1, 2], 3]", "list of numbers"),
+        ("[]", "list"),
+        ("{}", "one of pmf"),
+        ('{"pmf": [1], "rows": [[1]]}', "one of pmf"),
+        ("[true, 1]", "finite number"),
+        ('{"format": "dp-workbench mechanism"}', "exactly"),
+        ('{"format": "dp-workbench mechanism", "version": 1, "mechanism": {"kind": "x"}}', "kind"),
+    ],
+)
+def test_each_reason(text, reason, tmp_path: Path):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(wb.CorruptFile, match=reason):
+        wb.load(tmp_path / "a.csv")
+
+
+def test_our_own_mechanism_file_claims_nothing(tmp_path: Path):
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=3, max_shift=1), [4, 2, 1, 2])
+    save_mechanism(noise, tmp_path / "m.json")
+    found = read(tmp_path / "m.json")
+    assert found.mechanism == noise
+    assert found.certificate is None
+    with pytest.raises(wb.CorruptFile, match="exactly"):
+        wb.verify_certificate(tmp_path / "m.json")
+    data = json.loads((tmp_path / "m.json").read_text())
+    data["claim"] = {"epsilon": "0"}
+    (tmp_path / "m.json").write_text(json.dumps(data))
+    with pytest.raises(wb.CorruptFile):
+        wb.load(tmp_path / "m.json")
+
+
+def test_relations(tmp_path: Path):
+    (tmp_path / "pmf.csv").write_text("4,2,1,2,1,2")
+    pmf = read(tmp_path / "pmf.csv")
+    assert pmf.related(max_shift=2).question == wb.ModuloNoise(n=5, max_shift=2)
+    assert pmf.related(sizes=[2, 3], shifts=[(0, 1)], directed=True).question.directed
+    with pytest.raises(wb.InvalidRequest, match="which answers are neighbours"):
+        pmf.related()
+    with pytest.raises(wb.InvalidRequest, match="pairs are for channels"):
+        pmf.related(pairs=[(0, 1)])
+    (tmp_path / "m.csv").write_text("3,1\n2,2\n1,3\n")
+    channel = read(tmp_path / "m.csv")
+    assert len(channel.related().pairs) == 6
+    assert channel.related(max_shift=1).pairs == ((0, 1), (1, 0), (1, 2), (2, 1))
+    assert channel.related(pairs=[(0, 2)], directed=True).pairs == ((0, 2),)
+    for bad in ({"shifts": [1]}, {"max_shift": 3}, {"max_shift": 1, "pairs": [(0, 1)]}):
+        with pytest.raises(wb.InvalidRequest):
+            channel.related(**bad)
+    save_mechanism(wb.ChannelPairs.of([[3, 1], [1, 3]], [(0, 1)]), tmp_path / "c.json")
+    with pytest.raises(wb.InvalidRequest, match="own neighbour relation"):
+        read(tmp_path / "c.json").related(max_shift=1)

@@ -1,0 +1,86 @@
+"""The exact audit of quantizers against dense grids and hand-made laws."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from workbench.errors import InvalidRequest
+from workbench.mechanisms.quantizer import Quantizer
+from workbench.mechanisms.two_bin import equal_bins, erm, rqm, two_bin
+from workbench.privacy.quantizer import audit_quantizer
+
+
+def test_limits_at_bins_count_not_only_the_ends():
+    made = rqm(equal_bins(5, "1.8"), "0.4")
+    found = audit_quantizer(made)
+    assert found.epsilon == pytest.approx(2.238047, abs=1e-6)
+    assert np.abs(np.log(made.ends[0, 0] / made.ends[-1, 1])).max() == pytest.approx(2.2316, abs=1e-4)
+
+
+@pytest.mark.parametrize("make", [lambda: rqm("-2,-0.7,0.1,0.9,2.2", "0.35"), lambda: erm("-3,-0.5,0.5,3", 2)])
+def test_a_dense_grid_comes_close_and_never_above(make):
+    made = make()
+    cuts = np.array([float(k) for k in made.knots])
+    x = np.unique(np.concatenate([np.linspace(-1, 1, 4001), cuts, np.maximum(cuts - 1e-9, -1)]))
+    law = made.law(x)
+    seen = np.log(law.max(axis=0) / law.min(axis=0)).max()
+    found = audit_quantizer(made).epsilon
+    assert seen <= found + 1e-12
+    assert seen == pytest.approx(found, abs=1e-6)
+
+
+def test_the_decision_is_exact_at_the_last_digit():
+    ratio = Fraction(3)
+    made = Quantizer.from_ends(
+        "x", [-2, 2], [-1, 1], [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 4), Fraction(3, 4)]]]
+    )
+    found = audit_quantizer(made)
+    assert found.ratio == ratio
+    assert found.bias == 0
+    assert not found.meets("pure", "1.098612288668109691")  # just below ln 3 = 1.0986122886681096914
+    assert found.meets("pure", "1.098612288668109692")
+    assert found.epsilon >= math.log(3)
+
+
+def test_zeros_and_constant_laws():
+    reachable = two_bin([-1, 1], [[1]])
+    assert audit_quantizer(reachable).epsilon == math.inf
+    assert not audit_quantizer(reachable).meets("pure", 1000)
+    unused = Quantizer.from_ends("x", [-2, 0, 2], [-1, 1], [[[0.75, 0.0, 0.25], [0.25, 0.0, 0.75]]])
+    assert audit_quantizer(unused).ratio == 3  # an output that is nowhere drawn reveals nothing
+
+
+def test_metric_privacy_of_a_continuous_law():
+    made = Quantizer.from_ends("x", [-2, 2], [-1, 0, 1], [[[0.75, 0.25], [0.5, 0.5]], [[0.5, 0.5], [0.25, 0.75]]])
+    found = audit_quantizer(made, "absolute")
+    assert found.ratio == 1  # |slope| / p = 0.25 / 0.25 at the ends
+    x = np.linspace(-1, 1, 401)
+    p = np.log(made.law(x))
+    gap = np.abs(x[:, None] - x[None, :])
+    loss = np.abs(p[:, None] - p[None, :]).max(axis=2)
+    assert (loss <= found.epsilon * gap + 1e-12).all()
+    assert (loss > 0.99 * found.epsilon * gap)[gap > 0].any()
+    squared = audit_quantizer(made, "squared")
+    assert squared.epsilon == pytest.approx(math.log(2), abs=1e-12)  # 0.25 -> 0.5 on a link of length 1
+    assert squared.meets("metric", "0.6931471805599454")
+    assert not squared.meets("metric", "0.6931471805599453")
+
+
+def test_a_jump_has_no_metric_privacy():
+    assert audit_quantizer(erm("-2,-0.5,0.5,2", 1), "absolute").epsilon == math.inf
+    assert audit_quantizer(rqm("-2,-0.5,0.5,2", "0.3"), "absolute").epsilon < 2  # RQM's law does not jump
+    with pytest.raises(InvalidRequest, match="metric must be one of"):
+        audit_quantizer(rqm("-2,2", 0), "cubic")
+    with pytest.raises(InvalidRequest, match="notion must be pure"):
+        audit_quantizer(rqm("-2,2", 0)).meets("dp", 1)
+
+
+def test_bias_is_exact():
+    made = Quantizer.from_ends(
+        "x", [-2, 2], [-1, 1], [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 3), Fraction(2, 3)]]]
+    )
+    assert made.bias == Fraction(1, 3)

@@ -1,0 +1,226 @@
+"""Repair: what comes out is private by the exact audit, near what went in, and refused where nothing can be done."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.piecewise import mean
+from workbench.numbers import exp_bounds
+from workbench.privacy.repair import exact_cost, pattern_of, raised, repair_noise
+
+
+def staircase(n: int, reach: int, epsilon: float) -> list[Fraction]:
+    """Symmetric BD at δ = 0 in floats: ratios tight at e^ε that round either way."""
+    f = np.array([math.exp(-epsilon * math.ceil(min(k, n + 1 - k) / reach)) for k in range(n + 1)])
+    return [Fraction(v) for v in (f / f.sum()).tolist()]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(4, 24), st.integers(1, 3), st.sampled_from(["0.3", "1", "2.5"]), st.sampled_from(["0", "1e-9", "0.05"])
+)
+def test_tight_floats_become_private_and_hardly_move(n, reach, epsilon, delta):
+    question = wb.ModuloNoise(n=n, max_shift=reach)
+    budgets = question.budgets(epsilon)
+    values = staircase(n, reach, float(epsilon))
+    for notion in ("pdp", "dp", "pure"):
+        allowed = Fraction(delta) if notion != "pure" else Fraction(0)
+        made = repair_noise(question, values, budgets, notion, allowed)
+        assert wb.audit(made, budgets).meets(notion, budgets, allowed)
+        assert sum(abs(a - b) for a, b in zip(made.exact_pmf, values, strict=True)) < 1e-14
+
+
+def test_raising_is_the_least_fixed_point():
+    question = wb.ModuloNoise(n=6, shifts=[1], directed=True)
+    budgets = question.budgets(1)
+    k = raised(question, [10**30, 0, 0, 0, 0, 0, 1], budgets, None)
+    low = Fraction(exp_bounds(Fraction(1), 112)[0], 1 << 112)
+    for eta in range(6):
+        assert k[eta + 1] == math.ceil(k[eta] / low)  # every mass is what its predecessor asks for, and no more
+    assert k[0] == 10**30
+
+
+def test_holes_stay_holes_and_keep_their_budget():
+    question = wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True)
+    budgets = question.budgets("1.5")
+    w = [1.0] + [math.exp(-1.5)] * 3 + [math.exp(-3)] * 3 + [0.0, 0.0]
+    values = [Fraction(v / sum(w)) for v in w]
+    made = repair_noise(question, values, budgets, "pdp", Fraction("0.1212"))
+    assert made.exact_pmf[7] == made.exact_pmf[8] == 0
+    assert wb.audit(made, budgets).meets("pdp", budgets, "0.1212")
+    assert any(where.any() for where in pattern_of(made, budgets).values())
+
+
+def test_a_missed_delta_is_mixed_away():
+    question = wb.ModuloNoise(n=5, max_shift=1)
+    budgets = question.budgets(1)
+    values = [Fraction(k, 100) for k in (60, 15, 5, 0, 5, 15)]
+    for notion, delta in (("dp", "0.05"), ("pdp", "0.001"), ("dp", "1e-9")):
+        before = wb.audit(wb.AdditiveNoise(question, values), budgets)
+        assert not before.meets(notion, budgets, delta)
+        made = repair_noise(question, values, budgets, notion, Fraction(delta))
+        assert wb.audit(made, budgets).meets(notion, budgets, delta)
+
+
+def test_masses_beyond_reason_are_refused():
+    question = wb.ModuloNoise(n=2, max_shift=1)
+    with pytest.raises(wb.NotCertified, match="no mass"):
+        repair_noise(question, [Fraction(-1)] * 3, question.budgets(1), "pure", Fraction(0))
+    tiny = Fraction(1, 1 << 5000)
+    with pytest.raises(wb.NotCertified, match="bits"):
+        repair_noise(question, [1 - 2 * tiny, tiny, tiny], question.budgets(1), "pure", Fraction(0))
+
+
+def test_exact_cost_is_exact():
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [1, 1, 1])
+    assert exact_cost(noise, [0, 1, 4]) == Fraction(5, 3)
+    assert exact_cost(noise, [[0, 1, 4], [1, 1, 1]]) == Fraction(5, 3)
+
+
+def test_budgets_per_shift_and_vectors():
+    question = wb.ModuloNoise(sizes=(3, 4), shifts=[(0, 1), (1, 0)])
+    budgets = question.budgets({(0, 1): "0.5", (1, 0): 1})
+    rng = np.random.default_rng(5)
+    f = rng.random(12)
+    made = repair_noise(question, [Fraction(v) for v in f / f.sum()], budgets, "pure", Fraction(0))
+    assert wb.audit(made, budgets).meets("metric", budgets)
+    assert not wb.audit(made, budgets).meets("metric", question.budgets("0.49"))
+
+
+# Channels.
+
+
+def noisy_rows(seed: int, answers: int, outputs: int) -> np.ndarray:
+    rows = np.random.default_rng(seed).random((answers, outputs)) + 0.2
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("notion", ["pure", "dp", "pdp"])
+@pytest.mark.parametrize("pairs", ["all", [(0, 1), (1, 2), (2, 3)]])
+def test_any_channel_can_be_certified_by_mixing(notion, pairs):
+    delta = 0 if notion == "pure" else "0.001"
+    proof = wb.certify_channel(noisy_rows(1, 4, 5), pairs, notion=notion, epsilon="0.3", delta=delta)
+    assert proof.privacy.meets(notion, "0.3", delta)
+    assert 0 < proof.record["repair_mixed_in"] < 1
+    assert len(proof.mechanism.pairs) == (12 if pairs == "all" else 6)
+
+
+def test_a_private_channel_is_left_alone():
+    rows = [[Fraction(3, 5), Fraction(2, 5)], [Fraction(2, 5), Fraction(3, 5)]]
+    proof = wb.certify_channel(rows, epsilon="0.41")
+    assert proof.mechanism.channel == Channel.from_rows(rows)
+    assert proof.record == {}
+    with pytest.raises(wb.NotCertified):
+        wb.Certificate(proof.mechanism, "pure", Fraction("0.405"))
+
+
+def test_tight_randomized_response_moves_by_rounding_only():
+    for count in range(2, 12):
+        e = math.exp(0.7)
+        rows = np.full((count, count), 1 / (e + count - 1)) + np.eye(count) * (e - 1) / (e + count - 1)
+        proof = wb.certify_channel(rows, epsilon="0.7")
+        assert proof.privacy.meets("pure", "0.7")
+        assert np.abs(proof.mechanism.channel.matrix - rows).max() < 1e-14
+
+
+OUTPUTS, LABELS = [-4.0, -1.0, 1.0, 3.0, 6.0], [0.0, 1.0, 2.0]
+UNBIASED = np.array(
+    [
+        [0.03995318, 0.6911054, 0.0, 0.25424347, 0.01469795],
+        [0.01469795, 0.48530205, 0.0, 0.48530205, 0.01469795],
+        [0.01469795, 0.25424347, 0.0, 0.6911054, 0.03995318],
+    ]
+)  # an LP's answer, to 8 digits: neither private nor unbiased exactly
+
+
+def test_unbiasedness_is_kept_exactly():
+    proof = wb.certify_channel(UNBIASED, epsilon=1, outputs=OUTPUTS, unbiased_for=LABELS)
+    assert proof.bias.worst == 0
+    for row, y in zip(proof.mechanism.channel.rows, (0, 1, 2), strict=True):
+        assert mean(row, [Fraction(o) for o in OUTPUTS]) == y
+    assert np.abs(proof.mechanism.channel.matrix - UNBIASED).max() < 1e-6
+    assert "exactly unbiased" in str(proof)
+
+
+def test_where_unbiased_is_impossible_it_is_refused_or_the_bias_stated():
+    # outputs within ±3 and labels 0..2 need ln(((3+2)/... )): at ε = 0.05 no unbiased mechanism exists
+    with pytest.raises(wb.NotCertified, match="unbiased"):
+        wb.certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS)
+    proof = wb.certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS, allow_bias=True)
+    rows = proof.mechanism.channel.rows
+    exact = max(abs(mean(row, [Fraction(o) for o in OUTPUTS]) - y) for row, y in zip(rows, (0, 1, 2), strict=True))
+    assert proof.bias.worst == exact > 0
+    assert "largest bias" in str(proof)
+
+
+def test_metric_budgets_scale_with_the_distance():
+    rows = [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]]
+    proof = wb.certify_channel(rows, notion="metric", epsilon="0.3", metric=lambda i, j: abs(i - j))
+    assert proof.epsilon[0, 2] == 2 * proof.epsilon[0, 1] == Fraction(3, 5)
+    assert proof.privacy.meets("metric", proof.epsilon)
+    with pytest.raises(wb.InvalidRequest, match="distance of rows"):
+        wb.certify_channel(rows, notion="metric", epsilon=1, metric=[[0, 0, 0]] * 3)
+
+
+# Quantizers.
+
+
+def test_two_point_quantizer_is_exact():
+    # outputs ±B on [-c, c]: Pr[+B|x] = (x + B)/2B, largest ratio (B + c)/(B - c)
+    ends = [[Fraction(2, 3), Fraction(1, 3)], [Fraction(1, 3), Fraction(2, 3)]]
+    proof = wb.certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.6932")
+    assert proof.bias.worst == 0
+    assert proof.privacy.pure_ratio == 2
+    with pytest.raises(wb.NotCertified):  # B < c (e^ε + 1)/(e^ε - 1): no unbiased mechanism exists
+        wb.certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.69")
+
+
+def test_a_jump_inside_is_seen():
+    # looking at the ends of the interval alone would miss the one-sided limits at the knot 0
+    ends = [[0.5, 0.5], [0.8, 0.2], [0.3, 0.7], [0.5, 0.5]]
+    given_ = wb.PiecewiseAffine.of([-1, 0, 1], [-3, 3], ends)
+    proof = wb.certify(given_, "pure", 2)
+    assert math.exp(proof.privacy.pure_epsilon) == pytest.approx(0.7 / 0.2)
+    assert given_.metric_epsilon is None
+    with pytest.raises(wb.NotCertified):
+        wb.Certificate(given_, "metric", Fraction(100))
+    with pytest.raises(wb.InvalidRequest, match="real inputs"):
+        _ = proof.privacy.pdp_delta  # end laws alone would understate it
+
+
+def test_quantizer_repair_keeps_means_and_continuity():
+    e = math.exp(1.0)
+    low = 1 / (e + 1)
+    ends = [[1 - low, 0, low], [0.5, 0, 0.5], [0.5, 0, 0.5], [low, 0, 1 - low]]
+    b = 1 / (1 - 2 * low)
+    proof = wb.certify_quantizer([-1, 0, 1], [-b, 0.0, b], ends, epsilon="1.0001")
+    made = proof.mechanism
+    assert made.bias == 0
+    assert made.ends[1] == made.ends[2]
+    rng = np.random.default_rng(3)
+    for x, y in rng.uniform(-1, 1, (50, 2)):  # any two inputs, not only the ends
+        p, q = made.law(float(x)), made.law(float(y))
+        assert max(float(p[i] / q[i]) for i in range(3) if q[i]) <= math.exp(1.0001) * (1 + 1e-12)
+
+
+def test_metric_quantizer_holds_between_the_knots():
+    ends = [[0.6, 0.4], [0.4, 0.6]]
+    law = wb.PiecewiseAffine.of([0, 1], [0, 1], ends)
+    reached = float(law.metric_epsilon)
+    assert reached == pytest.approx(0.5)  # slope 0.2 over the least mass 0.4
+    grid = np.linspace(0, 1, 101)
+    steepest = max(
+        abs(math.log(law.law(float(x)).floats[i] / law.law(float(y)).floats[i])) / (y - x)
+        for x, y in pairwise(grid)
+        for i in (0, 1)
+    )
+    assert 0.99 * reached < steepest <= reached * (1 + 1e-12)

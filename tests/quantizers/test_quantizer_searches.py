@@ -1,0 +1,169 @@
+"""The searches: pruning against the full search, the product optimum against its grid, MVU, outputs, limits."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from models.quantizer import smallest_reach
+from workbench.mechanisms.density import normal, uniform
+from workbench.mechanisms.two_bin import equal_bins, two_bin
+from workbench.privacy.quantizer import audit_quantizer
+from workbench.quantizer_exact import exact_quantizer, optimised_bins
+from workbench.quantizer_laws import exact_problem, grid_problem
+from workbench.quantizer_limit import mae_limit, unlimited
+from workbench.quantizer_mvu import merged, mvu, mvu_curve
+from workbench.quantizer_optm import Live, optm, search_bins
+from workbench.quantizer_outputs import best_outputs, spread_starts
+from workbench.quantizer_product import product_optimum
+
+ONE = Fraction(1)
+BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
+
+
+def test_the_pruned_search_is_the_full_search():
+    outer, inner = [Fraction(5, 2), Fraction(3), Fraction(6)], [Fraction(2, 10), Fraction(5, 10), Fraction(1)]
+    quick, slow = Live(), Live()
+    best, rows = search_bins(ONE, outer, inner, live=quick)
+    same, full = search_bins(ONE, outer, inner, full=True, live=slow)
+    assert slow.solves == 9 * 99
+    assert quick.solves < slow.solves / 3
+    assert best.quantizer.bins == same.quantizer.bins
+    for (_, _, a), (_, _, b) in zip(rows, full, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None and b is not None:
+            assert a.proxy == pytest.approx(b.proxy, abs=1e-9)
+            assert a.quantizer.mae() <= a.proxy + 1e-12  # (8) is an upper bound
+
+
+def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
+    for epsilon, bins, product in ((Fraction(1, 2), ("-6", "-2/5", "2/5", "6"), 3.8971),
+                                   (ONE, ("-3", "-1/2", "1/2", "3"), 1.8771),
+                                   (Fraction(3, 2), ("-3", "-1/2", "1/2", "3"), 1.1728)):  # fmt: skip
+        outputs = [Fraction(b) for b in bins]
+        found, best = optm(outputs, epsilon), product_optimum(outputs, epsilon)
+        assert found is not None
+        assert best is not None
+        assert best.closed
+        assert audit_quantizer(found.quantizer).epsilon <= float(epsilon) + 1e-9
+        assert audit_quantizer(best.quantizer).epsilon <= float(epsilon) + 1e-9
+        assert best.value == pytest.approx(product, abs=1.5e-4)
+        assert best.quantizer.mae() == pytest.approx(best.value, abs=1e-6)
+        assert best.bound <= best.value <= found.quantizer.mae()
+        exact = exact_quantizer(tuple(outputs), epsilon, ONE, uniform())
+        assert exact is not None
+        assert exact.objective < best.bound
+
+
+def test_the_product_optimum_against_a_grid_of_selections():
+    best = product_optimum(BINS, ONE)
+    assert best is not None
+    for t in np.linspace(0.55, 0.8, 6):
+        for a in np.linspace(0.45, 0.7, 8):
+            for b in np.linspace(0.05, 0.3, 6):
+                made = two_bin(list(BINS), [[1.0], [t, 1 - t], [a, b, 1 - a - b]])
+                if audit_quantizer(made).epsilon <= 1:
+                    assert made.mae() >= best.bound - 1e-9
+
+
+@pytest.mark.parametrize("m", [3, 5, 6, 9, 16])
+def test_every_number_of_bins(m: int):
+    bins = equal_bins(m, 3)
+    found = optm(bins, ONE)
+    assert found is not None
+    assert audit_quantizer(found.quantizer).epsilon <= 1 + 1e-9
+    assert found.quantizer.bias == 0
+    exact = exact_quantizer(bins, ONE, ONE, uniform())
+    assert exact is not None
+    assert exact.objective <= found.quantizer.mae() + 1e-9
+
+
+def test_asymmetric_optm_for_a_clipped_normal():
+    density = normal(0.5, 0.1)
+    bins = [Fraction(b) for b in ("-4", "1/5", "3/5", "4")]
+    found = optm(bins, ONE, density=density)
+    even = optm(bins, ONE)
+    assert found is not None
+    assert even is not None
+    assert audit_quantizer(found.quantizer).epsilon <= 1 + 1e-9
+    assert found.proxy <= found.quantizer.mae(density) * 2  # sane
+    assert found.quantizer.mae(density) <= found.proxy
+
+
+def test_mvu_at_printed_alphabets_and_out_of_its_trap():
+    for epsilon, alphabet, value in (("0.5", "-4.34,-3.6,3.6,4.34", 3.9585), ("1", "-2.42,-1.69,1.69,2.42", 1.9300),
+                                     ("1.5", "-1.83,-1.11,1.11,1.83", 1.2546)):  # fmt: skip
+        found = mvu(epsilon, alphabet=alphabet, inputs=4, bound=False)
+        assert found.quantizer.mae_51 == pytest.approx(value, abs=5e-5)
+    best = mvu("1.5", levels=4)
+    assert best.objective == pytest.approx(1.6362, abs=1e-3)
+    assert best.bound is not None
+    assert best.bound <= best.objective
+    assert best.bound == pytest.approx(1.5985, abs=1e-3)
+    assert max(best.starts) > 1.7  # some starts do fall into local optima
+    assert audit_quantizer(best.quantizer).epsilon == pytest.approx(1.5, abs=1e-9)
+
+
+def test_mvu_curve_for_the_dql_paper():
+    rows = mvu_curve([1, 4], bits=3, iterations=15)
+    assert [row[0] for row in rows] == [1.0, 4.0]
+    assert rows[0][1] > rows[1][1] > 0
+    for epsilon, mse, quantizer in rows:
+        assert quantizer.mse() == mse
+        assert quantizer.m <= 8
+        assert audit_quantizer(quantizer, "absolute").epsilon == pytest.approx(epsilon, rel=1e-6)
+    assert rows[0][1] < 2  # the Laplace mechanism at epsilon 1
+
+
+def test_outputs_that_coincide_become_one():
+    outputs, laws = merged(np.array([-1.0, -1e-8, 1e-8, 1.0, 2.0]), np.array([[0.2, 0.3, 0.1, 0.4, 0.0]]))
+    np.testing.assert_allclose(outputs, [-1, 0, 1])
+    np.testing.assert_allclose(laws, [[0.2, 0.4, 0.4]])
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [("0.5", 3.61), ("1", 1.66), ("1.5", 1.02)])
+def test_optimised_bins_beat_every_published_mechanism(epsilon: str, least: float):
+    found = optimised_bins(4, Fraction(epsilon), ONE, uniform(), starts=2)
+    assert found is not None
+    assert found.quantizer.mae() < least
+    assert found.quantizer.m == 4
+    assert abs(float(found.quantizer.bins[-1])) <= 2 * smallest_reach(float(epsilon)) + 1e-5
+    assert audit_quantizer(found.quantizer).epsilon == pytest.approx(float(epsilon), abs=1e-9)
+
+
+def test_a_search_over_outputs_stays_where_laws_exist():
+    problem = grid_problem(np.linspace(-1, 1, 4), 4)
+    found = best_outputs(problem, 1.0, 1.0, spread_starts(4, 1.0, 1.0, 2))
+    assert problem.answer(1.0, found.outputs).value == pytest.approx(found.value, abs=1e-9)
+    with pytest.raises(ValueError, match="feasible"):
+        best_outputs(problem, 1.0, 1.0, [np.array([0.2, 0.3])], limit=1.0)
+
+
+def test_limits_are_bounds_and_nearly_reached():
+    free, capped = mae_limit(1.0), mae_limit(1.0, reach=2 * smallest_reach(1.0))
+    assert free.lower < free.upper < capped.upper
+    assert capped.lower < capped.upper
+    assert free.upper - free.lower < 0.01
+    assert free.quantizer is not None
+    assert audit_quantizer(free.quantizer).epsilon <= 1 + 1e-6
+    assert free.quantizer.mae() == pytest.approx(free.upper, abs=1e-6)
+    # an arbitrary private unbiased quantizer with a fine grid of outputs stays above
+    bins = np.concatenate([-np.geomspace(60, 0.02, 12), np.geomspace(0.02, 60, 12)])
+    answer = exact_problem(np.linspace(-1, 1, 21), 24, uniform(), symmetric=True).answer(1.0, bins)
+    assert answer is not None
+    assert free.lower <= answer.value
+
+
+def test_the_grid_limit_is_below_every_alphabet():
+    points = np.linspace(-1, 1, 5)
+    limit = unlimited(points, 1.0, "mse")
+    assert limit.lower <= limit.upper <= limit.lower * (1 + 1e-3)
+    problem = grid_problem(points, 6)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        half = np.sort(rng.uniform(0, 3, 3)) + np.array([0, 0, 1.0])
+        answer = problem.answer(1.0, np.concatenate([-half[::-1], half]))
+        if answer is not None:
+            assert answer.value >= limit.lower - 1e-9

@@ -1,0 +1,119 @@
+"""Programs solved far beyond double precision, and designs certified by them on both MILP solvers."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+import workbench as wb
+from bench.bench_certify import KINDS, design, question
+from workbench.certify_noise import NoiseRequest, certify_noise
+from workbench.design_noise import NoiseDesigner
+from workbench.exact_lp import ExactLP
+
+
+def knapsack() -> ExactLP:
+    """max x + y on 3x + y <= 1, x + 3y <= 1: the vertex (1/4, 1/4), no dyadic point of 320 bits cut off."""
+    lp = ExactLP(2)
+    lp.cost = [Fraction(-1), Fraction(-1)]
+    lp.row({0: 3, 1: 1}, None, 1)
+    lp.row({0: 1, 1: 3}, None, 1)
+    return lp
+
+
+def test_a_vertex_is_exact():
+    refined = knapsack().solve()
+    assert refined.vertex() == [Fraction(1, 4), Fraction(1, 4)]
+    assert abs(refined.objective + Fraction(1, 2)) < Fraction(1, 1 << 200)
+    assert refined.bound is not None
+    assert refined.bound <= Fraction(-1, 2)
+    assert Fraction(-1, 2) - refined.bound < Fraction(1, 1 << 50)
+
+
+def test_thirds_are_reached_to_two_hundred_bits():
+    lp = ExactLP(2)
+    lp.cost = [Fraction(-1), Fraction(0)]
+    lp.row({0: 1, 1: 1}, 1, 1)
+    lp.row({0: 2, 1: -1}, None, 0)
+    refined = lp.solve()
+    assert abs(refined.x[0] - Fraction(1, 3)) < Fraction(1, 1 << 200)
+    assert refined.vertex() == [Fraction(1, 3), Fraction(2, 3)]
+
+
+def test_masses_far_below_the_solver_come_out_right():
+    # a chain x_{k+1} = x_k / 2^12 of ten steps: 2^-120, which any float solver calls zero
+    lp = ExactLP(11)
+    lp.row(dict.fromkeys(range(11), 1), 1, 1)
+    for k in range(10):
+        lp.row({k: 1, k + 1: -(1 << 12)}, 0, 0)
+    lp.cost[10] = Fraction(1)
+    x = lp.solve().x
+    for k in range(10):
+        assert abs(x[k + 1] * (1 << 12) / x[k] - 1) < Fraction(1, 1 << 80)
+
+
+def test_infeasible_and_badly_stated_programs_are_refused():
+    lp = knapsack()
+    lp.row({0: 1}, Fraction(1, 2), None)
+    with pytest.raises(wb.NotCertified, match="no answer"):
+        lp.solve()
+    lp = knapsack()
+    lp.row({0: Fraction(1, 3)}, None, 1)
+    with pytest.raises(wb.NotCertified, match="dyadic"):
+        lp.solve()
+
+
+@pytest.mark.parametrize("solver", ["highs", "gurobi"])
+def test_random_designs_end_certified_without_loss(solver):
+    from solvers.backend import backend
+
+    if not backend(solver).licence().usable:
+        pytest.skip("no licence")
+    rng = random.Random(4)
+    certified = 0
+    for number in range(24):
+        asked = question(KINDS[number % 4], rng)
+        notion, cost = rng.choice(["pdp", "dp", "pure"]), rng.choice(["error-rate", "squared"])
+        delta = "0" if notion == "pure" else rng.choice(["1e-9", "1e-6", "0.01", "0.1"])
+        made = design(asked, notion, cost, rng.choice(["0.5", "1", "3"]), delta, solver, 20.0)
+        assert made["outcome"] in {"certified", "refused"}, made
+        if made["outcome"] == "certified":
+            certified += 1
+            assert made["loss_optimum"] is not None
+            assert made["loss_optimum"] < 1e-12
+    assert certified >= 22
+
+
+def test_what_a_solver_claims_beyond_reach_is_said():
+    # at its default integrality tolerance HiGHS claims an error below the optimum of the closed form
+    asked = wb.ModuloNoise(n=33, shifts=[4])
+    with NoiseDesigner(asked) as designer:
+        solution = designer.solve(3, "1e-8")
+        request = NoiseRequest(asked, asked.budgets(3), "pdp", Fraction(1, 10**8), designer.costs)
+        made = certify_noise(request, solution)
+    law = wb.design(asked, epsilon=3, delta="1e-8").oracle
+    assert law.valid
+    assert solution.objective < law.value - 1e-9
+    assert float(made.objective) >= law.value - 1e-15
+
+
+def test_the_closed_form_steps_in(monkeypatch):
+    from workbench import certify_noise as module
+
+    def hopeless(*_, **__):
+        raise wb.NotCertified("the basis is infeasible.")
+
+    monkeypatch.setattr(module, "_exactly", hopeless)
+    monkeypatch.setattr(module, "pattern_of", lambda made, budgets: dict.fromkeys(budgets))
+    d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212, solver="highs")
+    assert d.private
+    assert d.objective == pytest.approx(0.450172331, abs=1e-9)
+
+
+def test_deep_chains_and_tiny_deltas():
+    for shifts, epsilon, delta in (([1], 8, "1e-9"), ([1], 20, "1e-12"), ([2], 3, "1e-30")):
+        d = wb.design(wb.ModuloNoise(n=40, shifts=shifts), epsilon=epsilon, delta=delta)
+        assert d.private
+        assert d.certificate.delta == Fraction(delta)

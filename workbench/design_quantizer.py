@@ -1,0 +1,305 @@
+"""Designing quantizers: the request, its method, the exact audit of what comes out, and the words a reader needs.
+
+method    what is solved                                                        objective         bound
+exact     the exact quantizer LP (models.quantizer); with levels, bins on top    exact error       LP dual; limit
+optm      OPTM's LPs, searched over bounds (and bins)                            proxy (8)         none
+product   the best two-bin mechanism, by branch and bound (models.product)       exact error       proven
+mvu       MVU's LP in P (and its alphabet)                                       error on its grid limit on the grid
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from workbench import rooms
+
+# isort: split
+from models.quantizer import smallest_epsilon, smallest_reach
+from solvers.backend import Options
+from solvers.solution import Solution
+from workbench.designing import Design, OracleVerdict
+from workbench.errors import Infeasible, InvalidRequest, WorkbenchError
+from workbench.mechanisms.quantization import Quantization
+from workbench.mechanisms.quantizer import Quantizer, error_function
+from workbench.numbers import Real, positive
+from workbench.privacy.quantizer import METRICS, audit_quantizer
+from workbench.quantizer_exact import exact_quantizer, optimised_bins
+from workbench.quantizer_limit import mae_limit
+from workbench.quantizer_mvu import mvu
+from workbench.quantizer_optm import optm
+from workbench.quantizer_product import product_optimum
+from workbench.quantizer_search import searched_bins
+
+__all__ = ["METHODS", "QuantizerDesign", "design"]
+
+METHODS = ("exact", "optm", "product", "mvu")
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a method hands back."""
+
+    objective: float
+    bound: float | None
+    quantizer: Quantizer
+    solution: Solution
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class QuantizerDesign(Design):
+    """A designed quantizer: a `Design` whose mechanism is a `Quantizer` and whose privacy a `QuantizerPrivacy`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: the keys of `workbench design quantizer --json`."""
+        quantizer: Quantizer = self.mechanism
+        density, reached = self.question.density, self.privacy.epsilon
+        return {
+            "method": self.request["method"],
+            "bins": quantizer.outputs.tolist(),
+            "epsilon": float(self.request["epsilon"]),
+            "metric": self.request["metric"],
+            "density": density.name,
+            "cost": self.request["cost"],
+            "knots": self.request["knots"],
+            "mae": quantizer.mae(density),
+            "mae_51": quantizer.mae_51,
+            "mse": quantizer.mse(density),
+            "exact": {"epsilon": reached if math.isfinite(reached) else "inf", "bias": float(self.privacy.bias)},
+            "private": self.private,
+            "objective": self.objective,
+            "bound": self.bound,
+            "gap": self.gap,
+            "status": self.status,
+            "solver": self.solution.solver,
+            "version": self.solution.version,
+            "smallest_epsilon": self.request["smallest_epsilon"],
+            "oracle": self.oracle.to_dict(),
+            "seconds": self.solution.seconds.total,
+            "words": list(self.words),
+        }
+
+    def __str__(self) -> str:
+        r = self.to_dict()
+        bins = ", ".join(f"{b:.6g}" for b in r["bins"])
+        bound = "none proven" if self.bound is None else f"{self.bound:.9g}"
+        lines = [
+            f"{self.question!r} by {r['method']}: MAE {r['mae']:.9g}",
+            f"  bins     {bins}",
+            f"  errors   MAE {r['mae']:.9g} (51 points {r['mae_51']:.6g}), mean squared error {r['mse']:.9g}",
+            f"  exact    epsilon {r['exact']['epsilon']!r}, bias {r['exact']['bias']:.2g}",
+            f"  bound    {bound} on the objective {self.objective:.9g}",
+            f"  solver   {r['solver']} {r['version']}, {r['status']}, {r['seconds']:.3f} s",
+        ]
+        return "\n".join(lines + [f"  note     {sentence}" for sentence in self.words])
+
+
+def design(
+    question: Quantization,
+    *,
+    epsilon: Real,
+    method: str = "exact",
+    knots: int | None = None,
+    cost: Any = None,
+    metric: str | None = None,
+    reach: Real | None = None,
+    inputs: int | None = None,
+    starts: int = 4,
+    solver: str = "highs",
+    time_limit: float | None = None,
+    options: Options | None = None,
+    progress: Progress = lambda line: None,
+) -> QuantizerDesign:
+    """The best unbiased ε-private quantizer for a question, audited exactly.
+
+    Args:
+        question: bins or levels, c, density.
+        epsilon: > 0; decimals are meant.
+        method: "exact", "optm", "product" or "mvu".
+        knots: extra equally spaced knots of the exact LP (0 with given bins, 41 when bins are optimised).
+        cost: "mae", "mse", or λ in [0, 1] for λ|e| + (1 - λ) e²; "mae" by default, for mvu "mse", which is its own.
+            (OPTM minimises its own proxy of the MAE.)
+        metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs (methods exact); "squared":
+            e^{ε|x-x'|²} between the points inputs are dithered to (knots for exact, the grid for mvu).
+        reach: the largest output allowed when bins are optimised.
+        inputs: n_in of MVU.
+        starts: of the searches over outputs.
+        solver: a label of `workbench solvers`; time_limit: seconds of one LP; options: all solver options instead.
+        progress: told a line now and then.
+
+    Raises:
+        InvalidRequest, Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit, NotProven.
+    """
+    budget = positive(epsilon, "epsilon")
+    if budget > 30:
+        InvalidRequest.must("epsilon", "at most 30 (e^epsilon is a coefficient of the program)", epsilon)
+    if not isinstance(question, Quantization):
+        InvalidRequest.must("question", "a Quantization", repr(question))
+    if method not in METHODS:
+        InvalidRequest.must("method", f"one of {', '.join(METHODS)}", repr(method))
+    cost = ("mse" if method == "mvu" else "mae") if cost is None else cost
+    error_function(cost)
+    if method == "mvu" and cost not in ("mae", "mse"):
+        InvalidRequest.must("cost", "mae or mse with method mvu", cost)
+    if knots is not None and (not isinstance(knots, int) or isinstance(knots, bool) or not 0 <= knots <= 2001):
+        InvalidRequest.must("knots", "an integer in 0..2001", knots)
+    if knots is not None and method != "exact":
+        raise InvalidRequest(f"knots must be left out unless method is exact. Got {knots} for {method}.")
+    if metric is not None and metric not in METRICS:
+        InvalidRequest.must("metric", f"one of {', '.join(METRICS)}", repr(metric))
+    if metric is not None and method not in ("exact", "mvu"):
+        raise InvalidRequest(f"metric must be left out with method {method}, whose laws jump at bins. Got {metric}.")
+    if method == "optm" and cost != "mae":
+        raise InvalidRequest(f"cost must be mae with method optm, whose LP bounds it. Got {cost}.")
+    if inputs is not None and method != "mvu":
+        raise InvalidRequest(f"inputs must be left out unless method is mvu. Got {inputs} for {method}.")
+    least = _least(question, budget, metric)
+    if options is None:
+        if time_limit is not None and not (isinstance(time_limit, (int, float)) and 0 < time_limit < math.inf):
+            InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
+        options = Options(time_limit=time_limit)
+    extra = knots if knots is not None else (41 if question.bins is None else 0)
+    limit = None if reach is None else float(positive(reach, "reach"))
+    if limit is not None and metric is None and limit < smallest_reach(float(budget), float(question.c)) * (1 + 1e-9):
+        need = smallest_reach(float(budget), float(question.c))
+        InvalidRequest.must("reach", f"above {need:.6g}, the least at this epsilon", reach)
+    try:
+        with rooms.speaking_our_errors():
+            made = _run(question, budget, method, extra, cost, metric, limit, inputs, starts, solver, options, progress)
+    except KeyboardInterrupt:
+        raise WorkbenchError("Interrupted; nothing was written.") from None
+    quantizer, words = _finished(made.quantizer, budget, metric)
+    notion = "pure" if metric is None else "metric"
+    request = {
+        "epsilon": budget, "delta": 0, "notion": notion, "method": method, "cost": cost, "metric": metric,
+        "knots": extra if method == "exact" else 0, "solver": solver, "smallest_epsilon": least, "minimise": "error",
+        "budget": None,
+    }  # fmt: skip
+    verdict = _judge(question, quantizer, made, cost, metric)
+    privacy = audit_quantizer(quantizer, metric)
+    return QuantizerDesign(question, request, quantizer, made.objective, made.bound, privacy, verdict, made.solution,
+                           (*made.words, *words))  # fmt: skip
+
+
+def _least(question: Quantization, budget: Fraction, metric: str | None) -> float | None:
+    """The smallest feasible ε for given bins (None: bins are free). Raises Infeasible below it."""
+    if question.bins is None:
+        return None
+    c, low, high = float(question.c), float(question.bins[0]), float(question.bins[-1])
+    least = smallest_epsilon(low, high, c)
+    if metric == "absolute":
+        least /= 2 * c  # p may change by e^{ε |x - x'|}, and |x - x'| <= 2c
+    if metric == "squared":
+        return None
+    if float(budget) < least * (1 - 1e-12):
+        raise Infeasible(
+            f"epsilon must be at least {least:.9g} for outputs in [{low:g}, {high:g}] (the smallest at which an "
+            f"unbiased private quantizer on [-{c:g}, {c:g}] exists). Got {float(budget):g}."
+        )
+    return least
+
+
+def _run(
+    question: Quantization,
+    epsilon: Fraction,
+    method: str,
+    knots: int,
+    cost: Any,
+    metric: str | None,
+    reach: float | None,
+    inputs: int | None,
+    starts: int,
+    solver: str,
+    options: Options,
+    progress: Progress,
+) -> Made:
+    c, density, bins = question.c, question.density, question.bins
+    if method == "exact":
+        if bins is not None:
+            exact_answer = exact_quantizer(
+                bins, epsilon, c, density, cost, knots=knots, metric=metric, solver=solver, options=options
+            )
+            bound = None if exact_answer is None else exact_answer.bound
+        else:
+            exact_answer = optimised_bins(
+                question.levels, epsilon, c, density, cost, reach=reach, knots=knots, metric=metric, starts=starts,
+                solver=solver, options=options, progress=progress,
+            )  # fmt: skip
+            bound = _limit(question, epsilon, cost, metric, reach)
+        if exact_answer is None:
+            raise Infeasible(_none(question, epsilon, metric))
+        words = () if bins is not None else (_searched(exact_answer.starts, bound),)
+        return Made(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, words)
+    if method == "mvu":
+        answer = mvu(
+            epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=inputs, c=c,
+            cost=cost, metric=metric, starts=starts, solver=solver, progress=progress,
+        )  # fmt: skip
+        note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
+        notes = [note] if bins is not None else [note, _searched(answer.starts, answer.bound)]
+        return Made(answer.objective, answer.bound, answer.quantizer, answer.solution, tuple(notes))
+    if bins is None:
+        bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
+    if method == "optm":
+        found = optm(bins, epsilon, c, density)
+        if found is None:
+            raise Infeasible(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
+        note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
+        return Made(found.proxy, None, found.quantizer, found.solution, (note,))
+    best = product_optimum(bins, epsilon, c, density, cost, solver=solver, progress=progress)
+    if best is None:
+        raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
+    gap = best.value - best.bound
+    words = () if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2g} below.",)
+    return Made(best.value, best.bound, best.quantizer, best.solution, words)
+
+
+def _searched(starts: tuple[float, ...], bound: float | None) -> str:
+    reached = sum(value <= min(starts) + 1e-4 for value in starts) if starts else 0
+    known = "no bound is known" if bound is None else f"no choice of outputs goes below {bound:.6g}"
+    return f"Outputs are the best of {len(starts)} local searches ({reached} reached this value); {known}."
+
+
+def _none(question: Quantization, epsilon: Fraction, metric: str | None) -> str:
+    relation = "private" if metric is None else f"{metric}-metric private"
+    return f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(epsilon):g}."
+
+
+def _limit(
+    question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float | None
+) -> float | None:
+    """A bound for every choice of outputs, where one is known: uniform inputs, MAE, pure privacy."""
+    if cost != "mae" or metric is not None or question.density.shape is not None:
+        return None
+    c = float(question.c)
+    return mae_limit(float(epsilon), c, reach=2 * smallest_reach(float(epsilon), c) if reach is None else reach).lower
+
+
+def _finished(quantizer: Quantizer, epsilon: Fraction, metric: str | None) -> tuple[Quantizer, tuple[str, ...]]:
+    """The one place where a certifier repairs what a solver's rounding left: what comes back is what is published."""
+    found = audit_quantizer(quantizer, metric)
+    words = []
+    if not found.meets("pure" if metric is None else "metric", epsilon):
+        words.append(f"The solver's law {found.verdict(epsilon, quantizer.bins)}.")
+    if found.bias:
+        words.append(f"Its exact bias is {float(found.bias):.2g} (rounding of the solver's answer), not 0.")
+    return quantizer, tuple(words)
+
+
+def _judge(question: Quantization, quantizer: Quantizer, made: Made, cost: Any, metric: str | None) -> OracleVerdict:
+    """The closed forms: two outputs ±B have MAE (B² - c²/3)/B; no mechanism beats the limit."""
+    bins, c = quantizer.bins, float(question.c)
+    if len(bins) == 2 and bins[0] == -bins[1] and cost == "mae" and question.density.shape is None:
+        reach = float(bins[1])
+        value = (reach * reach - c * c / 3) / reach
+        proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its error is (B² - x²)/B."
+        return OracleVerdict.judge(quantizer.mae(), "two outputs", value, "optimum", proof)
+    if made.bound is not None and question.bins is None and cost == "mae" and made.quantizer.name == "exact quantizer":
+        proof = "The limit for unlimited outputs within the same reach, proven by duality."
+        return OracleVerdict.judge(quantizer.mae(), "limit", made.bound, "lower bound", proof)
+    return OracleVerdict.none("no closed form is known for more than two outputs.")

@@ -1,0 +1,197 @@
+"""How inputs are distributed on [-c, c], as nodes and weights that integrate what is integrated here.
+
+An expected error is ∫ f(x) Σ_i p(x, i) e(B_i - x) dx with p affine and e polynomial between knots and bins. For the
+uniform law the integrand is a cubic there, so three Gauss-Legendre nodes are exact up to rounding; smooth densities
+take 24 nodes on every interval. Point masses (a normal clipped to [-c, c] has two) count as they are.
+
+    paper                                              code
+    f_X(x), uniform on [-c, c]                         uniform()
+    N(μ, σ²) clipped to [-c, c] (Table 2)              normal(mu, sigma): masses Φ beyond ±c sit at ±c
+    ∫ f_X over [B_i, B_{i+1})  (Theorem 4)             Density.masses(breaks)
+    an estimate from samples                           histogram(edges, masses), samples(values)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.numbers import exact
+
+__all__ = ["Density", "from_function", "histogram", "normal", "samples", "spelled", "uniform"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Density:
+    """A distribution on [-c, c]: `shape` on the interior, plus atoms.
+
+    Attributes:
+        name: as it is spelled ("uniform", "normal:0.5,0.1").
+        c: half the width of its domain.
+        shape: x -> f(x), vectorised; None for the uniform law, whose integrals need three nodes only.
+        breaks: points inside (-c, c) where `shape` is not smooth.
+        atoms: (x, mass) pairs; the integral of `shape` and the masses add up to 1.
+        symmetric: whether x and -x are equally likely.
+    """
+
+    name: str
+    c: float
+    shape: Callable[[Vector], Vector] | None = None
+    breaks: tuple[float, ...] = ()
+    atoms: tuple[tuple[float, float], ...] = ()
+    symmetric: bool = False
+    nodes: int = field(default=24)
+
+    def grid(self, cuts: ArrayLike) -> tuple[Vector, Vector]:
+        """Nodes and weights of E[g(X)] = Σ w g(x) for g polynomial (smooth) between the cuts.
+
+        cuts: points of [-c, c], in any order; ±c are added. Shapes (nodes,), (nodes,); atoms are the last nodes.
+        """
+        inside = np.concatenate([np.asarray(cuts, dtype=float).ravel(), self.breaks, [-self.c, self.c]])
+        ends = np.unique(np.clip(inside, -self.c, self.c))
+        ends = ends[np.concatenate([[True], np.diff(ends) > 1e-15 * self.c])]
+        points, weights = _legendre(3 if self.shape is None else self.nodes)
+        half, middle = np.diff(ends)[:, None] / 2, (ends[1:] + ends[:-1])[:, None] / 2
+        x, w = (middle + half * points).ravel(), (half * weights).ravel()
+        w = w / (2 * self.c) if self.shape is None else w * self.shape(x)
+        at = np.array([a for a, _ in self.atoms] or np.zeros(0))
+        mass = np.array([p for _, p in self.atoms] or np.zeros(0))
+        return np.concatenate([x, at]), np.concatenate([w, mass])
+
+    def masses(self, breaks: ArrayLike) -> Vector:
+        """Pr[breaks_j <= X < breaks_{j+1}] (the last interval takes its right end too). Shape (len(breaks) - 1,)."""
+        cuts = np.asarray(breaks, dtype=float)
+        x, w = self.grid(cuts)
+        place = np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2)
+        inside = (x >= cuts[0]) & (x <= cuts[-1])
+        return np.asarray(np.bincount(place[inside], weights=w[inside], minlength=cuts.size - 1), dtype=np.float64)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Vector:
+        """Independent inputs, by the inverse of the distribution function on 4096 cells. Shape (count,)."""
+        if self.shape is None:
+            return rng.uniform(-self.c, self.c, count)
+        cuts = np.linspace(-self.c, self.c, 4097)
+        whole = np.array([p for _, p in self.atoms])
+        inner = replace_atoms(self).masses(cuts)
+        weights = np.concatenate([inner, whole])
+        cell = rng.choice(weights.size, size=count, p=weights / weights.sum())
+        values = cuts[np.minimum(cell, 4095)] + rng.random(count) * (cuts[1] - cuts[0])
+        at = np.array([a for a, _ in self.atoms] + [0.0])
+        return np.where(cell < 4096, values, at[np.minimum(np.maximum(cell - 4096, 0), at.size - 1)])
+
+    def checked(self) -> Density:
+        """Itself, when it is a density. Raises InvalidRequest when it is negative, not finite or not of mass 1."""
+        _x, w = self.grid(np.linspace(-self.c, self.c, 65))
+        if not np.isfinite(w).all() or (w < 0).any():
+            InvalidRequest.must("density", "finite and >= 0 on [-c, c]", self.name)
+        total = math.fsum(w)
+        if abs(total - 1) > 1e-6:
+            InvalidRequest.must("density", "of total mass 1 on [-c, c]", f"mass {total:.6g} for {self.name}")
+        return self
+
+
+def replace_atoms(density: Density) -> Density:
+    """The same density without its atoms."""
+    return Density(density.name, density.c, density.shape, density.breaks, (), density.symmetric, density.nodes)
+
+
+@lru_cache(maxsize=8)
+def _legendre(count: int) -> tuple[Vector, Vector]:
+    points, weights = np.polynomial.legendre.leggauss(count)
+    return points, weights
+
+
+def uniform(c: float = 1.0) -> Density:
+    """Every x in [-c, c] equally likely."""
+    return Density("uniform", float(c), symmetric=True)
+
+
+def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
+    """N(mu, sigma²) clipped to [-c, c]: what falls outside sits at ±c. Raises InvalidRequest unless sigma > 0."""
+    mean, deviation = float(exact(mu, "mu")), float(exact(sigma, "sigma"))
+    if deviation <= 0:
+        InvalidRequest.must("sigma", "a finite number > 0", sigma)
+
+    def shape(x: Vector) -> Vector:
+        return np.asarray(np.exp(-(((x - mean) / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi)))
+
+    def tail(z: float) -> float:
+        return math.erfc(z / math.sqrt(2)) / 2
+
+    atoms = ((-c, tail((mean + c) / deviation)), (c, tail((c - mean) / deviation)))
+    # 24 nodes integrate a normal density to rounding on intervals of two standard deviations
+    count = max(2, math.ceil(c / deviation) + 1)
+    breaks = tuple(np.linspace(-c, c, count + 1)[1:-1].tolist())
+    return Density(f"normal:{mu},{sigma}", float(c), shape, breaks, atoms, symmetric=mean == 0)
+
+
+def histogram(edges: ArrayLike, masses: ArrayLike, c: float | None = None) -> Density:
+    """Constant between edges, which run from -c to c. edges: (k + 1,) increasing; masses: (k,) >= 0, sum 1."""
+    cuts, parts = np.asarray(edges, dtype=float), np.asarray(masses, dtype=float)
+    good = cuts.ndim == 1 and parts.shape == (cuts.size - 1,) and np.isfinite(cuts).all() and (np.diff(cuts) > 0).all()
+    if not good or not np.isfinite(parts).all() or (parts < 0).any() or abs(parts.sum() - 1) > 1e-9:
+        InvalidRequest.must("histogram", "increasing edges and masses >= 0 that sum to 1", f"{cuts}, {parts}")
+    half = float(cuts[-1]) if c is None else float(c)
+    if cuts[0] != -half or cuts[-1] != half:
+        InvalidRequest.must("edges", f"from {-half:g} to {half:g}", f"{cuts[0]:g} to {cuts[-1]:g}")
+    heights = parts / np.diff(cuts)
+
+    def shape(x: Vector) -> Vector:
+        return heights[np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, heights.size - 1)]
+
+    even = bool(np.allclose(cuts, -cuts[::-1]) and np.allclose(parts, parts[::-1]))
+    return Density("histogram", half, shape, tuple(cuts[1:-1].tolist()), (), even, nodes=3)
+
+
+def samples(values: ArrayLike, c: float = 1.0) -> Density:
+    """The empirical distribution of samples in [-c, c]: one atom a sample. Raises InvalidRequest for others."""
+    found = np.asarray(values, dtype=float).ravel()
+    if not found.size or not np.isfinite(found).all() or (np.abs(found) > c).any():
+        InvalidRequest.must("samples", f"finite numbers in [-{c:g}, {c:g}]", f"{found[:3]}")
+    at, counts = np.unique(found, return_counts=True)
+    atoms = tuple(zip(at.tolist(), (counts / found.size).tolist(), strict=True))
+    return Density("samples", float(c), lambda x: np.zeros_like(x), (), atoms, nodes=1)
+
+
+def from_function(
+    shape: Callable[[Vector], Vector], c: float = 1.0, breaks: Sequence[float] = (), *, symmetric: bool = False
+) -> Density:
+    """Any vectorised density on [-c, c], smooth between the breaks. Raises InvalidRequest when it is none.
+
+    symmetric: f(x) = f(-x), taken on trust after a look at 33 points.
+    """
+    cuts = tuple(sorted({*map(float, breaks), *np.linspace(-c, c, 9)[1:-1].tolist()}))
+    x = np.linspace(0.0, c, 33)
+    if symmetric and not np.allclose(shape(x), shape(-x)):
+        InvalidRequest.must("density", "symmetric, as it says", "one that is not")
+    made = Density("function", float(c), lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric)
+    return made.checked()
+
+
+def spelled(text: Any, c: float = 1.0) -> Density:
+    """The density a request spells: "uniform", "normal:MU,SIGMA", or a Density on the same [-c, c].
+
+    Raises InvalidRequest.
+    """
+    if isinstance(text, Density):
+        if text.c != c:
+            InvalidRequest.must("density", f"one on [-{c:g}, {c:g}]", f"one on [-{text.c:g}, {text.c:g}]")
+        return text.checked()
+    kind, _, rest = str(text).partition(":")
+    if kind == "uniform" and not rest:
+        return uniform(c)
+    parts = [part.strip() for part in rest.split(",")]
+    if kind == "normal" and len(parts) == 2:
+        made = normal(float(exact(parts[0], "mu")), float(exact(parts[1], "sigma")), c)
+        return made.checked()
+    InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))
+    return None

@@ -1,0 +1,135 @@
+"""The question behind a label randomizer: which labels there are, and how often each is expected.
+
+paper ("Regression with Label Differential Privacy")    code
+𝒴 = {y^1 < ... < y^k}                                    values (k,)
+P                                                        prior (k,)
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import InvalidRequest
+
+__all__ = ["Labels"]
+
+MAX_LABELS = 50_000_000
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Labels:
+    """Labels and their prior. Build it with arrays, or with `uniform`, `counted`, `read`.
+
+    values: (k,) finite, strictly increasing; prior: (k,) weights >= 0, not all zero, divided by their sum; None is
+    uniform. Raises InvalidRequest.
+    """
+
+    values: NDArray[np.float64]
+    prior: NDArray[np.float64]
+
+    def __init__(self, values: ArrayLike, prior: ArrayLike | None = None) -> None:
+        try:
+            y = np.array(values, dtype=float)
+            p = np.ones(y.shape) if prior is None else np.array(prior, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidRequest("labels and prior must be lists of numbers.") from None
+        if y.ndim != 1 or y.size == 0:
+            InvalidRequest.must("labels", "a non-empty list of numbers", f"shape {y.shape}")
+        if not np.isfinite(y).all():
+            InvalidRequest.must("labels", "finite", y[~np.isfinite(y)][0])
+        if (np.diff(y) <= 0).any():
+            at = int(np.flatnonzero(np.diff(y) <= 0)[0])
+            InvalidRequest.must("labels", "strictly increasing", f"{y[at]:g} before {y[at + 1]:g}")
+        if p.shape != y.shape:
+            InvalidRequest.must("prior", f"one weight for each of the {y.size} labels", f"shape {p.shape}")
+        if not np.isfinite(p).all() or (p < 0).any():
+            InvalidRequest.must("prior", "finite weights >= 0", p[~(np.isfinite(p) & (p >= 0))][0])
+        total = float(p.sum())
+        if not 0 < total < math.inf:
+            InvalidRequest.must("prior", "weights with a positive finite sum", f"sum {total}")
+        p = p / total
+        for array in (y, p):
+            array.setflags(write=False)
+        object.__setattr__(self, "values", y)
+        object.__setattr__(self, "prior", p)
+
+    @classmethod
+    def uniform(cls, low: int, high: int) -> Labels:
+        """The integers low..high, equally likely. Raises InvalidRequest."""
+        if not 0 <= high - low < MAX_LABELS:
+            InvalidRequest.must(
+                "labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", f"{low}..{high}"
+            )
+        return cls(np.arange(low, high + 1, dtype=float))
+
+    @classmethod
+    def parse(cls, text: str) -> Labels:
+        """The labels of "0..20" or "uniform:0..20", or of a CSV file (`read`). Raises InvalidRequest."""
+        spelled = text.removeprefix("uniform:")
+        low, dots, high = spelled.partition("..")
+        if dots and not Path(text).exists():
+            try:
+                return cls.uniform(int(low), int(high))
+            except ValueError as error:
+                if isinstance(error, InvalidRequest):
+                    raise
+                InvalidRequest.must("labels", "LOW..HIGH with integers, such as 0..20", repr(text))
+        return cls.read(Path(text))
+
+    @classmethod
+    def read(cls, path: Path) -> Labels:
+        """Labels and weights from a CSV of two columns, with or without a header line; any order of the labels.
+
+        Raises InvalidRequest, naming the line.
+        """
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                rows = [(number, row) for number, row in enumerate(csv.reader(file), 1) if any(c.strip() for c in row)]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InvalidRequest(f"prior must be a readable CSV of labels and weights. Got {path}: {reason}.") from None
+        found: dict[float, float] = {}
+        for position, (number, row) in enumerate(rows):
+            try:
+                label, weight = (float(cell) for cell in row)
+            except ValueError:
+                if position == 0:
+                    continue  # a header
+                InvalidRequest.must(f"line {number} of {path.name}", "a label and a weight", ",".join(row))
+            if label in found:
+                InvalidRequest.must(f"line {number} of {path.name}", "a label that was not given before", row[0])
+            if not math.isfinite(label) or not 0 <= weight < math.inf:
+                InvalidRequest.must(f"line {number} of {path.name}", "a finite label and weight >= 0", ",".join(row))
+            found[label] = weight
+        if not found:
+            InvalidRequest.must(path.name, "a CSV with at least one label and its weight", "none")
+        ordered = sorted(found)
+        return cls(ordered, [found[label] for label in ordered])
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return int(self.values.size)
+
+    def positions(self, values: ArrayLike) -> NDArray[np.intp]:
+        """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
+        asked = np.asarray(values, dtype=float)
+        at = np.minimum(np.searchsorted(self.values, asked), self.k - 1)
+        wrong = self.values[at] != asked
+        if wrong.any():
+            InvalidRequest.must("every label", "one of the mechanism's labels", f"{asked[wrong][0]:g}")
+        return at
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"values": self.values.tolist(), "prior": self.prior.tolist()}
+
+    def __repr__(self) -> str:
+        return f"Labels({self.k} from {self.values[0]:g} to {self.values[-1]:g})"

@@ -1,0 +1,119 @@
+"""The mechanisms of the paper at its printed parameters, and ours beside them; each computed once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from models.quantizer import smallest_reach
+from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.quantizer import Quantizer, read_bins
+from workbench.mechanisms.two_bin import erm, randomized_response, rqm
+from workbench.numbers import Real, exact
+from workbench.papers.artifact import printed
+from workbench.privacy.quantizer import audit_quantizer
+from workbench.quantizer_exact import exact_quantizer, optimised_bins
+from workbench.quantizer_limit import Limit, mae_limit
+from workbench.quantizer_mvu import mvu
+from workbench.quantizer_optm import optm
+
+__all__ = [
+    "EPSILONS",
+    "NAMES",
+    "STYLE",
+    "best_exact",
+    "exact_at",
+    "largest_q",
+    "limit",
+    "mvu_at",
+    "optm_at",
+    "parameters",
+    "published",
+]
+
+EPSILONS = ("0.5", "1", "1.5")
+NAMES = ("OPTM", "MVU", "RQM", "ERM")
+_TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
+# name -> (colour index, line style); the same in every figure
+STYLE: dict[str, tuple[int, str]] = {
+    "OPTM": (0, "-"), "MVU": (1, "-"), "RQM": (2, "-"), "ERM": (3, "-"), "exact quantizer": (4, "-"),
+    "exact quantizer, OPTM's bins": (5, "-"), "no privacy": (6, ":"),
+}  # fmt: skip
+
+
+@lru_cache
+def parameters() -> dict[str, Any]:
+    """The printed numbers and parameters."""
+    return printed("optm")
+
+
+def optm_at(bins: str, epsilon: str, density: Density | None = None, *, offset: float = 0.01) -> Quantizer:
+    """OPTM at given bins: the best of its slices by its own objective; thinner slices when 0.01 leaves no solution."""
+    for width in (0.01, 0.002):
+        first = offset if width == 0.01 else width
+        found = optm(
+            read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), width=width, offset=first
+        )
+        if found is not None:
+            return found.quantizer
+    raise ValueError(f"OPTM has no solution at {bins} and epsilon {epsilon}")
+
+
+def mvu_at(bins: str, epsilon: str, inputs: int = 4) -> Quantizer:
+    """MVU's LP at a printed alphabet."""
+    return mvu(epsilon, alphabet=bins, inputs=inputs, bound=False).quantizer
+
+
+@lru_cache
+def published(epsilon: str) -> dict[str, Quantizer]:
+    """The mechanisms of Tables 3-5 at one ε; at ε = 0.5, where the paper has no RQM and ERM, those are left out."""
+    table = parameters()[_TABLES[epsilon]]
+    made = {"OPTM": optm_at(table["OPTM"]["bins"], epsilon), "MVU": mvu_at(table["MVU"]["bins"], epsilon)}
+    if "RQM" in table:
+        made["RQM"] = rqm(table["RQM"]["bins"], table["RQM"]["q"])
+        made["ERM"] = erm(table["ERM"]["bins"], table["ERM"]["gamma"])
+    return made
+
+
+@lru_cache(maxsize=256)
+def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int = 41) -> Quantizer:
+    """The exact quantizer at given bins."""
+    found = exact_quantizer(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), knots=knots)
+    if found is None:
+        raise ValueError(f"no unbiased private quantizer at {bins} and epsilon {epsilon}")
+    return found.quantizer
+
+
+@lru_cache(maxsize=256)
+def best_exact(levels: int, epsilon: str, density: Density | None = None) -> Quantizer:
+    """The exact quantizer with optimised bins, within twice the least feasible reach."""
+    found = optimised_bins(levels, exact(epsilon, "epsilon"), Fraction(1), density or uniform(), starts=4)
+    if found is None:
+        return randomized_response(epsilon)
+    if levels == 2:  # one pair of outputs: the least reach is the best, and known in closed form
+        return min(found.quantizer, randomized_response(epsilon), key=lambda q: q.mae())
+    return found.quantizer
+
+
+@lru_cache
+def limit(epsilon: str, *, capped: bool = False) -> Limit:
+    """The limit for unlimited outputs, or for outputs within twice the least feasible reach."""
+    eps = float(exact(epsilon, "epsilon"))
+    return mae_limit(eps, reach=2 * smallest_reach(eps)) if capped else mae_limit(eps)
+
+
+def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
+    """RQM with the largest q, to so many digits, that is exactly ε-private on these bins; None when there is none."""
+    unit, low, high = Fraction(1, 10**digits), 0, 10**digits
+    best = rqm(bins, 0)
+    if not audit_quantizer(best).meets("pure", epsilon):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        made = rqm(bins, middle * unit)
+        if audit_quantizer(made).meets("pure", epsilon):
+            low, best = middle, made
+        else:
+            high = middle
+    return best

@@ -1,0 +1,144 @@
+"""The whole privacy profile as an exact function of ε.
+
+For neighbouring laws P, Q let r_1 > r_2 > ... be the different ratios P(i)/Q(i), r_0 = ∞ where Q(i) = 0. With
+A_j, B_j the P- and Q-mass of the outcomes of ratio >= r_j (rationals), for ln r_{j+1} <= ε < ln r_j
+
+    δ_PDP(ε) = A_j                          a staircase, right-continuous in ε
+    δ_DP(ε)  = A_j - B_j e^ε                convex and piecewise affine in e^ε
+
+The profile of a mechanism is the upper envelope over all its neighbouring pairs. Pieces are kept per pair (exact
+rationals); the envelope is decided exactly wherever it is asked for, and its breakpoints are where a plot is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.mechanisms.masses import Masses
+from workbench.mechanisms.piecewise import PiecewiseAffine
+from workbench.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
+from workbench.privacy.certificate import Mechanism, subject_of
+
+__all__ = ["Piece", "Profile", "plot_profile", "profile"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """δ on ln low <= ε < ln high, low and high ratios (high None: ∞). PDP: p; DP: p - q e^ε."""
+
+    low: Fraction
+    high: Fraction | None
+    p: Fraction
+    q: Fraction
+
+    def covers(self, epsilon: Fraction) -> bool:
+        """Whether ε lies on the piece, decided exactly."""
+        if sign_exp(self.low, Fraction(1), epsilon) > 0:
+            return False
+        return self.high is None or sign_exp(self.high, Fraction(1), epsilon) > 0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """δ(ε) of a mechanism for every ε >= 0, exact. curves: the pieces of every different pair, from ε = 0 upwards.
+
+    notion: "dp" or "pdp".
+    """
+
+    notion: str
+    curves: tuple[tuple[Piece, ...], ...]
+
+    def at(self, epsilon: Real) -> ExpNumber:
+        """The exact δ at ε >= 0, as the number a - b e^ε (b = 0 for "pdp"). Raises InvalidRequest."""
+        value = positive(epsilon, "epsilon", or_zero=True)
+        return largest(self._on(curve, value) for curve in self.curves)
+
+    def delta(self, epsilon: Real) -> float:
+        """δ at ε >= 0, rounded up. Raises InvalidRequest."""
+        found = self.at(epsilon)
+        return round_up(found.a) if found.b == 0 else found.upper
+
+    def _on(self, curve: tuple[Piece, ...], epsilon: Fraction) -> ExpNumber:
+        low, high = 0, len(curve) - 1
+        while low < high:  # pieces are sorted: the first whose end lies beyond ε
+            middle = (low + high) // 2
+            end = curve[middle].high
+            if end is None or sign_exp(end, Fraction(1), epsilon) > 0:
+                high = middle
+            else:
+                low = middle + 1
+        piece = curve[low]
+        return ExpNumber.of(piece.p, piece.q if self.notion == "dp" else Fraction(0), epsilon)
+
+    @property
+    def ends(self) -> NDArray[np.float64]:
+        """Every ε >= 0 where some pair's formula changes, rounded up. Sorted, without repetitions."""
+        ratios = {piece.low for curve in self.curves for piece in curve if piece.low > 1}
+        return np.array(sorted({0.0, *map(ln_up, ratios)}))
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Where the profile reaches 0 for good, rounded up; inf when it never does."""
+        last = [curve[-1] for curve in self.curves]
+        return math.inf if any(piece.p for piece in last) else max(ln_up(piece.low) for piece in last)
+
+
+def profile(mechanism: Mechanism, notion: str = "dp") -> Profile:
+    """The exact profile of a mechanism with its relation. Raises InvalidRequest."""
+    if notion not in {"dp", "pdp"}:
+        InvalidRequest.must("notion", "dp or pdp", notion)
+    if notion == "pdp" and isinstance(mechanism, PiecewiseAffine):
+        raise InvalidRequest("notion must be dp for a mechanism on real inputs. Got pdp.")
+    curves = dict.fromkeys(_pieces(one.p, one.q) for one in subject_of(mechanism).comparisons(0))
+    return Profile(notion, tuple(curves))
+
+
+def _pieces(p: Masses, q: Masses) -> tuple[Piece, ...]:
+    """The pieces of one pair from ε = 0 upwards."""
+    groups: dict[Fraction | None, list[int]] = {}
+    for k, l in zip(p.integers, q.integers, strict=True):
+        if k:
+            ratio = None if not l else Fraction(k * q.total, l * p.total)
+            entry = groups.setdefault(ratio, [0, 0])
+            entry[0] += k
+            entry[1] += l
+    a, b = groups.pop(None, [0, 0])
+    found = []
+    top: Fraction | None = None
+    for ratio in sorted((r for r in groups if r is not None and r > 1), reverse=True):
+        found.append(Piece(ratio, top, Fraction(a, p.total), Fraction(b, q.total)))
+        a, b, top = a + groups[ratio][0], b + groups[ratio][1], ratio
+    found.append(Piece(Fraction(1), top, Fraction(a, p.total), Fraction(b, q.total)))
+    return tuple(reversed(found))
+
+
+def plot_profile(mechanism: Mechanism, path: Path | str, epsilons: Iterable[Real] = (), title: str = "") -> None:
+    """Draw the exact profiles of a mechanism (.png, .svg or .pdf). epsilons: budgets to mark. Raises InvalidRequest."""
+    from workbench.papers.reproduce import save_figure
+    from workbench.plots import COLOURS, panels
+
+    notions = ["dp"] if isinstance(mechanism, PiecewiseAffine) else ["dp", "pdp"]
+    curves = {notion: profile(mechanism, notion) for notion in notions}
+    ends = curves["dp"].ends
+    last = max(1e-3, 1.15 * float(ends[-1]))
+    grid = np.unique(np.concatenate([np.linspace(0, last, 300), np.minimum(ends, last)]))
+    figure, (axis,) = panels(width=6.4)
+    for colour, (notion, curve) in zip(COLOURS, curves.items(), strict=False):
+        heights = [curve.delta(float(e)) for e in grid]
+        style: dict[str, Any] = {"drawstyle": "steps-post"} if notion == "pdp" else {}
+        axis.plot(grid, heights, color=colour, label=f"{notion.upper()} δ", **style)
+    for epsilon in epsilons:
+        axis.axvline(float(positive(epsilon, "epsilon", or_zero=True)), color=COLOURS[7], linestyle="--", linewidth=1)
+    axis.set(xlabel="ε", ylabel="δ(ε)")
+    axis.legend(frameon=False)
+    axis.set_title(title or "Privacy profile, exact for all neighbours", fontsize=10)
+    save_figure(figure, Path(path))

@@ -1,0 +1,174 @@
+"""Read any mechanism file: ours, or somebody's matrix or PMF. Nothing a file claims is believed; audit it.
+
+    certificate, mechanism      the files this workbench writes (JSON)
+    a list of numbers           a PMF: JSON list, {"pmf": [...]}, or CSV with one row or one column
+    a list of rows              a channel: JSON list of lists, {"rows": [...]} or {"matrix": [...]}, or CSV
+
+Numbers with a point or exponent are floats, read as the exact rationals they are; integers and ratios such as 1/3 are
+exact as well (weights need not add up to 1). A PMF or matrix has no neighbour relation of its own: it must be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.files import parse_json, read_text
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.masses import Masses
+from workbench.mechanisms.modulo import ModuloNoise
+from workbench.privacy.certificate import Certificate, Mechanism
+from workbench.privacy.certificate_file import FORMAT, MECHANISM, VERSION, from_dict, mechanism_of
+from workbench.privacy.relation import ChannelPairs
+
+__all__ = ["Found", "load", "read"]
+
+_SUM = Fraction(1, 10**6)  # how far floats may be from adding up to 1
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a file holds: a mechanism with its relation, bare `Masses` or a bare `Channel`; its certificate, if any."""
+
+    mechanism: Mechanism | Masses | Channel
+    certificate: Certificate | None = None
+
+    def related(
+        self, *, sizes: Iterable[int] | None = None, shifts: Iterable[Any] | None = None, max_shift: int | None = None,
+        directed: bool = False, pairs: Iterable[Any] | None = None,
+    ) -> Mechanism:  # fmt: skip
+        """The mechanism with its neighbour relation: the file's own, or the one given here for a PMF or matrix.
+
+        A channel without any takes every two rows as neighbours, the strongest relation; max_shift then means rows
+        at most so far apart. Raises InvalidRequest.
+        """
+        found = self.mechanism
+        if not isinstance(found, (Masses, Channel)):
+            if any(given is not None for given in (sizes, shifts, max_shift, pairs)) or directed:
+                raise InvalidRequest(
+                    "The file has its own neighbour relation; leave out sizes, shifts, max-shift and pairs."
+                )
+            return found
+        if isinstance(found, Masses):
+            if pairs is not None:
+                raise InvalidRequest("pairs are for channels; give shifts or max-shift for a PMF.")
+            if shifts is None and max_shift is None:
+                raise InvalidRequest("A PMF does not say which answers are neighbours: give shifts or max-shift.")
+            where: dict[str, Any] = {"n": len(found) - 1} if sizes is None else {"sizes": sizes}
+            question = ModuloNoise(**where, shifts=shifts, max_shift=max_shift, directed=directed)
+            return AdditiveNoise(question, found)
+        if sizes is not None or shifts is not None:
+            raise InvalidRequest("sizes and shifts are for PMFs; give pairs or max-shift for a channel.")
+        if pairs is not None and max_shift is not None:
+            raise InvalidRequest("A channel's neighbours must be given by one of pairs and max-shift.")
+        count = len(found.rows)
+        if pairs is None:
+            reach = count - 1 if max_shift is None else max_shift
+            if isinstance(reach, bool) or not isinstance(reach, int) or not 1 <= reach < count:
+                InvalidRequest.must("max_shift", f"an integer in 1..{count - 1}", reach)
+            pairs = [(i, j) for i in range(count) for j in range(i + 1, min(count, i + reach + 1))]
+        return ChannelPairs.of(found, pairs, directed=directed)
+
+
+def load(path: Path | str) -> Mechanism | Masses | Channel:
+    """The mechanism of a file (see the module's docstring); a PMF gives Masses, a matrix a Channel.
+
+    A certificate is proven again before its mechanism is returned. Raises CorruptFile with the reason.
+    """
+    return read(path).mechanism
+
+
+def read(path: Path | str) -> Found:
+    """`load`, with the certificate when the file is one. Raises CorruptFile."""
+    text = read_text(path)
+    start = text.lstrip()[:1]
+    try:
+        if start in {"{", "["} or Path(path).suffix.lower() == ".json":
+            return _json(parse_json(text))
+        return Found(_numbers(_csv(text)))
+    except InvalidRequest as error:
+        raise CorruptFile(f"{Path(path).name} holds no mechanism: {error}") from None
+
+
+def _json(data: Any) -> Found:
+    if isinstance(data, dict):
+        if data.get("format") == FORMAT:
+            proven = from_dict(data)
+            return Found(proven.mechanism, proven)
+        if data.get("format") == MECHANISM:
+            if set(data) != {"format", "version", "mechanism"} or data["version"] != VERSION:
+                raise CorruptFile(f"A mechanism must have exactly the entries format, version {VERSION} and mechanism.")
+            return Found(mechanism_of(data["mechanism"]))
+        named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
+        if len(named) != 1:
+            raise CorruptFile("The object must be a certificate, a mechanism, or hold one of pmf, rows and matrix.")
+        data = named[0]
+    if not isinstance(data, list) or not data:
+        raise CorruptFile("The file must hold a list of numbers or a list of rows.")
+    rows = data if isinstance(data[0], list) else [data]
+    if not all(isinstance(row, list) for row in rows):
+        raise CorruptFile("Every row must be a list of numbers.")
+    table = [[_value(cell) for cell in row] for row in rows]
+    return Found(_masses(table[0]) if not isinstance(data[0], list) else _channel(table))
+
+
+def _csv(text: str) -> list[list[Fraction]]:
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = line.replace(";", ",").split(",") if {",", ";"} & set(line) else line.split()
+        cells = [cell.strip() for cell in cells if cell.strip()]
+        if not cells or cells[0].startswith("#"):
+            continue
+        try:
+            rows.append([_value(cell) for cell in cells])
+        except CorruptFile as error:
+            if rows or number > 1:
+                raise CorruptFile(f"Line {number}: {error}") from None  # the first line may be a header
+    if not rows:
+        raise CorruptFile("The file holds no numbers.")
+    return rows
+
+
+def _numbers(rows: list[list[Fraction]]) -> Masses | Channel:
+    if len(rows) == 1:
+        return _masses(rows[0])
+    if all(len(row) == 1 for row in rows):
+        return _masses([row[0] for row in rows])
+    return _channel(rows)
+
+
+def _value(cell: Any) -> Fraction:
+    """One number: a float as the rational it is."""
+    try:
+        if isinstance(cell, str):
+            if len(cell) > 400 or "_" in cell or not cell.isascii():
+                raise ValueError
+            if "/" in cell or cell.lstrip("+-").isdigit():
+                return Fraction(cell)
+            cell = float(cell)
+        if isinstance(cell, bool) or not isinstance(cell, (int, float)):
+            raise TypeError
+        return Fraction(cell)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+        raise CorruptFile(f"{str(cell)[:40]!r} is not a finite number.") from None
+
+
+def _masses(values: list[Fraction]) -> Masses:
+    if min(values) < 0:
+        raise CorruptFile(f"A probability is negative: {float(min(values)):g}.")
+    total = sum(values, Fraction(0))
+    weights = all(value.denominator == 1 for value in values)
+    if not weights and abs(total - 1) > _SUM:
+        raise CorruptFile(f"The probabilities add up to {float(total):.9g}, not 1.")
+    return Masses(values)
+
+
+def _channel(rows: list[list[Fraction]]) -> Channel:
+    if len({len(row) for row in rows}) != 1 or len(rows) < 2:
+        raise CorruptFile("A channel must have at least two rows, all of one length.")
+    return Channel(tuple(_masses(row) for row in rows))

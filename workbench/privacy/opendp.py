@@ -1,0 +1,138 @@
+"""Additive noise on counts as an OpenDP measurement (optional extra "opendp"): chains after a count, composes.
+
+The measurement takes any integer (unbounded domain, absolute distance), clamps it to 0..n, adds the noise modulo n + 1
+with exact integer sampling, and publishes an answer in 0..n. Clamping never moves answers apart, so inputs at distance
+<= d differ by a shift in ±{1..d} at most, and the privacy map is the exact audit over those, whatever relation the
+mechanism was designed for:
+
+    measure "max_divergence"                  d -> pure ε, rounded up; inf where a zero mass can be reached
+    measure "approximate"                     d -> (ε, δ): the given ε with the exact DP δ at it, rounded up
+    measure "zero_concentrated_divergence"    d -> ρ = ε²/2 for the pure ε (Bun and Steinke, 2016)
+    measure "renyi_divergence"                d -> (α -> D_α), enclosed in ball arithmetic and rounded up, α > 1
+
+User-defined measurements need OpenDP's features "contrib" and "honest-but-curious"; enabling them is the caller's word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.modulo import ModuloNoise
+from workbench.numbers import Real, exact, positive, round_up
+from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.relation import Noise
+from workbench.privacy.sampling import Sampler
+
+__all__ = ["MEASURES", "measurement", "renyi"]
+
+MEASURES = ("max_divergence", "approximate", "zero_concentrated_divergence", "renyi_divergence")
+
+
+def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Real | None = None) -> Any:
+    """The OpenDP measurement of additive noise on a scalar query.
+
+    mechanism: AdditiveNoise, or a Certificate or Design of it; measure: see the module; epsilon: where the exact δ is
+    taken, for "approximate" only.
+
+    Raises InvalidRequest; WorkbenchError without the extra, or with OpenDP's features not enabled.
+    """
+    noise = getattr(mechanism, "mechanism", mechanism)
+    if not isinstance(noise, AdditiveNoise) or not noise.question.scalar:
+        InvalidRequest.must("mechanism", "additive noise on a scalar query", repr(mechanism))
+    if measure not in MEASURES:
+        InvalidRequest.must("measure", f"one of {', '.join(MEASURES)}", repr(measure))
+    if (epsilon is None) == (measure == "approximate"):
+        raise InvalidRequest("epsilon must be given with the measure approximate, and only there.")
+    at = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
+    try:
+        import opendp.prelude as dp
+    except ImportError as error:
+        message = f"Exporting needs the optional extra: pip install 'dp-workbench[opendp]' ({error})."
+        raise WorkbenchError(message) from None
+    n = noise.question.sizes[0] - 1
+    sampler = Sampler(noise.masses)
+
+    def release(answer: int) -> int:
+        return (min(max(int(answer), 0), n) + int(sampler.draw(1)[0])) % (n + 1)
+
+    measures = {
+        "max_divergence": dp.max_divergence,
+        "approximate": lambda: dp.approximate(dp.max_divergence()),
+        "zero_concentrated_divergence": dp.zero_concentrated_divergence,
+        "renyi_divergence": dp.renyi_divergence,
+    }
+    try:
+        return dp.m.make_user_measurement(
+            dp.atom_domain(T="i32"), dp.absolute_distance(T="i32"), measures[measure](), release,
+            _privacy_map(noise, measure, at), TO="i32",
+        )  # fmt: skip
+    except dp.OpenDPException as error:
+        if "honest-but-curious" in str(error) or "contrib" in str(error):
+            raise WorkbenchError(
+                'OpenDP wants your word: opendp.prelude.enable_features("contrib", "honest-but-curious").'
+            ) from None
+        raise
+
+
+def _privacy_map(noise: AdditiveNoise, measure: str, epsilon: Fraction | None) -> Callable[[int], Any]:
+    @lru_cache(maxsize=256)
+    def audited(distance: int) -> Privacy:
+        return audit(_within(noise, distance), 0 if epsilon is None else epsilon)
+
+    def mapped(d_in: int) -> Any:
+        distance = min(int(d_in), noise.question.sizes[0] - 1)
+        if distance < 0:
+            InvalidRequest.must("d_in", "an integer >= 0", d_in)
+        pure = audited(distance).pure_epsilon if distance else 0.0
+        if measure == "max_divergence":
+            return pure
+        if measure == "approximate":
+            assert epsilon is not None
+            return (round_up(epsilon), min(1.0, audited(distance).dp_delta.upper)) if distance else (0.0, 0.0)
+        if measure == "zero_concentrated_divergence":
+            return math.inf if pure == math.inf else round_up(Fraction(pure) ** 2 / 2)
+        return lambda alpha: renyi(_within(noise, distance), alpha) if distance else 0.0
+
+    return mapped
+
+
+def _within(noise: AdditiveNoise, distance: int) -> AdditiveNoise:
+    """The same noise under the relation "answers at most so far apart", both ways."""
+    return AdditiveNoise(ModuloNoise(sizes=noise.question.sizes, max_shift=distance), noise.masses)
+
+
+def renyi(mechanism: AdditiveNoise, alpha: float) -> float:
+    """max over differences of D_α = 1/(α-1) ln Σ P^α Q^(1-α), rounded up; inf where Q misses mass of P.
+
+    alpha: > 1. Raises InvalidRequest.
+    """
+    order = exact(alpha, "alpha", "a finite number > 1")
+    if order <= 1:
+        InvalidRequest.must("alpha", "a finite number > 1", alpha)
+    from flint import arb, ctx, fmpq
+
+    worst = 0.0
+    seen = set()
+    with ctx.workprec(192):
+        power = arb(fmpq(order.numerator, order.denominator))
+        for one in Noise(mechanism).comparisons(0):
+            rows = [(k, l) for k, l in zip(one.p.integers, one.q.integers, strict=True) if k]
+            key = tuple(sorted(rows))
+            if key in seen:
+                continue
+            seen.add(key)
+            if any(not l for _, l in rows):
+                return math.inf
+            total = arb(0)
+            for k, l in rows:
+                total += arb(k) / one.p.total * (arb(k) / l * (arb(one.q.total) / one.p.total)) ** (power - 1)
+            value = total.log() / (power - 1)
+            top = float(value.upper())
+            worst = max(worst, math.nextafter(top, math.inf) if top > 0 else 0.0)
+    return worst

@@ -1,0 +1,148 @@
+"""Repair: turn masses that are nearly private into masses that are, changing as little as possible.
+
+Solver output satisfies f(η) <= e^ε f(η+μ) up to rounding, and rounding either way breaks an exact bound. With integers
+k(η) over 2^b and E = ⌊2^112 e^ε⌋ / 2^112 <= e^ε
+
+    raise        k(η+μ) to ⌈k(η) / E⌉ wherever η is no violation of μ, to the least fixed point
+    then         k(η) <= E k(η+μ) <= e^ε k(η+μ) holds exactly there, whatever the k are divided by
+    violations   "pdp": the pattern {η : f(η) > e^ε f(η+μ)} of every μ is kept, zeros stay zero
+    room         if δ is still missed, mix with the closure without violations, k <- (1-θ) k + θ k', by the least 2^-j
+                 that does: k' is purely private, and both the hockey stick and the mass on violations can only fall
+
+The exact audit judges every step; nothing here is trusted.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import NotCertified
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.modulo import ModuloNoise, Shift
+from workbench.numbers import exp_bounds
+from workbench.privacy.audit import audit
+
+__all__ = ["Pattern", "exact_cost", "pattern_of", "raised", "repair_noise", "threshold"]
+
+Pattern = Mapping[Shift, NDArray[np.bool_]]  # difference -> (N,) where the loss may exceed ε
+
+_BITS = 112  # of E below e^ε
+_WIDEST = 4096  # bits of a weight
+
+
+def threshold(epsilon: Fraction, bits: int = _BITS) -> int:
+    """⌊2^bits e^ε⌋."""
+    return exp_bounds(epsilon, bits)[0]
+
+
+def pattern_of(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction], slack: float = 1e-6) -> Pattern:
+    """Where a mechanism means its privacy loss to exceed ε: f(η) > e^ε f(η+μ) (1 + slack) + 1e-12, in floats.
+
+    Ratios tight up to rounding are no violations, and neither are masses below what a solver can see.
+    """
+    f = mechanism.pmf
+    return {
+        shift: f > np.exp(min(float(epsilon), 700.0)) * f[mechanism.question.index(shift)] * (1 + slack) + 1e-12
+        for shift, epsilon in budgets.items()
+    }
+
+
+def raised(
+    question: ModuloNoise, weights: Sequence[int], budgets: Mapping[Shift, Fraction], pattern: Pattern | None
+) -> list[int]:
+    """The least integers >= weights with k(η) <= E k(η+μ) for every μ and every η outside its pattern.
+
+    Largest first, so that every element is final when it is taken: ⌈k/E⌉ <= k.
+    """
+    k = list(weights)
+    moves = [(question.index(shift).tolist(), threshold(epsilon), None if pattern is None else pattern[shift].tolist())
+             for shift, epsilon in budgets.items()]  # fmt: skip
+    heap = [(-value, at) for at, value in enumerate(k) if value]
+    heapq.heapify(heap)
+    while heap:
+        value, at = heapq.heappop(heap)
+        value = -value
+        if value != k[at]:
+            continue  # it has been raised since
+        for index, e, free in moves:
+            if free is not None and free[at]:
+                continue
+            least = -(-(value << _BITS) // e)
+            to = index[at]
+            if k[to] < least:
+                k[to] = least
+                heapq.heappush(heap, (-least, to))
+    return k
+
+
+def repair_noise(
+    question: ModuloNoise,
+    values: Sequence[Fraction],
+    budgets: Mapping[Shift, Fraction],
+    notion: str,
+    delta: Fraction,
+    pattern: Pattern | None = None,
+    *,
+    bits: int = 96,
+) -> AdditiveNoise:
+    """A mechanism near `values` that meets (ε, δ) in the notion, judged by the exact audit.
+
+    Args:
+        question: of N elements; values: N rationals, negative ones count as 0; budgets: difference -> ε.
+        notion: "pdp", "dp" or "pure"; delta: exact.
+        pattern: of violations ("pdp"); by default what the values mean.
+        bits: of the smallest mass.
+
+    Raises:
+        NotCertified: the values are all zero, or need weights of more than 4096 bits.
+    """
+    least = min((value for value in values if value > 0), default=None)
+    if least is None:
+        raise NotCertified("There is no mass to repair.")
+    width = bits + max(0, (least.denominator // least.numerator).bit_length())
+    if width > _WIDEST:
+        raise NotCertified(f"Masses as small as 2^-{width - bits} need weights of more than {_WIDEST} bits.")
+    k = [max(0, int(value * (1 << width))) for value in values]
+
+    def private(weights: Sequence[int]) -> AdditiveNoise | None:
+        made = AdditiveNoise(question, weights)
+        return made if audit(made, budgets).meets(notion, budgets, delta) else None
+
+    pure = delta == 0 or notion in {"pure", "metric"}
+    if pure:
+        made = private(raised(question, k, budgets, None))
+        if made is None:
+            raise NotCertified("The exact audit refuses the repaired masses.")
+        return made
+    if notion == "pdp":
+        if pattern is None:
+            pattern = pattern_of(AdditiveNoise(question, k), budgets)
+        k = raised(question, k, budgets, pattern)
+    made = private(k)
+    if made is not None:
+        return made
+    closed = raised(question, k, budgets, None)
+    total, room = sum(k), sum(closed)
+    for power in range(80, -1, -4):
+        keep = (1 << power) - 1
+        made = private([keep * a * room + b * total for a, b in zip(k, closed, strict=True)])
+        if made is not None:
+            return made
+    raise NotCertified("The exact audit refuses the repaired masses.")
+
+
+def exact_cost(mechanism: AdditiveNoise, costs: Any) -> Fraction:
+    """Σ f(η) cost(η) exactly, floats as they are; for a matrix (answers, N) the largest over rows."""
+    table = np.asarray(costs, dtype=np.float64)
+    rows = table if table.ndim == 2 else table[None, :]
+    k, total = mechanism.masses.integers, mechanism.masses.total
+    sums = [
+        sum((Fraction(c) * w for c, w in zip(row.tolist(), k, strict=True) if c and w), Fraction(0)) for row in rows
+    ]
+    return max(sums) / total

@@ -1,0 +1,179 @@
+"""MVU, the minimum variance unbiased mechanism (Chaudhuri et al. 2022): an LP in P inside a search over the alphabet.
+
+Inputs are dithered to n_in equally spaced points of [-c, c] (x between two points goes to one of them, unbiasedly); a
+row-stochastic matrix P (n_in, m) then draws one of the outputs a_1..a_m. Dithering mixes neighbouring rows, so the
+whole mechanism is a quantizer whose law is affine between the points and continuous: `Quantizer`.
+
+    minimise    (1/n_in) Σ_x Σ_i P(x, i) (a_i - x)²   over P and a
+    subject to  Σ_i P(x, i) a_i = x,   P(x, i) <= e^ε P(x', i)       (metric: e^{ε d(x, x')})
+
+For fixed a it is an LP; over a it is not convex. The search starts from several alphabets and keeps the best; the
+lower bound shown holds for every alphabet of every size (workbench.quantizer_limit), so it also says how much more
+outputs could bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.solution import Solution
+from workbench.errors import Infeasible, InvalidRequest
+from workbench.mechanisms.quantizer import Quantizer, read_bins
+from workbench.numbers import Real, positive
+from workbench.quantizer_laws import LawProblem, exact_problem, grid_problem
+from workbench.quantizer_limit import unlimited
+from workbench.quantizer_outputs import best_outputs, spread_starts
+
+__all__ = ["MvuAnswer", "merged", "mvu", "mvu_curve"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MvuAnswer:
+    """objective: the mean squared (or absolute) error over the grid; bound: proven for every alphabet, None when the
+    relation has none; starts: what every start reached; quantizer: the dithered mechanism."""
+
+    objective: float
+    bound: float | None
+    quantizer: Quantizer
+    solution: Solution
+    starts: tuple[float, ...]
+
+
+def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> tuple[Vector, Vector]:
+    """Outputs closer than `least` as one, their masses added, and unused ones left out: a search may end so.
+
+    outputs: (m,); laws: (..., m). Returns both with fewer outputs.
+    """
+    used = laws.reshape(-1, laws.shape[-1]).max(axis=0) > 1e-10  # what is left of a mass that should be 0
+    outputs, laws = outputs[used], laws[..., used]
+    group = np.concatenate([[0], np.cumsum(np.diff(outputs) > least)])
+    count = int(group[-1]) + 1
+    sizes = np.bincount(group)
+    centre = np.bincount(group, weights=outputs) / sizes
+    onto = (group[:, None] == np.arange(count)).astype(float)
+    centre = np.where(np.abs(centre) < least, 0.0, centre)
+    return centre, laws @ onto
+
+
+def mvu(
+    epsilon: Real,
+    *,
+    levels: int | None = None,
+    alphabet: Any = None,
+    inputs: int | None = None,
+    c: Real = 1,
+    cost: str = "mse",
+    metric: str | None = None,
+    starts: int = 5,
+    tries: int = 0,
+    bound: bool = True,
+    solver: str = "highs",
+    progress: Callable[[str], None] = lambda line: None,
+) -> MvuAnswer:
+    """The MVU mechanism with a given alphabet, or with `levels` optimised outputs.
+
+    Args:
+        epsilon: > 0.
+        levels: m >= 2, when no alphabet is given.
+        alphabet: outputs a_1 < ... < a_m.
+        inputs: n_in >= 2; as many as outputs by default.
+        c: half the width of the input domain.
+        cost: "mse" (MVU's) or "mae", over the grid points.
+        metric: None, or "absolute" / "squared" for p(x) <= e^{ε d(x, x')} p(x') on the grid.
+        starts, tries: of the alphabet search.
+        bound: also compute the lower bound.
+        solver: a label of `workbench solvers`.
+        progress: told a line for every start.
+
+    Raises:
+        InvalidRequest, Infeasible.
+    """
+    budget, half = positive(epsilon, "epsilon"), positive(c, "c")
+    if (levels is None) == (alphabet is None):
+        raise InvalidRequest("levels or alphabet must be given, and not both.")
+    found = None if alphabet is None else read_bins(alphabet, half)
+    m = len(found) if found is not None else levels
+    if not isinstance(m, int) or isinstance(m, bool) or m < 2:
+        InvalidRequest.must("levels", "an integer >= 2", levels)
+    n = m if inputs is None else inputs
+    if not isinstance(n, int) or isinstance(n, bool) or n < 2:
+        InvalidRequest.must("inputs", "an integer >= 2", inputs)
+    knots = [-half + 2 * half * Fraction(k, n - 1) for k in range(n)]
+    points = np.array([float(k) for k in knots])
+    even = found is None or all(a == -b for a, b in zip(found, reversed(found), strict=True))
+    problem = grid_problem(points, m, cost, metric=metric, solver=solver)
+    if not even:
+        problem.symmetric = False
+        problem = LawProblem(points, m, problem.costs, symmetric=False, relation=problem.model.relation,
+                             odds=problem.odds, solver=solver)  # fmt: skip
+    reached: tuple[float, ...] = ()
+    if found is not None:
+        outputs = np.array([float(a) for a in found])
+    else:
+        try:
+            begin = spread_starts(m, float(budget), float(half), starts)
+            best = best_outputs(problem, float(budget), float(half), begin,
+                                tries=tries, progress=progress)  # fmt: skip
+        except ValueError:
+            raise Infeasible(f"No unbiased private alphabet was found at epsilon = {float(budget):g}.") from None
+        outputs, reached = best.outputs, best.starts
+    answer = problem.answer(float(budget), outputs, start="cold")
+    problem.close()
+    if answer is None:
+        raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {float(budget):g}.")
+    if found is not None:
+        exact_outputs: Sequence[Any] = found
+        laws = answer.laws
+    else:
+        outputs, laws = merged(outputs, answer.laws)
+        exact_outputs = outputs.tolist()
+    quantizer = Quantizer.from_ends("MVU", exact_outputs, knots, np.stack([laws[:-1], laws[1:]], axis=1))
+    lower = unlimited(points, float(budget), cost).lower if bound and metric is None else None
+    return MvuAnswer(answer.value, lower, quantizer, answer.solution, reached)
+
+
+def mvu_curve(
+    epsilons: Sequence[Real],
+    *,
+    bits: int = 5,
+    metric: str | None = "absolute",
+    c: float = 1.0,
+    iterations: int = 40,
+    progress: Callable[[str], None] = lambda line: None,
+) -> list[tuple[float, float, Quantizer]]:
+    """MVU with 2^bits outputs and as many dithering points at several ε: (ε, exact MSE for uniform x, quantizer).
+
+    The MSE that is minimised and reported is that of the whole mechanism, dithering included. metric "absolute" is
+    ε·d-privacy with d = |x - x'| for all real inputs (what the DQL paper compares); outputs are moved from one ε to
+    the next, the largest first.
+    """
+    size = 2**bits
+    knots = np.linspace(-c, c, size)
+    from workbench.mechanisms.density import uniform
+
+    rows: list[tuple[float, float, Quantizer]] = []
+    start: Vector | None = None
+    for epsilon in sorted((float(positive(e, "epsilon")) for e in epsilons), reverse=True):
+        problem = exact_problem(knots, size, uniform(c), "mse", symmetric=True, metric=metric)
+        spread = np.arange(0.5, size // 2) / (size // 2)
+        reach = c + 3.5 / epsilon
+        starts = [reach * spread] if start is None else [start, reach * spread]
+        best = best_outputs(problem, epsilon, c, starts, rounds=1, iterations=iterations)
+        answer = problem.answer(epsilon, best.outputs, start="cold")
+        problem.close()
+        assert answer is not None  # it was solved a moment ago
+        start = best.outputs[size // 2 :]
+        outputs, laws = merged(best.outputs, answer.laws)
+        laws = laws if metric is not None else laws[[0, *range(1, laws.shape[0], 2)]]
+        made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), np.stack([laws[:-1], laws[1:]], axis=1))
+        rows.append((epsilon, made.mse(), made))
+        progress(f"epsilon {epsilon:g}: mean squared error {rows[-1][1]:.6g}")
+    return rows[::-1]

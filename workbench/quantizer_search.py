@@ -1,0 +1,122 @@
+"""Bins for OPTM and for the product optimum when only their number is given (the outer loop of Algorithm 2).
+
+m bins are -B, then m - 2 equally spaced from -b to b, then B. B and b run over a grid; for four bins that is the
+paper's search. What is minimised is the exact MAE, and a mechanism whose exact ε exceeds the request does not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from models.quantizer import smallest_reach
+from workbench.errors import Infeasible
+from workbench.mechanisms.density import Density
+from workbench.numbers import exact
+from workbench.privacy.quantizer import audit_quantizer
+from workbench.quantizer_optm import Live, optm
+from workbench.quantizer_product import product_optimum
+
+__all__ = ["family", "searched_bins"]
+
+Progress = Callable[[str], None]
+
+
+def family(m: int, outer: Fraction, inner: Fraction, centre: Fraction = Fraction(0)) -> tuple[Fraction, ...]:
+    """-B, m - 2 bins equally spaced from centre - b to centre + b (one: at the centre), B."""
+    if m == 2:
+        return -outer, outer
+    if m == 3:
+        return -outer, centre, outer
+    steps = [centre - inner + 2 * inner * k / (m - 3) for k in range(m - 2)]
+    return (-outer, *steps, outer)
+
+
+def searched_bins(
+    m: int,
+    epsilon: Fraction,
+    c: Fraction,
+    density: Density,
+    method: str = "optm",
+    *,
+    cost: object = "mae",
+    reach: float | None = None,
+    coarse: bool = False,
+    progress: Progress = lambda line: None,
+) -> tuple[Fraction, ...]:
+    """The best bins of the family for method "optm" or "product". Raises Infeasible when none works.
+
+    reach: the largest output allowed, by default twice the least feasible one; coarse: a quarter of the grid.
+    """
+    half, eps = float(c), float(epsilon)
+    least = smallest_reach(eps, half)
+    top = 2 * least if reach is None else reach
+    fine = 2 if coarse or m > 5 else 1
+    outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::fine]]
+    inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, fine)]
+    centres = [Fraction(0)]
+    if not density.symmetric:
+        x, w = density.grid([0.0])
+        mean = float(x @ w)
+        centres = [_near(s * mean) for s in (0.0, 0.5, 1.0)]
+    live = Live()
+    best: tuple[float, tuple[Fraction, ...]] | None = None
+    hint = None
+    for at, outer in enumerate(outers):
+        for inner in inners:
+            for centre in centres:
+                bins = family(m, outer, inner, centre)
+                if any(a >= b for a, b in itertools.pairwise(bins)):
+                    continue
+                found = optm(bins, epsilon, c, density, hint=hint, live=live)
+                if found is None:
+                    continue
+                hint = found.bounds
+                value = found.quantizer.expected(cost, density)
+                if (best is None or value < best[0]) and audit_quantizer(found.quantizer).meets(
+                    "pure", epsilon + Fraction(1, 10**9)
+                ):
+                    best = value, bins
+        progress(f"outer bin {float(outer):g} ({at + 1} of {len(outers)}), {live.solves} LPs")
+    live.close()
+    if best is None:
+        raise Infeasible(f"No {m} bins were found at which OPTM's linear programs have a solution (epsilon = {eps:g}).")
+    if method == "product":
+        return _refined(m, best[1], epsilon, c, density, cost, top)
+    return best[1]
+
+
+def _refined(
+    m: int, bins: tuple[Fraction, ...], epsilon: Fraction, c: Fraction, density: Density, cost: object, top: float
+) -> tuple[Fraction, ...]:
+    """The bins moved one after the other while the product optimum improves (symmetric pairs together)."""
+    even = density.symmetric
+    best = product_optimum(bins, epsilon, c, density, cost, nodes=40)
+    value = np.inf if best is None else best.value
+    step = Fraction(1, 5)
+    while step > Fraction(1, 100):
+        moved = False
+        for i in range(m // 2, m) if even else range(m):
+            for sign in (1, -1):
+                trial = list(bins)
+                trial[i] += sign * step
+                if even:
+                    trial[m - 1 - i] = -trial[i]
+                rising = all(a < b for a, b in itertools.pairwise(trial))
+                if not rising or trial[-1] > top or trial[0] < -top or trial[-1] < c or trial[0] > -c:
+                    continue
+                found = product_optimum(trial, epsilon, c, density, cost, nodes=40)
+                if found is not None and found.value < value - 1e-6:
+                    bins, value, moved = tuple(trial), found.value, True
+                    break
+        if not moved:
+            step /= 2
+    return bins
+
+
+def _near(value: float) -> Fraction:
+    """A bin in hundredths."""
+    return exact(f"{value:.2f}", "a bin")
