@@ -37,7 +37,7 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.program import Program, compile
+from solvers.program import Program, compile, stating
 
 __all__ = ["CONSTRAINTS", "ChannelModel", "consecutive"]
 
@@ -84,6 +84,7 @@ class ChannelModel:
         if self.cost.shape != shape:
             raise ValueError(f"cost must be of shape {shape}. Got {self.cost.shape}.")
 
+    @stating
     def problem(self) -> cp.Problem:
         """The model in CVXPY."""
         k, m = self.cost.shape

@@ -36,7 +36,7 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.program import Program, compile
+from solvers.program import Program, compile, stating
 
 __all__ = ["COSTS", "MASS_SCALE", "NoiseModel", "cost_vector", "equal_masses", "shifted", "zero_mean"]
 
@@ -157,6 +157,7 @@ class NoiseModel:
         model = "DP-LP" if self.notion == "dp" else "MILP (13)"
         return model if self.minimise == "error" else f"minimum delta by {model}"
 
+    @stating
     def problem(self) -> cp.Problem:
         """The model in CVXPY, as it stands in the paper."""
         N = math.prod(self.sizes)
@@ -202,9 +203,7 @@ class NoiseModel:
     def program(self) -> Program:
         """The compiled model."""
         name = f"noise {self.kind} on {'x'.join(map(str, self.sizes))} with {len(self.shifts)} differences"
-        # CVXPY infers shapes by reducing uninitialised memory, which may overflow and warn about nothing.
-        with np.errstate(all="ignore"):
-            return compile(self.problem(), name, scale=MASS_SCALE)
+        return compile(self.problem(), name, scale=MASS_SCALE)
 
     def values(
         self, epsilons: Sequence[float], delta: float | None = None, budget: float | None = None

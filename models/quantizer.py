@@ -40,7 +40,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.program import Block, Data, Moves, Program
+from solvers.program import Block, Data, Moves, Program, stating
 
 __all__ = ["RELATIONS", "LawModel", "smallest_epsilon", "smallest_reach"]
 
@@ -98,6 +98,7 @@ class LawModel:
     def _links(self) -> tuple[int, ...]:
         return () if self.relation == "all" else (self.points - 1,)
 
+    @stating
     def problem(self) -> cp.Problem:
         """The model in CVXPY."""
         n, m = self.points, self.outputs

@@ -30,7 +30,7 @@ from .errors import InvalidProgram
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["Block", "Data", "Moves", "Program", "compile"]
+__all__ = ["Block", "Data", "Moves", "Program", "compile", "stating"]
 
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -215,6 +215,12 @@ class Program:
         return f"{self.name}: {kind}, {n} columns, {m} rows, {self.template.A.nnz} non-zeros"
 
 
+# CVXPY infers shapes by reducing uninitialised memory, which may overflow and warn about nothing; state and compile
+# models under this.
+stating = np.errstate(all="ignore")
+
+
+@stating
 def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
     """Compile a CVXPY problem with linear objective and constraints into a Program.
 
