@@ -210,5 +210,6 @@ class NoiseModel:
     ) -> Mapping[str, Any]:
         """Parameter values of the program: one eps per group, and delta or the budget as the model asks."""
         named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
-        given = {"delta": delta, "budget": budget}
-        return named | {name: value for name, value in given.items() if name in self.program.parameters}
+        if self.minimise == "delta":
+            return named | {"budget": budget}
+        return named | {"delta": delta} if self.positive_delta and self.notion != "pure" else named

@@ -56,6 +56,7 @@ Equal = Annotated[str | None, typer.Option(help='Require equal masses: "1=8,2=7"
 TimeLimit = Annotated[float | None, typer.Option(help="Seconds.")]
 Gap = Annotated[float | None, typer.Option(help="Relative MILP gap at which the solver may stop.")]
 Seed = Annotated[int | None, typer.Option(help="Of the solver.")]
+Method = Annotated[str, typer.Option(help="fast, or literal: PDP with delta > 0 as the printed MILP.")]
 
 
 def design_noise(
@@ -77,6 +78,7 @@ def design_noise(
     time_limit: TimeLimit = None,
     gap: Gap = None,
     seed: Seed = None,
+    method: Method = "fast",
     save: Annotated[Path | None, typer.Option(help="Write the certificate (with --raw: the bare mechanism).")] = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="The solver's own answer, neither repaired nor certified.")
@@ -91,7 +93,7 @@ def design_noise(
         _output(save, "saved file")
     question = _question(n, sizes, shifts, max_shift, directed)
     request = _request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
-    request |= {"time_limit": time_limit, "gap": gap, "seed": seed}
+    request |= {"time_limit": time_limit, "gap": gap, "seed": seed, "method": method}
     from workbench.design_noise import design
 
     made = design(question, solver=solver, certify=not raw, **request)
@@ -124,12 +126,13 @@ def compare_noise(
     time_limit: TimeLimit = 60.0,
     gap: Gap = None,
     seed: Seed = None,
+    method: Method = "fast",
     json: Json = False,
 ) -> None:
     """The same noise on several solvers: status, bound, residuals and exact privacy of each. A failure is a row."""
     question = _question(n, sizes, shifts, max_shift, directed)
     request = _request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
-    request |= {"time_limit": time_limit, "gap": gap, "seed": seed}
+    request |= {"time_limit": time_limit, "gap": gap, "seed": seed, "method": method}
     from workbench.compare import compare_noise as run
     from workbench.designing import upward
 

@@ -17,6 +17,7 @@ from workbench import rooms
 # isort: split
 from models import oracles
 from models.noise import COSTS, NoiseModel, UserConstraints, cost_vector
+from models.noise_fast import METHODS, FastSession, applies
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Start, Termination
 from workbench.certify_noise import NoiseRequest, certified_design, certify_noise, exacting
@@ -60,6 +61,7 @@ class NoiseDesigner:
         constraints: UserConstraints | None = None,
         options: Options | None = None,
         certify: bool = False,
+        method: str = "fast",
     ) -> None:
         if not isinstance(certify, bool):
             InvalidRequest.must("certify", "True or False", certify)
@@ -68,6 +70,7 @@ class NoiseDesigner:
             ("notion", notion, NOTIONS),
             ("cost", cost, tuple(COSTS)),
             ("minimise", minimise, ("error", "delta")),
+            ("method", method, METHODS),
         )
         for name, value, allowed in choices:
             if value not in allowed:
@@ -78,7 +81,7 @@ class NoiseDesigner:
             InvalidRequest.must("question", "a ModuloNoise", repr(question))
         self.question = question
         self.notion, self.cost, self.minimise, self.solver = notion, cost, minimise, solver
-        self.constraints, self.options = constraints, options or Options()
+        self.constraints, self.options, self.method = constraints, options or Options(), method
         with rooms.speaking_our_errors():
             self.backend, self.given = backend(solver), self.options
             if certify and self.options.integrality_tolerance is None:
@@ -87,7 +90,7 @@ class NoiseDesigner:
             self.costs = cost_vector(cost, question.sizes, array)
         self.prior = prior
         self._last_law: tuple[Any, oracles.ClosedForm | None] | None = None
-        self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session]] = {}
+        self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session | FastSession]] = {}
 
     def __enter__(self) -> NoiseDesigner:
         return self
@@ -113,7 +116,7 @@ class NoiseDesigner:
         budgets, delta_, budget_ = self._request(epsilon, delta, budget)
         return self._solve(*self._session(budgets, delta_, budget_), start)
 
-    def _solve(self, session: Session, values: Mapping[str, Any], start: str | Start) -> Solution:
+    def _solve(self, session: Session | FastSession, values: Mapping[str, Any], start: str | Start) -> Solution:
         """The answer; at the user's own tolerances where the exacting ones of a certified design defeat the solver."""
         with rooms.speaking_our_errors():
             solution = session.solve(values, start=start)
@@ -245,7 +248,7 @@ class NoiseDesigner:
 
     def _session(
         self, budgets: dict[tuple[int, ...], Fraction], delta: Fraction | None, budget: Fraction | None
-    ) -> tuple[Session, Mapping[str, Any]]:
+    ) -> tuple[Session | FastSession, Mapping[str, Any]]:
         levels = sorted(set(budgets.values()))
         shifts = tuple(budgets)
         groups = tuple(levels.index(budgets[shift]) for shift in shifts)
@@ -257,7 +260,9 @@ class NoiseDesigner:
                     self.question.sizes, shifts, self.notion, self.cost, self.minimise, positive, groups,
                     self.constraints, None if self.prior is None else tuple(np.asarray(self.prior, float).tolist()),
                 )  # fmt: skip
-                self._sessions[key] = (model, self.backend.open(model.program, self.options))
+                fast = self.method == "fast" and applies(model)
+                opened = FastSession(model, self.backend, self.options) if fast else self._open(model)
+                self._sessions[key] = (model, opened)
             model, session = self._sessions[key]
             values = model.values(
                 [float(level) for level in levels],
@@ -265,6 +270,9 @@ class NoiseDesigner:
                 None if budget is None else float(budget),
             )
         return session, values
+
+    def _open(self, model: NoiseModel) -> Session:
+        return self.backend.open(model.program, self.options)
 
     # The judgement.
 
@@ -404,6 +412,7 @@ def design(
     seed: int | None = None,
     options: Options | None = None,
     certify: bool = True,
+    method: str = "fast",
 ) -> Design:
     """The least-cost additive noise under a privacy budget, or the least delta under an error budget.
 
@@ -420,6 +429,8 @@ def design(
         time_limit: seconds; gap: relative MILP gap at which to stop; seed: of the solver.
         options: every solver option at once (`solvers.backend.Options`) instead of the three above.
         certify: return a mechanism proven private in exact arithmetic, with its certificate; False: the solver's own.
+        method: "fast" solves PDP with delta > 0 by `models.noise_fast`, "literal" by the MILP (13) as printed; all else
+            is a linear program and the same for both.
 
     Raises:
         NotCertified: no mechanism near the solver's answer could be proven private.
@@ -437,7 +448,7 @@ def design(
     try:
         with NoiseDesigner(
             question, notion=notion, cost=cost, minimise=minimise, solver=solver, prior=prior,
-            constraints=constraints, options=options, certify=certify,
+            constraints=constraints, options=options, certify=certify, method=method,
         ) as designer:  # fmt: skip
             return designer.design(epsilon, delta, budget=budget)
     except KeyboardInterrupt:

@@ -156,12 +156,23 @@ def test_infeasible_constraints():
 def test_time_limit_gives_incumbent_and_bound():
     question = wb.ModuloNoise(n=60, max_shift=4)
     with pytest.raises(wb.NotProven) as caught:
-        wb.design(question, epsilon=0.5, delta=0.05, time_limit=1.0)
+        wb.design(question, epsilon=0.5, delta=0.05, time_limit=1.0, method="literal")
     error = caught.value
     assert "time limit" in str(error)
     if error.incumbent is not None:
         assert error.bound is None or error.bound <= error.incumbent + 1e-9
         assert error.design.mechanism.pmf.sum() == pytest.approx(1.0)
+
+
+def test_fast_is_the_default_and_the_literal_model_agrees():
+    request = {"epsilon": 1.0, "delta": 0.1, "cost": "squared"}
+    quick, literal = wb.design(paper(), **request), wb.design(paper(), **request, method="literal")
+    assert "patterns" in quick.solution.program.name
+    assert "patterns" not in literal.solution.program.name
+    assert quick.objective == pytest.approx(literal.objective, abs=1e-8)
+    assert quick.bound <= quick.objective
+    assert quick.status == "optimal"
+    assert "patterns" not in wb.design(paper(), epsilon=1.0).solution.program.name  # a linear program needs neither
 
 
 def test_a_designer_keeps_its_solver_and_changes_nothing():
@@ -189,6 +200,7 @@ def test_a_designer_keeps_its_solver_and_changes_nothing():
         ({"notion": "rdp"}, "notion must be one of pdp, dp, pure. Got 'rdp'."),
         ({"notion": "pure", "delta": 0.1}, "delta must be 0 when notion is pure"),
         ({"cost": "mse"}, "cost must be one of"),
+        ({"method": "slow"}, "method must be one of fast, literal. Got 'slow'."),
         ({"minimise": "both"}, "minimise must be one of"),
         ({"minimise": "delta"}, "budget must be given"),
         ({"budget": 0.3}, "budget must be left out"),
@@ -226,4 +238,4 @@ def test_gurobi_licence_is_known_before_building():
     if licence.max_columns is None:
         pytest.skip("a full Gurobi licence is present")
     with pytest.raises(wb.LicenceLimit, match="licence"):
-        wb.design(wb.ModuloNoise(n=200, max_shift=5), epsilon=1.0, delta=0.1, solver="gurobi")
+        wb.design(wb.ModuloNoise(n=200, max_shift=5), epsilon=1.0, delta=0.1, solver="gurobi", method="literal")

@@ -1,0 +1,304 @@
+"""PDP noise with delta > 0, exactly and fast: model (13), or (15), solved by branch and bound over violation patterns.
+
+`FastSession` answers like a session of the literal program:
+
+1. For the error rate the level theorem gives f <= w f(0), the hole search an incumbent, and that incumbent a set of
+   pairs that nothing better can break (`models.noise_holes`).
+2. Noise values where nothing is expected are summed in one variable (a relaxation, `models.noise_patterns`). Which ones
+   is a guess that decides speed only: when the relaxed optimum is not a PMF of the whole group, its pattern is lifted
+   (the program of the full group with the same broken pairs); when the lifted value does not meet the bound, more noise
+   values are kept. With all of them kept the relaxation is the problem itself, so the loop ends.
+3. The relaxation is minimised over all patterns (`models.noise_search`) by linear programs, hot. Its bound is a minimum
+   of Lagrangian bounds that are recomputed from the data; it holds for (13) because every step above either keeps an
+   optimal f or relaxes. The incumbent is a solution of one program, a PMF of the full group, or the hole search's.
+
+No oracle takes part: the closed forms of `models.oracles` stay independent judges of the result.
+
+A backend without duals, whose bounds could not be checked, or whose linear programs end in numerical trouble, gets the
+mixed-integer program with the better rows (`noise_patterns.milp`) in one piece; its bound is then the solver's. The
+constraints of a user and worst-case costs switch 1 and 2 off, as neither proof covers them.
+
+The answer is stated in the variables f, u_mu, y_mu of the literal model, u = 1 where a pair is broken.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from models.noise import NoiseModel
+from models.noise_holes import Holes, facts, hole_search, weights
+from models.noise_patterns import Facts, Noise, Relaxation, milp, relaxation
+from models.noise_search import BREAK, Outcome, search
+from solvers.backend import Backend, Options
+from solvers.program import Program
+from solvers.solution import PointStatus, Seconds, Solution, Start, Termination, relative_gap
+
+__all__ = ["METHODS", "FastSession", "applies"]
+
+Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+METHODS = ("fast", "literal")
+
+_SMALL = 40  # groups of so few elements are not truncated
+_PROVEN = 1e-9 * (1 + 1e-6)
+
+
+def applies(model: NoiseModel) -> bool:
+    """Whether a model is one of those this file solves: PDP with a positive or minimised delta."""
+    return model.notion == "pdp" and (model.positive_delta or model.minimise == "delta")
+
+
+class FastSession:
+    """Stands in for a session of `model.program`: the same parameters, the same variables, the same optimum."""
+
+    def __init__(self, model: NoiseModel, backend: Backend, options: Options | None = None) -> None:
+        if not applies(model):
+            raise ValueError(f"method fast is for PDP with delta > 0. Got {model.kind}.")
+        self.model, self.backend, self.options = model, backend, options or Options()
+        capabilities = backend.capabilities()
+        self.by_search = capabilities.lp and capabilities.milp and capabilities.duals and capabilities.exact_vertex
+
+    @property
+    def program(self) -> Program:
+        """The literal program, compiled when asked for; it takes the same values."""
+        return self.model.program
+
+    def close(self) -> None:
+        """Nothing is kept between solves."""
+
+    def __enter__(self) -> FastSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def solve(self, values: Mapping[str, ArrayLike], *, start: str | Start = Start.COLD, basis: Any = None) -> Solution:
+        """Solve at these parameter values; always cold, whatever `start` says.
+
+        Raises:
+            BackendUnavailable, LicenceExceeded, UnsupportedOption: as `Backend.open`.
+        """
+        begin = time.perf_counter()
+        model = self.model
+        groups = list(model.groups or (0,) * len(model.shifts))
+        given = {key: float(np.asarray(value)) for key, value in values.items() if key != "exp_epsilon"}
+        noise = Noise(
+            model.sizes, model.shifts, np.asarray(values["exp_epsilon"], dtype=float).ravel()[groups],
+            np.asarray(model.cost, dtype=float), given.get("delta"), given.get("budget"), model.constraints,
+        )  # fmt: skip
+        if self.by_search:
+            found = _Fast(noise, self, begin).run()
+            if found.termination not in (Termination.NUMERICAL, Termination.ERROR):
+                return found
+        return self._whole(noise, begin)
+
+    def _whole(self, noise: Noise, begin: float) -> Solution:
+        """The mixed-integer program in one piece."""
+        known = Facts.none(noise)
+        if noise.error_rate:
+            w = weights(noise)
+            holes = hole_search(noise, w)
+            known = facts(noise, w, holes.zero, holes.delta, known.kept)
+        options = self.options
+        if options.time_limit is not None:
+            options = replace(options, time_limit=max(1e-3, options.time_limit - (time.perf_counter() - begin)))
+        with self.backend.open(milp(noise, known, _name(self.model)), options) as session:
+            solution = session.solve({}, start=Start.COLD)
+        building = time.perf_counter() - begin - solution.seconds.total
+        return replace(solution, seconds=replace(solution.seconds, build=solution.seconds.build + max(0.0, building)))
+
+
+def _name(model: NoiseModel) -> str:
+    return f"noise {model.kind} by patterns on {'x'.join(map(str, model.sizes))} with {len(model.shifts)} differences"
+
+
+class _Fast:
+    """One solve by search."""
+
+    def __init__(self, noise: Noise, owner: FastSession, begin: float) -> None:
+        self.noise, self.owner, self.begin = noise, owner, begin
+        options = owner.options
+        self.gap = 1e-9 if options.gap is None else options.gap
+        self.stop = None if options.time_limit is None else begin + options.time_limit
+        self.options = replace(options, gap=None, node_limit=None, integrality_tolerance=None)
+        self.total = Outcome(Termination.OPTIMAL, np.inf, None, -np.inf)
+        self.w: Vector | None = None
+        self.holes: Holes | None = None
+        if noise.error_rate:
+            self.w = weights(noise)
+            self.holes = hole_search(noise, self.w)
+            self.total.value, self.total.x = self.holes.value, self.holes.pmf
+
+    def run(self) -> Solution:
+        total = self.total
+        kept = self._guess()
+        while True:
+            found = self._search(kept)
+            total.bound = max(total.bound, found.bound)
+            total.termination = found.termination
+            if found.termination is Termination.INFEASIBLE and total.x is not None:
+                total.termination = Termination.OPTIMAL  # nothing is better than the incumbent
+                break
+            if found.x is not None:
+                self._offer(found, kept)
+            if kept.all() or found.termination is not Termination.OPTIMAL or self._closed():
+                break
+            kept = self._wider(kept)
+        if total.x is None and total.termination is Termination.OPTIMAL:
+            total.termination = Termination.INFEASIBLE
+        elif total.termination is Termination.OPTIMAL and not self._closed():
+            total.termination = Termination.NUMERICAL
+        return self._solution()
+
+    def _closed(self) -> bool:
+        gap = relative_gap(self.total.value, min(self.total.bound, self.total.value))
+        return self.total.x is not None and gap is not None and gap <= max(self.gap, _PROVEN)
+
+    # Which noise values are kept.
+
+    def _guess(self) -> Mask:
+        """The noise values that get a variable at first."""
+        noise = self.noise
+        everything = np.ones(noise.N, dtype=bool)
+        if noise.N <= _SMALL or noise.cost.ndim == 2 or noise.constraints is not None:
+            return everything
+        if self.w is not None and self.holes is not None:
+            far = -np.log(self.holes.reach) + 3.5 * np.log(noise.exp_epsilon.max())
+            kept = -np.log(np.maximum(self.w, 1e-300)) <= far
+        else:
+            made = relaxation(noise, Facts.none(noise))
+            with self.owner.backend.open(made.program, self.options) as session:
+                answer = session.solve(_free(made))
+            self._count(answer)
+            if answer.x is None:
+                return everything
+            kept = self._dilated(answer.x[: noise.N] > 1e-9, 2)
+        return everything if kept.sum() > 0.8 * noise.N else kept
+
+    def _dilated(self, kept: Mask, times: int) -> Mask:
+        for _ in range(times):
+            grown = kept.copy()
+            for target in self.noise.targets():
+                grown[target[kept]] = True
+                grown |= kept[target]
+            kept = grown
+        return kept
+
+    def _wider(self, kept: Mask) -> Mask:
+        """At least half as many again."""
+        wider = kept
+        while wider.sum() < min(self.noise.N, 1.5 * kept.sum()):
+            wider = self._dilated(wider, 1)
+            if not (wider & ~kept).any():
+                return np.ones_like(kept)
+        return wider if wider.sum() <= 0.8 * self.noise.N else np.ones_like(kept)
+
+    # The search and what it finds.
+
+    def _search(self, kept: Mask) -> Outcome:
+        noise = self.noise
+        if self.w is not None and self.holes is not None:
+            known = facts(noise, self.w, self.holes.zero, self.holes.delta, kept)
+        else:
+            known = Facts.none(noise, kept)
+        made = relaxation(noise, known)
+        with self.owner.backend.open(made.program, self.options) as session:
+            found = search(
+                noise, made, session, cutoff=self.total.value, gap=min(self.gap, 1.0), stop=self.stop,
+                node_limit=self.owner.options.node_limit,
+            )  # fmt: skip
+        total = self.total
+        total.nodes += found.nodes
+        total.iterations += found.iterations
+        total.programs += found.programs
+        total.on_word += found.on_word
+        total.last = found.last or total.last
+        return found
+
+    def _offer(self, found: Outcome, kept: Mask) -> None:
+        """Take the relaxation's solution as an incumbent if it is, or can be made, a PMF of the whole group."""
+        assert found.x is not None
+        size = int(kept.sum())
+        f = np.zeros(self.noise.N)
+        f[kept] = found.x[:size]
+        if not kept.all() and found.x[size] > BREAK:
+            lifted = self._lift(f)
+            if lifted is not None and lifted[0] < self.total.value:
+                self.total.value, self.total.x = lifted
+        elif found.value < self.total.value:
+            self.total.value, self.total.x = found.value, f
+
+    def _lift(self, f: Vector) -> tuple[float, Vector] | None:
+        """The program of the full group in which the pairs that f breaks inside are broken, and no others."""
+        noise = self.noise
+        made = relaxation(noise, Facts.none(noise))
+        broken = np.stack(noise.violated(f, BREAK))[made.shift, made.element]
+        fixed = {"room": np.where(broken, _free(made)["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
+        with self.owner.backend.open(made.program, self.options) as session:
+            answer = session.solve(fixed)
+        self._count(answer)
+        if not answer.optimal or answer.x is None or answer.objective is None:
+            return None
+        return answer.objective, answer.x[: noise.N]
+
+    def _count(self, answer: Solution) -> None:
+        self.total.programs += 1
+        self.total.iterations += answer.iterations or 0
+        self.total.last = answer
+
+    # The answer.
+
+    def _solution(self) -> Solution:
+        noise, total, options = self.noise, self.total, self.owner.options
+        program = milp(noise, Facts.none(noise), _name(self.owner.model))
+        x = None if total.x is None else _stated(noise, program, total.x)
+        bound = min(total.bound, total.value)
+        termination = total.termination
+        if termination is Termination.OPTIMAL and (relative_gap(total.value, bound) or 0.0) > _PROVEN:
+            termination = Termination.GAP_LIMIT
+        notes = [f"proven over violation patterns by {total.programs} linear programs"]
+        if total.on_word:
+            notes.append(f"{total.on_word} of them infeasible on the solver's word")
+        last = total.last
+        spent = time.perf_counter() - self.begin
+        return Solution(
+            program=program, p=np.zeros(0), termination=termination,
+            point=PointStatus.NONE if x is None else PointStatus.FEASIBLE, x=x,
+            native_bound=bound if np.isfinite(bound) else None,
+            iterations=total.iterations, nodes=total.nodes, seconds=Seconds(solve=spent),
+            solver=self.owner.backend.label if last is None else last.solver,
+            version=self.owner.backend.version() or "", options={} if last is None else last.options,
+            seed=options.seed, threads=options.threads, start=Start.COLD,
+            raw_status=f"{termination} after {total.nodes} patterns", notes=tuple(notes),
+        )  # fmt: skip
+
+
+def _free(made: Relaxation) -> dict[str, Vector]:
+    """Parameter values with no pair decided."""
+    return {"room": made.program.template.upper[made.y], "least": np.full(made.y.size, -1.0)}
+
+
+def _stated(noise: Noise, program: Program, f: Vector) -> Vector:
+    """The point of the mixed-integer program that a PMF stands for: u = 1 where it breaks, y = f u."""
+    x = np.zeros(program.shape[1])
+    x[: noise.N] = f
+    spent = 0.0
+    for mu, broken in zip(noise.shifts, noise.violated(f, BREAK), strict=True):
+        label = "_".join(map(str, mu))
+        u, y = program.block(f"u_{label}"), program.block(f"y_{label}")
+        x[u.start : u.start + u.size] = broken
+        x[y.start : y.start + y.size] = np.where(broken, f, 0.0)
+        spent = max(spent, float(f[broken].sum()))
+    names = {block.name: block for block in program.variables}
+    if "delta" in names:
+        x[names["delta"].start] = spent
+    if "worst" in names:
+        x[names["worst"].start] = float((noise.cost @ f).max())
+    return x

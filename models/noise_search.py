@@ -1,0 +1,202 @@
+"""Branch and bound over violation patterns: every node is a linear program, every bound is checked.
+
+The nodes are the patterns of `models.noise_patterns`. A node whose solution breaks too much for some shift is split at
+one partly paid pair (y < f although the pair is broken): kept on one side, broken on the other. A node ends when its
+bound reaches the incumbent, when it is infeasible, or when its solution is feasible for (13): a new incumbent. There
+are finitely many patterns, so the search ends; the least bound of all ends is a lower bound on the optimum of the
+relaxation, and so of (13).
+
+A node's bound is not the solver's word: it is the Lagrangian bound of the duals, recomputed from the data
+(`solvers.solution.lagrangian_bound`; all variables are bounded, so any duals give a valid one), or its parent's where
+that is larger. An infeasible node is proven by its ray when that survives our check; otherwise `on_word` counts it.
+
+Branching: the pair with the largest product of its mass and the estimated gains of its two sides (pseudocosts, learnt
+from the children, which are solved at once). The better child is explored first, the rest by best bound.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.noise_patterns import Noise, Relaxation
+from solvers.session import Session
+from solvers.solution import Solution, Start, Termination
+
+__all__ = ["Outcome", "search"]
+
+Vector = NDArray[np.float64]
+
+FREE, KEPT, BROKEN = 0, 1, 2
+BREAK = 5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
+
+
+@dataclass(order=True)
+class _Node:
+    bound: float
+    number: int
+    pattern: NDArray[np.int8] = field(compare=False)
+    x: Vector = field(compare=False)
+    value: float = field(compare=False)
+
+
+@dataclass
+class Outcome:
+    """What a search found.
+
+    Attributes:
+        termination: OPTIMAL when the tree is exhausted (up to the gap), INFEASIBLE, or the limit that stopped it.
+        value, x: the best solution of the relaxation that breaks at most delta, or the cutoff and None.
+        bound: proven lower bound on the relaxation (capped by `value`).
+        nodes, iterations, programs: work done; on_word: infeasible nodes without a checked ray.
+        last: the last answer of the solver, for its statuses and options.
+    """
+
+    termination: Termination
+    value: float
+    x: Vector | None
+    bound: float
+    nodes: int = 0
+    iterations: int = 0
+    programs: int = 0
+    on_word: int = 0
+    last: Solution | None = None
+
+
+def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: NDArray[np.intp]) -> Vector:
+    """Product of the expected gains of both sides, times the mass at stake (heavy elements are decided first)."""
+    product = parts[0] + parts[1]
+    for side, part in enumerate(parts):
+        known = counts[side, pairs]
+        average = gains[side].sum() / max(1.0, counts[side].sum())
+        rate = np.where(known > 0, gains[side, pairs] / np.maximum(known, 1.0), average)
+        product = product * np.maximum(rate * part, 1e-12)
+    return product
+
+
+class _Tree:
+    def __init__(self, noise: Noise, made: Relaxation, session: Session, stop: float | None) -> None:
+        self.noise, self.made, self.session, self.stop = noise, made, session, stop
+        self.room = made.program.template.upper[made.y]
+        self.e = noise.exp_epsilon[made.shift]
+        self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
+        self.ends = np.inf  # least bound of the nodes that ended
+
+    def solve(self, pattern: NDArray[np.int8], above: float) -> _Node | None:
+        """A node, or None when it is infeasible. Raises _Stopped at a limit or in numerical trouble."""
+        values = {"room": np.where(pattern == KEPT, 0.0, self.room), "least": np.where(pattern == BROKEN, 0.0, -1.0)}
+        if "span" in self.made.program.parameters:
+            values["span"] = np.array(self.noise.span)
+        for start in (Start.HOT, Start.COLD):
+            if self.stop is not None and time.perf_counter() > self.stop:
+                raise _Stopped(Termination.TIME_LIMIT)
+            answer = self.session.solve(values, start=start)
+            self.out.last = answer
+            self.out.programs += 1
+            self.out.iterations += answer.iterations or 0
+            if answer.termination is Termination.INFEASIBLE:
+                self.out.on_word += answer.ray is None
+                return None
+            if answer.optimal and answer.x is not None and answer.bound is not None:
+                assert answer.objective is not None
+                number = self.out.programs
+                return _Node(max(above, answer.bound), number, pattern, answer.x, answer.objective)
+            if answer.termination not in (Termination.OPTIMAL, Termination.NUMERICAL, Termination.ERROR):
+                break
+        raise _Stopped(Termination.NUMERICAL if answer.optimal else answer.termination)
+
+    def partial(self, node: _Node) -> NDArray[np.intp]:
+        """Pairs to branch on: broken but not paid in full, of shifts that break more than delta; none when feasible."""
+        made, x = self.made, node.x
+        f = x[made.source]
+        broken = f - self.e * x[made.target] > BREAK
+        delta = self.noise.delta
+        limit = float(x[made.program.block("delta").start]) if delta is None else delta
+        mass = np.bincount(made.shift[broken], f[broken], minlength=len(self.noise.shifts))
+        over = mass > limit + BREAK
+        unpaid = (f - x[made.y] > BREAK) & (node.pattern == FREE)
+        return np.flatnonzero(broken & over[made.shift] & unpaid)
+
+
+class _Stopped(Exception):
+    def __init__(self, why: Termination) -> None:
+        self.why = why
+
+
+def search(
+    noise: Noise,
+    made: Relaxation,
+    session: Session,
+    *,
+    cutoff: float = np.inf,
+    gap: float = 1e-9,
+    stop: float | None = None,
+    node_limit: int | None = None,
+) -> Outcome:
+    """Minimise over all patterns; only solutions better than `cutoff` are looked for.
+
+    Args:
+        gap: relative to max(1, |value|), as everywhere; nodes within it of the incumbent end.
+        stop: `time.perf_counter()` at which to stop.
+        node_limit: nodes to branch on at most.
+    """
+    tree = _Tree(noise, made, session, stop)
+    out = tree.out
+    out.value = cutoff
+    pairs = made.y.size
+    gains, counts = np.zeros((2, pairs)), np.zeros((2, pairs))
+    heap: list[_Node] = []
+    node: _Node | None = None
+    try:
+        node = tree.solve(np.full(pairs, FREE, dtype=np.int8), -np.inf)
+        if node is None:
+            out.termination = Termination.INFEASIBLE
+        while node is not None or heap:
+            if node is None:
+                node = heapq.heappop(heap)
+            if node.bound >= out.value - 0.9 * gap * max(1.0, abs(out.value)):
+                tree.ends = min(tree.ends, node.bound)
+                node = None
+                continue
+            choice = tree.partial(node)
+            if not choice.size:
+                tree.ends = min(tree.ends, node.bound)
+                if node.value < out.value:
+                    out.value, out.x = node.value, node.x
+                node = None
+                continue
+            if node_limit is not None and out.nodes >= node_limit:
+                raise _Stopped(Termination.NODE_LIMIT)
+            out.nodes += 1
+            paid = node.x[made.y[choice]]
+            parts = (paid, node.x[made.source[choice]] - paid)
+            pick = int(np.argmax(_scores(gains, counts, parts, choice)))
+            pair = choice[pick]
+            children = []
+            for side, state in enumerate((KEPT, BROKEN)):
+                pattern = node.pattern.copy()
+                pattern[pair] = state
+                child = tree.solve(pattern, node.bound)
+                if child is None:
+                    continue
+                gains[side, pair] += (child.value - node.value) / max(float(parts[side][pick]), 1e-12)
+                counts[side, pair] += 1
+                children.append(child)
+            children.sort()
+            for child in children[1:]:
+                heapq.heappush(heap, child)
+            node = children[0] if children else None
+    except _Stopped as stopped:
+        out.termination = stopped.why
+        # an interrupted node keeps its own bound, whichever of its children were solved
+    except KeyboardInterrupt:
+        out.termination = Termination.INTERRUPTED
+    left = [] if node is None else [node.bound]
+    out.bound = min([tree.ends, out.value, *left, *(waiting.bound for waiting in heap)])
+    if out.termination not in (Termination.OPTIMAL, Termination.INFEASIBLE) and node is None:
+        out.bound = -np.inf  # stopped before the root was solved
+    return out

@@ -1,0 +1,246 @@
+"""The fast exact method against the literal MILP, the closed forms, and its own claims when it is stopped."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from models import oracles
+from models.noise import NoiseModel, cost_vector, equal_masses, shifted, zero_mean
+from models.noise_fast import FastSession
+from models.noise_holes import facts, hole_search, weights
+from models.noise_patterns import Facts, Noise, milp, relaxation
+from models.noise_search import search
+from solvers.backend import Options, backend, solve
+from solvers.session import Session
+from solvers.solution import Termination
+
+BD3 = ((1,), (2,), (3,))
+ROUND = (*BD3, (8,), (7,), (6,))
+GRID = ((0, 1), (1, 0))
+
+
+def fast(model: NoiseModel, epsilon: list[float], delta=None, budget=None, solver="highs", **options):
+    with FastSession(model, backend(solver), Options(**options)) as session:
+        return session.solve(model.values(epsilon, delta, budget))
+
+
+def noise(sizes, shifts, epsilon: float, cost: str = "error-rate", **more) -> Noise:
+    return Noise(sizes, shifts, np.full(len(shifts), math.exp(epsilon)), cost_vector(cost, sizes), **more)
+
+
+def spent(sizes, shifts, levels, f) -> float:
+    """The PDP delta of a PMF: the mass of the elements that break a shift, the worst shift."""
+    return max(f[f > np.exp(e) * f[shifted(sizes, mu)] + 1e-11].sum() for mu, e in zip(shifts, levels, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shifts", "cost", "epsilon", "delta"),
+    [
+        ((9,), BD3, "error-rate", 1.5, 0.1212),
+        ((9,), BD3, "error-rate", 0.5, 0.2),
+        ((9,), BD3, "squared", 1.0, 0.1),
+        ((9,), BD3, "eta-squared", 1.0, 0.1),
+        ((9,), BD3, "circular-squared", 0.5, 0.02),
+        ((9,), ROUND, "error-rate", 0.7, 0.1),
+        ((9,), ROUND, "squared", 1.5, 0.1),
+        ((9,), ((3,),), "error-rate", 0.7, 0.3),
+        ((4, 3), GRID, "error-rate", 0.5, 0.1),
+        ((3, 3), GRID, "squared", 1.0, 0.1),
+        ((8,), ((1,), (4,), (5,)), "error-rate", 0.4, 0.15),
+        ((7,), ((1,), (6,)), "worst-squared", 1.0, 0.1),
+        ((9,), BD3, "error-rate", 1.5, 1.0),
+        ((9,), BD3, "error-rate", 1.5, 1e-8),
+    ],
+)
+def test_equals_the_literal_milp(sizes, shifts, cost, epsilon, delta):
+    model = NoiseModel(sizes, shifts, "pdp", cost_vector(cost, sizes))
+    literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
+    found = fast(model, [epsilon], delta)
+    assert found.optimal
+    assert found.objective == pytest.approx(literal.objective, abs=1e-8 * max(1, literal.objective))
+    assert found.bound <= found.objective
+    assert found.gap <= 1e-9
+    assert found.residuals.worst <= 1e-9  # of (13), in its own variables
+    assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
+    assert {f"u_{'_'.join(map(str, mu))}" for mu in shifts} <= {block.name for block in found.program.variables}
+
+
+def test_one_epsilon_per_difference():
+    model = NoiseModel((8,), ((1,), (2,), (7,)), "pdp", cost_vector("error-rate", (8,)), groups=(0, 1, 0))
+    literal = solve(model.program, model.values([0.4, 1.1], 0.1))
+    found = fast(model, [0.4, 1.1], 0.1)
+    assert found.objective == pytest.approx(literal.objective, abs=1e-8)
+    assert spent((8,), model.shifts, [0.4, 1.1, 0.4], found["f"]) <= 0.1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "make", [zero_mean((7,)), equal_masses([[1, 6], [2, 5]]), lambda f: [f[0] <= 0.3, f[2] >= f[1]]]
+)
+def test_constraints_of_the_user(make):
+    model = NoiseModel((7,), ((1,), (2,)), "pdp", cost_vector("error-rate", (7,)), constraints=make)
+    literal = solve(model.program, model.values([1.0], 0.15))
+    found = fast(model, [1.0], 0.15)
+    assert found.objective == pytest.approx(literal.objective, abs=1e-8)
+    free = fast(NoiseModel((7,), ((1,), (2,)), "pdp", cost_vector("error-rate", (7,))), [1.0], 0.15)
+    assert free.objective < found.objective - 1e-4  # the constraint bites, so it was heard
+
+
+def test_infeasible_constraints():
+    model = NoiseModel((7,), ((1,), (2,)), "pdp", cost_vector("error-rate", (7,)), constraints=lambda f: [f[0] >= 0.9])
+    found = fast(model, [1.0], 0.15)
+    assert found.termination is Termination.INFEASIBLE
+    assert found.x is None
+    # the DP relaxation is feasible here, only no pattern is
+    model = NoiseModel((2,), ((1,),), "pdp", cost_vector("error-rate", (2,)), constraints=lambda f: [f[0] == 0.8])
+    assert fast(model, [0.5], 0.5).termination is Termination.INFEASIBLE
+    assert fast(model, [0.5], 0.81).optimal
+
+
+@pytest.mark.parametrize(
+    ("shifts", "cost", "budget"),
+    [
+        (BD3, "error-rate", 0.4425),
+        (BD3, "error-rate", 0.3),
+        (BD3, "error-rate", 0.5),
+        (BD3, "squared", 8.0),
+        (ROUND, "error-rate", 0.5),
+    ],
+)
+def test_minimum_delta(shifts, cost, budget):
+    model = NoiseModel((9,), shifts, "pdp", cost_vector(cost, (9,)), minimise="delta")
+    literal = solve(model.program, model.values([1.5], budget=budget))
+    found = fast(model, [1.5], budget=budget)
+    assert found.objective == pytest.approx(literal.objective, abs=1e-8)
+    assert model.cost @ found["f"] <= budget + 1e-9
+    assert spent((9,), shifts, [1.5] * len(shifts), found["f"]) <= found.objective + 1e-9
+
+
+@pytest.mark.parametrize("solver", ["gurobi", "scip", "ortools:gscip", "ortools"])
+@pytest.mark.parametrize("cost", ["error-rate", "squared"])
+def test_other_solvers(solver, cost):
+    if not backend(solver).installed():
+        pytest.skip(f"{solver} is not installed")
+    model = NoiseModel((9,), BD3, "pdp", cost_vector(cost, (9,)))
+    reference = fast(model, [1.0], 0.05)
+    found = fast(model, [1.0], 0.05, solver=solver)
+    assert found.solver.startswith(solver)
+    assert found.objective == pytest.approx(reference.objective, rel=1e-8)
+    assert found.bound <= found.objective + 1e-9
+    assert found.gap <= 1e-8
+
+
+@pytest.mark.parametrize(
+    ("n", "mu", "epsilon", "delta"), [(256, 3, 1.5, 0.1), (256, 3, 1.0, 0.01), (64, 4, 1.0, 0.01), (48, 3, 0.5, 0.01)]
+)
+def test_large_groups_against_the_chain_bound(n, mu, epsilon, delta):
+    shifts = tuple((k,) for k in range(1, mu + 1))
+    model = NoiseModel((n + 1,), shifts, "pdp", cost_vector("error-rate", (n + 1,)))
+    found = fast(model, [epsilon], delta)
+    law = oracles.judge((n + 1,), shifts, True, epsilon, delta, "pdp")
+    assert found.optimal
+    assert law.kind == "optimum"
+    assert found.objective == pytest.approx(law.value, abs=1e-9)
+    assert spent((n + 1,), shifts, [epsilon] * mu, found["f"]) <= delta + 1e-9
+
+
+def test_large_group_with_another_cost_against_no_truncation():
+    sizes = (49,)
+    model = NoiseModel(sizes, BD3, "pdp", cost_vector("squared", sizes))
+    found = fast(model, [1.5], 0.05)
+    asked = noise(sizes, BD3, 1.5, "squared", delta=0.05)
+    made = relaxation(asked, Facts.none(asked))
+    with backend("highs").open(made.program) as session:
+        whole = search(asked, made, session)
+    assert found.objective == pytest.approx(whole.value, rel=1e-9)
+
+
+def test_truncation_is_a_relaxation():
+    asked = noise((9,), BD3, 0.5, "squared", delta=0.1)
+    values = []
+    for keep in (3, 5, 7, 9):
+        kept = np.arange(9) < keep
+        made = relaxation(asked, Facts.none(asked, kept))
+        with backend("highs").open(made.program) as session:
+            values.append(search(asked, made, session).value)
+    assert all(a <= b + 1e-9 for a, b in itertools.pairwise(values))
+    assert values[0] < values[-1] - 1e-3
+
+
+@pytest.mark.parametrize(("sizes", "shifts"), [((9,), BD3), ((9,), ROUND), ((4, 3), GRID), ((8,), ((2,),))])
+def test_facts_hold_at_the_literal_optimum(sizes, shifts):
+    for epsilon, delta in ((0.5, 0.05), (1.5, 0.2)):
+        asked = noise(sizes, shifts, epsilon, delta=delta)
+        w = weights(asked)
+        hops = oracles.hops.hop_distances(sizes, shifts)
+        assert w == pytest.approx(np.where(hops < 0, 0.0, np.exp(-epsilon * hops)), abs=1e-15)
+        holes = hole_search(asked, w)
+        assert holes.pmf.sum() == pytest.approx(1.0)
+        assert 1.0 - holes.pmf[0] == pytest.approx(holes.value, abs=1e-12)
+        assert spent(sizes, shifts, [epsilon] * len(shifts), holes.pmf) <= delta + 1e-12
+        model = NoiseModel(sizes, shifts, "pdp", asked.cost)
+        best = solve(model.program, model.values([epsilon], delta))
+        assert best.objective <= holes.value + 1e-9
+        known = facts(asked, w, holes.zero, delta, np.ones(asked.N, dtype=bool))
+        assert np.all(best["f"] >= known.lower - 1e-8)
+        # the level theorem: demanding f <= w f(0) does not change the optimum
+        with_weights = solve(milp(asked, known, "with facts"))
+        assert with_weights.objective == pytest.approx(best.objective, abs=1e-8)
+
+
+def test_better_rows_relax_to_the_dp_program():
+    asked = noise((9,), BD3, 1.0, delta=0.1)
+    program = milp(asked, Facts.none(asked), "relaxed")
+    whole = np.zeros_like(program.template.integrality)
+    relaxed = solve(replace(program, template=replace(program.template, integrality=whole)))
+    dp = NoiseModel((9,), BD3, "dp", cost_vector("error-rate", (9,)))
+    assert relaxed.objective >= solve(dp.program, dp.values([1.0], 0.1)).objective - 1e-9
+
+
+def test_limits_leave_a_valid_bound():
+    sizes = (25,)
+    shifts = ((1,), (2,), (3,), (4,))
+    model = NoiseModel(sizes, shifts, "pdp", cost_vector("squared", sizes))
+    optimum = fast(model, [0.5], 0.1).objective
+    for nodes in (1, 5, 20):
+        stopped = fast(model, [0.5], 0.1, node_limit=nodes)
+        assert stopped.termination is Termination.NODE_LIMIT
+        assert stopped.bound <= optimum + 1e-9
+        assert stopped.objective is None or stopped.objective >= optimum - 1e-9
+    late = fast(model, [0.5], 0.1, time_limit=1e-9)
+    assert late.termination is Termination.TIME_LIMIT
+    assert late.bound is None
+    loose = fast(model, [0.5], 0.1, gap=0.05)
+    assert loose.bound <= optimum + 1e-9 <= loose.objective + 2e-9
+    assert loose.gap <= 0.05
+    assert loose.termination in (Termination.GAP_LIMIT, Termination.OPTIMAL)
+
+
+def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):
+    model = NoiseModel((17,), BD3, "pdp", cost_vector("squared", (17,)))
+    optimum = fast(model, [0.5], 0.1).objective
+    real, calls = Session.solve, []
+
+    def solve_few(self, *args, **more):
+        calls.append(1)
+        if len(calls) > 12:
+            raise KeyboardInterrupt
+        return real(self, *args, **more)
+
+    monkeypatch.setattr(Session, "solve", solve_few)
+    found = fast(model, [0.5], 0.1)
+    assert found.termination is Termination.INTERRUPTED
+    assert found.bound <= optimum + 1e-9
+
+
+def test_only_pdp_with_delta():
+    for model in (
+        NoiseModel((9,), BD3, "dp", cost_vector("error-rate", (9,))),
+        NoiseModel((9,), BD3, "pdp", cost_vector("error-rate", (9,)), positive_delta=False),
+    ):
+        with pytest.raises(ValueError, match="method fast"):
+            FastSession(model, backend("highs"))

@@ -1,0 +1,88 @@
+"""The exact frontier against the closed forms, the fast method at random deltas, and its own proofs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from models.noise import NoiseModel, cost_vector
+from models.noise_fast import FastSession
+from models.noise_frontier import at, delta_frontier
+from models.oracles.single_distance import breakpoints, single_distance_law
+from solvers.backend import backend
+
+BD3 = ((1,), (2,), (3,))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shifts", "epsilon", "cost"),
+    [
+        ((9,), BD3, 1.5, "error-rate"),
+        ((8,), ((1,), (2,)), 0.5, "squared"),
+        ((7,), ((1,), (6,)), 1.0, "circular-squared"),
+        ((3, 3), ((0, 1), (1, 0)), 1.0, "error-rate"),
+    ],
+)
+def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, cost):
+    pieces = delta_frontier(sizes, shifts, epsilon, cost)
+    assert all(piece.proven for piece in pieces)
+    assert pieces[0].delta_low == 0.0
+    assert pieces[-1].delta_high == 1.0
+    for before, after in itertools.pairwise(pieces):
+        assert before.delta_high == after.delta_low
+        assert after.value_low <= before.value_high + 1e-9
+        assert after.value_high <= after.value_low + 1e-9
+    model = NoiseModel(sizes, shifts, "pdp", cost_vector(cost, sizes))
+    rng = np.random.default_rng(5)
+    with FastSession(model, backend("highs")) as session:
+        for delta in (*rng.uniform(0, 1, 4), *10 ** rng.uniform(-4, -0.5, 6)):
+            answer = session.solve(model.values([epsilon], float(delta)))
+            assert at(pieces, delta) == pytest.approx(answer.objective, abs=1e-8 * max(1, answer.objective))
+
+
+def test_one_difference_has_the_breakpoints_of_theorem_2():
+    pieces = delta_frontier((9,), ((1,),), 0.7)
+    lower, upper = breakpoints(9, 0.7)
+    wanted = np.unique(np.concatenate([lower, upper]))
+    found = np.array([piece.delta_low for piece in pieces] + [1.0])
+    assert found == pytest.approx(wanted, abs=1e-8)
+    for delta in np.linspace(0, 1, 41):
+        assert at(pieces, delta) == pytest.approx(single_distance_law((9,), (1,), 0.7, delta).value, abs=1e-9)
+
+
+def test_corrected_table_1_lies_on_it():
+    pieces = delta_frontier((9,), BD3, 1.5, high=0.2)
+    assert pieces[-1].delta_high == 0.2
+    for delta, zero in ((0.0, 0.543191999), (0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369)):
+        assert 1.0 - at(pieces, delta) == pytest.approx(zero, abs=1e-9)
+    with pytest.raises(ValueError, match="delta must be in"):
+        at(pieces, 0.3)
+
+
+def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
+    late = delta_frontier((9,), BD3, 1.5, time_limit=1e-9)
+    whole = delta_frontier((9,), BD3, 1.5)
+    assert not any(piece.proven for piece in late)
+    for delta in (0.0, 0.05, 0.3, 0.9):
+        assert at(late, delta) >= at(whole, delta) - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"high": 0.0}, "high must be"),
+        ({"high": 1.5}, "high must be"),
+        ({"epsilon": 0.0}, "epsilon > 0"),
+        ({"epsilon": float("nan")}, "epsilon > 0"),
+        ({"shifts": ()}, "needs shifts"),
+        ({"cost": "worst-squared"}, "one number per noise value"),
+        ({"cost": "mse"}, "cost must be one of"),
+        ({"solver": "scip"}, "solver must give duals"),
+    ],
+)
+def test_bad_requests(change, message):
+    request = {"sizes": (5,), "shifts": ((1,),), "epsilon": 1.0, "cost": "error-rate"} | change
+    with pytest.raises(ValueError, match=message):
+        delta_frontier(**request)
