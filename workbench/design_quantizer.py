@@ -160,8 +160,8 @@ def _least(question: Quantization, budget: Fraction, metric: str | None) -> floa
         return None
     if math.isinf(least):
         raise Infeasible(
-            f"bins must reach beyond [-{c:g}, {c:g}] on both sides: with an outermost output at ±c its input would have to "
-            f"be published as it is. Got {low:g} to {high:g}."
+            f"bins must reach beyond [-{c:g}, {c:g}] on both sides: with an outermost output at ±c its input would "
+            f"have to be published as it is. Got {low:g} to {high:g}."
         )
     if float(budget) < least * (1 - 1e-12):
         raise Infeasible(
