@@ -9,7 +9,7 @@ import typer
 
 from workbench.console import Json, emit_json, err, out, table
 from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.grids import grid
+from workbench.grids import grid, whole_grid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,16 +68,113 @@ def noise(
     question = asked_question(n, sizes, shifts, max_shift, directed)
     epsilons, deltas = grid(epsilon, "epsilon"), grid(delta, "delta")
     levels = {"auto": None, "none": []}[level] if level in ("auto", "none") else grid(level, "level")
-    _folder(out)
     from workbench.frontier_noise import plan
 
-    _run(
-        plan(
-            question, epsilons, deltas, notions=_names(notion, "notion"), cost=cost, levels=levels,
-            baselines=baselines, solver=solver, certify=not raw,
-        ),
-        out, json,
+    made = plan(
+        question, epsilons, deltas, notions=_names(notion, "notion"), cost=cost, levels=levels, baselines=baselines,
+        solver=solver, certify=not raw,
     )  # fmt: skip
+    _folder(out)
+    _run(made, out, json)
+
+
+_QUANTIZER = """Examples:
+
+  workbench frontier quantizer --levels 2,3,4,8 --epsilon 0.5:3:6
+
+  workbench frontier quantizer --levels 4 --epsilon 0.5:3:11 --method exact,mvu,optm --out quantizers --json"""
+
+
+@app.command("quantizer", epilog=_QUANTIZER)
+def quantizer(
+    epsilon: Epsilon,
+    levels: Annotated[str, typer.Option(help="Numbers of outputs, a grid of integers.")] = "2,4,8",
+    method: Annotated[str, typer.Option(help="exact, optm, product, mvu; several separated by commas.")] = "exact",
+    cost: Annotated[str, typer.Option(help="mae, mse, or a share of mae in [0, 1].")] = "mae",
+    density: Annotated[
+        str, typer.Option(help="Of the inputs: uniform, or normal:MU,SIGMA clipped to [-1, 1].")
+    ] = "uniform",
+    starts: Annotated[int, typer.Option(help="Starts of the search over outputs.", min=1, max=7)] = 2,
+    baselines: Annotated[bool, typer.Option(help="RQM, PBM and Laplace at the same budgets.")] = True,
+    solver: Annotated[str, typer.Option(help="A name from `workbench solvers`.")] = "highs",
+    out: Out = Path("frontier-quantizer"),
+    json: Json = False,
+) -> None:
+    """Error of unbiased private quantizers against ε and the number of outputs, beside RQM, PBM and Laplace."""
+    from workbench import rooms
+
+    rooms.check()
+    from workbench.frontier_quantizer import plan
+
+    made = plan(
+        whole_grid(levels, "levels"), grid(epsilon, "epsilon"), methods=_names(method, "method"), cost=cost,
+        density=density, starts=starts, baselines=baselines, solver=solver,
+    )  # fmt: skip
+    _folder(out)
+    _run(made, out, json)
+
+
+_LABELS = """Examples:
+
+  workbench frontier labels --prior 0..20 --epsilon 0.1:8:20:log
+
+  workbench frontier labels --prior prior.csv --loss absolute --epsilon 0.5,1,2 --delta 0,0.01,0.1 --method bins,lp"""
+
+
+@app.command("labels", epilog=_LABELS)
+def labels(
+    prior: Annotated[str, typer.Option(help="CSV of labels and weights, or uniform:LOW..HIGH.")],
+    epsilon: Epsilon,
+    delta: Annotated[str, typer.Option(help="Grid of δ in [0, 1]; δ > 0 concerns the channel LP.")] = "0",
+    loss: Annotated[
+        str, typer.Option(help="squared, absolute, poisson, zero-one, ...: see design labels.")
+    ] = "squared",
+    method: Annotated[str, typer.Option(help="bins, printed, lp, unbiased; several separated by commas.")] = "bins,lp",
+    baselines: Annotated[bool, typer.Option(help="Laplace, staircase and randomized responses.")] = True,
+    solver: Annotated[str, typer.Option(help="A name from `workbench solvers`.")] = "highs",
+    out: Out = Path("frontier-labels"),
+    json: Json = False,
+) -> None:
+    """Loss of label randomizers against ε (and δ), beside noise and randomized response."""
+    from workbench.mechanisms.labels import Labels
+
+    question = Labels.parse(prior)
+    from workbench import rooms
+
+    rooms.check()
+    from workbench.frontier_labels import plan
+
+    made = plan(
+        question, grid(epsilon, "epsilon"), grid(delta, "delta"), loss=loss, methods=_names(method, "method"),
+        baselines=baselines, solver=solver,
+    )  # fmt: skip
+    _folder(out)
+    _run(made, out, json)
+
+
+_LAPLACE = """Examples:
+
+  workbench frontier laplace --epsilon 0.1:4:20 --bits 3,4,5,6,8
+
+  workbench frontier laplace --epsilon 0.1:4:12:log --bits 4:10:4 --code delta --ell 1.1,2,10"""
+
+
+@app.command("laplace", epilog=_LAPLACE)
+def laplace(
+    epsilon: Epsilon,
+    bits: Annotated[str, typer.Option(help="Mean bits a scalar, a grid.")] = "3,4,5,6,8",
+    code: Annotated[str, typer.Option(help="Signed Elias code of the integers: gamma or delta.")] = "gamma",
+    ell: Annotated[str, typer.Option(help="Decoder relaxations of the level curves, a grid.")] = "1.05,1.2,1.5,2,4",
+    out: Out = Path("frontier-laplace"),
+    json: Json = False,
+) -> None:
+    """Privacy, error and bits of the dyadic quantized Laplace mechanism (ε per unit of |x - x'|)."""
+    from workbench.frontier_laplace import plan
+
+    ells = [float(value) for value in grid(ell, "ell")]
+    made = plan(grid(epsilon, "epsilon"), grid(bits, "bits"), code=code, ells=ells)
+    _folder(out)
+    _run(made, out, json)
 
 
 def _names(text: str, name: str) -> list[str]:
@@ -147,7 +244,8 @@ def _report(plan: Plan, made: pd.DataFrame, files: list[Path], seconds: float) -
         judged = part["oracle_agrees"].dropna()
         failed = int(part["objective"].isna().sum())
         agree = f"{int(judged.sum())} of {len(judged)}" if len(judged) else "-"
-        proven = "-" if curve == "baseline" else f"{int(part['status'].eq('optimal').sum())} of {len(part)}"
+        closed = part["objective"] - part["bound"] <= 1e-6 * part["objective"].abs().clip(lower=1)
+        proven = f"{int(closed.sum())} of {len(part)}" if part["bound"].notna().any() else "-"
         certified = int(part["certified"].eq(True).sum())
         cells.append([curve, mechanism, notion, len(part), proven, certified or "-", agree, failed or "-"])
     heads = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]

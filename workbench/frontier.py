@@ -38,8 +38,8 @@ FRONTIERS = {
 
 COLUMNS = (
     "curve", "mechanism", "notion", "cost", "epsilon", "delta", "objective", "bound", "pdp_delta", "dp_delta",
-    "pure_epsilon", "certified", "oracle", "oracle_value", "oracle_kind", "oracle_agrees", "status", "solver",
-    "seconds", "error",
+    "pure_epsilon", "private", "certified", "oracle", "oracle_value", "oracle_kind", "oracle_agrees", "status",
+    "solver", "seconds", "error",
 )  # fmt: skip
 
 Row = dict[str, Any]
@@ -103,10 +103,12 @@ def design_row(make: Callable[[], Design], **known: Any) -> Row:
             return failed_row(problem, **known)
         made, error = problem.design, str(problem)
     found = made.to_dict()
-    exact = {name: math.inf if value == "inf" else value for name, value in found["exact"].items()}
+    renamed = {"epsilon": "pure_epsilon", "delta": "dp_delta"}  # other kinds of designs have fewer values
+    exact = {renamed.get(name, name): math.inf if value == "inf" else value for name, value in found["exact"].items()}
     law = made.oracle
     return known | {
-        "objective": made.objective, "bound": made.bound, **exact, "certified": made.certificate is not None,
+        "objective": made.objective, "bound": made.bound, **exact,
+        "private": made.private, "certified": made.certificate is not None,
         "oracle": law.name, "oracle_value": law.value, "oracle_kind": law.kind, "oracle_agrees": law.agrees,
         "status": made.status, "solver": found.get("solver"), "seconds": found.get("seconds"), "error": error,
     }  # fmt: skip
