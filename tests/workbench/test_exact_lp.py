@@ -87,7 +87,7 @@ def test_random_designs_end_certified_without_loss(solver):
 
 
 def test_what_a_solver_claims_beyond_reach_is_said():
-    # at its default integrality tolerance HiGHS claims of the printed MILP an error below the optimum of the closed form
+    # at its default integrality tolerance HiGHS claims an error of the printed MILP below the optimum
     asked = wb.ModuloNoise(n=33, shifts=[4])
     with NoiseDesigner(asked, method="literal") as designer:
         solution = designer.solve(3, "1e-8")
