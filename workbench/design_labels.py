@@ -42,7 +42,7 @@ from workbench.privacy.certify import certify_channel
 from workbench.privacy.relation import ChannelPairs
 from workbench.unbiased_vertex import mixture
 
-__all__ = ["METHODS", "LabelDesign", "best_bins", "design"]
+__all__ = ["METHODS", "LabelDesign", "best_bins", "design", "validate"]
 
 METHODS = ("bins", "printed", "lp", "unbiased")
 NOTIONS = ("pure", "dp", "metric")
@@ -152,6 +152,36 @@ def design(
     Raises:
         InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven: see `workbench.errors`.
     """
+    named, request, options = validate(
+        question, epsilon=epsilon, loss=loss, method=method, outputs=outputs, neighbours=neighbours, notion=notion,
+        delta=delta, constraints=constraints, solver=solver, time_limit=time_limit, options=options,
+    )  # fmt: skip
+    if method in ("bins", "printed"):
+        return _by_bins(question, named, request)
+    if method == "unbiased":
+        return _unbiased(question, named, request, options)
+    return _by_lp(question, named, request, outputs, neighbours, tuple(constraints), options)
+
+
+def validate(
+    question: Labels,
+    *,
+    epsilon: Real,
+    loss: str | Loss = "squared",
+    method: str = "bins",
+    outputs: ArrayLike | None = None,
+    neighbours: str | Iterable[tuple[int, int]] = "all",
+    notion: str = "pure",
+    delta: Real = 0,
+    constraints: Sequence[str] = (),
+    solver: str = "highs",
+    time_limit: float | None = None,
+    options: Options | None = None,
+) -> tuple[Loss, dict[str, Any], Options | None]:
+    """Refuse a request that makes no sense, without solving anything; arguments as `design`.
+
+    Returns the loss, the request in exact numbers and the solver's options. Raises InvalidRequest.
+    """
     if not isinstance(question, Labels):
         InvalidRequest.must("question", "a Labels", repr(question))
     if method not in METHODS:
@@ -176,15 +206,21 @@ def design(
     plain = outputs is None and isinstance(neighbours, str) and neighbours == "all" and not constraints
     if method != "lp" and not (plain and notion == "pure"):
         InvalidRequest.must("method", "lp for other outputs, neighbours, notions and constraints", repr(method))
+    if method == "printed" and question.k > 4000:
+        InvalidRequest.must("method", "bins for more than 4000 labels (printed takes O(k³))", "'printed'")
+    if method == "unbiased" and named.kind != "squared":
+        InvalidRequest.must("loss", "squared for the unbiased randomizer", repr(named.name))
+    if method == "unbiased" and question.k < 2:
+        InvalidRequest.must("labels", "at least two for the unbiased randomizer", question.k)
+    if method == "lp" and notion == "metric":
+        largest = max(_groups(question, _pairs(neighbours, notion, question.k), notion, budget)[1], default=0.0)
+        if largest > 30:
+            InvalidRequest.must("epsilon", "at most 30 for every pair of neighbours", largest)
     request: dict[str, Any] = {
         "asked": budget, "epsilon": budget, "delta": spent, "notion": notion, "loss": named.name, "method": method,
         "neighbours": neighbours if isinstance(neighbours, str) else "listed", "solver": solver,
     }  # fmt: skip
-    if method in ("bins", "printed"):
-        return _by_bins(question, named, request)
-    if method == "unbiased":
-        return _unbiased(question, named, request, options)
-    return _by_lp(question, named, request, outputs, neighbours, tuple(constraints), options)
+    return named, request, options
 
 
 # RR-on-Bins.
@@ -193,8 +229,6 @@ def design(
 def _by_bins(question: Labels, loss: Loss, request: dict[str, Any]) -> LabelDesign:
     epsilon = request["asked"]
     search = optimal_bins if request["method"] == "bins" else printed_bins
-    if request["method"] == "printed" and question.k > 4000:
-        InvalidRequest.must("method", "bins for more than 4000 labels (printed takes O(k³))", "'printed'")
     with rooms.speaking_our_errors():
         found = search(question.values, question.prior, float(epsilon), loss)
     mechanism = on_bins(question, found.starts, found.values, epsilon)
@@ -224,8 +258,6 @@ def _by_lp(
     grid = question.values if outputs is None else Labels(outputs).values
     pairs = _pairs(neighbours, notion, k)
     groups, epsilons = _groups(question, pairs, notion, epsilon)
-    if max(epsilons) > 30:
-        InvalidRequest.must("epsilon", "at most 30 for every pair of neighbours", max(epsilons))
     with rooms.speaking_our_errors():
         cost = loss.matrix(grid, question.values)
         model = ChannelModel(
@@ -323,10 +355,6 @@ def _judge_lp(
 
 
 def _unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Options | None) -> LabelDesign:
-    if loss.kind != "squared":
-        InvalidRequest.must("loss", "squared for the unbiased randomizer", repr(loss.name))
-    if question.k < 2:
-        InvalidRequest.must("labels", "at least two for the unbiased randomizer", question.k)
     y, p, epsilon = question.values, question.prior, request["asked"]
     odds, _ = odds_below(epsilon)
     q = float(odds) - 1
