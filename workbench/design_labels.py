@@ -26,13 +26,13 @@ from workbench.designing import OracleVerdict
 from workbench.errors import InvalidRequest
 from workbench.labels_certified import audited, certified, missed
 from workbench.labels_designed import LabelDesign
-from workbench.labels_lp import best_channel
+from workbench.labels_lp import best_channel, groups_of, pairs_of
 from workbench.labels_unbiased import best_unbiased
 from workbench.mechanisms.labels import Labels
 from workbench.mechanisms.randomized_response import RandomizedResponse, on_bins
 from workbench.numbers import Real, positive, probability
 
-__all__ = ["METHODS", "LabelDesign", "best_bins", "design"]
+__all__ = ["METHODS", "LabelDesign", "best_bins", "design", "validate"]
 
 METHODS = ("bins", "printed", "lp", "unbiased")
 NOTIONS = ("pure", "dp", "metric")
@@ -80,6 +80,37 @@ def design(
     Raises:
         InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven, NotCertified: see `workbench.errors`.
     """
+    named, request, options = validate(
+        question, epsilon=epsilon, loss=loss, method=method, outputs=outputs, neighbours=neighbours, notion=notion,
+        delta=delta, constraints=constraints, solver=solver, time_limit=time_limit, options=options, certify=certify,
+    )  # fmt: skip
+    if method in ("bins", "printed"):
+        return _by_bins(question, named, request)
+    if method == "unbiased":
+        return best_unbiased(question, named, request, options)
+    return best_channel(question, named, request, outputs, neighbours, tuple(constraints), options)
+
+
+def validate(
+    question: Labels,
+    *,
+    epsilon: Real,
+    loss: str | Loss = "squared",
+    method: str = "bins",
+    outputs: ArrayLike | None = None,
+    neighbours: str | Iterable[tuple[int, int]] = "all",
+    notion: str = "pure",
+    delta: Real = 0,
+    constraints: Sequence[str] = (),
+    solver: str = "highs",
+    time_limit: float | None = None,
+    options: Options | None = None,
+    certify: bool | None = None,
+) -> tuple[Loss, dict[str, Any], Options | None]:
+    """Refuse a request that makes no sense, without solving anything; arguments as `design`.
+
+    Returns the loss, the request in exact numbers and the solver's options. Raises InvalidRequest.
+    """
     if not isinstance(question, Labels):
         InvalidRequest.must("question", "a Labels", repr(question))
     if method not in METHODS:
@@ -104,23 +135,27 @@ def design(
     plain = outputs is None and isinstance(neighbours, str) and neighbours == "all" and not constraints
     if method != "lp" and not (plain and notion == "pure"):
         InvalidRequest.must("method", "lp for other outputs, neighbours, notions and constraints", repr(method))
+    if method == "printed" and question.k > 4000:
+        InvalidRequest.must("method", "bins for more than 4000 labels (printed takes O(k³))", "'printed'")
+    if method == "unbiased" and named.kind != "squared":
+        InvalidRequest.must("loss", "squared for the unbiased randomizer", repr(named.name))
+    if method == "unbiased" and question.k < 2:
+        InvalidRequest.must("labels", "at least two for the unbiased randomizer", question.k)
+    if method == "lp" and notion == "metric":
+        largest = max(groups_of(question, pairs_of(neighbours, notion, question.k), notion, budget)[1], default=0.0)
+        if largest > 30:
+            InvalidRequest.must("epsilon", "at most 30 for every pair of neighbours", largest)
     request: dict[str, Any] = {
         "asked": budget, "epsilon": budget, "delta": spent, "notion": notion, "loss": named.name, "method": method,
         "neighbours": neighbours if isinstance(neighbours, str) else "listed", "solver": solver,
         "certify": certify,
     }  # fmt: skip
-    if method in ("bins", "printed"):
-        return _by_bins(question, named, request)
-    if method == "unbiased":
-        return best_unbiased(question, named, request, options)
-    return best_channel(question, named, request, outputs, neighbours, tuple(constraints), options)
+    return named, request, options
 
 
 def _by_bins(question: Labels, loss: Loss, request: dict[str, Any]) -> LabelDesign:
     epsilon = request["asked"]
     search = optimal_bins if request["method"] == "bins" else printed_bins
-    if request["method"] == "printed" and question.k > 4000:
-        InvalidRequest.must("method", "bins for more than 4000 labels (printed takes O(k³))", "'printed'")
     with rooms.speaking_our_errors():
         found = search(question.values, question.prior, float(epsilon), loss)
     mechanism = on_bins(question, found.starts, found.values, epsilon)

@@ -26,7 +26,7 @@ from workbench.mechanisms.label_channel import LabelChannel
 from workbench.mechanisms.labels import Labels
 from workbench.mechanisms.randomized_response import with_prior
 
-__all__ = ["best_channel"]
+__all__ = ["best_channel", "groups_of", "pairs_of"]
 
 _LARGE = 10_000  # cells from which HiGHS is faster by interior point with crossover than by simplex
 
@@ -46,10 +46,8 @@ def best_channel(
     """
     epsilon, notion, k = request["asked"], request["notion"], question.k
     grid = question.values if outputs is None else Labels(outputs).values
-    pairs = _pairs(neighbours, notion, k)
-    groups, epsilons = _groups(question, pairs, notion, epsilon)
-    if max(epsilons) > 30:
-        InvalidRequest.must("epsilon", "at most 30 for every pair of neighbours", max(epsilons))
+    pairs = pairs_of(neighbours, notion, k)
+    groups, epsilons = groups_of(question, pairs, notion, epsilon)
     if request["certify"]:
         check_size(k, grid.size, pairs)
     with rooms.speaking_our_errors():
@@ -86,7 +84,7 @@ def best_channel(
     return proven(made)
 
 
-def _pairs(neighbours: str | Iterable[tuple[int, int]], notion: str, k: int) -> tuple[tuple[int, int], ...] | None:
+def pairs_of(neighbours: str | Iterable[tuple[int, int]], notion: str, k: int) -> tuple[tuple[int, int], ...] | None:
     """Unordered neighbouring positions, or None for the compact all-pairs rows."""
     if notion == "metric":
         if not isinstance(neighbours, str):
@@ -105,9 +103,10 @@ def _pairs(neighbours: str | Iterable[tuple[int, int]], notion: str, k: int) -> 
     return tuple(sorted((i, j) for i, j in found))
 
 
-def _groups(
+def groups_of(
     question: Labels, pairs: tuple[tuple[int, int], ...] | None, notion: str, epsilon: Fraction
 ) -> tuple[tuple[int, ...], list[float]]:
+    """(the group of every pair, the ε of every group): one for all, or one for each distance of neighbouring labels."""
     if notion != "metric" or pairs is None:
         return (0,) * len(pairs or ()), [float(epsilon)]
     gaps = np.diff(question.values)

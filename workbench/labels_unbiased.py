@@ -17,7 +17,7 @@ from models.oracles.bins import optimal_bins
 from solvers.backend import Options, solve
 from solvers.solution import Solution
 from workbench.designing import OracleVerdict
-from workbench.errors import InvalidRequest, NotProven
+from workbench.errors import NotProven
 from workbench.labels_certified import audited, certified, missed, refuse, rows_of
 from workbench.labels_designed import LabelDesign
 from workbench.mechanisms.label_channel import LabelChannel
@@ -34,10 +34,6 @@ _GAP = 1e-8  # at which the column generation stops
 
 def best_unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Options | None) -> LabelDesign:
     """The optimum over all real outputs, to a relative gap of 1e-8. Raises InvalidRequest, NotProven, NotCertified."""
-    if loss.kind != "squared":
-        InvalidRequest.must("loss", "squared for the unbiased randomizer", repr(loss.name))
-    if question.k < 2:
-        InvalidRequest.must("labels", "at least two for the unbiased randomizer", question.k)
     y, p, epsilon = question.values, question.prior, request["asked"]
     odds, _ = odds_below(epsilon)
     q = float(odds) - 1
