@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.quantizer import smallest_reach
 from solvers.solution import Solution
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.mechanisms.quantizer import Quantizer, read_bins
@@ -70,7 +71,7 @@ def mvu(
     alphabet: Any = None,
     inputs: int | None = None,
     c: Real = 1,
-    cost: str = "mse",
+    cost: Any = "mse",
     metric: str | None = None,
     starts: int = 5,
     tries: int = 0,
@@ -86,8 +87,9 @@ def mvu(
         alphabet: outputs a_1 < ... < a_m.
         inputs: n_in >= 2; as many as outputs by default.
         c: half the width of the input domain.
-        cost: "mse" (MVU's) or "mae", over the grid points.
-        metric: None, or "absolute" / "squared" for p(x) <= e^{ε d(x, x')} p(x') on the grid.
+        cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
+        metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
+            the points that inputs are dithered to.
         starts, tries: of the alphabet search.
         bound: also compute the lower bound.
         solver: a label of `workbench solvers`.
@@ -125,6 +127,9 @@ def mvu(
         except ValueError:
             raise Infeasible(f"No unbiased private alphabet was found at epsilon = {float(budget):g}.") from None
         outputs, reached = best.outputs, best.starts
+        if metric is None:  # the least reach itself leaves a proof no room: a millionth beyond it
+            least = smallest_reach(float(budget), float(half)) * (1 + 1e-6)
+            outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
     answer = problem.answer(float(budget), outputs, start="cold")
     problem.close()
     if answer is None:
