@@ -23,7 +23,7 @@ from models.product import ProductModel
 from solvers.solution import Solution
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.quantizer import Quantizer, error_function
-from workbench.mechanisms.two_bin import two_bin
+from workbench.mechanisms.two_bin import rqm_selection, two_bin
 from workbench.quantizer_optm import Live, optm, read_selection, shape_of
 
 __all__ = ["ProductAnswer", "product_optimum"]
@@ -111,6 +111,8 @@ def product_optimum(
     found = optm(bins, epsilon, c, law, live=live)  # its selection is a product: begin with it
     if found is not None and found.solution.x is not None:
         fixed({key: read_selection(shape, found.solution.x, key) for key in shape.bounded})
+    outermost = rqm_selection(len(bins), 0)  # two-point randomized response, private whenever anything is
+    fixed({key: outermost[key[1] - 1].floats for key in shape.bounded})
     push(model.root())
     visited = 0
     while heap and visited < nodes:

@@ -69,9 +69,12 @@ def searched_bins(
     best = None
     for width in WIDTHS[: 1 if m > 5 else None]:
         best = best or _best_of(grid, epsilon, c, density, cost, width, progress)
+    if best is None and method == "product":  # OPTM's slices may be too thick for a budget that products can meet
+        every_outer = [family(m, outer, inners[-1], centres[0]) for outer in outers]
+        best = next((b for b in every_outer if product_optimum(b, epsilon, c, density, cost, nodes=1)), None)
     if best is None:
         raise Infeasible(f"No {m} bins were found at which OPTM's linear programs have a solution (epsilon = {eps:g}).")
-    return best if method == "optm" else _refined(m, best, epsilon, c, density, cost, top)
+    return best if method == "optm" else _refined(m, best, epsilon, c, density, cost, top, progress)
 
 
 def _best_of(
@@ -106,11 +109,19 @@ def _best_of(
 
 
 def _refined(
-    m: int, bins: tuple[Fraction, ...], epsilon: Fraction, c: Fraction, density: Density, cost: object, top: float
+    m: int,
+    bins: tuple[Fraction, ...],
+    epsilon: Fraction,
+    c: Fraction,
+    density: Density,
+    cost: object,
+    top: float,
+    progress: Progress,
 ) -> tuple[Fraction, ...]:
     """The bins moved one after the other while the product optimum improves (symmetric pairs together)."""
     even = density.symmetric
-    best = product_optimum(bins, epsilon, c, density, cost, nodes=40)
+    nodes = 40 if m <= 6 else 4
+    best = product_optimum(bins, epsilon, c, density, cost, nodes=nodes)
     value = np.inf if best is None else best.value
     step = Fraction(1, 5)
     while step > Fraction(1, 100):
@@ -124,12 +135,13 @@ def _refined(
                 rising = all(a < b for a, b in itertools.pairwise(trial))
                 if not rising or trial[-1] > top or trial[0] < -top or trial[-1] < c or trial[0] > -c:
                     continue
-                found = product_optimum(trial, epsilon, c, density, cost, nodes=40)
+                found = product_optimum(trial, epsilon, c, density, cost, nodes=nodes)
                 if found is not None and found.value < value - 1e-6:
                     bins, value, moved = tuple(trial), found.value, True
                     break
         if not moved:
             step /= 2
+        progress(f"bins moved in steps of {float(step):g}: {value:.6f}")
     return bins
 
 
