@@ -113,8 +113,8 @@ def compose(
     """What k runs of a mechanism cost: ε at a given δ, or δ at a given ε.
 
     times: k >= 1; interval: of dp_accounting's grid of losses (finer is tighter and slower).
-    The upper values are pessimistic (safe), the low ones optimistic. Raises InvalidRequest, also for a grid of more than
-    5·10^7 losses; WorkbenchError without the extra.
+    The upper values are pessimistic (safe), the low ones optimistic. Raises InvalidRequest, also for a grid of more
+    than 5·10^7 losses; WorkbenchError without the extra.
     """
     if isinstance(times, bool) or not isinstance(times, int) or not 1 <= times <= 1_000_000:
         InvalidRequest.must("times", "an integer in 1..1000000", times)
