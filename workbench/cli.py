@@ -205,6 +205,8 @@ def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         return 2, {"error": "WorkbenchError", "message": f"Cannot use the file{where}: {error.strerror or error}."}
+    except MemoryError:
+        return 2, {"error": "WorkbenchError", "message": "The request needs more memory than there is."}
     except Exception as error:  # a bug of ours: still one line, and a way to see where
         if os.environ.get("WORKBENCH_DEBUG"):
             raise
