@@ -33,8 +33,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from models.noise import NoiseModel
 from models.noise_holes import Holes, facts, hole_search, weights
-from models.noise_patterns import Facts, Noise, Relaxation, milp, relaxation
-from models.noise_search import BREAK, Outcome, search
+from models.noise_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
+from models.noise_search import Outcome, fine, search
 from solvers.backend import Backend, Options
 from solvers.program import Program
 from solvers.solution import PointStatus, Seconds, Solution, Start, Termination, relative_gap
@@ -112,7 +112,9 @@ class FastSession:
         with self.backend.open(milp(noise, known, _name(self.model)), options) as session:
             solution = session.solve({}, start=Start.COLD)
         building = time.perf_counter() - begin - solution.seconds.total
-        return replace(solution, seconds=replace(solution.seconds, build=solution.seconds.build + max(0.0, building)))
+        notes = (*solution.notes, "one mixed-integer program in one piece, whose bound is the solver's own")
+        seconds = replace(solution.seconds, build=solution.seconds.build + max(0.0, building))
+        return replace(solution, seconds=seconds, notes=notes)
 
 
 def _name(model: NoiseModel) -> str:
@@ -127,35 +129,43 @@ class _Fast:
         options = owner.options
         self.gap = 1e-9 if options.gap is None else options.gap
         self.stop = None if options.time_limit is None else begin + options.time_limit
-        self.options = replace(options, gap=None, node_limit=None, integrality_tolerance=None)
+        self.options = fine(replace(options, gap=None, node_limit=None, integrality_tolerance=None), owner.backend)
         self.total = Outcome(Termination.OPTIMAL, np.inf, None, -np.inf)
+        self.broken: Mask = np.zeros((len(noise.shifts), noise.N), dtype=bool)  # by the incumbent total.x
         self.w: Vector | None = None
         self.holes: Holes | None = None
         if noise.error_rate:
             self.w = weights(noise)
             self.holes = hole_search(noise, self.w)
-            self.total.value, self.total.x = self.holes.value, self.holes.pmf
+            self.total.value, self.total.x, self.broken = self.holes.value, self.holes.pmf, self.holes.broken
 
     def run(self) -> Solution:
+        """Search until the proof closes or a limit, or Ctrl-C, ends it with what there is."""
+        try:
+            self._run()
+        except KeyboardInterrupt:
+            self.total.termination = Termination.INTERRUPTED
+        return self._solution()
+
+    def _run(self) -> None:
         total = self.total
         kept = self._guess()
         while True:
-            found = self._search(kept)
+            found, made = self._search(kept)
             total.bound = max(total.bound, found.bound)
             total.termination = found.termination
             if found.termination is Termination.INFEASIBLE and total.x is not None:
                 total.termination = Termination.OPTIMAL  # nothing is better than the incumbent
                 break
             if found.x is not None:
-                self._offer(found, kept)
+                self._offer(found, made, kept)
             if kept.all() or found.termination is not Termination.OPTIMAL or self._closed():
                 break
             kept = self._wider(kept)
         if total.x is None and total.termination is Termination.OPTIMAL:
-            total.termination = Termination.INFEASIBLE
+            total.termination = Termination.INFEASIBLE if total.bound == np.inf else Termination.NUMERICAL
         elif total.termination is Termination.OPTIMAL and not self._closed():
             total.termination = Termination.NUMERICAL
-        return self._solution()
 
     def _closed(self) -> bool:
         gap = relative_gap(self.total.value, min(self.total.bound, self.total.value))
@@ -202,7 +212,7 @@ class _Fast:
 
     # The search and what it finds.
 
-    def _search(self, kept: Mask) -> Outcome:
+    def _search(self, kept: Mask) -> tuple[Outcome, Relaxation]:
         noise = self.noise
         if self.w is not None and self.holes is not None:
             known = facts(noise, self.w, self.holes.zero, self.holes.delta, kept)
@@ -220,33 +230,33 @@ class _Fast:
         total.programs += found.programs
         total.on_word += found.on_word
         total.last = found.last or total.last
-        return found
+        return found, made
 
-    def _offer(self, found: Outcome, kept: Mask) -> None:
+    def _offer(self, found: Outcome, made: Relaxation, kept: Mask) -> None:
         """Take the relaxation's solution as an incumbent if it is, or can be made, a PMF of the whole group."""
         assert found.x is not None
         size = int(kept.sum())
         f = np.zeros(self.noise.N)
         f[kept] = found.x[:size]
         if not kept.all() and found.x[size] > BREAK:
-            lifted = self._lift(f)
+            lifted = self._lift(made.pattern(self.noise, found.x))
             if lifted is not None and lifted[0] < self.total.value:
-                self.total.value, self.total.x = lifted
+                self.total.value, self.total.x, self.broken = lifted
         elif found.value < self.total.value:
-            self.total.value, self.total.x = found.value, f
+            self.total.value, self.total.x, self.broken = found.value, f, made.pattern(self.noise, found.x)
 
-    def _lift(self, f: Vector) -> tuple[float, Vector] | None:
-        """The program of the full group in which the pairs that f breaks inside are broken, and no others."""
+    def _lift(self, pattern: Mask) -> tuple[float, Vector, Mask] | None:
+        """The program of the full group in which the pairs that are broken inside are broken, and no others."""
         noise = self.noise
         made = relaxation(noise, Facts.none(noise))
-        broken = np.stack(noise.violated(f, BREAK))[made.shift, made.element]
+        broken = pattern[made.shift, made.element]
         fixed = {"room": np.where(broken, _free(made)["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
         with self.owner.backend.open(made.program, self.options) as session:
             answer = session.solve(fixed)
         self._count(answer)
         if not answer.optimal or answer.x is None or answer.objective is None:
             return None
-        return answer.objective, answer.x[: noise.N]
+        return answer.objective, answer.x[: noise.N], made.pattern(noise, answer.x)
 
     def _count(self, answer: Solution) -> None:
         self.total.programs += 1
@@ -258,7 +268,7 @@ class _Fast:
     def _solution(self) -> Solution:
         noise, total, options = self.noise, self.total, self.owner.options
         program = milp(noise, Facts.none(noise), _name(self.owner.model))
-        x = None if total.x is None else _stated(noise, program, total.x)
+        x = None if total.x is None else _stated(noise, program, total.x, self.broken)
         bound = min(total.bound, total.value)
         termination = total.termination
         if termination is Termination.OPTIMAL and (relative_gap(total.value, bound) or 0.0) > _PROVEN:
@@ -285,12 +295,12 @@ def _free(made: Relaxation) -> dict[str, Vector]:
     return {"room": made.program.template.upper[made.y], "least": np.full(made.y.size, -1.0)}
 
 
-def _stated(noise: Noise, program: Program, f: Vector) -> Vector:
+def _stated(noise: Noise, program: Program, f: Vector, pattern: Mask) -> Vector:
     """The point of the mixed-integer program that a PMF stands for: u = 1 where it breaks, y = f u."""
     x = np.zeros(program.shape[1])
     x[: noise.N] = f
     spent = 0.0
-    for mu, broken in zip(noise.shifts, noise.violated(f, BREAK), strict=True):
+    for mu, broken in zip(noise.shifts, pattern, strict=True):
         label = "_".join(map(str, mu))
         u, y = program.block(f"u_{label}"), program.block(f"y_{label}")
         x[u.start : u.start + u.size] = broken

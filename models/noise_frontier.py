@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from models.noise import cost_vector
 from models.noise_holes import facts, weights
 from models.noise_patterns import Facts, Noise, Relaxation, relaxation
-from models.noise_search import BREAK, search
+from models.noise_search import fine, search
 from solvers.backend import Backend, Options, backend
 from solvers.session import Session
 from solvers.solution import Start, Termination
@@ -228,7 +228,7 @@ def delta_frontier(
     chosen = backend(solver)
     if not (chosen.capabilities().duals and chosen.capabilities().exact_vertex):
         raise ValueError(f"solver must give duals and vertices of linear programs. Got {solver!r}.")
-    patterns = _Patterns(noise, chosen, Options())
+    patterns = _Patterns(noise, chosen, fine(Options(), chosen))
     try:
         return _Frontier(noise, chosen, patterns, stop).run()
     finally:
@@ -294,12 +294,12 @@ class _Frontier:
         made = relaxation(asked, known)
         alpha = va - slope * a
         cutoff = alpha - TOLERANCE * max(1.0, abs(va))
-        with self.solver.open(made.program, Options()) as session:
+        with self.solver.open(made.program, fine(Options(), self.solver)) as session:
             found = search(asked, made, session, cutoff=cutoff, gap=1e-12, stop=self.stop)
         if found.x is None:
-            if found.termination not in (Termination.OPTIMAL, Termination.INFEASIBLE):
+            ended = found.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+            if not ended or found.on_word or found.bound < cutoff - 1e-11 * max(1.0, abs(cutoff)):
                 return False
             self.proven.append(piece)
             return True
-        f = found.x[: noise.N]
-        return self._add(np.stack(noise.violated(f, BREAK)))
+        return self._add(made.pattern(noise, found.x))

@@ -42,6 +42,7 @@ __all__ = ["Holes", "facts", "hole_search", "weights"]
 Vector = NDArray[np.float64]
 
 _SAFE = 1e-9  # relative margin by which float comparisons must hold
+_ROUNDING = 1e-12  # by which weights are raised: more than all rounding of their products
 _TINY = 1e-8  # smaller weights are raised to it: a weaker fact, but a coefficient that solvers can read
 
 
@@ -49,10 +50,13 @@ _TINY = 1e-8  # smaller weights are raised to it: a weaker fact, but a coefficie
 class Holes:
     """The best PMF of the hole search: its value in the model's objective, and the least weight of its support.
 
+    broken: (shifts, N) the pairs it breaks, those from the support into a hole.
+
     Nothing at least as good has f(0) below `zero` or breaks more than `delta`.
     """
 
     pmf: Vector
+    broken: NDArray[np.bool_]
     value: float
     reach: float
     zero: float
@@ -109,7 +113,9 @@ def hole_search(noise: Noise, w: Vector) -> Holes:
     theta = min(1.0, max(0.0, 1.0 / zero - float(total[m])) / outside) if outside > 0 else 0.0
     pmf = zero * np.where(support, w, theta * w)
     least, most = (1.0 - value, noise.delta) if noise.delta is not None else (1.0 - float(noise.budget or 0.0), value)
-    return Holes(pmf / pmf.sum(), value, float(w[order[m]]), least, most)
+    pairs = zip(noise.exp_epsilon, noise.targets(), strict=True)
+    broken = np.stack([support & ~support[to] & (pmf > e * pmf[to] * (1.0 + _ROUNDING)) for e, to in pairs])
+    return Holes(pmf / pmf.sum(), broken, value, float(w[order[m]]), least, most)
 
 
 def _loss(noise: Noise, w: Vector, support: NDArray[np.bool_]) -> float:
@@ -131,4 +137,4 @@ def facts(noise: Noise, w: Vector, zero: float, delta: float, kept: NDArray[np.b
             moved[target] = np.where(sure, lower / e * (1.0 - 1e-15), 0.0)
             np.maximum(lower, moved, out=lower)
         if np.array_equal(before, lower):
-            return Facts(kept, lower, np.where(w > 0, np.maximum(w, _TINY), 0.0), delta)
+            return Facts(kept, lower, np.where(w > 0, np.maximum(w * (1.0 + _ROUNDING), _TINY), 0.0), delta)

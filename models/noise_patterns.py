@@ -44,11 +44,13 @@ from models.noise import MASS_SCALE, UserConstraints, shifted
 from solvers.data import Data
 from solvers.program import Block, Moves, Program, compile
 
-__all__ = ["Facts", "Noise", "Relaxation", "milp", "relaxation"]
+__all__ = ["BREAK", "Facts", "Noise", "Relaxation", "milp", "relaxation"]
 
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+
+BREAK = 5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +92,6 @@ class Noise:
     def targets(self) -> list[Positions]:
         """For every shift the positions of eta + mu, (N,)."""
         return [shifted(self.sizes, mu) for mu in self.shifts]
-
-    def violated(self, f: Vector, tolerance: float) -> list[Mask]:
-        """For every shift which elements break it by more than the tolerance."""
-        pairs = zip(self.exp_epsilon, self.targets(), strict=True)
-        return [f - e * f[target] > tolerance for e, target in pairs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +275,21 @@ class Relaxation:
     shift: Positions
     y: Positions
     element: Positions
+
+    def broken(self, noise: Noise, x: Vector) -> Mask:
+        """Which pairs a solution breaks: y pays for the excess f(eta) - e^eps f(eta + mu).
+
+        An excess that nothing pays for is the solver's rounding: on rows with e^15 it reaches 1e-9.
+        """
+        excess = x[self.source] - noise.exp_epsilon[self.shift] * x[self.target]
+        return (excess > BREAK) & (x[self.y] > BREAK)
+
+    def pattern(self, noise: Noise, x: Vector) -> Mask:
+        """The same as a table, (shifts, N)."""
+        table = np.zeros((len(noise.shifts), noise.N), dtype=bool)
+        broken = self.broken(noise, x)
+        table[self.shift[broken], self.element[broken]] = True
+        return table
 
 
 def relaxation(noise: Noise, facts: Facts) -> Relaxation:

@@ -7,8 +7,10 @@ are finitely many patterns, so the search ends; the least bound of all ends is a
 relaxation, and so of (13).
 
 A node's bound is not the solver's word: it is the Lagrangian bound of the duals, recomputed from the data
-(`solvers.solution.lagrangian_bound`; all variables are bounded, so any duals give a valid one), or its parent's where
-that is larger. An infeasible node is proven by its ray when that survives our check; otherwise `on_word` counts it.
+(`solvers.solution.lagrangian_bound`; all variables are bounded, so any duals give a valid one, less what rounding can
+have added), or its parent's where that is larger. An infeasible node is proven by its ray when that survives our check;
+otherwise `on_word` counts it. A node whose program the solver cannot manage keeps what bound there is and is split like
+its parent; the proof may then stay open, but is never claimed.
 
 Branching: the pair with the largest product of its mass and the estimated gains of its two sides (pseudocosts, learnt
 from the children, which are solved at once). The better child is explored first, the rest by best bound.
@@ -18,30 +20,53 @@ from __future__ import annotations
 
 import heapq
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.noise_patterns import Noise, Relaxation
+from models.noise_patterns import BREAK, Noise, Relaxation
+from solvers.backend import Backend, Options
 from solvers.session import Session
 from solvers.solution import Solution, Start, Termination
 
-__all__ = ["Outcome", "search"]
+__all__ = ["Outcome", "fine", "search"]
 
 Vector = NDArray[np.float64]
 
 FREE, KEPT, BROKEN = 0, 1, 2
-BREAK = 5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
+_LOOSE = 1e-10  # relative gap of a node's own program from which it is solved again, cold
+_TROUBLES = 50  # nodes that the solver cannot manage, at most
+_LIMITS = frozenset({
+    Termination.TIME_LIMIT, Termination.ITERATION_LIMIT, Termination.NODE_LIMIT, Termination.INTERRUPTED,
+    Termination.LICENCE,
+})  # fmt: skip
+
+
+def fine(options: Options, solver: Backend) -> Options:
+    """Options with which linear programs prove what they should, as far as the solver has them and none is given.
+
+    HiGHS's presolve finds feasible programs infeasible and bounded ones unbounded near the tolerances, and leaves no
+    ray; dual values within the usual 1e-7 of feasibility prove bounds that are as loose.
+    """
+    wanted: dict[str, Any] = {"presolve": False, "dual_feasibility_tolerance": 1e-9}
+    return replace(options, **{
+        name: value for name, value in wanted.items()
+        if name in solver.supported_options and getattr(options, name) is None
+    })  # fmt: skip
 
 
 @dataclass(order=True)
 class _Node:
+    """A pattern with its bound; x and value are of its program or, unsolved, of its parent's."""
+
     bound: float
     number: int
     pattern: NDArray[np.int8] = field(compare=False)
     x: Vector = field(compare=False)
     value: float = field(compare=False)
+    solved: bool = field(compare=False, default=True)
 
 
 @dataclass
@@ -82,15 +107,16 @@ class _Tree:
     def __init__(self, noise: Noise, made: Relaxation, session: Session, stop: float | None) -> None:
         self.noise, self.made, self.session, self.stop = noise, made, session, stop
         self.room = made.program.template.upper[made.y]
-        self.e = noise.exp_epsilon[made.shift]
         self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
+        self.troubles = 0
 
-    def solve(self, pattern: NDArray[np.int8], above: float) -> _Node | None:
-        """A node, or None when it is infeasible. Raises _Stopped at a limit or in numerical trouble."""
+    def solve(self, pattern: NDArray[np.int8], parent: _Node | None) -> _Node | None:
+        """A node, or None when it is infeasible. Raises _Stopped at a limit or in too much numerical trouble."""
         values = {"room": np.where(pattern == KEPT, 0.0, self.room), "least": np.where(pattern == BROKEN, 0.0, -1.0)}
         if "span" in self.made.program.parameters:
             values["span"] = np.array(self.noise.span)
+        bound, best = -np.inf if parent is None else parent.bound, None
         for start in (Start.HOT, Start.COLD):
             if self.stop is not None and time.perf_counter() > self.stop:
                 raise _Stopped(Termination.TIME_LIMIT)
@@ -98,22 +124,29 @@ class _Tree:
             self.out.last = answer
             self.out.programs += 1
             self.out.iterations += answer.iterations or 0
-            if answer.termination is Termination.INFEASIBLE:
+            if answer.termination in _LIMITS:
+                raise _Stopped(answer.termination)
+            if answer.termination is Termination.INFEASIBLE and (answer.ray is not None or start is Start.COLD):
                 self.out.on_word += answer.ray is None
                 return None
-            if answer.optimal and answer.x is not None and answer.bound is not None:
-                assert answer.objective is not None
-                number = self.out.programs
-                return _Node(max(above, answer.bound), number, pattern, answer.x, answer.objective)
-            if answer.termination not in (Termination.OPTIMAL, Termination.NUMERICAL, Termination.ERROR):
-                break
-        raise _Stopped(Termination.NUMERICAL if answer.optimal else answer.termination)
+            bound = max(bound, -np.inf if answer.bound is None else answer.bound)
+            if answer.optimal and answer.x is not None and answer.objective is not None and bound > -np.inf:
+                best = _Node(bound, self.out.programs, pattern, answer.x, answer.objective)
+                if answer.objective - bound <= _LOOSE * max(1.0, abs(answer.objective)):
+                    break
+        if best is not None:
+            best.bound = bound
+            return best
+        self.troubles += 1
+        if parent is None or self.troubles > _TROUBLES:
+            raise _Stopped(Termination.NUMERICAL)
+        return _Node(bound, self.out.programs, pattern, parent.x, parent.value, solved=False)
 
     def partial(self, node: _Node) -> NDArray[np.intp]:
         """Pairs to branch on: broken but not paid in full, of shifts that break more than delta; none when feasible."""
         made, x = self.made, node.x
         f = x[made.source]
-        broken = f - self.e * x[made.target] > BREAK
+        broken = made.broken(self.noise, x)
         delta = self.noise.delta
         limit = float(x[made.program.block("delta").start]) if delta is None else delta
         mass = np.bincount(made.shift[broken], f[broken], minlength=len(self.noise.shifts))
@@ -152,12 +185,13 @@ def search(
     heap: list[_Node] = []
     node: _Node | None = None
     try:
-        node = tree.solve(np.full(pairs, FREE, dtype=np.int8), -np.inf)
+        node = tree.solve(np.full(pairs, FREE, dtype=np.int8), None)
         if node is None:
             out.termination = Termination.INFEASIBLE
         while node is not None or heap:
             if node is None:
-                node = heapq.heappop(heap)
+                node = heap[0]  # in this order, so that Ctrl-C in between loses no bound
+                heapq.heappop(heap)
             if node.bound >= out.value - 0.9 * gap * max(1.0, abs(out.value)):
                 tree.ends = min(tree.ends, node.bound)
                 node = None
@@ -165,7 +199,7 @@ def search(
             choice = tree.partial(node)
             if not choice.size:
                 tree.ends = min(tree.ends, node.bound)
-                if node.value < out.value:
+                if node.solved and node.value < out.value:
                     out.value, out.x = node.value, node.x
                 node = None
                 continue
@@ -180,12 +214,13 @@ def search(
             for side, state in enumerate((KEPT, BROKEN)):
                 pattern = node.pattern.copy()
                 pattern[pair] = state
-                child = tree.solve(pattern, node.bound)
+                child = tree.solve(pattern, node)
                 if child is None:
                     continue
-                gains[side, pair] += (child.value - node.value) / max(float(parts[side][pick]), 1e-12)
-                counts[side, pair] += 1
                 children.append(child)
+                if child.solved and node.solved:
+                    gains[side, pair] += (child.value - node.value) / max(float(parts[side][pick]), 1e-12)
+                    counts[side, pair] += 1
             children.sort()
             for child in children[1:]:
                 heapq.heappush(heap, child)

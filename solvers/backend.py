@@ -99,6 +99,7 @@ class Options:
         threads: solver threads (1 by default: HiGHS keeps one pool per process, and benchmarks are single-threaded).
         seed: of the solver's random choices.
         feasibility_tolerance: absolute violation of rows and bounds, in the dispatched (scaled) units.
+        dual_feasibility_tolerance: absolute violation of reduced costs of LPs.
         integrality_tolerance: distance from an integer.
         presolve: on or off.
         algorithm: "simplex" or "interior-point" for LPs.
@@ -112,6 +113,7 @@ class Options:
     threads: int | None = 1
     seed: int | None = None
     feasibility_tolerance: float | None = None
+    dual_feasibility_tolerance: float | None = None
     integrality_tolerance: float | None = None
     presolve: bool | None = None
     algorithm: str | None = None

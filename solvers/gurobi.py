@@ -38,6 +38,7 @@ _NATIVE = {
     "threads": ("Threads",),
     "seed": ("Seed",),
     "feasibility_tolerance": ("FeasibilityTol",),
+    "dual_feasibility_tolerance": ("OptimalityTol",),
     "integrality_tolerance": ("IntFeasTol",),
 }
 _METHOD = {"simplex": 1, "interior-point": 2}

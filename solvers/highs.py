@@ -40,6 +40,7 @@ _NATIVE = {
     "threads": ("threads", int),
     "seed": ("random_seed", int),
     "feasibility_tolerance": ("primal_feasibility_tolerance", float),
+    "dual_feasibility_tolerance": ("dual_feasibility_tolerance", float),
     "integrality_tolerance": ("mip_feasibility_tolerance", float),
     "time_limit": ("time_limit", float),
     "iteration_limit": ("simplex_iteration_limit", int),

@@ -22,6 +22,9 @@ __all__ = ["Later", "PointStatus", "Residuals", "Rest", "Seconds", "Solution", "
 
 Vector = NDArray[np.float64]
 
+_UNIT = 2.0**-53  # relative rounding error of one operation
+_SUMMED = 64  # ... of numpy's pairwise sum of a product, in units, up to 10^9 terms
+
 
 class Termination(enum.StrEnum):
     """Why the solver stopped."""
@@ -267,20 +270,28 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
 
     with r_i the lower row bound where y_i > 0, else the upper one. Multipliers that point at an infinite row bound are
     set to zero; reduced costs that point at an infinite variable bound spoil the bound unless they are within
-    `tolerance` (relative to 1 + |c_j|) of zero, which is dual feasibility as solvers mean it.
+    `tolerance` (relative to 1 + |c_j|) of zero, which is dual feasibility as solvers mean it. Where all variables are
+    bounded the value is a bound in spite of rounding: it is lowered by the most that rounding can have added.
 
     Returns:
         The bound, or None when the multipliers prove nothing.
     """
     side = np.where(row_dual > 0, data.row_lower, data.row_upper)
     y = np.where(np.isfinite(side), row_dual, 0.0)
-    reduced = data.c - data.A.T @ y
+    A = data.A
+    products, of = A.data * y[A.indices], np.repeat(np.arange(data.c.size), np.diff(A.indptr))
+    reduced = data.c - np.bincount(of, products, data.c.size)
     end = np.where(reduced > 0, data.lower, data.upper)
     free = ~np.isfinite(end)
     if (np.abs(reduced[free]) > tolerance * (1.0 + np.abs(data.c[free]))).any():
         return None
-    rows = y != 0
-    return float(y[rows] @ side[rows] + reduced[~free] @ end[~free] + data.offset)
+    rows, columns = y != 0, ~free
+    terms = np.concatenate([y[rows] * side[rows], reduced[columns] * end[columns], [data.offset]])
+    reach = np.maximum(np.abs(data.lower), np.abs(data.upper))
+    reach = np.where(np.isfinite(reach), reach, np.abs(end))[columns]
+    size = (np.abs(data.c) + np.bincount(of, np.abs(products), data.c.size))[columns]  # of what makes a reduced cost
+    longest = int(np.diff(A.indptr).max(initial=0)) + 2
+    return float(terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum())))
 
 
 def infeasible_by(data: Data, multipliers: Vector, tolerance: float = 1e-7) -> bool:

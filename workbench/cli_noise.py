@@ -14,7 +14,7 @@ from workbench.mechanisms.modulo import ModuloNoise
 if TYPE_CHECKING:
     from workbench.designing import Design
 
-__all__ = ["COMPARE_EXAMPLES", "DESIGN_EXAMPLES", "compare_noise", "design_noise"]
+__all__ = ["COMPARE_EXAMPLES", "DESIGN_EXAMPLES", "asked_question", "compare_noise", "design_noise"]
 
 DESIGN_EXAMPLES = """Examples:
 
@@ -91,7 +91,7 @@ def design_noise(
         _output(plot, "plot file", (".png", ".svg", ".pdf"))
     if save is not None:
         _output(save, "saved file")
-    question = _question(n, sizes, shifts, max_shift, directed)
+    question = asked_question(n, sizes, shifts, max_shift, directed)
     request = _request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
     request |= {"time_limit": time_limit, "gap": gap, "seed": seed, "method": method}
     from workbench.design_noise import design
@@ -130,7 +130,7 @@ def compare_noise(
     json: Json = False,
 ) -> None:
     """The same noise on several solvers: status, bound, residuals and exact privacy of each. A failure is a row."""
-    question = _question(n, sizes, shifts, max_shift, directed)
+    question = asked_question(n, sizes, shifts, max_shift, directed)
     request = _request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
     request |= {"time_limit": time_limit, "gap": gap, "seed": seed, "method": method}
     from workbench.compare import compare_noise as run
@@ -177,9 +177,10 @@ def compare_noise(
         raise typer.Exit(1)
 
 
-def _question(
+def asked_question(
     n: int | None, sizes: str | None, shifts: str | None, max_shift: int | None, directed: bool
 ) -> ModuloNoise:
+    """The question that the options of a noise command spell. Raises InvalidRequest."""
     orders = None if sizes is None else _integers(sizes.lower().replace("x", ","), "sizes")
     given: list[Any] | None = None
     if shifts is not None:

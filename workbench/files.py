@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import tempfile
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,7 +22,13 @@ _LETTERS = frozenset("0123456789abcdefABCDEF")
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: beside it, then renamed onto it."""
+    """Write a file whole or not at all: beside it, then renamed onto it. A device or pipe is written into, and a
+    symbolic link followed: neither is replaced by a file."""
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.write(content)
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -60,8 +67,7 @@ def parse_json(text: str) -> Any:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(items)
         if len(found) != len(items):
-            keys = [key for key, _ in items]
-            double = next(key for key in keys if keys.count(key) > 1)
+            double = Counter(key for key, _ in items).most_common(1)[0][0]
             raise CorruptFile(f"The key {double[:60]!r} appears twice in one object.")
         return found
 

@@ -119,7 +119,7 @@ def round_up(value: Fraction) -> float:
 
 def round_down(value: Fraction) -> float:
     """The largest float <= value (-inf below the most negative float)."""
-    return -round_up(-value)
+    return -round_up(-value) if value else 0.0
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from models.noise_patterns import Facts, Noise, milp, relaxation
 from models.noise_search import search
 from solvers.backend import Options, backend, solve
 from solvers.session import Session
-from solvers.solution import Termination
+from solvers.solution import PointStatus, Termination
 
 BD3 = ((1,), (2,), (3,))
 ROUND = (*BD3, (8,), (7,), (6,))
@@ -68,6 +68,62 @@ def test_equals_the_literal_milp(sizes, shifts, cost, epsilon, delta):
     assert found.residuals.worst <= 1e-9  # of (13), in its own variables
     assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
     assert {f"u_{'_'.join(map(str, mu))}" for mu in shifts} <= {block.name for block in found.program.variables}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shifts", "cost", "epsilon", "delta"),
+    [
+        ((3, 3), ((1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)), "squared", 15.0, 0.999),  # loose dual values
+        ((9,), ((1,), (2,), (7,), (8,)), "squared", 5.0, 1e-7),  # loose dual values
+        ((3,), ((1,), (2,)), "squared", 15.0, 0.001),  # "unbounded", says HiGHS's presolve
+        ((8,), ((3,), (5,)), "error-rate", 5.0, 1e-5),  # "infeasible", it says
+        ((7,), ((1,), (2,), (3,), (4,), (5,), (6,)), "error-rate", 5.0, 0.001),  # rounding on a heavy kept pair
+        ((4,), ((1,), (2,), (3,)), "worst-squared", 15.0, 1e-9),  # programs that HiGHS does not manage
+        ((8,), ((2,), (3,), (5,), (6,)), "squared", 15.0, 1e-9),
+        ((6,), ((1,), (5,)), "squared", 1e-6, 1e-9),
+        ((6,), ((1,), (5,)), "error-rate", 1e-6, 0.3),
+        ((6,), ((1,), (2,)), "error-rate", 20.0, 0.3),
+    ],
+)
+def test_extreme_requests_are_proven_all_the_same(sizes, shifts, cost, epsilon, delta):
+    model = NoiseModel(sizes, shifts, "pdp", cost_vector(cost, sizes))
+    found = fast(model, [epsilon], delta)
+    assert found.optimal
+    assert found.notes[0].startswith("proven over violation patterns")
+    assert len(found.notes) == 1  # nothing on the solver's word
+    assert found.bound <= found.objective
+    assert found.gap <= 1e-9
+    assert found.residuals.worst <= 1e-6
+    reference = solve(model.program, model.values([epsilon], delta), "scip")
+    assert found.objective == pytest.approx(reference.objective, abs=1e-8 * max(1, reference.objective))
+
+
+def test_one_with_two_budgets_of_different_size():
+    model = NoiseModel(
+        (3, 3), ((0, 1), (1, 0), (1, 1)), "pdp", cost_vector("circular-squared", (3, 3)), groups=(0, 0, 1)
+    )
+    found = fast(model, [15.0, 1.6363266720536973], 0.001)
+    assert found.optimal
+    assert found.residuals.worst <= 1e-9  # the pairs it calls broken are those it pays for
+
+
+def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest.MonkeyPatch):
+    """A solver that fails on every program with a decided pair: no wrong proof, and the fallback is told."""
+    model = NoiseModel((9,), BD3, "pdp", cost_vector("squared", (9,)))
+    optimum = fast(model, [0.5], 0.1).objective
+    real = Session.solve
+
+    def fail_when_decided(self, values=None, **more):
+        answer = real(self, values, **more)
+        if values and "room" in values and (np.asarray(values["room"]) == 0).any():
+            return replace(answer, termination=Termination.NUMERICAL, point=PointStatus.NONE, x=None)
+        return answer
+
+    monkeypatch.setattr(Session, "solve", fail_when_decided)
+    found = fast(model, [0.5], 0.1)
+    assert found.objective == pytest.approx(optimum, abs=1e-8)
+    assert found.bound <= optimum + 1e-9
+    assert "in one piece" in found.notes[0]
 
 
 def test_one_epsilon_per_difference():

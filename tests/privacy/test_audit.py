@@ -1,4 +1,4 @@
-"""The exact audit against a slow one written from the definitions, in decimal arithmetic to 800 digits."""
+"""The exact audit of additive noise against the slow one of `audit_truth`."""
 
 from __future__ import annotations
 
@@ -7,53 +7,18 @@ import pickle
 import time
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from audit_truth import DIGITS, decimal, mechanisms, slow_audit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
-from workbench.mechanisms.channel import Channel, within
 from workbench.numbers import exp_bounds
 from workbench.privacy.audit import audit, audit_channel
-from workbench.privacy.profile import dp_profile, dp_profile_channel, pdp_profile, pdp_profile_channel
-from workbench.privacy.relation import ChannelPairs
-
-DIGITS = 800
-
-
-def decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / value.denominator
-
-
-class Slow:
-    """PDP δ (exact), DP δ (decimal) and the pure ratio of P against Q, from the definitions."""
-
-    def __init__(self, p: list[Fraction], q: list[Fraction], epsilon: Fraction) -> None:
-        with localcontext() as context:
-            context.prec = DIGITS
-            e = decimal(epsilon).exp()
-            gaps = [(Fraction(a), Fraction(b)) for a, b in zip(p, q, strict=True)]
-            over = [decimal(a) - e * decimal(b) if epsilon else decimal(a - b) for a, b in gaps]
-            self.dp = sum((x for x in over if x > 0), Decimal(0))
-        self.pdp = sum((a for a, x in zip(p, over, strict=True) if x > 0), Fraction(0))
-        ratios = [a / b if b else None for a, b in zip(p, q, strict=True) if a]
-        self.ratio = None if None in ratios else max(r for r in ratios if r is not None)
-
-
-def slow_audit(noise: AdditiveNoise, budgets: dict[tuple[int, ...], Fraction]) -> list[Slow]:
-    q, f = noise.question, noise.exact_pmf
-    points = list(product(*map(range, q.sizes)))
-    where = {point: i for i, point in enumerate(points)}
-    moved = {
-        shift: [f[where[tuple((a + b) % s for a, b, s in zip(p, shift, q.sizes, strict=True))]] for p in points]
-        for shift in budgets
-    }
-    return [Slow(f, moved[shift], epsilon) for shift, epsilon in budgets.items()]
 
 
 def check(noise: AdditiveNoise, epsilon: Any) -> None:
@@ -72,17 +37,6 @@ def check(noise: AdditiveNoise, epsilon: Any) -> None:
     assert found.dp_delta.compare(found.pdp_delta) <= 0  # PDP implies DP
     for pair in found.pairs:
         assert pair.pure_at(pair.epsilon) == (pair.violations == 0)
-
-
-@st.composite
-def mechanisms(draw: st.DrawFn) -> AdditiveNoise:
-    sizes = draw(st.sampled_from([(2,), (3,), (7,), (9,), (2, 3), (3, 3), (2, 2, 2)]))
-    points = [p for p in product(*map(range, sizes)) if any(p)]
-    shifts = draw(st.lists(st.sampled_from(points), min_size=1, max_size=3))
-    question = ModuloNoise(sizes=sizes, shifts=shifts, directed=draw(st.booleans()))
-    order = question.order
-    weight = st.integers(0, 6) | st.just(0) | st.integers(0, 2**70)
-    return AdditiveNoise(question, draw(st.lists(weight, min_size=order, max_size=order).filter(any)))
 
 
 @given(mechanisms(), st.sampled_from(["0", "1e-9", "0.1", "0.69314718055994530942", "1.5", "5", "700", "1e6"]))
@@ -312,96 +266,6 @@ def test_requests_are_checked() -> None:
         with pytest.raises(InvalidRequest) as caught:
             call()
         assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("rows", "pairs", "epsilon", "message"),
-    [
-        ([[1, 1]], [], 1, "pairs must be a list of at least one pair of neighbouring rows. Got none."),
-        ([[1, 1], [1]], [(0, 1)], 1, "rows must be at least one row, all of one length. Got [2, 1]."),
-        ([[1, 1], [1, 2]], [(0, 2)], 1, "a pair must be two rows in 0..1. Got (0, 2)."),
-        ([[1, 1], [1, 2]], [(0, -1)], 1, "a pair must be two rows in 0..1. Got (0, -1)."),
-        ([[1, 1], [1, 2]], [(0, 1, 1)], 1, "a pair must be two rows in 0..1. Got (0, 1, 1)."),
-        ([[1, 1], [1, 2]], [(1, 1)], 1, "a pair must be two different rows. Got (1, 1)."),
-        ([[0, 0], [1, 2]], [(0, 1)], 1, "a row of the channel must be not all zero. Got zeros only."),
-        ([[0.5, -0.1], [1, 2]], [(0, 1)], 1, "a row of the channel must be an array of finite numbers >= 0. Got -0.1."),
-        ([[1, 1]] * 3, [(0, 1), (1, 2)], {(0, 1): 1}, "epsilon has no budget for the pair (1, 2)."),
-    ],
-)
-def test_channels_are_checked(rows: Any, pairs: Any, epsilon: Any, message: str) -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        audit_channel(rows, pairs, epsilon)
-    assert str(caught.value) == message
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=2, max_size=4),
-    st.sampled_from(["0.1", "0.69", "1.5"]),
-    st.booleans(),
-)
-@settings(max_examples=80, deadline=None)
-def test_channels_with_rows_of_different_totals(rows: list[list[int]], epsilon: str, directed: bool) -> None:
-    pairs = within(len(rows) - 1, 1)
-    found = audit_channel(rows, pairs, epsilon, directed=directed)
-    exact = [[Fraction(k, sum(row)) for k in row] for row in rows]
-    ordered = pairs if directed else sorted([*pairs, *((j, i) for i, j in pairs)])
-    slow = [Slow(exact[i], exact[j], Fraction(epsilon)) for i, j in ordered]
-    assert [pair.label for pair in found.pairs] == ordered
-    assert [pair.pdp_delta for pair in found.pairs] == [one.pdp for one in slow]
-    assert [pair.ratio for pair in found.pairs] == [one.ratio for one in slow]
-    top = float(max(one.dp for one in slow))
-    assert found.dp_delta.lower - 1e-15 <= top <= found.dp_delta.upper + 1e-15
-
-
-def test_additive_noise_is_the_channel_it_makes() -> None:
-    rng = np.random.default_rng(5)
-    noise = AdditiveNoise.from_pmf(ModuloNoise(n=6, max_shift=2), rng.random(7))
-    channel = Channel.from_noise(noise)
-    assert channel.matrix == pytest.approx(np.array([np.roll(noise.pmf, q) for q in range(7)]), abs=0)
-    pairs = [(i, (i + shift) % 7) for i in range(7) for shift in (1, 2)]
-    one, two = audit(noise, 0.4), audit_channel(channel, pairs, 0.4)
-    assert (one.pdp_delta, one.dp_delta, one.pure_ratio) == (two.pdp_delta, two.dp_delta, two.pure_ratio)
-    assert audit(ChannelPairs.of(channel, pairs), 0.4) == two
-    assert channel.error_rate == pytest.approx(noise.error_rate, abs=1e-15)
-    wrapped = noise.expected([eta * (7 - eta) for eta in range(7)])  # the true squared error, answers uniform
-    assert channel.mse == pytest.approx(wrapped, abs=1e-12)
-
-
-def test_a_budget_for_each_pair_of_rows() -> None:
-    rows = [[4, 1], [2, 3], [1, 4]]
-    budgets = {(0, 1): "1.2", (2, 1): "0.7"}
-    found = audit_channel(rows, within(2, 1), budgets)
-    assert {pair.label: pair.epsilon for pair in found.pairs} == {
-        (0, 1): Fraction(6, 5), (1, 0): Fraction(6, 5), (1, 2): Fraction(7, 10), (2, 1): Fraction(7, 10)
-    }  # fmt: skip
-    assert found.meets("metric", budgets)
-    assert not found.meets("metric", {**budgets, (0, 1): "1.09"})  # 3/1 = e^1.0986
-
-
-@given(mechanisms())
-@settings(max_examples=40, deadline=None)
-def test_profiles_are_the_audit_at_every_budget(noise: AdditiveNoise) -> None:
-    epsilons = ["0", "0.01", "0.5", "0.7", "1.1", "3", "40"]
-    dp, pdp = dp_profile(noise, epsilons), pdp_profile(noise, epsilons)
-    for i, epsilon in enumerate(epsilons):
-        found = audit(noise, epsilon)
-        assert dp[i] == found.dp_delta.upper
-        assert Fraction(pdp[i]) >= found.pdp_delta
-        assert pdp[i] == pytest.approx(float(found.pdp_delta), rel=1e-15)
-    assert (np.diff(dp) <= 0).all()
-    assert (np.diff(pdp) <= 0).all()
-    assert (dp <= np.nextafter(pdp, 2)).all()
-
-
-def test_channel_profiles_take_float_matrices() -> None:
-    rows = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
-    epsilons = np.linspace(0, 2, 9)
-    dp, pdp = dp_profile_channel(rows, within(2, 1), epsilons), pdp_profile_channel(rows, within(2, 1), epsilons)
-    # rows 0 and 1 (and their mirror) at ε = 0: (.7-.2) + 0 + 0 and (.6-.2) + (.2-.1)
-    assert dp[0] == pytest.approx(0.5, abs=1e-15)
-    assert dp[4] == pytest.approx(0.7 - math.e * 0.2, abs=1e-15)
-    assert pdp[4] == pytest.approx(0.7, abs=1e-15)
-    assert (dp[-1], pdp[-1]) == (0, 0)
 
 
 def test_speed() -> None:

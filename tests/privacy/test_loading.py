@@ -25,6 +25,11 @@ HALF = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
         ("a.txt", "0.5 0.25 0.25"),
         ("a.csv", "probability\n0.5\n0.25\n0.25\n"),
         ("a.csv", "# a comment\n\n2,1,1"),
+        ("a.csv", "# a comment\nx,y,z\n2,1,1"),
+        ("a.csv", "\ufeff2,1,1"),
+        ("a.csv", "\ufeffp\n2\n1\n1"),
+        ("a.json", "\ufeff[2, 1, 1]"),
+        ("a.tsv", "2\t1\t1"),
         ("a.csv", "1/2,1/4,1/4"),
         ("a.json", "[0.5, 0.25, 0.25]"),
         ("a.json", '{"pmf": [2, 1, 1]}'),
@@ -42,6 +47,7 @@ def test_a_pmf_in_any_spelling(name, text, tmp_path: Path):
     ("name", "text"),
     [
         ("m.csv", "a,b\n0.75,0.25\n0.25,0.75\n"),
+        ("m.csv", "\ufeff0.75,0.25\r\n0.25,0.75\r\n"),  # as spreadsheets save it
         ("m.json", "[[0.75, 0.25], [0.25, 0.75]]"),
         ("m.json", '{"rows": [[3, 1], [1, 3]]}'),
         ("m.json", '{"matrix": [[3, 1], [1, 3]]}'),
@@ -67,11 +73,20 @@ def test_floats_are_the_rationals_they_are(tmp_path: Path):
         ("", "no numbers"),
         ("0.5,0.2", "add up"),
         ("0.5,-0.1,0.6", "negative"),
-        ("0.5,nan", "no numbers"),
+        ("0.5,nan", "Line 1"),
         ("1,2\n1,x", "Line 2"),
         ("1,2\n3", "one length"),
         ("0,0", "zero"),
-        ("1e999,1", "no numbers"),
+        ("1e999,1", "Line 1"),
+        ("nan,0.5,0.5\n0.4,0.6,0\n0.3,0.7,0", "Line 1"),  # no name of a column: a row must not be left out
+        ("0.5,0.5x\n0.4,0.6\n0.3,0.7", "Line 1"),
+        ("a,b\nc,d\n1,2", "Line 2"),
+        ("0.5,,0.5\n,0.5,0.5", "Line 1"),  # cells left out would make these two rows one
+        ("0.5\t\t0.5\n\t0.5\t0.5", "Line 1"),
+        ("0,5;0,5\n0,2;0,8", "Line 1"),  # decimal commas
+        ("0.5,1e308,1e308", "add up to inf"),
+        ("0.5," + "9" * 380, "add up to inf"),
+        ("-" + "9" * 380 + ",1", "negative"),
         ("[1, [2]]", "finite number"),
         ("[[1, 2], 3]", "list of numbers"),
         ("[]", "list"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -83,6 +84,29 @@ def test_no_bound_from_multipliers_that_prove_nothing():
     assert lagrangian_bound(box(), np.zeros(2)) is None
     assert lagrangian_bound(box(), np.array([1.0, 1.0])) is None  # point at the infinite side: set to zero
     assert lagrangian_bound(box(), np.full(2, -1 / 3)) == pytest.approx(3)
+
+
+@given(st.integers(0, 10**6), st.floats(0, 12))
+def test_a_bound_over_a_box_survives_rounding(seed, spread):
+    """Against the same Lagrangian value in rationals, with numbers that cancel over many orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.integers(1, 6, 2)
+
+    def numbers(*shape):
+        return rng.normal(size=shape) * 10 ** rng.uniform(-spread, spread, shape)
+
+    low, high = np.sort(numbers(2, columns), axis=0)
+    data = Data(
+        numbers(columns), float(numbers()), sp.csc_array(numbers(rows, columns)), numbers(rows), np.full(rows, INF),
+        low, high, np.zeros(columns, dtype=bool),
+    )  # fmt: skip
+    y = np.abs(numbers(rows))
+    A = [[Fraction(a) for a in row] for row in data.A.toarray().tolist()]
+    exact = Fraction(data.offset) + sum(Fraction(a) * Fraction(b) for a, b in zip(y, data.row_lower, strict=True))
+    for j in range(columns):
+        reduced = Fraction(data.c[j]) - sum(Fraction(y[i]) * A[i][j] for i in range(rows))
+        exact += min(reduced * Fraction(low[j]), reduced * Fraction(high[j]))
+    assert Fraction(lagrangian_bound(data, y)) <= exact
 
 
 def test_residuals():

@@ -33,6 +33,7 @@ Shift = tuple[int, ...]
 
 MAX_ORDER = 50_000_000  # 400 MB a float array
 MAX_SHIFTS = 1_000_000
+MAX_FACTORS = 32
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -205,6 +206,8 @@ def _sizes(n: object, sizes: object) -> tuple[int, ...]:
     if not all(_is_int(size) and size >= 1 for size in orders):
         InvalidRequest.must("sizes", "a list of integers >= 1", orders)
     found = tuple(int(size) for size in orders)
+    if len(found) > MAX_FACTORS:
+        InvalidRequest.must("sizes", f"at most {MAX_FACTORS} integers", len(found))
     if not 2 <= math.prod(found) <= MAX_ORDER:
         InvalidRequest.must("sizes", f"orders with a product in 2..{MAX_ORDER}", found)
     return found

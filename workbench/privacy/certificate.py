@@ -52,9 +52,9 @@ class Objective:
         if not isinstance(mechanism, AdditiveNoise):
             raise InvalidRequest("objective must be left out of the certificate of a channel or a quantizer.")
         k, total = mechanism.masses.integers, mechanism.masses.total
+        if (self.costs is None) != (self.name == "error-rate"):
+            raise InvalidRequest("costs must be given for every objective but error-rate, and not there.")
         if self.costs is None:
-            if self.name != "error-rate":
-                raise InvalidRequest(f"costs must be given for the objective {self.name}. Got none.")
             return Fraction(total - k[0], total)
         if len(self.costs) != len(k):
             InvalidRequest.must("costs", f"{len(k)} numbers", len(self.costs))
@@ -112,6 +112,8 @@ class Certificate:
         if self.notion not in NOTIONS:
             InvalidRequest.must("notion", f"one of {', '.join(NOTIONS)}", self.notion)
         object.__setattr__(self, "delta", probability(self.delta, "delta"))
+        if self.delta and self.notion in {"pure", "metric"}:
+            InvalidRequest.must("delta", f"0 for the notion {self.notion}", self.delta)
         if not isinstance(self.epsilon, Mapping):
             object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon", or_zero=True))
         elif isinstance(self.mechanism, PiecewiseAffine):
@@ -193,7 +195,8 @@ class Certificate:
             if p.subject.one_sided:
                 found.append("Only one side of each pair of neighbours is protected (directed differences).")
         if self.objective is not None:
-            found.append(f"Its {self.objective.name} is {round_up(self.objective.value)!r}, recomputed.")
+            by = "" if self.objective.costs is None else " from the costs in the file"
+            found.append(f"Its {self.objective.name} is {round_up(self.objective.value)!r}, recomputed{by}.")
         if self.bias is not None:
             worst = self.bias.worst
             found.append("It is exactly unbiased." if not worst else f"Its largest bias is {round_up(worst)!r}.")

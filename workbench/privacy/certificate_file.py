@@ -9,14 +9,14 @@
 
 Weights and totals are hexadecimal integers (read in linear time), other numbers exact decimals or ratios in strings.
 A reader allocates no more than the file holds: sizes, weights and pairs are counted before anything is built, and
-an audit of more than 2·10^8 comparisons is refused.
+an audit that would take longer than about a minute is refused (`workbench.privacy.audit_cost`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +28,7 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.masses import Masses
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.piecewise import PiecewiseAffine
+from workbench.privacy.audit_cost import affordable
 from workbench.privacy.certificate import Bias, Certificate, Mechanism, Objective
 from workbench.privacy.relation import ChannelPairs
 
@@ -35,12 +36,15 @@ __all__ = ["FORMAT", "MECHANISM", "VERSION", "from_dict", "load_certificate", "m
            "save_certificate", "save_mechanism", "to_dict", "verify_certificate"]  # fmt: skip
 
 FORMAT, MECHANISM, VERSION = "dp-workbench certificate", "dp-workbench mechanism", 1
-_COMPARISONS = 200_000_000
 _EPSILON = 10**6
 
 
 def save_certificate(certificate: Certificate, path: Path | str) -> None:
-    """Write a certificate, whole or not at all. Raises NotCertified when it would be too large to read back."""
+    """Write a certificate, whole or not at all. Raises NotCertified when it would be too large to be proven again."""
+    try:
+        affordable(certificate.mechanism, certificate.notion)
+    except CorruptFile as error:
+        raise NotCertified(f"The certificate could not be proven again from its file. {error}") from None
     content = (json.dumps(to_dict(certificate), indent=1, allow_nan=False) + "\n").encode()
     if len(content) > LIMIT:
         raise NotCertified(f"The certificate would take {len(content)} bytes; {LIMIT} are allowed.")
@@ -105,10 +109,12 @@ def from_dict(data: Any) -> Certificate:
     try:
         mechanism = mechanism_of(fields["mechanism"])
         claim = _fields(fields["claim"], "The claim", {"notion", "epsilon", "delta"})
-        return Certificate(
+        epsilon = _epsilon(claim["epsilon"])
+        affordable(mechanism, claim["notion"])
+        proven = Certificate(
             mechanism,
             _text(claim["notion"], "The notion"),
-            _epsilon(claim["epsilon"]),
+            epsilon,
             ratio(claim["delta"], "delta"),
             _objective(fields["objective"]),
             _bias(fields["bias"]),
@@ -118,6 +124,9 @@ def from_dict(data: Any) -> Certificate:
         raise CorruptFile(f"The certificate does not prove its claim. {error}") from None
     except InvalidRequest as error:
         raise CorruptFile(f"The certificate makes no sense: {error}") from None
+    if isinstance(epsilon, dict) and epsilon != proven.epsilon:
+        _bad("epsilon", "one number for every difference or ordered pair, and for nothing else")
+    return proven
 
 
 def mechanism_dict(mechanism: Mechanism) -> dict[str, Any]:
@@ -149,23 +158,26 @@ def mechanism_of(data: Any) -> Mechanism:
         weights = _list(fields["weights"], "weights")
         if math.prod(sizes) != len(weights):
             raise CorruptFile(f"{len(weights)} weights do not fill a group of sizes {sizes[:8]}.")
-        _affordable(2 * len(shifts) * len(weights), weights)
         question = ModuloNoise(sizes=sizes, shifts=shifts, directed=fields["directed"])
-        return AdditiveNoise(question, _masses({"total": fields["total"], "weights": weights}, "The noise"))
+        noise = AdditiveNoise(question, _masses({"total": fields["total"], "weights": weights}, "The noise"))
+        affordable(noise)
+        return noise
     if kind == "channel":
         fields = _fields(data, "The channel", {"kind", "rows", "pairs"})
         rows = tuple(_masses(row, "A row") for row in _list(fields["rows"], "rows"))
         pairs = _list(fields["pairs"], "pairs")
         if not all(isinstance(pair, list) and len(pair) == 2 and all(type(k) is int for k in pair) for pair in pairs):
             _bad("pairs", "pairs of row numbers")
-        _affordable(len(pairs) * max(map(len, rows), default=0), [hex(row.total) for row in rows])
-        return ChannelPairs.of(Channel(rows), pairs, directed=True)
+        channel = ChannelPairs.of(Channel(rows), pairs, directed=True)
+        affordable(channel)
+        return channel
     if kind == "quantizer":
         fields = _fields(data, "The quantizer", {"kind", "knots", "outputs", "ends"})
         knots, outputs = _numbers(fields["knots"], "knots"), _numbers(fields["outputs"], "outputs")
         ends = tuple(_masses(row, "An end law") for row in _list(fields["ends"], "ends"))
-        _affordable(len(ends) ** 2 * len(outputs), [hex(law.total) for law in ends])
-        return PiecewiseAffine(knots, outputs, ends)
+        quantizer = PiecewiseAffine(knots, outputs, ends)
+        affordable(quantizer)
+        return quantizer
     raise CorruptFile("The mechanism must be of kind noise, channel or quantizer.")
 
 
@@ -241,14 +253,6 @@ def _text(data: Any, what: str) -> str:
     if not isinstance(data, str) or len(data) > 100:
         _bad(what, "a short string")
     return data
-
-
-def _affordable(comparisons: int, weights: Sequence[Any] = ()) -> None:
-    """Refuse an audit that would take for ever; long integers count for more."""
-    longest = max((len(text) for text in weights if isinstance(text, str)), default=0)
-    comparisons *= 1 + longest // 256
-    if comparisons > _COMPARISONS:
-        raise CorruptFile(f"An audit of {comparisons} comparisons is refused; {_COMPARISONS} are allowed.")
 
 
 def _bad(what: str, constraint: str) -> NoReturn:

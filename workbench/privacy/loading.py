@@ -6,6 +6,8 @@
 
 Numbers with a point or exponent are floats, read as the exact rationals they are; integers and ratios such as 1/3 are
 exact as well (weights need not add up to 1). A PMF or matrix has no neighbour relation of its own: it must be given.
+Nothing in a table is skipped except blank lines, comments (#) and a first line of names: a row or cell left out would
+be a mechanism that is audited without its worst outcome.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.masses import Masses
 from workbench.mechanisms.modulo import ModuloNoise
+from workbench.numbers import round_up
 from workbench.privacy.certificate import Certificate, Mechanism
 from workbench.privacy.certificate_file import FORMAT, MECHANISM, VERSION, from_dict, mechanism_of
 from workbench.privacy.relation import ChannelPairs
@@ -85,7 +88,7 @@ def load(path: Path | str) -> Mechanism | Masses | Channel:
 
 def read(path: Path | str) -> Found:
     """`load`, with the certificate when the file is one. Raises CorruptFile."""
-    text = read_text(path)
+    text = read_text(path).removeprefix("\ufeff")  # spreadsheets write a byte order mark
     start = text.lstrip()[:1]
     try:
         if start in {"{", "["} or Path(path).suffix.lower() == ".json":
@@ -118,20 +121,28 @@ def _json(data: Any) -> Found:
 
 
 def _csv(text: str) -> list[list[Fraction]]:
-    rows = []
+    rows: list[list[Fraction]] = []
+    first = True
     for number, line in enumerate(text.splitlines(), 1):
-        cells = line.replace(";", ",").split(",") if {",", ";"} & set(line) else line.split()
-        cells = [cell.strip() for cell in cells if cell.strip()]
-        if not cells or cells[0].startswith("#"):
+        if not line.strip() or line.lstrip().startswith("#"):
             continue
-        try:
-            rows.append([_value(cell) for cell in cells])
-        except CorruptFile as error:
-            if rows or number > 1:
-                raise CorruptFile(f"Line {number}: {error}") from None  # the first line may be a header
+        mark = next((mark for mark in ";,\t" if mark in line), None)
+        cells = [cell.strip() for cell in line.split(mark)]
+        if not (first and all(map(_is_name, cells))):
+            try:
+                rows.append([_value(cell) for cell in cells])
+            except CorruptFile as error:
+                raise CorruptFile(f"Line {number}: {error}") from None
+        first = False
     if not rows:
         raise CorruptFile("The file holds no numbers.")
     return rows
+
+
+def _is_name(cell: str) -> bool:
+    """Whether a cell is a column's name: it begins with a letter and is none of nan, inf and infinity."""
+    name = cell.strip("\"'")
+    return (name[:1].isalpha() or name[:1] == "_") and name.lower() not in {"nan", "inf", "infinity"}
 
 
 def _numbers(rows: list[list[Fraction]]) -> Masses | Channel:
@@ -160,11 +171,11 @@ def _value(cell: Any) -> Fraction:
 
 def _masses(values: list[Fraction]) -> Masses:
     if min(values) < 0:
-        raise CorruptFile(f"A probability is negative: {float(min(values)):g}.")
+        raise CorruptFile(f"A probability is negative: {round_up(min(values)):g}.")
     total = sum(values, Fraction(0))
     weights = all(value.denominator == 1 for value in values)
     if not weights and abs(total - 1) > _SUM:
-        raise CorruptFile(f"The probabilities add up to {float(total):.9g}, not 1.")
+        raise CorruptFile(f"The probabilities add up to {round_up(total):.9g}, not 1.")
     return Masses(values)
 
 

@@ -100,6 +100,10 @@ class ChannelPairs:
         if not isinstance(epsilon, Mapping):
             return dict.fromkeys(self.pairs, positive(epsilon, "epsilon", or_zero=True))
         found = {}
+        known = {*self.pairs, *((j, i) for i, j in self.pairs)}
+        for label in epsilon:
+            if label not in known:
+                raise InvalidRequest(f"epsilon has a budget for {label}, which is not one of the pairs.")
         for i, j in self.pairs:
             amount = epsilon.get((i, j), epsilon.get((j, i)))
             if amount is None:

@@ -1,0 +1,85 @@
+"""Certificates of every kind, their claims decided by a second route, and ways to change their files."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import workbench as wb
+from workbench.privacy.certificate import Certificate, Objective
+from workbench.privacy.certify import rounded_objective
+
+__all__ = ["ALL", "changed", "holds", "metric", "metric_quantizer", "noise", "quantizer", "spots", "vector"]
+
+
+def noise() -> Certificate:
+    """PDP with holes, δ = 1/10 reached exactly: 10 of 100 violate, ratios tight below e."""
+    made = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [54, 24, 10, 0, 12])
+    return Certificate(made, "pdp", Fraction(1), Fraction("0.1"), Objective("error-rate", Fraction(46, 100)))
+
+
+def metric() -> Certificate:
+    return wb.certify_channel(
+        [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]], notion="metric", epsilon="0.3", metric=lambda i, j: abs(i - j),
+        outputs=[-1, 3], unbiased_for=[0.6, 1, 1.4], allow_bias=True,
+    )  # fmt: skip
+
+
+def quantizer() -> Certificate:
+    third = Fraction(1, 3)
+    return wb.certify_quantizer([-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]], epsilon="0.7")
+
+
+def metric_quantizer() -> Certificate:
+    third = Fraction(1, 3)
+    ends = [[2 * third, third], [third, 2 * third]]
+    return wb.certify_quantizer([-1, 1], [-3, 3], ends, notion="metric", epsilon="0.7")
+
+
+def vector() -> Certificate:
+    question = wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)])
+    costs = tuple(map(Fraction, (0, 2, 2, 1, 3, 3)))
+    made = wb.AdditiveNoise(question, [6, 4, 4, 5, 4, 4])
+    value = rounded_objective("squared", Objective("squared", Fraction(0), costs).of(made), costs)
+    return Certificate(made, "dp", {(0, 1): Fraction(1, 2), (1, 0): Fraction("0.2")}, Fraction("0.01"), value)
+
+
+ALL = {"noise": noise, "metric": metric, "quantizer": quantizer, "metric quantizer": metric_quantizer, "vector": vector}
+
+
+def holds(data: dict) -> bool:
+    """The claim of a certificate's JSON, decided by a second route: the definitions in 60-digit decimals."""
+    from decimal import Decimal, localcontext
+
+    with localcontext() as context:
+        context.prec = 60
+        m, claim = data["mechanism"], data["claim"]
+        k = [int(w, 16) for w in m["weights"]]
+        f = [Decimal(x) / sum(k) for x in k]
+        epsilon, delta = Decimal(claim["epsilon"]), Decimal(claim["delta"])
+        (size,), ((shift,),) = m["sizes"], m["shifts"]
+        assert m["directed"]
+        e = epsilon.exp()
+        lost = sum((f[i] for i in range(size) if f[i] > e * f[(i + shift) % size]), Decimal(0))
+        return lost <= delta
+
+
+def spots(value, path=()):
+    """Every string of digits in a JSON value, with where it is."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from spots(item, (*path, key))
+    elif isinstance(value, list):
+        for k, item in enumerate(value):
+            yield from spots(item, (*path, k))
+    elif isinstance(value, str) and (value.startswith("0x") or value.replace(".", "").isdigit()):
+        yield path, value
+
+
+def changed(data: dict, path: tuple, text: str) -> dict:
+    copy = json.loads(json.dumps(data))
+    at = copy
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = text
+    return copy

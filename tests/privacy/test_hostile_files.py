@@ -1,0 +1,179 @@
+"""No certificate file hurts: malformed, huge and hostile ones give one reason, in bounded memory and time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from certificate_samples import changed, noise, spots
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.files import LIMIT, parse_json, read_text
+from workbench.privacy.certificate_file import from_dict, save_certificate, to_dict
+
+
+def write(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "JSON"),
+        (b"\xff\xfe", "UTF-8"),
+        (b'{"a": 1, "a": 2}', "twice"),
+        (b'{"a": NaN}', "NaN"),
+        (b'{"a": Infinity}', "Infinity"),
+        (b'{"a": 1e999}', "too large"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "digits"),
+        (b"[" * 200_000, "nested"),
+        (b'{"a":' * 200_000, "nested"),
+        (b"null", "entries"),
+        (b"[1, 2]", "entries"),
+        (b'{"format": "dp-workbench certificate"', "JSON"),
+    ],
+)
+def test_hostile_files_give_a_reason(content, reason, tmp_path: Path):
+    with pytest.raises(wb.CorruptFile, match=reason):
+        wb.verify_certificate(write(tmp_path / "c.json", content))
+
+
+def test_places_that_are_no_files(tmp_path: Path):
+    for path in (tmp_path, tmp_path / "missing.json"):
+        with pytest.raises(wb.CorruptFile):
+            wb.verify_certificate(path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(wb.CorruptFile, match="regular"):
+        wb.verify_certificate(tmp_path / "pipe")
+    with pytest.raises(wb.CorruptFile, match="larger"):
+        read_text(write(tmp_path / "big", b" " * 2000), limit=1000)
+    assert LIMIT < 1 << 26
+
+
+def test_a_huge_file_costs_bounded_memory(tmp_path: Path):
+    data = to_dict(noise())
+    data["mechanism"]["sizes"] = [50_000_000]
+    path = write(tmp_path / "c.json", json.dumps(data))
+    (tmp_path / "long.json").write_bytes(b"[" + b"0," * (LIMIT // 2) + b"0]")
+    code = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+import workbench as wb
+for name in sys.argv[1:]:
+    try:
+        wb.verify_certificate(name)
+    except wb.CorruptFile as error:
+        print("CorruptFile", error)
+"""
+    command = [sys.executable, "-c", code, str(path), str(tmp_path / "long.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("CorruptFile") == 2
+
+
+def audits_of(kind: str) -> dict:
+    """A small file whose audit would take for ever."""
+    long = ["0x1" + "0" * 60_000] * 19 + ["0x1"]
+    row = {"total": hex(sum(int(k, 16) for k in long)), "weights": long}
+    short = {"total": "0x32", "weights": ["0x1"] * 50}
+    mechanism = {
+        "noise": {"kind": "noise", "sizes": [20], "shifts": [[k] for k in range(1, 20)], "directed": False, **row},
+        "channel": {"kind": "channel", "rows": [row] * 7, "pairs": [*map(list, permutations(range(7), 2))]},
+        "quantizer": {"kind": "quantizer", "knots": [*map(str, range(21))], "outputs": [*map(str, range(50))],
+                      "ends": [short] * 40},
+    }[kind]  # fmt: skip
+    claim = {"notion": "pdp", "epsilon": "1", "delta": "1"}
+    return to_dict(noise()) | {"mechanism": mechanism, "claim": claim, "objective": None}
+
+
+@pytest.mark.parametrize("kind", ["noise", "channel", "quantizer"])
+def test_an_audit_without_end_is_refused(kind):
+    with pytest.raises(wb.CorruptFile, match="comparisons is refused"):
+        from_dict(audits_of(kind))
+
+
+def test_what_could_not_be_proven_again_is_not_written(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("workbench.privacy.audit_cost.LIMIT", 5)
+    with pytest.raises(wb.NotCertified, match="proven again"):
+        save_certificate(noise(), tmp_path / "c.json")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_million_keys_are_read_once():
+    keys = ",".join(f'"{k:x}":0' for k in range(200_000))
+    start = time.perf_counter()
+    with pytest.raises(wb.CorruptFile, match="'30d3f' appears twice"):
+        parse_json(f'{{{keys},"30d3f":0}}')
+    assert time.perf_counter() - start < 10  # quadratic: minutes
+
+
+def test_groups_of_many_factors_are_refused():
+    data = to_dict(noise())
+    ones = [1] * 99
+    data["mechanism"] |= {"sizes": [5, *ones], "shifts": [[1] + [0] * 99]}
+    with pytest.raises(wb.CorruptFile, match="at most 32"):
+        from_dict(data)
+
+
+def test_no_pickle_anywhere():
+    root = Path(wb.__file__).parent
+    for path in root.rglob("*.py"):
+        words = {word for line in path.read_text("utf-8").splitlines() for word in line.split()}
+        assert not {"pickle", "marshal", "shelve", "dill"} & words, path
+
+
+GOOD = json.dumps(to_dict(noise())).encode()
+quiet = settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def survives(content: bytes, folder: Path) -> None:
+    path = write(folder / "c.json", content)
+    try:
+        proven = wb.verify_certificate(path)
+    except wb.CorruptFile:
+        return
+    assert proven.holds()
+
+
+@quiet
+@given(st.binary(max_size=300))
+def test_fuzz_bytes(tmp_path, content):
+    survives(content, tmp_path)
+
+
+@quiet
+@given(st.integers(0, len(GOOD) - 1), st.integers(0, 3), st.binary(max_size=6), st.integers(0, 40))
+def test_fuzz_mutations_of_a_good_file(tmp_path, at, how, extra, cut):
+    variants = [
+        GOOD[:at],
+        GOOD[:at] + extra + GOOD[at:],
+        GOOD[:at] + GOOD[at + cut :],
+        GOOD[:at] + extra + GOOD[at + len(extra) :],
+    ]
+    survives(variants[how], tmp_path)
+
+
+LEAF = st.one_of(
+    st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(), st.text(max_size=8),
+    st.sampled_from(["0x1", "0x0", "0.1", "1/3", "1e-9", "pdp", "pure", "noise", "channel", "quantizer"]),
+)  # fmt: skip
+JSONS = st.recursive(LEAF, lambda x: st.lists(x, max_size=4) | st.dictionaries(st.text(max_size=8), x, max_size=4))
+SPOTS = [path for path, _ in spots(json.loads(GOOD))] + [
+    ("mechanism",), ("claim",), ("objective",), ("bias",), ("record",), ("version",), ("mechanism", "sizes"),
+    ("mechanism", "shifts"), ("mechanism", "weights"), ("mechanism", "directed"), ("claim", "epsilon"),
+]  # fmt: skip
+
+
+@quiet
+@given(st.sampled_from(SPOTS), JSONS)
+def test_fuzz_values_in_a_good_file(tmp_path, path, value):
+    survives(json.dumps(changed(json.loads(GOOD), path, value)).encode(), tmp_path)

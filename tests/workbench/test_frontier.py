@@ -1,0 +1,240 @@
+"""Frontiers: grids, rows against closed forms, what is kept on Ctrl-C, refusals before anything runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.errors import InvalidRequest
+from workbench.frontier import Plan, frame, run
+from workbench.frontier_baselines import Scan, data_independent_error
+from workbench.frontier_noise import plan, round_levels
+from workbench.grids import grid, whole_grid
+from workbench.mechanisms.baselines import data_independent
+
+
+def test_grids_are_exact() -> None:
+    assert grid("0.1:4:40", "epsilon")[:3] == [Fraction(1, 10), Fraction(2, 10), Fraction(3, 10)]
+    assert grid("0.01, 0,1e-6", "delta") == [0, Fraction(1, 10**6), Fraction(1, 100)]
+    log = grid("0.1:10:5:log", "epsilon")
+    assert [float(value) for value in log] == pytest.approx([0.1, 0.316228, 1, 3.16228, 10], rel=1e-6)
+    assert whole_grid("2:8:4", "levels") == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "1,,2", "1:2", "1:2:x", "1:2:1", "2:1:3", "0:1:3:log", "1:2:3:lin", "nan", ":::", "1:2:99999999999"],
+)
+def test_bad_grids_are_named(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="epsilon must be"):
+        grid(text, "epsilon")
+
+
+def _noise(**more: Any) -> Any:
+    question = wb.ModuloNoise(n=5, max_shift=2)
+    return plan(question, grid("0.5,1.5", "epsilon"), grid("0,0.05,0.2", "delta"), notions=("pdp", "dp"), **more)
+
+
+def test_noise_rows_agree_with_each_other() -> None:
+    outcome = run(_noise())
+    table = frame(outcome.rows)
+    assert not outcome.interrupted
+    assert table["error"].isna().all()
+    points = table[table["curve"] == "point"]
+    assert points["certified"].all()
+    assert points["oracle_agrees"].all()
+    for _, row in points.iterrows():
+        assert row[f"{row['notion']}_delta"] <= row["delta"]
+        assert row["bound"] <= row["objective"] + 1e-9
+        # the exact pieces at the same epsilon give the same optimum
+        pieces = table[
+            (table["curve"] == "piece") & (table["notion"] == row["notion"]) & (table["epsilon"] == row["epsilon"])
+        ]
+        inside = pieces[(pieces["delta"] <= row["delta"]) & (row["delta"] <= pieces["delta_high"])].iloc[-1]
+        share = (row["delta"] - inside["delta"]) / (inside["delta_high"] - inside["delta"])
+        value = inside["objective"] + share * (inside["objective_high"] - inside["objective"])
+        assert value == pytest.approx(row["objective"], abs=1e-7)
+    levels = table[table["curve"] == "level"]
+    assert levels["certified"].all()
+    assert levels["delta"].to_numpy() == pytest.approx(levels["objective"].to_numpy(), abs=1e-12)
+    # no published mechanism beats the optimum it contains: the data-independent one is additive noise
+    rivals = table[table["mechanism"] == "data-independent"].merge(points, on=["notion", "epsilon", "delta"])
+    assert (rivals["objective_x"] >= rivals["objective_y"] - 1e-9).all()
+
+
+def test_data_independent_noise_is_private_and_best() -> None:
+    question = wb.ModuloNoise(n=5, max_shift=2)
+    for notion in ("pdp", "dp"):
+        for delta in ("0", "0.1", "0.4"):
+            rho = data_independent_error(6, Fraction(1), Fraction(delta), notion)
+            found = wb.audit(data_independent(question, rho), 1)
+            assert found.meets(notion, 1, delta)
+            if rho - Fraction(1, 1000) > 0:
+                better = wb.audit(data_independent(question, rho - Fraction(1, 1000)), 1)
+                assert not better.meets(notion, 1, delta)
+
+
+def test_scan_finds_the_geometric_parameter() -> None:
+    # clamped geometric noise is exactly ln(1/alpha)-private for neighbours 1 apart, d ln(1/alpha) for d
+    for distance in (1, 2):
+        found = Scan("geometric", 6, [distance]).least(Fraction(1), Fraction(0), "pdp")
+        assert found == pytest.approx(math.exp(-1 / distance), rel=1e-6)
+    assert Scan("gaussian", 6, [1]).least(Fraction(1, 1000), Fraction(0), "pdp") is None
+
+
+def test_round_levels() -> None:
+    assert round_levels([]) == []
+    assert round_levels([0.5, 0.5]) == []
+    levels = round_levels([0.1, 0.87])
+    assert len(levels) == 4
+    assert all(0.1 < level < 0.87 for level in levels)
+
+
+def test_interrupt_keeps_finished_rows() -> None:
+    def stop() -> list[dict[str, Any]]:
+        raise KeyboardInterrupt
+
+    closed = []
+    made = Plan("noise", "", [lambda: [{"objective": 1.0}], stop, stop], lambda table: {}, lambda: closed.append(1))
+    outcome = run(made)
+    assert outcome.interrupted
+    assert outcome.finished == 1
+    assert outcome.rows == [{"objective": 1.0}]
+    assert closed == [1]
+
+
+def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["frontier", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "0.5:1.5:3", "--delta", "0,0.1"]
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "--notion", "pdp,dp", "--out", str(tmp_path), "--json"])
+    assert end.value.code == 0
+    answer = json.loads(capsys.readouterr().out)
+    names = {"frontier.csv"} | {
+        f"{name}.{ending}" for name in ("error_epsilon", "error_delta", "level_curves", "heat_map", "baselines")
+        for ending in ("png", "svg")
+    }  # fmt: skip
+    assert {Path(path).name for path in answer["files"]} == names
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert answer["finished"] == answer["tasks"]
+    assert {row["curve"] for row in answer["rows"]} == {"point", "piece", "level", "baseline"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("--epsilon", "0:4:5", "epsilon"), ("--delta", "0,2", "delta"), ("--notion", "pure", "delta"),
+        ("--notion", "x", "notion"), ("--cost", "x", "cost"), ("--solver", "x", "solver"), ("--level", "a", "level"),
+        ("--out", "/proc/no", "out"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_in_one_line(
+    option: str, value: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"--epsilon": "1", "--delta": "0,0.1", "--out": str(tmp_path)} | {option: value}
+    with pytest.raises(SystemExit) as end:
+        main(["frontier", "noise", "--n", "4", "--max-shift", "1", *[part for pair in given.items() for part in pair]])
+    assert end.value.code == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1
+    assert word in said
+    assert not list(tmp_path.iterdir())
+
+
+def drawn(made: Plan, table: Any) -> set[str]:
+    """The names of the plots that the rows allow."""
+    from matplotlib.pyplot import close
+
+    figures = {name: plot() for name, plot in made.draw(table).items()}
+    close("all")
+    return {name for name, figure in figures.items() if figure is not None}
+
+
+def test_quantizer_rows() -> None:
+    from workbench.frontier_quantizer import plan as quantizer_plan
+
+    made = quantizer_plan([2], grid("1,2", "epsilon"), methods=["exact", "optm"], starts=1)
+    table = frame(run(made).rows)
+    assert table["error"].isna().all()
+    points = table[(table["curve"] == "point") & (table["mechanism"] == "exact")].set_index("epsilon")
+    assert points["certified"].all()
+    assert (points["pure_epsilon"] <= points.index).all()
+    # two outputs: randomized response, MAE (B² - 1/3)/B at the least private B = coth(ε/2), or at a larger one
+    for epsilon, row in points.iterrows():
+        least = 1 / math.tanh(float(str(epsilon)) / 2)
+        assert row["objective"] == pytest.approx(least - 1 / (3 * least), rel=1e-6)
+    limits = table[table["curve"] == "limit"].set_index("epsilon")
+    assert (limits["bound"] <= limits["objective"]).all()
+    assert (limits["bound"] <= points["objective"]).all()
+    laplace = table[table["mechanism"] == "laplace"].set_index("epsilon")
+    assert laplace["mae"].to_dict() == {1.0: 2.0, 2.0: 1.0}
+    rivals = table[table["mechanism"].isin(["rqm", "pbm"])]
+    assert (rivals["pure_epsilon"] <= rivals["epsilon"]).all()
+    assert drawn(made, table) == {"error_epsilon"}  # one number of outputs has no other plots
+
+
+def test_label_rows() -> None:
+    from workbench.frontier_labels import plan as label_plan
+
+    made = label_plan(wb.Labels.uniform(0, 4), grid("0.5,2", "epsilon"), grid("0,0.1", "delta"),
+                      methods=["bins", "lp", "unbiased"])  # fmt: skip
+    table = frame(run(made).rows)
+    assert table["error"].isna().all()
+    assert table["oracle_agrees"].dropna().all()
+    for epsilon in (0.5, 2.0):
+        here = table[table["epsilon"] == epsilon]
+        loss = {(row["mechanism"], row["delta"]): row["objective"] for _, row in here.iterrows()}
+        assert loss["bins", 0.0] <= loss["lp", 0.0] + 1e-9  # bins may publish anything, the LP only labels
+        assert loss["lp", 0.1] < loss["lp", 0.0] <= loss["unbiased", 0.0]
+        assert all(loss["bins", 0.0] <= value + 1e-9 for (_, delta), value in loss.items() if delta == 0)
+    private = table[(table["mechanism"] == "lp") & (table["delta"] > 0)]
+    assert (private["dp_delta"] <= private["delta"]).all()
+    assert drawn(made, table) == {"error_epsilon", "error_epsilon_delta", "error_delta", "heat_map"}
+
+
+def test_laplace_rows() -> None:
+    from workbench.frontier_laplace import plan as laplace_plan
+
+    made = laplace_plan(grid("0.5,1,30", "epsilon"), grid("3,6", "bits"), ells=[2.0])
+    table = frame(run(made).rows)
+    points = table[table["curve"] == "point"]
+    assert (points["mean_bits"].dropna() <= points["bits"][points["mean_bits"].notna()]).all()
+    assert points[points["epsilon"] == 1.0]["objective"].tolist() == [2.0, 2.0]
+    unreachable = points[points["status"] == "unreachable"]
+    assert unreachable["epsilon"].tolist() == [30.0, 30.0]
+    assert unreachable["objective"].isna().all()
+    fixed = table[table["curve"] == "level"].set_index("epsilon")
+    assert fixed["mean_bits"][1.0] == pytest.approx(wb.DyadicLaplace(1.0, 2.0).mean_bits(), rel=1e-6)
+    assert drawn(made, table) == {"decoder_epsilon", "error_epsilon", "level_curves", "heat_map"}
+
+
+def test_budget_table() -> None:
+    from workbench.frontier_table import budget_table
+    from workbench.frontier_table import plan as table_plan
+
+    bits = grid("1,4", "bits")
+    rows = run(table_plan(grid("1", "epsilon"), grid("0,0.05", "delta"), bits, n=4)).rows
+    table = budget_table(rows, bits)
+    assert table["error"].isna().all()
+    assert (table["objective"] >= table["bound"].fillna(0) - 1e-9).all()
+    for _, group in table.groupby(["task", "group", "epsilon", "delta", "bits"]):
+        fitting = group[group["fits"]]
+        assert fitting["best"].sum() >= bool(len(fitting))
+        assert group["objective"][group["best"]].to_numpy() == pytest.approx(fitting["objective"].min(), rel=1e-8)
+        assert not group[~group["fits"]]["best"].any()
+    counts = table[(table["task"] == "count") & (table["bits"] == 4) & table["group"].str.contains("-DP")]
+    for _, group in counts.groupby("delta"):
+        error = group.set_index("mechanism")["objective"]
+        assert (error["channel LP"] <= error + 1e-9).all()  # it contains them all
+        # universal optimality of the geometric mechanism for neighbours one apart (Ghosh et al. 2009)
+        if group["delta"].iloc[0] == 0:
+            assert error["clamped geometric"] == pytest.approx(error["channel LP"], abs=1e-6)
+    values = table[(table["task"] == "value") & table["mechanism"].eq("DQL")]
+    assert (values["needs_bits"] <= values["bits"]).all()
+    assert (table[table["mechanism"] == "Laplace"]["fits"] == False).all()  # noqa: E712

@@ -1,0 +1,246 @@
+"""The ε-δ-error trade-off of additive noise: solver points, exact pieces, level curves, baselines.
+
+curve       what a row is
+point       the certified optimum at (ε, δ), with its bound and its closed form; one live solver per notion
+piece       ρ* between two deltas at fixed ε: exact (PDP: models.noise_frontier; DP and error rate: (1-δ)ρ₀)
+level       the least δ at (ε, error), certified, minimum-δ form (15); `budget` is the error
+baseline    a published mechanism with the smallest parameter that meets (ε, δ), audited exactly
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from workbench import rooms
+
+# isort: split
+from models import oracles
+from models.noise import cost_vector
+from models.noise_frontier import Piece, delta_frontier
+from workbench.design_noise import NoiseDesigner, validate
+from workbench.errors import InvalidRequest
+from workbench.frontier import Plan, Row, Task, design_row
+from workbench.frontier_baselines import SCANNED, Scan, data_independent_error
+from workbench.frontier_noise_plots import draw
+from workbench.mechanisms.modulo import ModuloNoise
+from workbench.numbers import round_up
+from workbench.privacy.audit import audit_channel
+
+__all__ = ["LEVELS", "plan", "round_levels"]
+
+LEVELS = 4  # errors whose level curves are drawn when none are given
+_PIECES = 64  # noise values up to which the exact frontier is traced at every ε, beyond at a few
+_FEW = 5
+_PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
+_CLAMPED = 60  # answers up to which clamped baselines are scanned and audited
+
+
+def round_levels(errors: Sequence[float]) -> list[Fraction]:
+    """LEVELS round errors strictly between the least and the largest of some; fewer when they are too close."""
+    if not errors or max(errors) - min(errors) < 1e-9:
+        return []
+    low, high = min(errors), max(errors)
+    digits = 2 - math.ceil(math.log10(high - low))
+    inside = {round(x, digits) for x in np.linspace(low, high, LEVELS + 2)[1:-1].tolist()}
+    return [Fraction(str(x)) for x in sorted(inside) if low < x < high]
+
+
+def plan(
+    question: ModuloNoise,
+    epsilons: Sequence[Fraction],
+    deltas: Sequence[Fraction],
+    *,
+    notions: Sequence[str] = ("pdp",),
+    cost: str = "error-rate",
+    levels: Sequence[Fraction] | None = None,
+    baselines: bool = True,
+    solver: str = "highs",
+    certify: bool = True,
+) -> Plan:
+    """The plan of a noise frontier; every request in it is validated before anything is solved.
+
+    levels: errors of the level curves; None chooses LEVELS of them from the points, an empty list draws none.
+    Raises InvalidRequest.
+    """
+    for notion in notions:
+        for epsilon in epsilons:
+            validate(question, epsilon=epsilon, delta=deltas[0], notion=notion, cost=cost, solver=solver)
+        for delta in deltas:
+            validate(question, epsilon=epsilons[0], delta=delta, notion=notion, cost=cost, solver=solver)
+    if cost == "prior-squared":
+        InvalidRequest.must("cost", "one that needs no prior", repr(cost))
+    made = _Frontier(question, list(epsilons), list(deltas), cost, solver, certify)
+    tasks: list[Task] = []
+    for notion in notions:
+        tasks += [made.points(notion, epsilon) for epsilon in epsilons]
+    for notion in notions:
+        tasks += [made.pieces(notion, epsilon) for epsilon in made.traced(notion)]
+    for notion in notions:
+        if notion != "pure" and (levels is None or levels):
+            tasks += [made.levels(notion, epsilon, levels) for epsilon in epsilons]
+    if baselines:
+        for family in made.families():
+            tasks += [made.baseline(notion, epsilon, family) for notion in notions for epsilon in epsilons]
+    relation = "directed" if question.directed else "symmetric"
+    title = f"{question!r}, {relation} differences, {cost}"
+    return Plan("noise", title, tasks, lambda table: draw(table, title, cost), made.close)
+
+
+class _Frontier:
+    def __init__(
+        self,
+        question: ModuloNoise,
+        epsilons: list[Fraction],
+        deltas: list[Fraction],
+        cost: str,
+        solver: str,
+        certify: bool,
+    ) -> None:
+        self.question, self.epsilons, self.deltas, self.cost = question, epsilons, deltas, cost
+        self.solver, self.certify = solver, certify
+        self.designers: dict[tuple[str, str], NoiseDesigner] = {}
+        self.scans: dict[str, Scan] = {}
+        self.errors: list[float] = []  # of the points so far
+
+    def close(self) -> None:
+        for designer in self.designers.values():
+            designer.close()
+
+    def _designer(self, notion: str, minimise: str) -> NoiseDesigner:
+        if (notion, minimise) not in self.designers:
+            self.designers[notion, minimise] = NoiseDesigner(
+                self.question, notion=notion, cost=self.cost, minimise=minimise, solver=self.solver,
+                certify=self.certify,
+            )  # fmt: skip
+        return self.designers[notion, minimise]
+
+    def _known(self, curve: str, mechanism: str, notion: str, epsilon: Fraction) -> Row:
+        return {"curve": curve, "mechanism": mechanism, "notion": notion, "cost": self.cost, "epsilon": float(epsilon)}
+
+    def points(self, notion: str, epsilon: Fraction) -> Task:
+        """The optima at one ε and every δ."""
+
+        def compute() -> list[Row]:
+            rows = []
+            designer = self._designer(notion, "error")
+            for delta in self.deltas:
+                known = self._known("point", "optimal", notion, epsilon) | {"delta": float(delta)}
+                rows.append(design_row(lambda d=delta: designer.design(epsilon, d), **known))  # type: ignore[misc]
+                if rows[-1].get("objective") is not None:
+                    self.errors.append(rows[-1]["objective"])
+            return rows
+
+        return compute
+
+    def traced(self, notion: str) -> list[Fraction]:
+        """The ε at which exact pieces are traced."""
+        if notion == "pure" or (notion == "dp" and self.cost != "error-rate") or self.cost == "worst-squared":
+            return []
+        if self.question.order <= _PIECES or len(self.epsilons) <= _FEW:
+            return self.epsilons
+        places = np.unique(np.linspace(0, len(self.epsilons) - 1, _FEW).round().astype(int))
+        return [self.epsilons[k] for k in places]
+
+    def pieces(self, notion: str, epsilon: Fraction) -> Task:
+        """ρ* as a function of δ at one ε."""
+
+        def compute() -> list[Row]:
+            begin = time.perf_counter()
+            q = self.question
+            with rooms.speaking_our_errors():
+                if notion == "dp":
+                    law = oracles.judge(q.sizes, q.differences, q.directed, float(epsilon), 0.0, "dp", self.cost)
+                    found = [] if law is None else [Piece(0.0, 1.0, law.value, 0.0, law.kind == "optimum")]
+                    name = "DP law"
+                else:
+                    found = delta_frontier(
+                        q.sizes, q.differences, float(epsilon), self.cost, time_limit=_PATIENCE, solver=self._tracer()
+                    )
+                    name = "pattern frontier"
+            seconds = time.perf_counter() - begin
+            known = self._known("piece", "optimal", notion, epsilon)
+            return [
+                known | {
+                    "delta": piece.delta_low, "delta_high": piece.delta_high, "objective": piece.value_low,
+                    "objective_high": piece.value_high, "oracle": name, "solver": None if notion == "dp" else "highs",
+                    "bound": piece.value_low if piece.proven else None,
+                    "status": "optimal" if piece.proven else "time_limit", "seconds": seconds / len(found),
+                }
+                for piece in found
+            ]  # fmt: skip
+
+        return compute
+
+    def _tracer(self) -> str:
+        return self.solver if self.solver in ("highs", "gurobi") else "highs"
+
+    def levels(self, notion: str, epsilon: Fraction, budgets: Sequence[Fraction] | None) -> Task:
+        """The least δ at one ε for every error level."""
+
+        def compute() -> list[Row]:
+            designer = self._designer(notion, "delta")
+            rows = []
+            for budget in budgets if budgets is not None else round_levels(self.errors):
+                known = self._known("level", "optimal", notion, epsilon) | {"budget": float(budget)}
+                row = design_row(lambda b=budget: designer.design(epsilon, budget=b), **known)  # type: ignore[misc]
+                if row.get("objective") is not None:
+                    row |= {"delta": row[f"{notion}_delta"]}  # what it really needs; the objective is the same rounded
+                rows.append(row)
+            return rows
+
+        return compute
+
+    def families(self) -> list[str]:
+        """The baselines that this question and cost admit."""
+        if self.cost == "worst-squared":
+            return []
+        clamped = self.question.scalar and self.question.order <= _CLAMPED and self.cost in ("error-rate", "squared")
+        return ["data-independent", *(SCANNED if clamped else ())]
+
+    def baseline(self, notion: str, epsilon: Fraction, family: str) -> Task:
+        """One published mechanism at one ε and every δ."""
+
+        def compute() -> list[Row]:
+            rows = []
+            for delta in self.deltas:
+                begin = time.perf_counter()
+                known = self._known("baseline", family, notion, epsilon) | {"delta": float(delta)}
+                row = known | {"status": "infeasible", "error": "no parameter of the scan meets the budget"}
+                made = (self._independent if family == "data-independent" else self._clamped)(
+                    family, notion, epsilon, delta
+                )
+                if made is not None:
+                    row = known | {"status": "closed form" if family == "data-independent" else "scan"} | made
+                rows.append(row | {"seconds": time.perf_counter() - begin})
+            return rows
+
+        return compute
+
+    def _independent(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row:
+        order = self.question.order
+        rho = data_independent_error(order, epsilon, delta, notion)
+        others = cost_vector(self.cost, self.question.sizes)[1:].mean()
+        return {"objective": float(rho) * float(others), "parameter": float(rho)}
+
+    def _clamped(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row | None:
+        n = self.question.order - 1
+        if family not in self.scans:
+            # beyond N/2 a shift μ may have been meant as μ - N: protect both distances rather than guess
+            given = {shift[0] for shift in self.question.shifts}
+            self.scans[family] = Scan(family, n, sorted(given | {n + 1 - s for s in given if 2 * s > n + 1}))
+        scan = self.scans[family]
+        parameter = scan.least(epsilon, delta, notion)
+        if parameter is None:
+            return None
+        channel = scan.family.build(n, parameter)
+        privacy = audit_channel(channel, scan.pairs, epsilon)
+        error = channel.error_rate if self.cost == "error-rate" else channel.mse
+        return {
+            "objective": error, "parameter": parameter, "pdp_delta": round_up(privacy.pdp_delta),
+            "dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon,
+        }  # fmt: skip
