@@ -40,7 +40,7 @@ _INTERRUPTED = 130
 
 
 def _mount() -> None:
-    from workbench import cli_certificate, cli_dql, cli_frontier, cli_labels, cli_noise, cli_quantizer
+    from workbench import cli_certificate, cli_dql, cli_frontier, cli_labels, cli_noise, cli_quantizer, cli_sweep
 
     design_app.command("noise", epilog=cli_noise.DESIGN_EXAMPLES)(cli_noise.design_noise)
     compare_app.command("noise", epilog=cli_noise.COMPARE_EXAMPLES)(cli_noise.compare_noise)
@@ -54,6 +54,8 @@ def _mount() -> None:
     app.command("verify-certificate", epilog=cli_certificate.VERIFY_EXAMPLES)(cli_certificate.verify_certificate)
     app.command(epilog=cli_certificate.SAMPLE_EXAMPLES)(cli_certificate.sample)
     app.command(epilog=cli_certificate.COMPOSE_EXAMPLES)(cli_certificate.compose)
+    app.command(epilog=cli_sweep.SWEEP_EXAMPLES)(cli_sweep.sweep)
+    app.add_typer(cli_sweep.app, name="results", no_args_is_help=True)
     app.add_typer(design_app, name="design", no_args_is_help=True)
     app.add_typer(cli_frontier.app, name="frontier", no_args_is_help=True)
     app.add_typer(compare_app, name="compare", no_args_is_help=True)
@@ -214,6 +216,8 @@ def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         return 2, {"error": "WorkbenchError", "message": f"Cannot use the file{where}: {error.strerror or error}."}
+    except MemoryError:
+        return 2, {"error": "WorkbenchError", "message": "The request needs more memory than there is."}
     except Exception as error:  # a bug of ours: still one line, and a way to see where
         if os.environ.get("WORKBENCH_DEBUG"):
             raise

@@ -113,7 +113,7 @@ class NoiseDesigner:
         start: str | Start = Start.HOT,
     ) -> Solution:
         """The solver's answer alone, neither audited nor judged. Arguments as `design`."""
-        budgets, delta_, budget_ = self._request(epsilon, delta, budget)
+        budgets, delta_, budget_ = self.request(epsilon, delta, budget)
         return self._solve(*self._session(budgets, delta_, budget_), start)
 
     def _solve(self, session: Session | FastSession, values: Mapping[str, Any], start: str | Start) -> Solution:
@@ -135,15 +135,15 @@ class NoiseDesigner:
         start: str | Start = Start.HOT,
     ) -> Design:
         """Solve, judge and audit. Arguments and errors as `design`."""
-        budgets, delta_, budget_ = self._request(epsilon, delta, budget)
+        budgets, delta_, budget_ = self.request(epsilon, delta, budget)
         solution = self._solve(*self._session(budgets, delta_, budget_), start)
         if solution.x is None:
-            self._refuse(solution, budget_)
+            self.refuse(solution, budget_)
         objective = solution.objective
         assert objective is not None
         masses = np.maximum(solution["f"], 0.0)
         mechanism = AdditiveNoise.from_pmf(self.question, masses)
-        why = self._doubt(solution)
+        why = self.doubt(solution)
         spent = delta_ if self.minimise == "error" else Fraction(repr(min(1.0, max(0.0, objective))))
         assert spent is not None
         asked = epsilon if isinstance(epsilon, Mapping) else next(iter(budgets.values()))
@@ -220,9 +220,10 @@ class NoiseDesigner:
 
     # The request.
 
-    def _request(
+    def request(
         self, epsilon: Real | Mapping[Any, Real], delta: Real | None, budget: Real | None
     ) -> tuple[dict[tuple[int, ...], Fraction], Fraction | None, Fraction | None]:
+        """Budgets of the differences, delta and cost budget in exact numbers. Arguments and errors as `design`."""
         budgets = self.question.budgets(epsilon)
         if max(budgets.values()) > MOST_EPSILON or min(budgets.values()) < LEAST_EPSILON:
             limits = f"between {float(LEAST_EPSILON):g} and {MOST_EPSILON} (e^epsilon is a coefficient of the program)"
@@ -277,7 +278,7 @@ class NoiseDesigner:
     # The judgement.
 
     @staticmethod
-    def _doubt(solution: Solution) -> str | None:
+    def doubt(solution: Solution) -> str | None:
         """Why the answer is not a proven optimum; None when it is.
 
         A solver's word alone is not enough: where a bound is known, objective and bound must agree to 1e-6 relative
@@ -292,7 +293,7 @@ class NoiseDesigner:
             return "says optimal, but its bound does not prove it"
         return None
 
-    def _refuse(self, solution: Solution, budget: Fraction | None) -> None:
+    def refuse(self, solution: Solution, budget: Fraction | None) -> None:
         """Raise for an answer without a point."""
         said = f"{self.solver} says {solution.raw_status!r}"
         if solution.termination is Termination.INFEASIBLE:
@@ -460,4 +461,4 @@ def validate(question: ModuloNoise, **request: Any) -> None:
     epsilon = request.pop("epsilon")
     delta, budget = request.pop("delta", None), request.pop("budget", None)
     with NoiseDesigner(question, **request) as designer:
-        designer._request(epsilon, delta, budget)
+        designer.request(epsilon, delta, budget)

@@ -37,7 +37,7 @@ from workbench.quantizer_optm import optm
 from workbench.quantizer_product import product_optimum
 from workbench.quantizer_search import searched_bins
 
-__all__ = ["METHODS", "QuantizerDesign", "design"]
+__all__ = ["METHODS", "QuantizerDesign", "design", "validate"]
 
 METHODS = ("exact", "optm", "product", "mvu")
 Progress = Callable[[str], None]
@@ -94,6 +94,50 @@ def design(
         InvalidRequest, Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit, NotProven,
         NotCertified.
     """
+    budget, cost, limit, options = validate(
+        question, epsilon=epsilon, method=method, knots=knots, cost=cost, metric=metric, reach=reach, inputs=inputs,
+        time_limit=time_limit, options=options,
+    )  # fmt: skip
+    least = _least(question, budget, metric)
+    extra = knots if knots is not None else (41 if question.bins is None else 0)
+    try:
+        with rooms.speaking_our_errors():
+            made = _run(question, budget, method, extra, cost, metric, limit, inputs, starts, solver, options, progress)
+    except KeyboardInterrupt:
+        raise WorkbenchError("Interrupted; nothing was written.") from None
+    quantizer, words, certificate, route = _finished(made.quantizer, budget, metric, certify)
+    notion = "pure" if metric is None else "metric"
+    request = {
+        "epsilon": budget, "delta": 0, "notion": notion, "method": method, "cost": cost, "metric": metric,
+        "knots": extra if method == "exact" else 0, "solver": solver, "smallest_epsilon": least, "minimise": "error",
+        "budget": None,
+    }  # fmt: skip
+    verdict = _judge(question, quantizer, made, cost, metric)
+    privacy = audit_quantizer(quantizer, metric)
+    objective = quantizer.expected(cost, question.density) if method in ("exact", "product") else made.objective
+    return QuantizerDesign(
+        question, request, quantizer, objective, made.bound, privacy, verdict, made.solution, (*made.words, *words),
+        certificate, made.quantizer if certify else None, route,
+    )  # fmt: skip
+
+
+def validate(
+    question: Quantization,
+    *,
+    epsilon: Real,
+    method: str = "exact",
+    knots: int | None = None,
+    cost: Any = None,
+    metric: str | None = None,
+    reach: Real | None = None,
+    inputs: int | None = None,
+    time_limit: float | None = None,
+    options: Options | None = None,
+) -> tuple[Fraction, Any, float | None, Options]:
+    """Refuse a request that makes no sense, without solving anything; arguments as `design`.
+
+    Returns ε, the cost, the largest output allowed and the solver's options. Raises InvalidRequest.
+    """
     budget = positive(epsilon, "epsilon")
     if budget > 30:
         InvalidRequest.must("epsilon", "at most 30 (e^epsilon is a coefficient of the program)", epsilon)
@@ -117,35 +161,15 @@ def design(
         raise InvalidRequest(f"cost must be mae with method optm, whose LP bounds it. Got {cost}.")
     if inputs is not None and method != "mvu":
         raise InvalidRequest(f"inputs must be left out unless method is mvu. Got {inputs} for {method}.")
-    least = _least(question, budget, metric)
     if options is None:
         if time_limit is not None and not (isinstance(time_limit, (int, float)) and 0 < time_limit < math.inf):
             InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
         options = Options(time_limit=time_limit)
-    extra = knots if knots is not None else (41 if question.bins is None else 0)
     limit = None if reach is None else float(positive(reach, "reach"))
     if limit is not None and metric is None and limit < smallest_reach(float(budget), float(question.c)) * (1 + 1e-9):
         need = smallest_reach(float(budget), float(question.c))
         InvalidRequest.must("reach", f"above {need:.6g}, the least at this epsilon", reach)
-    try:
-        with rooms.speaking_our_errors():
-            made = _run(question, budget, method, extra, cost, metric, limit, inputs, starts, solver, options, progress)
-    except KeyboardInterrupt:
-        raise WorkbenchError("Interrupted; nothing was written.") from None
-    quantizer, words, certificate, route = _finished(made.quantizer, budget, metric, certify)
-    notion = "pure" if metric is None else "metric"
-    request = {
-        "epsilon": budget, "delta": 0, "notion": notion, "method": method, "cost": cost, "metric": metric,
-        "knots": extra if method == "exact" else 0, "solver": solver, "smallest_epsilon": least, "minimise": "error",
-        "budget": None,
-    }  # fmt: skip
-    verdict = _judge(question, quantizer, made, cost, metric)
-    privacy = audit_quantizer(quantizer, metric)
-    objective = quantizer.expected(cost, question.density) if method in ("exact", "product") else made.objective
-    return QuantizerDesign(
-        question, request, quantizer, objective, made.bound, privacy, verdict, made.solution, (*made.words, *words),
-        certificate, made.quantizer if certify else None, route,
-    )  # fmt: skip
+    return budget, cost, limit, options
 
 
 def _least(question: Quantization, budget: Fraction, metric: str | None) -> float | None:

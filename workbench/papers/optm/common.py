@@ -10,14 +10,14 @@ from models.quantizer import smallest_reach
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.quantizer import Quantizer, read_bins
 from workbench.mechanisms.two_bin import erm, rqm
-from workbench.numbers import Real, exact
+from workbench.numbers import exact
 from workbench.papers.artifact import printed
-from workbench.privacy.quantizer import audit_quantizer
 from workbench.quantizer_certified import repaired
 from workbench.quantizer_exact import exact_quantizer, optimised_bins
 from workbench.quantizer_limit import Limit, mae_limit
 from workbench.quantizer_mvu import mvu
 from workbench.quantizer_optm import optm
+from workbench.quantizer_published import largest_q
 
 __all__ = [
     "EPSILONS",
@@ -106,19 +106,3 @@ def limit(epsilon: str, *, capped: bool = False) -> Limit:
     """The limit for unlimited outputs, or for outputs within twice the least feasible reach."""
     eps = float(exact(epsilon, "epsilon"))
     return mae_limit(eps, reach=2 * smallest_reach(eps)) if capped else mae_limit(eps)
-
-
-def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
-    """RQM with the largest q, to so many digits, that is exactly ε-private on these bins; None when there is none."""
-    unit, low, high = Fraction(1, 10**digits), 0, 10**digits
-    best = rqm(bins, 0)
-    if not audit_quantizer(best).meets("pure", epsilon):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        made = rqm(bins, middle * unit)
-        if audit_quantizer(made).meets("pure", epsilon):
-            low, best = middle, made
-        else:
-            high = middle
-    return best

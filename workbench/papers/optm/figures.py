@@ -15,11 +15,12 @@ from workbench.mechanisms.quantizer import Quantizer
 from workbench.mechanisms.two_bin import equal_bins, erm, randomized_response
 from workbench.numbers import exact
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm.common import EPSILONS, STYLE, best_exact, exact_at, largest_q, limit, parameters, published
+from workbench.papers.optm.common import EPSILONS, STYLE, best_exact, exact_at, limit, parameters, published
 from workbench.plots import COLOURS, MARKERS, panels
 from workbench.quantizer_mvu import mvu
 from workbench.quantizer_optm import optm
 from workbench.quantizer_plots import draw_law
+from workbench.quantizer_published import best_rqm
 from workbench.quantizer_search import searched_bins
 
 if TYPE_CHECKING:
@@ -101,19 +102,6 @@ def fig3(full: bool) -> Artifact:
     return Artifact("fig3", "Fig. 3: error against x", data, draw, caption)
 
 
-def _rqm(levels: int, epsilon: str) -> Quantizer | None:
-    """The best RQM with equal bins: outer bin on a grid, the largest private q to three digits."""
-    reach = 1 / math.tanh(float(epsilon) / 2)
-    if levels == 2:
-        return randomized_response(epsilon)
-    found = []
-    for factor in (1.001, 1.1, 1.2, 1.25, 1.35, 1.6, 1.9) if levels <= 5 else (1.001, 1.2, 1.6):
-        made = largest_q(equal_bins(levels, Fraction(round(reach * factor * 1000), 1000)), epsilon, digits=2)
-        if made is not None:
-            found.append(made)
-    return min(found, key=lambda q: q.mae(), default=None)
-
-
 def _optm(levels: int, epsilon: str) -> Quantizer | None:
     if levels == 2:
         return randomized_response(epsilon)
@@ -137,7 +125,7 @@ def price_of_bits(full: bool) -> Artifact:
             if full or m in small:
                 made["MVU"] = mvu(epsilon, levels=m, starts=4 if full else 2, bound=False).quantizer
             if full or m in (2, 3, 4, 5, 6, 8):
-                found = _rqm(m, epsilon)
+                found = best_rqm(m, epsilon)
                 made |= {} if found is None else {"RQM": found}
             if full or m in (2, 3, 4, 5, 6):
                 found = _optm(m, epsilon)

@@ -1,0 +1,296 @@
+"""The ledger: what is committed stays, unchanged, whatever happens to the disk, the folder, the lock or the file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from workbench import ledger as ledger_module
+from workbench.cli import main
+from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
+from workbench.ledger import Ledger, Row, canonical, digest
+
+
+def row(k: int, size: int = 10) -> Row:
+    shape = {"model": "m", "backend": None, "parameters": {"k": k}, "options": {}, "versions": {"workbench": "0"}}
+    request = canonical(shape)
+    return Row(digest(request), request, canonical({"status": "optimal", "value": "x" * size}), 0.5)
+
+
+def rows(*range_: int, size: int = 10) -> list[Row]:
+    return [row(k, size) for k in range(*range_)]
+
+
+def filled(path: Path, count: int = 400, size: int = 300) -> list[Row]:
+    made = rows(count, size=size)
+    with Ledger(path) as book:
+        for at in range(0, count, 20):
+            book.add(made[at : at + 20])
+    return made
+
+
+def test_rows_come_back_and_the_key_is_the_hash_of_the_request(tmp_path: Path):
+    with Ledger(tmp_path / "deep" / "ledger.sqlite") as book:
+        assert book.add(rows(5)) == 5
+        assert book.add(rows(3, 8)) == 3  # 3 and 4 are there already
+        assert list(book.rows()) == rows(8)
+        assert book.known([row(2).key, row(99).key]) == {row(2).key}
+        assert book.find(row(6).key[:10]) == row(6)
+        assert hashlib.sha256(row(6).request.encode()).hexdigest() == row(6).key
+    with closing(sqlite3.connect(tmp_path / "deep" / "ledger.sqlite")) as raw:
+        assert raw.execute("pragma journal_mode").fetchone() == ("wal",)
+
+
+def test_one_question_has_one_text():
+    assert canonical({"b": 1, "a": [None, True, "ε"]}) == '{"a":[null,true,"ε"],"b":1}'
+    with pytest.raises(ValueError, match="JSON compliant"):
+        canonical({"a": float("nan")})
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update results set answer = 'x'",
+        "delete from results",
+        "update results set seconds = 0 where number = 1",
+    ],
+)
+def test_rows_are_immutable_even_for_others(tmp_path: Path, statement: str):
+    path = tmp_path / "ledger.sqlite"
+    filled(path, 20)
+    with closing(sqlite3.connect(path)) as raw, pytest.raises(sqlite3.IntegrityError, match="immutable"):
+        raw.execute(statement)
+
+
+def test_a_replacement_changes_nothing(tmp_path: Path):
+    path = tmp_path / "ledger.sqlite"
+    made = filled(path, 20)
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("insert or replace into results values (3, ?, 'r', 'a', 's', 0)", (made[5].key,))
+        raw.execute("insert or replace into results values (3, 'other', 'r', 'a', 's', 0)")
+        raw.commit()
+    with Ledger(path) as book:
+        assert list(book.rows()) == made
+
+
+def test_a_batch_is_whole_or_nothing(tmp_path: Path):
+    with Ledger(tmp_path / "ledger.sqlite") as book:
+        book.add(rows(4))
+        broken = [*rows(4, 8), row(8)._replace(answer=None)]  # type: ignore[arg-type]
+        with pytest.raises((WorkbenchError, TypeError)):
+            book.add(broken)
+        assert list(book.rows()) == rows(4)
+
+
+def test_an_older_schema_is_migrated_and_a_newer_one_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "ledger.sqlite"
+    made = filled(path, 20)
+    now = ledger_module.MIGRATIONS
+    monkeypatch.setattr(ledger_module, "MIGRATIONS", (*now, ("alter table sweeps add column more text",)))
+    with Ledger(path, create=False) as book:
+        assert list(book.rows()) == made
+    with closing(sqlite3.connect(path)) as raw:
+        assert raw.execute("pragma user_version").fetchone() == (len(now) + 1,)
+        assert "more" in [column[1] for column in raw.execute("pragma table_info(sweeps)")]
+    monkeypatch.setattr(ledger_module, "MIGRATIONS", now)
+    with pytest.raises(WorkbenchError, match="newer"):
+        Ledger(path)
+
+
+def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "ledger.sqlite"
+    made = filled(path, 20)
+    now = ledger_module.MIGRATIONS
+    steps = ("alter table sweeps add column more text", "this is not SQL")
+    monkeypatch.setattr(ledger_module, "MIGRATIONS", (*now, steps))
+    with pytest.raises(WorkbenchError):
+        Ledger(path)
+    monkeypatch.setattr(ledger_module, "MIGRATIONS", now)
+    with Ledger(path) as book:
+        assert list(book.rows()) == made
+
+
+def test_other_files_are_refused(tmp_path: Path):
+    text, other = tmp_path / "text.sqlite", tmp_path / "other.sqlite"
+    text.write_text("this is not a database, although it is long enough to be taken for one" * 30)
+    with closing(sqlite3.connect(other)) as raw:
+        raw.execute("create table t (x)")
+        raw.commit()
+    with pytest.raises(CorruptFile):
+        Ledger(text)
+    with pytest.raises(CorruptFile, match="not a ledger"):
+        Ledger(other)
+    with pytest.raises(InvalidRequest, match="existing"):
+        Ledger(tmp_path / "none.sqlite", create=False)
+    assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_a_locked_ledger_is_said_to_be_locked_and_stays_readable(tmp_path: Path):
+    path = tmp_path / "ledger.sqlite"
+    made = filled(path, 20)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        with Ledger(path, patience=0.1) as book:
+            with pytest.raises(WorkbenchError, match="locked: another process"):
+                book.add(rows(100, 101))
+            assert list(book.rows()) == made
+        other.execute("rollback")
+    with Ledger(path) as book:
+        assert book.add(rows(100, 101)) == 1
+
+
+def test_a_full_disk_keeps_what_was_committed(tmp_path: Path):
+    path = tmp_path / "ledger.sqlite"
+    made = filled(path, 20)
+    with Ledger(path) as book:
+        pages = book._one("pragma page_count")
+        book._db.execute(f"pragma max_page_count = {pages + 2}")
+        with pytest.raises(WorkbenchError, match="disk is full"):
+            book.add(rows(100, 2000, size=500))
+        assert list(book.rows()) == made
+    with Ledger(path) as book:
+        assert book.add(rows(100, 200, size=500)) == 100
+
+
+def test_a_limit_on_file_sizes_ends_the_writer_in_one_line(tmp_path: Path):
+    path = tmp_path / "ledger.sqlite"
+    code = f"""
+from workbench.ledger import *
+from workbench.errors import WorkbenchError
+def row(k):
+    request = canonical({{"k": k}})
+    return Row(digest(request), request, canonical({{"v": "x" * 400}}), 0.0)
+try:
+    with Ledger({str(path)!r}) as book:
+        for at in range(0, 100000, 50):
+            book.add([row(k) for k in range(at, at + 50)])
+            print(at + 50, flush=True)
+except WorkbenchError as error:
+    print(error)
+"""
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=small, timeout=120, check=False
+    )
+    *counts, said = done.stdout.splitlines()
+    assert "disk is full" in said, done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    with Ledger(path, create=False) as book:
+        assert len(list(book.rows())) == int(counts[-1]) > 100
+
+
+@pytest.fixture
+def nobody():
+    """Permissions mean nothing to root."""
+    if os.geteuid():
+        yield
+        return
+    os.seteuid(65534)
+    yield
+    os.seteuid(0)
+
+
+def test_a_read_only_folder_is_named_and_its_ledger_can_be_read(tmp_path: Path, request: pytest.FixtureRequest):
+    folder = tmp_path / "kept"
+    made = filled(folder / "ledger.sqlite", 20)
+    (folder / "ledger.sqlite").chmod(0o444)
+    for parent in (tmp_path, *list(tmp_path.parents)[:3]):
+        if parent.stat().st_uid == os.geteuid() and str(parent) != "/tmp":
+            parent.chmod(0o755)
+    folder.chmod(0o555)
+    request.getfixturevalue("nobody")
+    with pytest.raises(WorkbenchError, match=r"read-only|cannot be made"):
+        Ledger(folder / "new.sqlite")
+    with pytest.raises(WorkbenchError, match="read-only"):
+        Ledger(folder / "ledger.sqlite").add(rows(100, 101))
+    with Ledger(folder / "ledger.sqlite", create=False) as book:
+        assert list(book.rows()) == made
+        with pytest.raises(WorkbenchError, match="read-only"):
+            book.add(rows(100, 101))
+
+
+def damage(path: Path, page: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(page * 4096)
+        file.write(b"\xa5" * 4096)
+
+
+def test_a_damaged_page_is_named_and_the_rest_is_rescued(tmp_path: Path):
+    whole = tmp_path / "whole.sqlite"
+    made = filled(whole)
+    content = whole.read_bytes()
+    pages = len(content) // 4096
+    assert pages > 60
+    seen = 0
+    for page in range(8, pages, 7):
+        path = tmp_path / f"{page}.sqlite"
+        path.write_bytes(content)
+        damage(path, page)
+        with Ledger(path, create=False) as book:
+            kept, lost = book.salvage()
+            assert set(kept) <= set(made)
+            assert len(kept) + lost == len(made)
+            assert lost <= 20  # what one page holds
+            seen += lost > 0
+            if lost:
+                with pytest.raises(CorruptFile, match=r"damaged.*salvage"):
+                    list(book.rows())
+    assert seen > 5
+
+
+def test_the_command_line_rescues_a_damaged_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path, target = tmp_path / "ledger.sqlite", tmp_path / "rescued.csv"
+    made = filled(path)
+    for page in range(20, 30):
+        damage(path, page)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stop:
+            main([*arguments, "--ledger", str(path)])
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    for command in (["list"], ["export", str(target)]):
+        code, _, said = run("results", *command)
+        assert (code, said.count("\n")) == (2, 1)
+        assert "damaged" in said
+    assert not target.exists()
+    code, out, _ = run("results", "export", str(target), "--salvage", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert 0 < report["unreadable_rows"] < len(made) / 2
+    assert report["rows"] + report["unreadable_rows"] == len(made)
+    assert len(target.read_text().splitlines()) == report["rows"] + 1
+
+
+def test_a_flipped_bit_that_sqlite_does_not_see_is_noticed(tmp_path: Path):
+    path = tmp_path / "ledger.sqlite"
+    filled(path, 40)
+    content = path.read_bytes()
+    assert content.count(b"optimal") == 40
+    at = content.index(b"optimal")
+    path.write_bytes(content[:at] + b"0ptimal" + content[at + 7 :])
+    with Ledger(path, create=False) as book:
+        with pytest.raises(CorruptFile, match="not what was written"):
+            list(book.rows())
+        kept, lost = book.salvage()
+    assert (len(kept), lost) == (39, 1)
+
+
+def test_rows_speak_json(tmp_path: Path):
+    assert row(3).asked["parameters"] == {"k": 3}
+    assert json.loads(row(3).answer) == row(3).found

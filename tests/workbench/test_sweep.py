@@ -1,0 +1,335 @@
+"""Sweeps: every point answered once, failures as rows, hot starts checked, dead workers survived, exports the same."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench import sweep_models, sweep_workers
+from workbench.cli import main
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.export import flat
+from workbench.ledger import Ledger
+from workbench.mechanisms.modulo import ModuloNoise
+from workbench.sweep_spec import read_spec
+from workbench.sweep_workers import Task, on_processes, work
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "sweeps"
+SMALL = {"model": "noise", "n": 6, "max_shift": 2, "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:6"}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+def content(path: Path) -> list[dict[str, Any]]:
+    with Ledger(path, create=False) as book:
+        return flat(book.rows())
+
+
+def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp_path: Path):
+    ledger = tmp_path / "ledger.sqlite"
+    for file in sorted(EXAMPLES.glob("*.toml")):
+        code, out, _ = run(capsys, "sweep", file, "--ledger", ledger, "--jobs", 2, "--json")
+        made = json.loads(out)
+        assert code == 0
+        assert made["solved"] == made["points"] > 20
+        assert set(made["statuses"]) <= {"optimal", "found"}
+    rows = content(ledger)
+    assert {row["model"] for row in rows} == set(sweep_models.MODELS)
+    for row in rows:
+        assert row["agrees"] in (True, None)
+        assert (row["audited"], row["private"]) == (
+            (True, row["private"]) if row["model"] != "laplace" else (False, None)
+        )
+        assert row["certified"] is True or row["check"] != "certify"
+
+
+def test_a_row_is_what_designing_alone_gives(tmp_path: Path):
+    wb.sweep({"grid": {**SMALL, "check": "audit"}}, tmp_path / "a.sqlite", jobs=1)
+    for row in content(tmp_path / "a.sqlite"):
+        made = wb.design(
+            ModuloNoise(n=6, max_shift=2), epsilon=row["epsilon"], delta=row["delta"], notion="dp", certify=False
+        )
+        assert row["objective"] == pytest.approx(made.objective, abs=1e-9)
+        assert row["bound"] == pytest.approx(row["objective"], abs=1e-8)
+        assert (row["status"], row["audited"], row["oracle"]) == ("optimal", True, made.oracle.name)
+
+
+def test_an_answer_that_was_not_audited_says_so(tmp_path: Path):
+    wb.sweep({"grid": {**SMALL, "check": "none"}}, tmp_path / "a.sqlite", jobs=1)
+    rows = content(tmp_path / "a.sqlite")
+    assert {row["audited"] for row in rows} == {False}
+    assert "private" not in rows[0]
+    assert all(row["bound"] == pytest.approx(row["objective"], abs=1e-8) for row in rows)
+
+
+def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path: Path, monkeypatch):
+    first, second = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
+    seen = []
+    outcome = wb.sweep({"grid": SMALL}, first, jobs=1, progress=lambda o: seen.append(o.solved))
+    assert (outcome.points, outcome.known, outcome.solved, outcome.left) == (12, 0, 12, 0)
+    assert seen[0] == 0
+    assert seen[-1] == 12
+    monkeypatch.setattr(sweep_workers, "work", None)  # whoever solves now, fails
+    again = wb.sweep({"grid": SMALL}, first, jobs=1)
+    assert (again.known, again.solved) == (12, 0)
+    monkeypatch.undo()
+    wb.sweep({"grid": SMALL}, second, jobs=2)
+    assert content(first) == content(second)
+    wider = wb.sweep({"grid": {**SMALL, "epsilon": "0.5:1.7:7"}}, first, jobs=1)
+    assert (wider.points, wider.known, wider.solved) == (14, 12, 2)
+
+
+def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
+    grids = [
+        {**SMALL, "minimise": "delta", "budget": [0.2, 0.7], "delta": 0.01, "epsilon": 0.5},
+        {**SMALL, "solver": "ortools:glop", "notion": "pdp", "delta": 0.1, "epsilon": 1, "method": "literal"},
+        {**SMALL, "solver": "gurobi", "n": 999, "max_shift": 3, "delta": 0, "epsilon": 1, "check": "none"},
+        {"model": "quantizer", "bins": "-1,0,1", "epsilon": 1},
+        {"model": "laplace", "bits": 1.01, "epsilon": 1},
+    ]
+    outcome = wb.sweep({"grid": grids}, tmp_path / "a.sqlite", jobs=1)
+    assert outcome.solved == outcome.points == 6
+    found = {(row["model"], row["solver"], row["status"]): row for row in content(tmp_path / "a.sqlite")}
+    assert ("noise", "ortools:glop", "unavailable") in found
+    assert ("noise", "gurobi", "licence") in found
+    assert "delta >=" in found["noise", "highs", "infeasible"]["reason"]
+    assert "beyond" in found["quantizer", "highs", "infeasible"]["reason"]
+    assert found["laplace", None, "infeasible"]["reason"]
+    for row in found.values():
+        assert (row["objective"], row["audited"]) == (None, False)
+
+
+class _Path(sweep_models.Path):
+    """Answers 1 from a cold start; hot ones are wrong by `lie` at the third point."""
+
+    def __init__(self, lie: float) -> None:
+        self.lie, self.solves = lie, 0
+
+    def admit(self, point: Mapping[str, Any]) -> None:
+        pass
+
+    def solve(self, point: Mapping[str, Any], *, cold: bool) -> dict[str, Any]:
+        self.solves += 1
+        hot = not cold and point["k"] > 0
+        if point.get("fails") and hot:
+            return {"status": "not_proven", "objective": None, "start": "hot"}
+        return {
+            "status": "optimal",
+            "objective": 1.0 + self.lie * (hot and point["k"] == 2),
+            "start": "hot" if hot else "cold",
+        }
+
+
+def task(**more: Any) -> Task:
+    points = tuple({"k": k, **more} for k in range(5))
+    return Task("noise", {}, points, (0, 2, 4), None, sweep_models.versions(None))
+
+
+@pytest.mark.parametrize(("lie", "solves", "start"), [(0.0, 7, "hot"), (1e-10, 7, "hot"), (1e-4, 11, "cold")])
+def test_where_a_hot_start_lies_all_of_its_task_is_solved_cold(lie: float, solves: int, start: str):
+    path = _Path(lie)
+    answers = [answer for answer, _ in sweep_workers._walk(path, task())]
+    assert path.solves == solves
+    assert [a["start"] for a in answers] == ["cold", start, start, start, start]
+    words = "a cold start agrees" if start == "hot" else "a hot start disagreed; the whole task was solved cold"
+    assert answers[2]["recheck"] == words
+    assert answers[2]["objective"] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_failure_is_believed_from_a_cold_start_only():
+    answers = [answer for answer, _ in sweep_workers._walk(_Path(0.0), task(fails=True))]
+    assert [a["status"] for a in answers] == ["optimal"] * 5
+    assert {a["start"] for a in answers} == {"cold"}
+
+
+def test_hot_starts_are_used_and_checked(tmp_path: Path):
+    wb.sweep({"grid": {**SMALL, "check": "none", "epsilon": "0.5:1.5:60"}}, tmp_path / "a.sqlite", jobs=1)
+    rows = content(tmp_path / "a.sqlite")
+    assert sum(row["start"] == "hot" for row in rows) > 100
+    assert sum(row["recheck"] == "a cold start agrees" for row in rows) >= 3  # three corners and a percent
+
+
+class _Deadly:
+    """A task that kills its process the first `times` times it arrives."""
+
+    def __init__(self, place: Path, times: int) -> None:
+        self.place, self.times = place, times
+
+    def __reduce__(self):
+        return _arrived, (str(self.place), self.times)
+
+
+def _arrived(place: str, times: int) -> Task:
+    with open(place, "a") as file:
+        file.write("x")
+    if len(Path(place).read_text()) <= times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return _plain()
+
+
+def _plain() -> Task:
+    spec = read_spec({"grid": {**SMALL, "check": "none"}})
+    c = spec.chunks[0]
+    return Task(c.model, c.fixed, c.points, c.recheck, c.backend, c.versions)
+
+
+@pytest.mark.parametrize(("times", "given_up"), [(1, False), (3, False), (99, True)])
+def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(tmp_path: Path, times: int, given_up: bool):
+    tasks = [_plain(), _plain(), _Deadly(tmp_path / "count", times), *[_plain() for _ in range(4)]]
+    found = list(on_processes(tasks, 2))  # type: ignore[arg-type]
+    assert sorted(at for at, _ in found) == list(range(7))
+    assert {at for at, answers in found if answers is None} == ({2} if given_up else set())
+    expected = [answer for answer, _ in work(_plain())]
+    assert all([answer for answer, _ in answers] == expected for _, answers in found if answers is not None)
+
+
+def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(tmp_path: Path, capsys, monkeypatch):
+    from workbench import sweeping
+
+    monkeypatch.setattr(sweeping, "_answers", lambda chunks, *_: iter([(0, None)]))
+    spec = tmp_path / "spec.toml"
+    spec.write_text('[[grid]]\nmodel = "noise"\nn = 3\nmax_shift = 1\nepsilon = [0.5, 1]\n')
+    code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json")
+    assert (code, json.loads(out)["given_up"], json.loads(out)["left"]) == (1, 2, 2)
+    monkeypatch.undo()
+    code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json", "--jobs", 1)
+    assert (code, json.loads(out)["solved"], json.loads(out)["left"]) == (0, 2, 0)
+
+
+def test_a_worker_of_another_version_is_refused():
+    with pytest.raises(WorkbenchError, match="other versions"):
+        work(Task("noise", {}, (), (), "highs", {"workbench": "0.0.1", "highspy": "1"}))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_loses_nothing(tmp_path: Path, jobs: int):
+    spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
+    spec.write_text(
+        '[[grid]]\nmodel = "noise"\nn = 8\nmax_shift = [1, 2, 3]\nnotion = ["dp", "pdp"]\nepsilon = "0.1:4:2000"\n'
+    )
+    command = [sys.executable, "-m", "workbench.cli", "sweep", str(spec), "--ledger", str(ledger), "--jobs", str(jobs)]
+    running = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline and not _count(ledger):
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the parent and to its workers
+    out, said = running.communicate(timeout=60)
+    assert running.returncode == 2, said
+    assert out == ""
+    count = _count(ledger)
+    assert said.splitlines()[-1].startswith(f"WorkbenchError: Interrupted; {count} of 12000 rows are in")
+    assert said.count("Traceback") == 0
+    assert 0 < count < 12000
+
+
+def _count(ledger: Path) -> int:
+    try:
+        with Ledger(ledger, create=False) as book:
+            return len(book)
+    except WorkbenchError:  # not there yet
+        return 0
+
+
+def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
+    spec.write_text(
+        '[[grid]]\nmodel = "noise"\nn = 6\nmax_shift = 2\n'
+        'notion = ["pdp", "dp"]\ndelta = [0, 0.1]\nepsilon = [0.5, 1]\n'
+    )
+    assert run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)[0] == 0
+    wb.sweep({"grid": {**SMALL, "epsilon": 2}}, ledger, jobs=1)
+    for name, rows in (("all.csv", 10), ("some.csv", 8), ("some.parquet", 8)):
+        more = () if name == "all.csv" else ("--spec", spec, "--effort")
+        code, out, _ = run(capsys, "results", "export", tmp_path / name, "--ledger", ledger, "--json", *more)
+        assert (code, json.loads(out)["rows"], json.loads(out)["missing"]) == (0, rows, 0)
+    with (tmp_path / "some.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    table = pyarrow.read_table(tmp_path / "some.parquet")
+    assert table.column_names == list(lines[0])
+    for line, row in zip(lines, table.to_pylist(), strict=True):
+        assert line["key"] == row["key"]
+        assert float(line["objective"]) == row["objective"]
+        assert float(line["epsilon"]) == row["epsilon"]
+        assert float(line["exact_pure_epsilon"]) == row["exact_pure_epsilon"]
+        assert line["private"] == str(row["private"]).lower()
+        assert float(line["seconds"]) > 0
+    assert "seconds" not in (tmp_path / "all.csv").read_text().splitlines()[0]
+    origin = json.loads((tmp_path / "some.csv.json").read_text())
+    assert origin["sha256"] == hashlib.sha256((tmp_path / "some.csv").read_bytes()).hexdigest()
+    assert spec.read_text() in [kept["text"] for kept in origin["specifications"]]
+    assert json.loads(table.schema.metadata[b"dp-workbench"])["rows"] == 8
+    assert origin["versions"][0]["highspy"]
+
+
+def test_list_and_show(tmp_path: Path, capsys):
+    ledger = tmp_path / "a.sqlite"
+    wb.sweep({"grid": [SMALL, {"model": "laplace", "bits": [1.01, 6], "epsilon": 1}]}, ledger, jobs=1)
+    code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--status", "infeasible", "--json")
+    listed = json.loads(out)
+    assert (code, listed["rows_in_ledger"], listed["matching"]) == (0, 14, 1)
+    key = listed["rows"][0]["key"]
+    code, out, _ = run(capsys, "results", "show", key[:9], "--ledger", ledger, "--json")
+    shown = json.loads(out)
+    assert shown["key"] == key
+    assert shown["request"]["parameters"]["bits"] == "1.01"
+    assert "mean length" in shown["answer"]["reason"]
+    code, out, _ = run(capsys, "results", "show", key[:9], "--ledger", ledger)
+    assert (code, key in out, "infeasible" in out) == (0, True, True)
+    code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--model", "noise", "--limit", 3)
+    assert (code, "3 of 12 matching rows, 14 in" in out.replace("\n", " ")) == (0, True)
+    for bad in ("zz", "", "0123456789"):
+        code, _, said = run(capsys, "results", "show", bad, "--ledger", ledger)
+        assert (code, said.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("sweep", "none.toml"), "readable TOML file"),
+        (("sweep", "SPEC", "--jobs", "0"), "jobs must be an integer in 1..1024. Got 0"),
+        (("sweep", "SPEC", "--jobs", "2", "--cluster", "tcp://x:1"), "jobs must be left out"),
+        (("sweep", "SPEC", "--ledger", "/proc/none/ledger.sqlite"), "cannot be made"),
+        (("results", "list"), "ledger must be an existing file"),
+        (("results", "export", "table.txt"), "named .csv or .parquet"),
+        (("results", "export", "none/table.csv"), "existing folder"),
+    ],
+)
+def test_bad_requests_are_one_line(tmp_path: Path, capsys, monkeypatch, arguments: tuple[str, ...], words: str):
+    monkeypatch.chdir(tmp_path)
+    given = [str(EXAMPLES / "noise.toml") if a == "SPEC" else a for a in arguments]
+    code, _, said = run(capsys, *given)
+    assert (code, said.count("\n")) == (2, 1)
+    assert words in said
+
+
+def test_dry_run_counts_and_writes_nothing(tmp_path: Path, capsys):
+    ledger = tmp_path / "a.sqlite"
+    code, out, _ = run(capsys, "sweep", EXAMPLES / "noise.toml", "--ledger", ledger, "--dry-run", "--json")
+    assert (code, json.loads(out)) == (0, {"name": "noise", "points": 60, "tasks": 12, "known": 0})
+    assert not ledger.exists()
+
+
+def test_the_python_face_refuses_too(tmp_path: Path):
+    with pytest.raises(InvalidRequest, match="jobs"):
+        wb.sweep({"grid": SMALL}, tmp_path / "a.sqlite", jobs=True)
+    assert wb.Ledger is Ledger

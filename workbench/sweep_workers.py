@@ -1,0 +1,217 @@
+"""Where the tasks of a sweep run: in this process, in processes of this machine (loky), or on a Dask cluster.
+
+Every way yields (position of the task, its answers) as tasks end, in any order, and (position, None) for a task that
+was given up because the processes working on it died again and again. A dead process costs what it held, nothing else.
+
+(loky is used through joblib's own copy of it: its futures say at once when a worker has died. joblib's Dask backend
+would wait for ever, so Dask is called directly.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.errors import SolverUnavailable, WorkbenchError
+
+__all__ = ["Answers", "Task", "here", "on_cluster", "on_processes", "work"]
+
+Answers = list[tuple[str, float]]  # canonical JSON of each point's answer, and the seconds it took
+
+DEATHS = 3  # of the processes that hold a task, until it is given up
+PATIENCE = 60.0  # seconds a cluster may be without workers
+_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+_one_at_a_time = threading.Lock()  # HiGHS keeps one thread pool per process
+_SOLVED = ("optimal", "gap_limit", "found")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is sent to a worker: a model, the path's fixed parameters, its points, which of them are solved twice, and
+    the versions that the answers will be filed under."""
+
+    model: str
+    fixed: Mapping[str, Any]
+    points: tuple[Mapping[str, Any], ...]
+    recheck: tuple[int, ...]
+    backend: str | None
+    versions: Mapping[str, str | None]
+
+
+def work(task: Task) -> Answers:
+    """Answer every point of a task; runs in a worker. A failed solve is an answer.
+
+    Raises SolverUnavailable when this process has other versions than the task is filed under.
+    """
+    from workbench.sweep_models import model, versions
+
+    if (mine := versions(task.backend)) != task.versions:
+        raise SolverUnavailable(f"A worker has other versions, {mine}, than this process, {dict(task.versions)}.")
+    with _one_at_a_time, model(task.model).open(task.fixed) as path:
+        timed = _walk(path, task)
+    return [(_strict(answer), seconds) for answer, seconds in timed]
+
+
+def _walk(path: Any, task: Task) -> list[tuple[dict[str, Any], float]]:
+    """Hot from point to point; where a cold start disagrees at one of the points to re-check, all of it cold."""
+    timed = [_answer(path, point, cold=False) for point in task.points]
+    for k in task.recheck:
+        hot = timed[k][0]
+        if hot.get("start") == "hot":
+            cold, _ = _answer(path, task.points[k], cold=True)
+            if not _same(hot, cold):
+                timed = [_answer(path, point, cold=True) for point in task.points]
+                timed[k][0]["recheck"] = "a hot start disagreed; the whole task was solved cold"
+                return timed
+            hot["recheck"] = "a cold start agrees"
+    return timed
+
+
+def _answer(path: Any, point: Mapping[str, Any], *, cold: bool) -> tuple[dict[str, Any], float]:
+    from workbench.sweep_models import failure
+
+    begin = time.perf_counter()
+    try:
+        answer = path.solve(point, cold=cold)
+    except Exception as error:
+        answer = failure(error)
+    if not cold and answer["status"] not in _SOLVED and answer.get("start") != "cold":
+        return _answer(path, point, cold=True)  # a failure is believed from a cold start only
+    return answer, time.perf_counter() - begin
+
+
+def _same(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bool:
+    """Whether two answers agree: the same status, and objectives within 1e-6 relative or 2e-9 absolute."""
+    a, b = hot["objective"], cold["objective"]
+    if hot["status"] != cold["status"] or (a is None) != (b is None):
+        return False
+    return a is None or abs(a - b) <= 1e-6 * abs(b) + 2e-9
+
+
+def _strict(answer: Mapping[str, Any]) -> str:
+    """Canonical JSON with infinities in words."""
+    plain = {
+        key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in answer.items()
+    }
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+# One process.
+
+
+def here(tasks: Sequence[Task]) -> Iterator[tuple[int, Answers | None]]:
+    """One task after the other in this process."""
+    for at, task in enumerate(tasks):
+        yield at, work(task)
+
+
+# Processes of this machine.
+
+
+def _quiet() -> None:
+    """A worker's first act: Ctrl-C is the parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Answers | None]]:
+    """On `jobs` processes of this machine, one thread each.
+
+    Two tasks for each process are under way at a time. When a process dies, those are retried; a task that saw DEATHS
+    of them is tried once more alone, and given up when its process dies again.
+    """
+    waiting, suspects = list(range(len(tasks)))[::-1], list[int]()
+    deaths: Counter[int] = Counter()
+    try:
+        while waiting:
+            for at, answers in _pooled(tasks, waiting, jobs, 2 * jobs, deaths, suspects):
+                yield at, answers
+        for at in suspects:
+            died: list[int] = []
+            deaths[at] = DEATHS
+            yield from _pooled(tasks, [at], 1, 1, deaths, died)
+            if died:
+                yield at, None
+    except BaseException:
+        _executor(jobs).shutdown(wait=True, kill_workers=True)
+        raise
+
+
+def _pooled(
+    tasks: Sequence[Task], waiting: list[int], jobs: int, room: int, deaths: Counter[int], suspects: list[int]
+) -> Iterator[tuple[int, Answers | None]]:
+    """Run what is waiting until it is done or a process dies; then those under way wait again or become suspects."""
+    executor = _executor(jobs)
+    running: dict[Any, int] = {}
+    while waiting or running:
+        try:
+            while waiting and len(running) < room:
+                running[executor.submit(work, tasks[waiting[-1]])] = waiting[-1]
+                waiting.pop()
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                answers = future.result()
+                yield running.pop(future), answers
+        except BrokenProcessPool:
+            ended = {f: at for f, at in running.items() if f.done() and not f.cancelled() and f.exception() is None}
+            for future, at in ended.items():
+                yield at, future.result()
+            for at in sorted((at for f, at in running.items() if f not in ended), reverse=True):
+                deaths[at] += 1
+                (suspects if deaths[at] >= DEATHS else waiting).append(at)
+            return
+
+
+def _executor(jobs: int) -> Any:
+    from joblib.externals.loky import get_reusable_executor
+
+    return get_reusable_executor(max_workers=jobs, timeout=120, initializer=_quiet, env=_THREADS)
+
+
+# A cluster.
+
+
+def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answers | None]]:
+    """On the workers of a Dask scheduler such as tcp://host:8786, which retries what a dead worker held.
+
+    Raises SolverUnavailable without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
+    """
+    try:
+        from distributed import Client, KilledWorker
+        from distributed import wait as wait_for
+    except ImportError:
+        raise SolverUnavailable("--cluster needs dask and distributed (pip install 'dp-workbench[cluster]').") from None
+    try:
+        client = Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise WorkbenchError(f"The cluster at {address} cannot be reached: {' '.join(str(error).split())}.") from None
+    with contextlib.closing(client):
+        futures = client.map(work, list(tasks), pure=False, key="sweep")
+        running = {future.key: (future, at) for at, future in enumerate(futures)}
+        del futures
+        alone = 0.0
+        while running:
+            with contextlib.suppress(TimeoutError):
+                wait_for([future for future, _ in running.values()], timeout=2, return_when="FIRST_COMPLETED")
+            ended = [(future, at) for future, at in running.values() if future.done()]
+            alone = 0.0 if ended or client.scheduler_info()["workers"] else alone + 2
+            if alone >= PATIENCE:
+                raise WorkbenchError(f"The cluster at {address} has had no worker for {alone:g} s.")
+            for future, at in ended:
+                if future.status in ("cancelled", "lost"):
+                    raise WorkbenchError(f"The cluster at {address} was lost.")
+                try:
+                    yield at, future.result()
+                except KilledWorker:
+                    yield at, None
+                del running[future.key]
+                future.release()
