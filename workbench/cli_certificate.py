@@ -15,7 +15,7 @@ from workbench.errors import InvalidRequest
 from workbench.numbers import exact
 
 if TYPE_CHECKING:
-    from workbench.privacy.certificate import Mechanism
+    from workbench.privacy.certificate import Bias, Mechanism
     from workbench.privacy.loading import Found
 
 __all__ = ["AUDIT_EXAMPLES", "COMPOSE_EXAMPLES", "SAMPLE_EXAMPLES", "VERIFY_EXAMPLES", "audit", "compose", "sample",
@@ -42,6 +42,8 @@ SAMPLE_EXAMPLES = """Examples:
   workbench sample noise.json --count 10
 
   workbench sample noise.json --count 1000 --answer 3 > answers.txt
+
+  workbench sample labels.json --count 5 --answer 7     (a label in, published values out)
 
   workbench sample matrix.csv --count 5 --answer 0 --json"""
 
@@ -149,7 +151,8 @@ def sample(
     file: File,
     count: Annotated[int, typer.Option(help="How many draws.")] = 1,
     answer: Annotated[
-        str | None, typer.Option(help='True answer: noise is added to it ("1,2" for vectors); a row of a channel; x.')
+        str | None,
+        typer.Option(help='True answer: noise is added to it ("1,2" for vectors); a label, or a row of a channel; x.'),
     ] = None,
     insecure_seed: Annotated[int | None, typer.Option(help="Repeatable draws for experiments. NOT private.")] = None,
     json: Json = False,
@@ -165,16 +168,22 @@ def sample(
     from workbench.privacy.loading import read
     from workbench.privacy.sampling import sample as draw
 
-    mechanism = read(file).mechanism
+    found = read(file)
+    mechanism = found.mechanism
+    bias = None if found.certificate is None else found.certificate.bias  # knows the labels and what is published
     point: Any = None
     if answer is not None and isinstance(mechanism, PiecewiseAffine):
         point = answer
+    elif answer is not None and bias is not None:
+        point = _row_of(answer, bias)
     elif answer is not None:
         parts = _integers(answer, "answer")
         point = parts[0] if len(parts) == 1 else tuple(parts)
     draws = draw(mechanism, count, answer=point, insecure_seed=insecure_seed)
     if isinstance(mechanism, PiecewiseAffine):
         draws = np.array([float(value) for value in mechanism.outputs])[draws]
+    elif bias is not None:
+        draws = np.array([float(value) for value in bias.outputs])[draws]
     if json:
         emit_json({"file": file.name, "secure": insecure_seed is None, "draws": draws.tolist()})
         return
@@ -182,6 +191,15 @@ def sample(
         part = draws[start : start + 65536].tolist()
         lines = (",".join(map(str, row)) if isinstance(row, list) else str(row) for row in part)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _row_of(answer: str, bias: Bias) -> int:
+    """The row of a label. Raises InvalidRequest."""
+    label = exact(answer, "answer")
+    if label not in bias.inputs:
+        low, high = float(min(bias.inputs)), float(max(bias.inputs))
+        InvalidRequest.must("answer", f"one of the {len(bias.inputs)} labels from {low:g} to {high:g}", answer)
+    return bias.inputs.index(label)
 
 
 def compose(

@@ -30,7 +30,7 @@ DESIGN_EXAMPLES = """Examples:
 
   workbench design labels --prior uniform:0..7 --loss absolute --epsilon 1 --method lp --neighbours consecutive
 
-  workbench design labels --prior uniform:0..10 --epsilon 1 --method unbiased --plot channel.png
+  workbench design labels --prior uniform:0..10 --epsilon 1 --method unbiased --save unbiased.json --plot channel.png
 
 prior.csv has two columns: label, weight (a header line is optional)."""
 
@@ -60,22 +60,29 @@ def design_labels(
     ] = None,
     solver: Annotated[str, typer.Option(help="A name from `workbench solvers`.")] = "highs",
     time_limit: Annotated[float | None, typer.Option(help="Seconds.")] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The solver's own channel, neither repaired nor certified.")
+    ] = False,
+    save: Annotated[Path | None, typer.Option(help="Write the certificate (with --raw: the bare mechanism).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a picture of the channel (.png, .svg or .pdf).")] = None,
     json: Json = False,
 ) -> None:
     """The least-loss randomizer of labels: bins, channel LP or unbiased; judged and audited exactly."""
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         InvalidRequest.must("plot file", "named .png, .svg or .pdf", plot.name)
-    if plot is not None:
-        _check_folder(plot)
+    for target in (save, plot):
+        if target is not None:
+            _check_folder(target)
     question = Labels.parse(prior)
     from workbench.design_labels import design
 
     made = design(
         question, epsilon=epsilon, loss=loss, method=method, neighbours=neighbours, notion=notion, delta=delta,
         outputs=None if outputs is None else Labels.parse(outputs).values, constraints=tuple(constraint or ()),
-        solver=solver, time_limit=time_limit,
+        solver=solver, time_limit=time_limit, certify=False if raw else None if save is None else True,
     )  # fmt: skip
+    if save is not None:
+        _save(made, save)
     if plot is not None:
         _plot(made, plot)
     if json:
@@ -93,7 +100,7 @@ def _report(made: LabelDesign) -> None:
         ("asked", f"{r['notion']}, epsilon = {r['epsilon']:g}, delta = {r['delta']:g}, {r['neighbours']} neighbours"),
         ("exact pure epsilon", str(r["exact"]["epsilon"])),
         ("as returned", "meets the request exactly" if made.private else "MISSES the request in exact arithmetic"),
-        ("certificate", "repaired and certified" if made.certificate is not None else "none; the audit above is exact"),
+        ("proof", made.proof),
     ]
     if law.value is None:
         lines.append(("oracle", f"none: {law.proof}"))
@@ -113,6 +120,17 @@ def _report(made: LabelDesign) -> None:
         out.print(table(f"{len(cells)} outputs in use", ["publishes", "overall probability"], cells[:40]))
     for sentence in made.words:
         out.print(f"[yellow]note[/yellow] {escape(sentence)}", highlight=False)
+
+
+def _save(made: LabelDesign, path: Path) -> None:
+    """The certificate; or, with --raw, the bare mechanism, which claims nothing."""
+    from workbench.labels_certified import bare
+    from workbench.privacy.certificate_file import save_certificate, save_mechanism
+
+    if made.certificate is not None:
+        save_certificate(made.certificate, path)
+    else:
+        save_mechanism(bare(made.mechanism, made.request.get("pairs")), path)
 
 
 def _plot(made: LabelDesign, path: Path) -> None:

@@ -7,6 +7,7 @@ it is not closed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,14 +29,13 @@ _BASELINES = {
 }  # fmt: skip
 
 
-def draw(table: pd.DataFrame, title: str, cost: str) -> dict[str, Figure]:
-    """Every plot the rows allow, by name."""
+def draw(table: pd.DataFrame, title: str, cost: str) -> dict[str, Callable[[], Figure | None]]:
+    """Every plot by name; it is drawn when called, None where the rows do not allow it."""
     plots: dict[str, Callable[[pd.DataFrame, str, str], Figure | None]] = {
         "error_epsilon": _error_epsilon, "error_delta": _error_delta, "level_curves": _level_curves,
         "heat_map": _heat_map, "baselines": _baselines,
     }  # fmt: skip
-    made = {name: plot(table, title, cost) for name, plot in plots.items()}
-    return {name: figure for name, figure in made.items() if figure is not None}
+    return {name: partial(plot, table, title, cost) for name, plot in plots.items()}
 
 
 def _points(table: pd.DataFrame, curve: str = "point") -> pd.DataFrame:

@@ -8,4 +8,5 @@ PAPERS = {
     "dql": "workbench.papers.dql",
     "optm": "workbench.papers.optm",
     "label-dp": "workbench.papers.label_dp",
+    "frontier": "workbench.papers.frontier",
 }

@@ -1,0 +1,132 @@
+"""Saved label randomizers: certified, proven again from their file, and usable by every command that reads one."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.labels_certified import certified
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.label_channel import LabelChannel
+from workbench.mechanisms.piecewise import mean
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("more", "labels"),
+    [
+        (("--prior", "uniform:0..20"), 21),
+        (("--prior", "uniform:0..20", "--loss", "absolute", "--method", "printed"), 21),
+        (("--prior", "uniform:0..20", "--method", "lp"), 21),
+        (("--prior", "uniform:0..6", "--method", "lp", "--notion", "dp", "--delta", "0.05"), 7),
+        (("--prior", "uniform:0..6", "--method", "lp", "--notion", "metric"), 7),
+        (("--prior", "uniform:0..6", "--method", "lp", "--neighbours", "consecutive"), 7),
+        (("--prior", "uniform:0..6", "--method", "lp", "--outputs", "-9..15", "--constraint", "unbiased"), 7),
+        (("--prior", "uniform:0..6", "--method", "unbiased"), 7),
+    ],
+)
+def test_a_saved_randomizer_proves_itself_again(capsys, tmp_path: Path, more, labels):
+    file = tmp_path / "labels.json"
+    code, out, err = run(capsys, "design", "labels", "--epsilon", "1", "--save", str(file), "--json", *more)
+    assert code == 0, err
+    made = json.loads(out)
+    assert made["certified"]
+    assert made["private"]
+    proof = wb.verify_certificate(file)
+    assert len(proof.mechanism.channel.rows) == labels
+    assert proof.bias.inputs == tuple(map(Fraction, range(labels)))
+    if "unbiased" in more:
+        assert proof.bias.worst == 0
+    for command in (("verify-certificate",), ("audit",), ("compose", "--times", "3", "--delta", "1e-5")):
+        if made["notion"] == "pure" or command[0] != "compose":
+            assert run(capsys, command[0], str(file), *command[1:])[0] == 0
+    code, out, _ = run(capsys, "sample", str(file), "--answer", "5", "--count", "40")
+    assert code == 0
+    assert {float(line) for line in out.splitlines()} <= {float(value) for value in proof.bias.outputs}
+
+
+def test_a_saved_randomizer_is_sampled_by_label(capsys, tmp_path: Path):
+    file = tmp_path / "labels.json"
+    prior = tmp_path / "prior.csv"
+    prior.write_text("2.5,1\n10,1\n70,1\n")
+    assert run(capsys, "design", "labels", "--prior", str(prior), "--epsilon", "12", "--save", str(file))[0] == 0
+    out = run(capsys, "sample", str(file), "--answer", "70", "--count", "200", "--insecure-seed", "1")[1]
+    assert np.mean([abs(float(line) - 70) < 1 for line in out.splitlines()]) > 0.99
+    code, _, err = run(capsys, "sample", str(file), "--answer", "3")
+    assert code == 2
+    assert "answer must be one of the 3 labels from 2.5 to 70. Got 3." in err
+
+
+def test_many_labels_are_certified_by_bin(capsys, tmp_path: Path):
+    file = tmp_path / "labels.json"
+    code, _, err = run(capsys, "design", "labels", "--prior", "uniform:0..5000", "--epsilon", "4", "--save", str(file))
+    assert code == 0, err
+    proof = wb.verify_certificate(file)
+    assert proof.bias is None
+    assert len(proof.mechanism.channel.rows) == len(proof.record["bins"]) == 4
+    assert proof.record["rows"] == "one for every bin"
+
+
+def test_raw_claims_nothing(capsys, tmp_path: Path):
+    file = tmp_path / "labels.json"
+    arguments = (
+        "design",
+        "labels",
+        "--prior",
+        "0..9",
+        "--epsilon",
+        "1",
+        "--method",
+        "lp",
+        "--raw",
+        "--save",
+        str(file),
+    )
+    assert run(capsys, *arguments)[0] == 0
+    assert run(capsys, "verify-certificate", str(file))[0] == 2
+    assert isinstance(wb.load(file).channel, Channel)
+    assert run(capsys, "audit", str(file), "--epsilon", "1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--prior", "3..3"), "labels must be at least two for a neighbour relation. Got 1."),
+        (("--prior", "0..3", "--save", "missing/labels.json"), "output folder must be an existing folder"),
+        (("--prior", "0..400", "--method", "lp"), "pairs times outputs must be at most 20000000"),  # before the solve
+    ],
+)
+def test_what_cannot_be_saved_is_said(capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more, message):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "design", "labels", "--epsilon", "1", "--save", "labels.json", *more)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_biased_vertex_is_repaired_and_its_bias_stated():
+    labels = wb.Labels([0, 1, 2])
+    outputs = np.array([-4.0, 1, 6])
+    request = {"certify": True, "notion": "pure", "asked": Fraction(1), "delta": Fraction(0), "method": "unbiased",
+               "loss": "squared"}  # fmt: skip
+    nearly = np.array([[0.4, 0.4, 0.2], [0.3, 0.4, 0.3], [0.2, 0.4, 0.4]]) + 1e-12
+    exact = certified(LabelChannel(labels, outputs, Channel.from_rows(nearly)), request, unbiased=True)
+    assert exact.bias.worst == 0
+    assert [mean(row, exact.bias.outputs) for row in exact.mechanism.channel.rows] == [0, 1, 2]
+    narrow = LabelChannel(labels, np.array([0.0, 1, 2]), Channel.from_rows(np.eye(3)))
+    left = certified(narrow, request, unbiased=True)
+    assert left.bias.worst > Fraction(1, 10)
+    assert left.privacy.meets("pure", Fraction(1), 0)
+    assert any("largest bias" in sentence for sentence in left.words)
