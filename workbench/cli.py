@@ -5,6 +5,7 @@ Every command has --help with examples and --json; errors are one line and exit 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 from typer.exceptions import TyperException
 
 import workbench
+from workbench import console
 from workbench.console import Json, emit_json, err, out, table
 from workbench.errors import NotProven, WorkbenchError
 
@@ -183,6 +185,13 @@ def _names(text: str) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     """The console script: runs the command, prints one line for an error, exits 2 (3 for a bug of ours)."""
     given = sys.argv[1:] if arguments is None else arguments
+    with console.own_stdout() if "--json" in given else contextlib.nullcontext():
+        code = _speak(given)
+    sys.exit(code)
+
+
+def _speak(given: list[str]) -> int:
+    """Run a command and say what went wrong; its exit code."""
     code, failure = _run(given)
     try:
         if failure is not None:
@@ -192,7 +201,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has left; say nothing more, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+    return code
 
 
 def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
@@ -217,6 +226,8 @@ def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         return 2, {"error": "WorkbenchError", "message": f"Cannot use the file{where}: {error.strerror or error}."}
+    except MemoryError:
+        return 2, {"error": "WorkbenchError", "message": "The request needs more memory than there is."}
     except Exception as error:  # a bug of ours: still one line, and a way to see where
         if os.environ.get("WORKBENCH_DEBUG"):
             raise

@@ -167,12 +167,19 @@ def exact_problem(
     if metric is None:
         return LawProblem(end_points(knots), outputs, costs, symmetric=symmetric, solver=solver, options=options)
 
-    def odds(epsilon: float) -> Vector:
-        return np.asarray(epsilon * width if metric == "absolute" else np.expm1(epsilon * width**2))
-
     return LawProblem(
-        knots, outputs, costs, symmetric=False, relation="chain", odds=odds, solver=solver, options=options
-    )
+        knots, outputs, costs, symmetric=False, relation="chain", odds=_links(width, metric), solver=solver,
+        options=options,
+    )  # fmt: skip
+
+
+def _links(width: Vector, metric: str) -> Callable[[float], Vector]:
+    """ε -> how much more likely an output may be at one end of a link than at the other, less 1.
+
+    "absolute": for every real input between, whose law is affine, the logarithm's slope must stay below ε: ε w, which
+    is less than the e^{εw} - 1 that would do for the two ends alone. "squared": for the two ends, e^{εw²} - 1.
+    """
+    return lambda epsilon: np.asarray(epsilon * width if metric == "absolute" else np.expm1(epsilon * width**2))
 
 
 def grid_problem(
@@ -185,7 +192,10 @@ def grid_problem(
     solver: str = "highs",
     options: Options | None = None,
 ) -> LawProblem:
-    """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them."""
+    """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them.
+
+    metric: as in `exact_problem`; "absolute" holds for all real inputs, which are dithered to the points.
+    """
     a, b = error_function(cost)
     share = np.full(points.size, 1 / points.size) if weights is None else weights
     width = np.diff(points)
@@ -198,12 +208,10 @@ def grid_problem(
         even = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
         return LawProblem(points, outputs, costs, symmetric=even, solver=solver, options=options)
 
-    def odds(epsilon: float) -> Vector:
-        return np.asarray(np.expm1(epsilon * (width if metric == "absolute" else width**2)))
-
     return LawProblem(
-        points, outputs, costs, symmetric=False, relation="chain", odds=odds, solver=solver, options=options
-    )
+        points, outputs, costs, symmetric=False, relation="chain", odds=_links(width, metric), solver=solver,
+        options=options,
+    )  # fmt: skip
 
 
 def _flat(table: Vector) -> Vector:

@@ -132,6 +132,14 @@ def test_composition_beats_adding_up_and_says_what_is_infinite():
             compose(plain(), **bad)
 
 
+@pytest.mark.parametrize(("times", "interval"), [(10**6, 1e-4), (10, 1e-7)])
+def test_a_grid_beyond_memory_is_refused_with_one_that_is_not(times, interval):
+    pytest.importorskip("dp_accounting")
+    with pytest.raises(wb.InvalidRequest, match=f"interval must be at least .* for {times} runs"):
+        compose(plain(), times, delta="1e-6", interval=interval)
+    assert compose(plain(), 1, epsilon=1, interval=1e-6).delta > 0
+
+
 def test_without_the_extra_one_sentence_says_so(monkeypatch):
     import builtins
 
