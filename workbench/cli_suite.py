@@ -133,7 +133,7 @@ def _report(found: pd.DataFrame, suite: str) -> None:
             "ratio",
             "worst gap",
             "residual",
-            "private raw",
+            "private",
             "certified",
             "not solved",
         ]
