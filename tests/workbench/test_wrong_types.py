@@ -61,7 +61,7 @@ def test_what_is_missing_or_unknown(question):
 
 def test_constraints_that_are_not_linear_or_fail_when_called(question):
     for make in (lambda f: [f[0] ** 2 <= 1], lambda f: [f @ f <= 1]):
-        with pytest.raises(wb.InvalidRequest, match="linear|^constraints must be"):
+        with pytest.raises(wb.InvalidRequest, match=r"linear|^constraints must be"):
             wb.design(question, epsilon=1, delta=0.1, constraints=make)
     assert wb.design(question, epsilon=1, delta=0.1, constraints=lambda f: [f[1] == f[4]]).private
 
