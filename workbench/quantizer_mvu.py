@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.quantizer import smallest_reach
 from solvers.solution import Solution
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.mechanisms.quantizer import Quantizer, read_bins
@@ -70,7 +71,7 @@ def mvu(
     alphabet: Any = None,
     inputs: int | None = None,
     c: Real = 1,
-    cost: str = "mse",
+    cost: Any = "mse",
     metric: str | None = None,
     starts: int = 5,
     tries: int = 0,
@@ -86,8 +87,9 @@ def mvu(
         alphabet: outputs a_1 < ... < a_m.
         inputs: n_in >= 2; as many as outputs by default.
         c: half the width of the input domain.
-        cost: "mse" (MVU's) or "mae", over the grid points.
-        metric: None, or "absolute" / "squared" for p(x) <= e^{ε d(x, x')} p(x') on the grid.
+        cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
+        metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
+            the points that inputs are dithered to.
         starts, tries: of the alphabet search.
         bound: also compute the lower bound.
         solver: a label of `workbench solvers`.
@@ -108,36 +110,35 @@ def mvu(
         InvalidRequest.must("inputs", "an integer >= 2", inputs)
     knots = [-half + 2 * half * Fraction(k, n - 1) for k in range(n)]
     points = np.array([float(k) for k in knots])
-    even = found is None or all(a == -b for a, b in zip(found, reversed(found), strict=True))
-    problem = grid_problem(points, m, cost, metric=metric, solver=solver)
-    if not even:
-        problem.symmetric = False
-        problem = LawProblem(points, m, problem.costs, symmetric=False, relation=problem.model.relation,
-                             odds=problem.odds, solver=solver)  # fmt: skip
     reached: tuple[float, ...] = ()
-    if found is not None:
-        outputs = np.array([float(a) for a in found])
-    else:
+    if found is None:
+        problem = grid_problem(points, m, cost, metric=metric, solver=solver)
         try:
             begin = spread_starts(m, float(budget), float(half), starts)
-            best = best_outputs(problem, float(budget), float(half), begin,
-                                tries=tries, progress=progress)  # fmt: skip
+            best = best_outputs(problem, float(budget), float(half), begin, tries=tries, progress=progress)
         except ValueError:
             raise Infeasible(f"No unbiased private alphabet was found at epsilon = {float(budget):g}.") from None
-        outputs, reached = best.outputs, best.starts
+        there = problem.answer(float(budget), best.outputs, start="cold")
+        problem.close()
+        assert there is not None  # it was solved a moment ago
+        outputs, reached = merged(best.outputs, there.laws)[0], best.starts
+        if metric is None:  # the least reach itself leaves a proof no room: a millionth beyond it
+            least = smallest_reach(float(budget), float(half)) * (1 + 1e-6)
+            outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
+        exact_outputs: Sequence[Any] = outputs.tolist()
+    else:
+        outputs, exact_outputs = np.array([float(a) for a in found]), found
+    problem = grid_problem(points, outputs.size, cost, metric=metric, solver=solver)
+    if metric is None and not np.array_equal(outputs, -outputs[::-1]):
+        problem = LawProblem(points, outputs.size, problem.costs, symmetric=False, solver=solver)
     answer = problem.answer(float(budget), outputs, start="cold")
     problem.close()
     if answer is None:
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {float(budget):g}.")
-    if found is not None:
-        exact_outputs: Sequence[Any] = found
-        laws = answer.laws
-    else:
-        outputs, laws = merged(outputs, answer.laws)
-        exact_outputs = outputs.tolist()
+    laws = answer.laws
     quantizer = Quantizer.from_ends("MVU", exact_outputs, knots, np.stack([laws[:-1], laws[1:]], axis=1))
-    lower = unlimited(points, float(budget), cost).lower if bound and metric is None else None
-    return MvuAnswer(answer.value, lower, quantizer, answer.solution, reached)
+    lower = unlimited(points, float(budget), cost).lower if bound and metric is None else 0.0
+    return MvuAnswer(answer.value, lower if lower > 0 else None, quantizer, answer.solution, reached)
 
 
 def mvu_curve(

@@ -143,3 +143,18 @@ def test_a_real_process_prints_no_traceback(tmp_path: Path):
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.splitlines()[0].startswith("InvalidRequest: a shift must be")
+
+
+def test_native_chatter_never_reaches_stdout_with_json():
+    """Gurobi and SCIP print to the process's stdout when Ctrl-C is pressed."""
+    program = (
+        "import os\n"
+        "from workbench.console import emit_json, out, own_stdout\n"
+        "with own_stdout():\n"
+        "    os.write(1, b'pressed CTRL-C\\n')\n"
+        "    emit_json({'status': 'ε'})\n"
+        "print('after')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert ran.stdout == '{"status": "ε"}\nafter\n'
+    assert ran.stderr == "pressed CTRL-C\n"
