@@ -33,14 +33,23 @@ app = typer.Typer(
 design_app = typer.Typer(help="Design one mechanism: its model, its solver's answer, its oracle, its exact audit.")
 evaluate_app = typer.Typer(help="A mechanism given by its parameters: exact epsilon, bias and errors.")
 privatise_app = typer.Typer(help="Run a mechanism on a file of real data; nothing is written on an error.")
-compare_app = typer.Typer(help="One request on several solvers, judged side by side.")
+compare_app = typer.Typer(rich_markup_mode="rich")
 
 
 _INTERRUPTED = 130
 
 
 def _mount() -> None:
-    from workbench import cli_certificate, cli_dql, cli_frontier, cli_labels, cli_noise, cli_quantizer, cli_sweep
+    from workbench import (
+        cli_certificate,
+        cli_dql,
+        cli_frontier,
+        cli_labels,
+        cli_noise,
+        cli_quantizer,
+        cli_suite,
+        cli_sweep,
+    )
 
     design_app.command("noise", epilog=cli_noise.DESIGN_EXAMPLES)(cli_noise.design_noise)
     compare_app.command("noise", epilog=cli_noise.COMPARE_EXAMPLES)(cli_noise.compare_noise)
@@ -58,7 +67,8 @@ def _mount() -> None:
     app.add_typer(cli_sweep.app, name="results", no_args_is_help=True)
     app.add_typer(design_app, name="design", no_args_is_help=True)
     app.add_typer(cli_frontier.app, name="frontier", no_args_is_help=True)
-    app.add_typer(compare_app, name="compare", no_args_is_help=True)
+    compare_app.callback(invoke_without_command=True, epilog=cli_suite.EXAMPLES)(cli_suite.compare)
+    app.add_typer(compare_app, name="compare")
     app.add_typer(evaluate_app, name="evaluate", no_args_is_help=True)
     app.add_typer(privatise_app, name="privatise", no_args_is_help=True)
 

@@ -110,6 +110,7 @@ class Paper:
     artifacts: Mapping[str, Callable[[bool], Artifact]]
     errata: Callable[[], Sequence[Erratum]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
+    on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 
 
 def printed(paper: str) -> dict[str, Any]:
