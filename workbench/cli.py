@@ -125,7 +125,7 @@ def verify(
     from workbench.verify import verify as run
 
     grid = SMALL_GRID if small else GRID
-    with Progress(console=err, transient=True) as bar:
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("verifying", total=None)
         rows = run(_names(solvers), grid, progress=lambda i, n: bar.update(task, completed=i, total=n))
     bad = [row for row in rows if row["agrees"] is False]

@@ -158,3 +158,10 @@ def test_native_chatter_never_reaches_stdout_with_json():
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     assert ran.stdout == '{"status": "ε"}\nafter\n'
     assert ran.stderr == "pressed CTRL-C\n"
+
+
+def test_progress_that_nobody_sees_leaves_nothing_on_stderr():
+    command = [sys.executable, "-m", "workbench.cli", "verify", "--small", "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+    assert json.loads(ran.stdout)["disagreements"] == 0

@@ -108,7 +108,8 @@ def reproduce(
     known = [artifact for paper in chosen for artifact in paper.artifacts]
     for name in only or ():
         if name not in known:
-            InvalidRequest.must("only", f"one of {', '.join(known)}", repr(name))
+            listed = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in chosen]
+            InvalidRequest.must("only", f"one of {'; '.join(listed)}", repr(name))
     surprises: list[Comparison] = []
     total = sum(only is None or name in only for name in known)
     done = 0
