@@ -143,7 +143,7 @@ def verify(
         for row in bad:
             request = f"{row['question']} {row['notion']} epsilon={row['epsilon']} delta={row['delta']}"
             said = row["error"] or f"{row['objective']:.9g} against {row['value']:.9g}"
-            err.print(f"disagrees: {row['solver']} on {request}: {said}")
+            err.print(f"disagrees: {row['solver']} on {request}: {said}", highlight=False, markup=False, soft_wrap=True)
     if bad:
         raise typer.Exit(1)
 
