@@ -106,15 +106,21 @@ class FastSession:
             w = weights(noise)
             holes = hole_search(noise, w)
             known = facts(noise, w, holes.zero, holes.delta, known.kept)
-        options = self.options
-        if options.time_limit is not None:
-            options = replace(options, time_limit=max(1e-3, options.time_limit - (time.perf_counter() - begin)))
-        with self.backend.open(milp(noise, known, _name(self.model)), options) as session:
-            solution = session.solve({}, start=Start.COLD)
+        solution = self._milp(noise, known, begin)
+        if solution.termination is Termination.INFEASIBLE and noise.error_rate:
+            # uniform noise is feasible; what is known may leave less room than the solver's tolerances need
+            solution = self._milp(noise, Facts.none(noise), begin)
         building = time.perf_counter() - begin - solution.seconds.total
         notes = (*solution.notes, "one mixed-integer program in one piece, whose bound is the solver's own")
         seconds = replace(solution.seconds, build=solution.seconds.build + max(0.0, building))
         return replace(solution, seconds=seconds, notes=notes)
+
+    def _milp(self, noise: Noise, known: Facts, begin: float) -> Solution:
+        options = self.options
+        if options.time_limit is not None:
+            options = replace(options, time_limit=max(1e-3, options.time_limit - (time.perf_counter() - begin)))
+        with self.backend.open(milp(noise, known, _name(self.model)), options) as session:
+            return session.solve({}, start=Start.COLD)
 
 
 def _name(model: NoiseModel) -> str:

@@ -11,7 +11,12 @@ What a solver answers (infeasible, time limit, numerical trouble) is not an erro
 
 from __future__ import annotations
 
-__all__ = ["BackendUnavailable", "InvalidProgram", "LicenceExceeded", "SolverError", "UnsupportedOption"]
+__all__ = ["BackendUnavailable", "InvalidProgram", "LicenceExceeded", "SolverError", "UnsupportedOption", "one_line"]
+
+
+def one_line(error: BaseException) -> str:
+    """What a native library raised, in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": .")
 
 
 class SolverError(Exception):

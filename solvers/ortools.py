@@ -243,7 +243,7 @@ class _MathOptSession(Session):
             primal = solution.primal_solution
             if primal.feasibility_status == 2:  # SOLUTION_STATUS_FEASIBLE
                 raw.x, raw.point = _scatter(primal.variable_values, self._size), PointStatus.FEASIBLE
-        if self._mip:
+        if self._mip or self._variant == "gscip":  # which gives an LP a bound, but no duals
             raw.nodes = int(stats.node_count) if self._variant == "gscip" else None
             bounds = said.objective_bounds
             if raw.termination is not Termination.INFEASIBLE and abs(bounds.dual_bound) < 1e20:

@@ -1,7 +1,8 @@
-"""SCIP through PySCIPOpt: an optional second opinion on MILPs (and on LPs, without duals).
+"""SCIP through PySCIPOpt: an optional second opinion on MILPs and LPs.
 
-A fresh model is built for every solve, so that no answer depends on history. SCIP stops on Ctrl-C by itself. Its
-"unbounded" is believed only together with a feasible point.
+A fresh model is built for every solve, so that no answer depends on history. SCIP's own handling of Ctrl-C prints to
+stdout; `Interruption` replaces it. Its "unbounded" is believed only together with a feasible point. Duals of LPs are
+not read: SCIP tightens bounds and rows as it goes, and its multipliers are of what they have become. Its bound is.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from .backend import Backend, Capabilities, Options
 from .errors import UnsupportedOption
 from .exchange import Raw
+from .interrupt import Interruption
 from .program import Data, Program
 from .session import Session
 from .solution import PointStatus, Start, Termination, relative_gap
@@ -50,11 +52,11 @@ class Scip(Backend):
     supported_options = frozenset({*_NATIVE, "threads", "presolve"})
 
     def capabilities(self) -> Capabilities:
-        """LP and MILP, vertex solutions; duals are not read, since SCIP's presolve changes the rows."""
+        """LP and MILP, vertex solutions."""
         return Capabilities(lp=True, milp=True, exact_vertex=True)
 
     def _open(self, program: Program, options: Options) -> Session:
-        settings: dict[str, Any] = {"limits/gap": 1e-9}
+        settings: dict[str, Any] = {"limits/gap": 1e-9, "misc/catchctrlc": False}
         for option, value in options.given().items():
             if option in _NATIVE:
                 settings[_NATIVE[option]] = value
@@ -117,10 +119,12 @@ class _ScipSession(Session):
     def _run(self, start: Start, basis: Any) -> Raw:
         model = self._model
         begin = time.perf_counter()
-        model.optimize()
+        with Interruption(model.interruptSolve) as interruption:
+            model.optimizeNogil()
         seconds = time.perf_counter() - begin
         status = model.getStatus()
         raw = Raw(_TERMINATION.get(status, Termination.ERROR), status, solve_seconds=seconds)
+        raw.interrupted = interruption.seen
         if model.getNSols() > 0:
             best = model.getBestSol()
             raw.x = np.array([model.getSolVal(best, variable) for variable in self._variables])

@@ -7,10 +7,11 @@ that tells infeasible from unbounded.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .data import LARGEST, SMALLEST, Data
-from .errors import InvalidProgram, SolverError
+from .errors import InvalidProgram, SolverError, one_line
 from .exchange import Change, Raw
 from .program import Program
 from .solution import Later, PointStatus, Rest, Seconds, Solution, Start, Termination, infeasible_by, unbounded_along
@@ -102,7 +103,8 @@ class Session(ABC):
 
         Raises:
             InvalidProgram: for numbers that solvers misread (nan, inf, tiny or huge coefficients) or wrong parameters.
-            SolverError: when the session is closed, or the solver fails without an answer.
+            SolverError: when the session is closed, or the solver fails on the numbers it is given. (Where it fails
+                while it solves, the answer is Termination.ERROR, in the solver's words.)
             KeyboardInterrupt: when Ctrl-C was pressed during a solve that ended by itself (one that Ctrl-C ended
                 returns its incumbent under Termination.INTERRUPTED).
         """
@@ -122,9 +124,12 @@ class Session(ABC):
         ready = time.perf_counter()
         try:
             raw = self._trivial() or self._run(start, basis)
-        except BaseException:
+        except (SolverError, KeyboardInterrupt, SystemExit):
             self._live = None  # the native object is in an unknown state
             raise
+        except Exception as error:
+            self._live = None
+            raw = Raw(Termination.ERROR, one_line(error))
         stopped = time.perf_counter()
         if raw.interrupted and raw.termination is not Termination.INTERRUPTED:
             raise KeyboardInterrupt
@@ -182,7 +187,8 @@ class Session(ABC):
             scaled = replace(scaled, lower=low.copy(), upper=high.copy())
         self._void = bool((low > high).any())
         if self._trivial() is None:
-            self._build(scaled)
+            with self._speaking():
+                self._build(scaled)
 
     def _move(self, entries: Vector) -> bool:
         """Move the live object to these entries; False when it must be rebuilt (which also says what is wrong)."""
@@ -225,7 +231,18 @@ class Session(ABC):
             if moved is not None and np.count_nonzero(moved[1] > moved[2]):
                 j = int(np.argmax(moved[1] > moved[2]))
                 raise InvalidProgram(f"{name} {moved[0][j]} has crossed bounds: {moved[1][j]:g} > {moved[2][j]:g}.")
-        return self._update(change)
+        with self._speaking():
+            return self._update(change)
+
+    @contextlib.contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """Turn what a native library raises while it is given numbers into a SolverError."""
+        try:
+            yield
+        except SolverError:
+            raise
+        except Exception as error:
+            raise SolverError(f"{self.owner.label} failed on {self.program.name}: {one_line(error)}.") from error
 
     def _solution(self, raw: Raw, p: Vector, seconds: Seconds) -> Solution:
         program, scale = self.program, self.program.scale
@@ -238,6 +255,7 @@ class Session(ABC):
                 ray = np.where(whole, ray, ray / scale)
             bound = None if bound is None else bound / scale
         termination, notes = raw.termination, raw.notes
+        own = program.is_mip or raw.dual is PointStatus.NONE
         if termination is Termination.OPTIMAL and program.is_mip and raw.gap is not None and raw.gap > _TIGHT:
             termination = Termination.GAP_LIMIT
         if ray is not None and termination is not Termination.INFEASIBLE_OR_UNBOUNDED:
@@ -252,7 +270,7 @@ class Session(ABC):
             dual=raw.dual,
             x=x,
             later=later,
-            native_bound=bound if program.is_mip and bound is not None and np.isfinite(bound) else None,
+            native_bound=bound if own and bound is not None and np.isfinite(bound) else None,
             ray=ray,
             iterations=raw.iterations,
             nodes=raw.nodes,

@@ -139,7 +139,7 @@ class Solution:
         dual: what `row_dual` is.
         x: (columns,) or None; never set without a point.
         later: what is read from the solver when first asked for: `row_dual`, `reduced_cost`, `basis`.
-        native_bound: the bound the solver proved (MILP), else None; see `bound`.
+        native_bound: the bound the solver proved, where no duals show it (MILP, some LPs), else None; see `bound`.
         ray: when the solver gave one that survived our check, of an infeasible program multipliers y of the rows that
             prove it (`lagrangian_bound` with zero costs is positive), of an unbounded one a direction of x.
         iterations, nodes: None when the solver does not count them.
@@ -202,8 +202,8 @@ class Solution:
 
     @cached_property
     def bound(self) -> float | None:
-        """A bound on the optimum (below for minimisation): the solver's for a MILP, else the Lagrangian bound of its
-        duals, recomputed by us; None when nothing is known."""
+        """A bound on the optimum (below for minimisation): the Lagrangian bound of an LP's duals, recomputed by us; for
+        a MILP, and an LP without duals, the solver's own; None when nothing is known."""
         if self.native_bound is not None:
             return self.program.sense * self.native_bound
         if self.dual is not PointStatus.FEASIBLE or self.program.is_mip or self.row_dual is None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from workbench.console import Json, emit_json, err, out, table
 from workbench.errors import InvalidRequest
@@ -102,7 +105,7 @@ def encode(
     if json:
         emit_json(report)
         return
-    out.print(table("", ["", ""], [[name, value] for name, value in report.items()], caption=_CAVEAT))
+    out.print(_report("", report))
 
 
 @app.command(epilog=_DECODE_EXAMPLES)
@@ -121,16 +124,13 @@ def decode(
     With --json and no NOISY.csv the numbers are the list "x_hat" of the object.
     """
     from workbench.columns import column_text
-    from workbench.mechanisms.dql_stream import read_stream
+    from workbench.mechanisms.dql_stream import load_bytes, read_stream
     from workbench.mechanisms.piecewise_linear import positive_float
 
     if target is not None:
         _check_target(target)
     key = _read_key(seed_file)
-    try:
-        data = source.read_bytes()
-    except OSError as error:
-        raise InvalidRequest(f"stream must be a readable file. Got {source.name}: {error.strerror}.") from None
+    data = load_bytes(source)
     expected = {
         name: None if text is None else positive_float(text, name)
         for name, text in (("epsilon", epsilon), ("ell", ell))
@@ -154,7 +154,7 @@ def decode(
     elif target is None:
         sys.stdout.write(column_text("x_hat", values))
     else:
-        out.print(table("", ["", ""], [[name, value] for name, value in report.items()], caption=_CAVEAT))
+        out.print(_report("", report))
 
 
 @app.command(epilog="Examples:\n\n  workbench dql keygen shared.key")
@@ -179,18 +179,17 @@ def laplace(
     epsilon: Annotated[str, typer.Option(help="Database privacy per unit of |x - x'|, > 0.")],
     bits: Annotated[str, typer.Option(help="Mean bits a scalar, > 0.")],
     code: CodeName = "gamma",
-    low: Annotated[float, typer.Option(help="The data are uniform on [low, high].")] = -1.0,
-    high: Annotated[float, typer.Option(help="The data are uniform on [low, high].")] = 1.0,
+    low: Annotated[float | None, typer.Option(help="The data are uniform on [low, high]; -1 by default.")] = None,
+    high: Annotated[float | None, typer.Option(help="The data are uniform on [low, high]; 1 by default.")] = None,
     point: Annotated[float | None, typer.Option(help="The datum is this number (instead of --low, --high).")] = None,
     json: Json = False,
 ) -> None:
     """The dyadic quantized Laplace mechanism with the best decoder privacy whose exact mean length fits the budget."""
-    from workbench.mechanisms.dyadic_bits import DataLaw
     from workbench.mechanisms.dyadic_design import design_laplace
     from workbench.mechanisms.elias import check_code
     from workbench.mechanisms.piecewise_linear import positive_float
 
-    data: DataLaw = DataLaw.uniform(low, high) if point is None else DataLaw.point(point)
+    data = _data(low, high, point)
     made = design_laplace(positive_float(epsilon, "epsilon"), positive_float(bits, "bits"), check_code(code), data)
     report = asdict(made)
     if json:
@@ -204,9 +203,42 @@ def laplace(
         )
         return
     shown = {name: value for name, value in report.items() if name not in ("reachable", "least_bits")}
-    out.print(table("Dyadic quantized Laplace", ["", ""], [[k, v] for k, v in shown.items()], caption=_CAVEAT))
+    out.print(_report("Dyadic quantized Laplace", shown))
+    if made.ell is not None and not _encodable(made.epsilon, made.ell):
+        err.print("note: dql encode cannot use an ell so close to 1; allow fewer bits.", highlight=False)
     if made.decoder_epsilon is not None and made.decoder_epsilon > 100 * made.epsilon:
         err.print("note: at this ell the decoder learns nearly everything; allow more bits.", highlight=False)
+
+
+def _data(low: float | None, high: float | None, point: float | None) -> DataLaw:
+    """The law of one scalar. Raises InvalidRequest in the words of the options."""
+    from workbench.mechanisms.dyadic_bits import DataLaw
+
+    if point is not None:
+        if low is not None or high is not None:
+            raise InvalidRequest("point must be given without low and high.")
+        if not math.isfinite(point):
+            InvalidRequest.must("point", "a finite number", point)
+        return DataLaw.point(point)
+    low, high = -1.0 if low is None else low, 1.0 if high is None else high
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        InvalidRequest.must("low and high", "finite numbers with low < high", f"{low:g} and {high:g}")
+    return DataLaw.uniform(low, high)
+
+
+def _encodable(epsilon: float, ell: float) -> bool:
+    from workbench.mechanisms.dyadic_laplace import DyadicLaplace
+
+    try:
+        return DyadicLaplace(epsilon, ell).max_level >= 0
+    except InvalidRequest:
+        return False
+
+
+def _report(title: str, facts: Mapping[str, object]) -> Table:
+    """Names and values; an epsilon in full, because nine digits could understate it."""
+    rows = [[name, repr(value) if "epsilon" in name else value] for name, value in facts.items()]
+    return table(title, ["", ""], rows, caption=_CAVEAT)
 
 
 def _read_key(path: Path) -> bytes:

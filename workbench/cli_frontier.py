@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workbench.console import Json, emit_json, err, out, table
+from workbench.console import Json, emit_json, err, table
+from workbench.console import out as stdout
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.grids import grid, whole_grid
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.frontier import Plan
+    from workbench.frontier import Outcome, Plan
 
-__all__ = ["app"]
+__all__ = ["app", "records", "writable"]
 
 app = typer.Typer(
     help="Trade-offs between privacy and error: solver points, closed forms, baselines; CSV, PNG and SVG.",
@@ -74,7 +75,7 @@ def noise(
         question, epsilons, deltas, notions=_names(notion, "notion"), cost=cost, levels=levels, baselines=baselines,
         solver=solver, certify=not raw,
     )  # fmt: skip
-    _folder(out)
+    writable(out)
     _run(made, out, json)
 
 
@@ -110,7 +111,7 @@ def quantizer(
         whole_grid(levels, "levels"), grid(epsilon, "epsilon"), methods=_names(method, "method"), cost=cost,
         density=density, starts=starts, baselines=baselines, solver=solver,
     )  # fmt: skip
-    _folder(out)
+    writable(out)
     _run(made, out, json)
 
 
@@ -148,7 +149,7 @@ def labels(
         question, grid(epsilon, "epsilon"), grid(delta, "delta"), loss=loss, methods=_names(method, "method"),
         baselines=baselines, solver=solver,
     )  # fmt: skip
-    _folder(out)
+    writable(out)
     _run(made, out, json)
 
 
@@ -173,8 +174,71 @@ def laplace(
 
     ells = [float(value) for value in grid(ell, "ell")]
     made = plan(grid(epsilon, "epsilon"), grid(bits, "bits"), code=code, ells=ells)
-    _folder(out)
+    writable(out)
     _run(made, out, json)
+
+
+_TABLE = """Examples:
+
+  workbench frontier table --epsilon 0.5,1,2 --delta 0,0.01 --bits 2,4,6
+
+  workbench frontier table --epsilon 1 --bits 1:4:4 --task value --json"""
+
+
+@app.command("table", epilog=_TABLE)
+def budgets(
+    epsilon: Annotated[str, typer.Option(help='Grid: "0.5,1,2", "0.1:4:8".')] = "0.5,1,2",
+    delta: Annotated[str, typer.Option(help="Grid of δ in [0, 1].")] = "0,0.01",
+    bits: Annotated[str, typer.Option(help="Bits a message may have, a grid.")] = "2,4,6",
+    task: Annotated[
+        str, typer.Option(help="count, value, labels; several separated by commas.")
+    ] = "count,value,labels",
+    n: Annotated[int, typer.Option("--n", help="Of the count: answers 0..n.")] = 8,
+    max_shift: Annotated[int, typer.Option(help="Of the count: how far neighbours differ.")] = 1,
+    out: Out = Path("frontier-table"),
+    json: Json = False,
+) -> None:
+    """Which mechanism for which budget: all that fit a task, their errors, the best of each comparable group."""
+    from workbench import rooms
+
+    rooms.check()
+    from workbench.files import write_whole
+    from workbench.frontier_table import budget_table, plan
+
+    sizes = grid(bits, "bits")
+    chosen = plan(
+        grid(epsilon, "epsilon"), grid(delta, "delta"), sizes, tasks=_names(task, "task"), n=n, max_shift=max_shift
+    )
+    writable(out)
+    outcome = _progress(chosen)
+    if outcome.rows:
+        made = budget_table(outcome.rows, sizes)
+        path = out / "table.csv"
+        write_whole(path, made.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
+        if json:
+            emit_json({"rows": records(made), "files": [str(path)], "interrupted": outcome.interrupted})
+        else:
+            _best(made)
+            stdout.print(f"{len(made)} rows: {path}", highlight=False)
+    if outcome.interrupted:
+        raise WorkbenchError(f"Interrupted after {outcome.finished} of {outcome.tasks} tasks; these are kept.")
+
+
+def _best(made: pd.DataFrame) -> None:
+    """The winners of every group, with the runner-up beside them; one table per group."""
+    heads = ["ε", "δ", "bits", "best", "error", "no less than", "next"]
+    for (task, group), rows in made.groupby(["task", "group"], sort=False):
+        cells: list[list[Any]] = []
+        for key, part in rows.groupby(["epsilon", "delta", "bits"], sort=False):
+            fitting = part[part["fits"] & part["objective"].notna()]
+            if fitting.empty:
+                cells.append([*key, "none fits", None, None, ""])
+                continue
+            first, second = fitting.iloc[0], fitting.iloc[1] if len(fitting) > 1 else None
+            proven = float(first["bound"]) if first["bound"] == first["bound"] else None
+            rival = "" if second is None else f"{second['mechanism']} {second['objective']:.6g}"
+            cells.append([*key, first["mechanism"], float(first["objective"]), proven, rival])
+        stdout.print(table(f"{task}: {group}", heads, cells))
 
 
 def _names(text: str, name: str) -> list[str]:
@@ -184,7 +248,7 @@ def _names(text: str, name: str) -> list[str]:
     return found
 
 
-def _folder(path: Path) -> None:
+def writable(path: Path) -> None:
     """Refuse a folder that cannot be written before anything is computed."""
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -195,16 +259,23 @@ def _folder(path: Path) -> None:
         InvalidRequest.must("out", "a folder that can be written", f"{path}: {error.strerror}")
 
 
-def _run(plan: Plan, folder: Path, json: bool) -> None:
-    """Run, write, report; after Ctrl-C what is finished is written and said."""
+def _progress(plan: Plan) -> Outcome:
+    """Run a plan under a bar with the time that is left, on stderr."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from workbench.frontier import frame, run, write
+    from workbench.frontier import run
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("solving", total=len(plan.tasks))
-        outcome = run(plan, lambda done, total: bar.update(task, completed=done))
+        return run(plan, lambda done, total: bar.update(task, completed=done))
+
+
+def _run(plan: Plan, folder: Path, json: bool) -> None:
+    """Run, write, report; after Ctrl-C what is finished is written and said."""
+    from workbench.frontier import frame, write
+
+    outcome = _progress(plan)
     made = frame(outcome.rows)
     files = write(plan, made, folder) if outcome.rows else []
     if json:
@@ -249,11 +320,11 @@ def _report(plan: Plan, made: pd.DataFrame, files: list[Path], seconds: float) -
         certified = int(part["certified"].eq(True).sum())
         cells.append([curve, mechanism, notion, len(part), proven, certified or "-", agree, failed or "-"])
     heads = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
-    out.print(table(plan.title, heads, cells))
+    stdout.print(table(plan.title, heads, cells))
     bad = made[made["oracle_agrees"].eq(False)]
     for _, row in bad.iterrows():
-        out.print(f"DISAGREES with {row['oracle']}: epsilon = {row['epsilon']:g}, delta = {row['delta']:g}")
+        stdout.print(f"DISAGREES with {row['oracle']}: epsilon = {row['epsilon']:g}, delta = {row['delta']:g}")
     names = sorted({path.stem for path in files if path.suffix == ".png"})
     where = files[0].parent
     plots = f", and {', '.join(names)} as PNG and SVG" if names else ""
-    out.print(f"{len(made)} rows in {seconds:.1f} s: {where / 'frontier.csv'}{plots}", highlight=False)
+    stdout.print(f"{len(made)} rows in {seconds:.1f} s: {where / 'frontier.csv'}{plots}", highlight=False)

@@ -255,7 +255,7 @@ def _replaced(source: Path, column: str, labels: NDArray[np.float64]) -> tuple[b
 
 
 def _sidecar(target: Path) -> Path:
-    return target.with_name(target.name + ".json")
+    return target.parent / f"{target.name}.json"
 
 
 def _check_folder(path: Path) -> None:

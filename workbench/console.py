@@ -6,9 +6,12 @@ one line, exits 2, and with --json also puts {"error": kind, "message": line} on
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Json", "emit_json", "err", "facts", "out", "table"]
+__all__ = ["Json", "emit_json", "err", "facts", "out", "own_stdout", "table"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
 
@@ -24,6 +27,31 @@ Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable J
 _WIDTH = None if sys.stdout.isatty() else 120
 out = Console(width=_WIDTH)
 err = Console(stderr=True)
+
+
+@contextlib.contextmanager
+def own_stdout() -> Iterator[None]:
+    """Keep stdout for ourselves: what native libraries print there meanwhile (Gurobi and SCIP do on Ctrl-C) goes to
+    stderr. Does nothing where stdout is not the process's own."""
+    try:
+        real = sys.stdout.fileno() == 1
+    except (io.UnsupportedOperation, AttributeError, ValueError):
+        real = False
+    if not real:
+        yield
+        return
+    before, kept = sys.stdout, os.dup(1)
+    before.flush()
+    os.dup2(2, 1)
+    sys.stdout = open(kept, "w", encoding=before.encoding, errors=before.errors, closefd=False)  # noqa: SIM115
+    try:
+        yield
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.flush()
+        sys.stdout = before
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def emit_json(payload: Mapping[str, Any]) -> None:

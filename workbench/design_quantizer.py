@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +19,6 @@ from workbench import rooms
 # isort: split
 from models.quantizer import smallest_epsilon, smallest_reach
 from solvers.backend import Options
-from solvers.solution import Solution
 from workbench.designing import OracleVerdict
 from workbench.errors import Infeasible, InvalidRequest, WorkbenchError
 from workbench.mechanisms.quantization import Quantization
@@ -28,30 +26,15 @@ from workbench.mechanisms.quantizer import Quantizer, error_function
 from workbench.numbers import Real, positive
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.quantizer import METRICS, audit_quantizer
-from workbench.quantizer_certified import certified_quantizer
+from workbench.quantizer_certified import SMALL, certified_quantizer
 from workbench.quantizer_designed import QuantizerDesign
-from workbench.quantizer_exact import exact_quantizer, optimised_bins
-from workbench.quantizer_limit import mae_limit
-from workbench.quantizer_mvu import mvu
-from workbench.quantizer_optm import optm
-from workbench.quantizer_product import product_optimum
-from workbench.quantizer_search import searched_bins
+from workbench.quantizer_methods import Made, NoLaw, run, why_none
+from workbench.quantizer_units import Units
 
 __all__ = ["METHODS", "QuantizerDesign", "design", "validate"]
 
 METHODS = ("exact", "optm", "product", "mvu")
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Made:
-    """What a method hands back."""
-
-    objective: float
-    bound: float | None
-    quantizer: Quantizer
-    solution: Solution
-    words: tuple[str, ...] = ()
 
 
 def design(
@@ -98,13 +81,21 @@ def design(
         question, epsilon=epsilon, method=method, knots=knots, cost=cost, metric=metric, reach=reach, inputs=inputs,
         time_limit=time_limit, options=options,
     )  # fmt: skip
+    units = Units(question.c)
+    unit_cost, scale = units.cost(cost)
     least = _least(question, budget, metric)
     extra = knots if knots is not None else (41 if question.bins is None else 0)
     try:
         with rooms.speaking_our_errors():
-            made = _run(question, budget, method, extra, cost, metric, limit, inputs, starts, solver, options, progress)
+            made = run(
+                units.question(question), units.epsilon(budget, metric), method, extra, unit_cost, metric,
+                None if limit is None else limit / float(question.c), inputs, starts, solver, options, progress,
+            )  # fmt: skip
     except KeyboardInterrupt:
         raise WorkbenchError("Interrupted; nothing was written.") from None
+    except NoLaw:
+        raise Infeasible(why_none(question, budget, metric, extra, method, inputs)) from None
+    made = made.back(units, scale)
     quantizer, words, certificate, route = _finished(made.quantizer, budget, metric, certify)
     notion = "pure" if metric is None else "metric"
     request = {
@@ -139,18 +130,16 @@ def validate(
     Returns ε, the cost, the largest output allowed and the solver's options. Raises InvalidRequest.
     """
     budget = positive(epsilon, "epsilon")
-    if budget > 30:
-        InvalidRequest.must("epsilon", "at most 30 (e^epsilon is a coefficient of the program)", epsilon)
     if not isinstance(question, Quantization):
         InvalidRequest.must("question", "a Quantization", repr(question))
     if method not in METHODS:
         InvalidRequest.must("method", f"one of {', '.join(METHODS)}", repr(method))
     cost = ("mse" if method == "mvu" else "mae") if cost is None else cost
     error_function(cost)
-    if method == "mvu" and cost not in ("mae", "mse"):
-        InvalidRequest.must("cost", "mae or mse with method mvu", cost)
     if knots is not None and (not isinstance(knots, int) or isinstance(knots, bool) or not 0 <= knots <= 2001):
         InvalidRequest.must("knots", "an integer in 0..2001", knots)
+    if knots == 1:
+        InvalidRequest.must("knots", "0, or at least 2: they are equally spaced from -c to c", knots)
     if knots is not None and method != "exact":
         raise InvalidRequest(f"knots must be left out unless method is exact. Got {knots} for {method}.")
     if metric is not None and metric not in METRICS:
@@ -161,6 +150,9 @@ def validate(
         raise InvalidRequest(f"cost must be mae with method optm, whose LP bounds it. Got {cost}.")
     if inputs is not None and method != "mvu":
         raise InvalidRequest(f"inputs must be left out unless method is mvu. Got {inputs} for {method}.")
+    if reach is not None and question.bins is not None:
+        raise InvalidRequest(f"reach must be left out with bins, which say it. Got {reach}.")
+    Units(question.c).epsilon(budget, metric)
     if options is None:
         if time_limit is not None and not (isinstance(time_limit, (int, float)) and 0 < time_limit < math.inf):
             InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
@@ -195,82 +187,6 @@ def _least(question: Quantization, budget: Fraction, metric: str | None) -> floa
     return least
 
 
-def _run(
-    question: Quantization,
-    epsilon: Fraction,
-    method: str,
-    knots: int,
-    cost: Any,
-    metric: str | None,
-    reach: float | None,
-    inputs: int | None,
-    starts: int,
-    solver: str,
-    options: Options,
-    progress: Progress,
-) -> Made:
-    c, density, bins = question.c, question.density, question.bins
-    if method == "exact":
-        if bins is not None:
-            exact_answer = exact_quantizer(
-                bins, epsilon, c, density, cost, knots=knots, metric=metric, solver=solver, options=options
-            )
-            bound = None if exact_answer is None else exact_answer.bound
-        else:
-            exact_answer = optimised_bins(
-                question.levels, epsilon, c, density, cost, reach=reach, knots=knots, metric=metric, starts=starts,
-                solver=solver, options=options, progress=progress,
-            )  # fmt: skip
-            bound = _limit(question, epsilon, cost, metric, reach)
-        if exact_answer is None:
-            raise Infeasible(_none(question, epsilon, metric))
-        words = () if bins is not None else (_searched(exact_answer.starts, bound),)
-        return Made(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, words)
-    if method == "mvu":
-        answer = mvu(
-            epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=inputs, c=c,
-            cost=cost, metric=metric, starts=starts, solver=solver, progress=progress,
-        )  # fmt: skip
-        note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
-        notes = [note] if bins is not None else [note, _searched(answer.starts, answer.bound)]
-        return Made(answer.objective, answer.bound, answer.quantizer, answer.solution, tuple(notes))
-    if bins is None:
-        bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
-    if method == "optm":
-        found = optm(bins, epsilon, c, density)
-        if found is None:
-            raise Infeasible(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
-        note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
-        return Made(found.proxy, None, found.quantizer, found.solution, (note,))
-    best = product_optimum(bins, epsilon, c, density, cost, solver=solver, progress=progress)
-    if best is None:
-        raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
-    gap = best.value - best.bound
-    words = () if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2g} below.",)
-    return Made(best.value, best.bound, best.quantizer, best.solution, words)
-
-
-def _searched(starts: tuple[float, ...], bound: float | None) -> str:
-    reached = sum(value <= min(starts) + 1e-4 for value in starts) if starts else 0
-    known = "no bound is known" if bound is None else f"no choice of outputs goes below {bound:.6g}"
-    return f"Outputs are the best of {len(starts)} local searches ({reached} reached this value); {known}."
-
-
-def _none(question: Quantization, epsilon: Fraction, metric: str | None) -> str:
-    relation = "private" if metric is None else f"{metric}-metric private"
-    return f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(epsilon):g}."
-
-
-def _limit(
-    question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float | None
-) -> float | None:
-    """A bound for every choice of outputs, where one is known: uniform inputs, MAE, pure privacy."""
-    if cost != "mae" or metric is not None or question.density.shape is not None:
-        return None
-    c = float(question.c)
-    return mae_limit(float(epsilon), c, reach=2 * smallest_reach(float(epsilon), c) if reach is None else reach).lower
-
-
 def _finished(
     quantizer: Quantizer, epsilon: Fraction, metric: str | None, certify: bool
 ) -> tuple[Quantizer, tuple[str, ...], Certificate | None, str | None]:
@@ -278,7 +194,8 @@ def _finished(
     if certify:
         made, certificate, share = certified_quantizer(quantizer, epsilon, metric)
         route = "as the solver returned it" if not share else f"{float(share):.2g} of a strictly private law mixed in"
-        return made, (), certificate, route
+        changed = f"The proof took {float(share):.2g} of another law mixed into the solver's; errors are those of both."
+        return made, (changed,) if share > SMALL else (), certificate, route
     found = audit_quantizer(quantizer, metric)
     words = []
     if not found.meets("pure" if metric is None else "metric", epsilon):
@@ -296,7 +213,8 @@ def _judge(question: Quantization, quantizer: Quantizer, made: Made, cost: Any, 
         value = (reach * reach - c * c / 3) / reach
         proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its error is (B² - x²)/B."
         return OracleVerdict.judge(quantizer.mae(), "two outputs", value, "optimum", proof)
-    if made.bound is not None and question.bins is None and cost == "mae" and made.quantizer.name == "exact quantizer":
+    if made.bound is not None and question.bins is None and made.quantizer.name == "exact quantizer":
         proof = "The limit for unlimited outputs within the same reach, proven by duality."
-        return OracleVerdict.judge(quantizer.mae(), "limit", made.bound, "lower bound", proof)
+        reached = quantizer.expected(cost, question.density)
+        return OracleVerdict.judge(reached, "limit", made.bound, "lower bound", proof)
     return OracleVerdict.none("no closed form is known for more than two outputs.")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from workbench.designing import Design
 
-__all__ = ["COLUMNS", "FRONTIERS", "Outcome", "Plan", "design_row", "failed_row", "frame", "run", "write"]
+__all__ = ["COLUMNS", "FRONTIERS", "Outcome", "Plan", "Plots", "design_row", "failed_row", "frame", "run", "write"]
 
 # kind of frontier -> module with `plan(...) -> Plan`; one line per kind
 FRONTIERS = {
@@ -44,7 +44,7 @@ COLUMNS = (
 
 Row = dict[str, Any]
 Task = Callable[[], Iterable[Row]]
-Draw = Callable[["pd.DataFrame"], Mapping[str, "Figure"]]
+Plots = Mapping[str, Callable[[], "Figure | None"]]  # a plot is drawn when it is called; None: too few rows
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Plan:
     kind: str
     title: str
     tasks: Sequence[Task]
-    draw: Draw
+    draw: Callable[[pd.DataFrame], Plots]
     close: Callable[[], None] = lambda: None
 
 
@@ -131,16 +131,19 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 def write(plan: Plan, table: pd.DataFrame, folder: Path) -> list[Path]:
     """Write frontier.csv and the plots (PNG and SVG) that the rows at hand allow. Returns the files."""
+    from matplotlib.pyplot import close
+
     from workbench.files import write_whole
     from workbench.papers.reproduce import save_figure
 
     made = [folder / "frontier.csv"]
     write_whole(made[0], table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
-    for name, figure in plan.draw(table).items():
+    for name, plot in plan.draw(table).items():
+        figure = plot()
+        if figure is None:
+            continue
         for ending in ("png", "svg"):
             made.append(folder / f"{name}.{ending}")
             save_figure(figure, made[-1])
-        import matplotlib.pyplot as plt
-
-        plt.close(figure)
+        close(figure)
     return made

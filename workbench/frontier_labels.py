@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench import rooms
@@ -20,7 +21,7 @@ from models.losses import Loss, loss_named
 from solvers.backend import backend
 from workbench.design_labels import METHODS, design
 from workbench.errors import InvalidRequest
-from workbench.frontier import Plan, Row, Task, design_row
+from workbench.frontier import Plan, Plots, Row, Task, design_row
 from workbench.frontier_plots import Series, by_panel, few, heat, lines
 from workbench.mechanisms.label_noise import LabelNoise
 from workbench.mechanisms.labels import Labels
@@ -28,7 +29,6 @@ from workbench.mechanisms.randomized_response import k_ary, with_prior
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 __all__ = ["baseline_loss", "plan", "rivals"]
 
@@ -123,21 +123,24 @@ def _baseline(labels: Labels, name: str, epsilon: Fraction, loss: Loss) -> Task:
     return compute
 
 
-def _draw(table: pd.DataFrame, title: str, loss: str) -> dict[str, Figure]:
+def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     pure = table[table["delta"].eq(0.0)]
     several = table[(table["mechanism"] == "lp")]
     series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(several["delta"].tolist(), 6))}
     said = f"expected {loss} loss"
-    made = {
-        "error_epsilon": lines(pure, "epsilon", "ε", said, "mechanism", SERIES, f"{title}: loss against ε (pure)"),
-        "error_epsilon_delta": lines(
-            several, "epsilon", "ε", said, "delta", series, f"{title}: channel LP, loss against ε per δ"
-        ) if len(series) > 1 else None,
-        "error_delta": by_panel(
+    return {
+        "error_epsilon": partial(lines, pure, "epsilon", "ε", said, "mechanism", SERIES, f"{title}: pure"),
+        "error_epsilon_delta": partial(
+            lines,
+            several if len(series) > 1 else several[:0], "epsilon", "ε", said, "delta", series,
+            f"{title}: channel LP, loss against ε per δ",
+        ),
+        "error_delta": partial(
+            by_panel,
             several, "epsilon", "delta", "δ", said, SERIES, f"{title}: channel LP, loss against δ", panel="ε = {:.3g}"
         ),
-        "heat_map": heat(
+        "heat_map": partial(
+            heat,
             several, "epsilon", "delta", "ε", "δ (one row each)", said, f"{title}: channel LP"
         ),
     }  # fmt: skip
-    return {name: figure for name, figure in made.items() if figure is not None}

@@ -15,19 +15,20 @@ import math
 import time
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidRequest
-from workbench.frontier import Plan, Row, Task
+from workbench.frontier import Plan, Plots, Row, Task
 from workbench.frontier_plots import Series, few, heat, lines
 from workbench.mechanisms.dyadic_bits import UNIFORM, mean_bits
 from workbench.mechanisms.dyadic_design import design_laplace
 from workbench.mechanisms.dyadic_law import levels
 from workbench.mechanisms.elias import check_code
+from workbench.numbers import round_up
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 __all__ = ["plan"]
 
@@ -46,7 +47,7 @@ def plan(
     for name, values, low in (("epsilon", epsilons, 0), ("bits", bits, 0), ("ell", ells, 1)):
         for value in values:
             if not low < value < 1e6:
-                InvalidRequest.must(name, f"above {low} and below 1e6", f"{float(value):g}")
+                InvalidRequest.must(name, f"above {low} and below 1e6", f"{round_up(Fraction(value)):g}")
     tasks: list[Task] = [_point(epsilon, size, chosen) for size in bits for epsilon in epsilons]
     tasks += [_level(epsilon, float(ell), chosen) for ell in ells for epsilon in epsilons]
     title = f"Dyadic quantized Laplace, x uniform on [-1, 1], Elias {chosen}"
@@ -83,7 +84,7 @@ def _level(epsilon: Fraction, ell: float, code: str) -> Task:
     return compute
 
 
-def _draw(table: pd.DataFrame, title: str) -> dict[str, Figure]:
+def _draw(table: pd.DataFrame, title: str) -> Plots:
     points, fixed = table[table["curve"] == "point"], table[table["curve"] == "level"]
     sizes = few(points["bits"].tolist(), 7) if "bits" in points else []
     budget = {size: Series(f"{size:g} bits", k) for k, size in enumerate(sizes)}
@@ -91,21 +92,24 @@ def _draw(table: pd.DataFrame, title: str) -> dict[str, Figure]:
         {ell: Series(f"ℓ = {ell:g}", k) for k, ell in enumerate(few(fixed["ell"].tolist(), 7))} if len(fixed) else {}
     )
     points = points[points["decoder_epsilon"].fillna(math.inf) < 1e4] if len(points) else points
-    made = {
-        "decoder_epsilon": lines(
+    return {
+        "decoder_epsilon": partial(
+            lines,
             points, "epsilon", "ε of the database, per unit of |x - x'|", "ℓε of the decoder", "bits", budget,
             f"{title}:\nleast decoder ε within a bit budget", y="decoder_epsilon",
         ),
-        "error_epsilon": lines(
+        "error_epsilon": partial(
+            lines,
             points, "decoder_epsilon", "ℓε of the decoder, per unit of |x - x'|", "mean squared error 2/ε²", "bits",
             budget, f"{title}:\nerror against the decoder's ε", log_x=True,
         ),
-        "level_curves": lines(
+        "level_curves": partial(
+            lines,
             fixed, "epsilon", "ε of the database", "mean bits a scalar, exact", "ell", slack,
             f"{title}:\nmean length at fixed ℓ", y="mean_bits", log=False,
         ),
-        "heat_map": heat(
+        "heat_map": partial(
+            heat,
             points, "epsilon", "bits", "ε of the database", "bits (one row each)", "ℓ", f"{title}: least ℓ", "ell",
         ),
     }  # fmt: skip
-    return {name: figure for name, figure in made.items() if figure is not None}

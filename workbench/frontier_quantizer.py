@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench import rooms
@@ -18,18 +19,18 @@ from workbench import rooms
 # isort: split
 from workbench.design_quantizer import METHODS, design
 from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.frontier import Plan, Row, Task, design_row, failed_row
+from workbench.frontier import Plan, Plots, Row, Task, design_row, failed_row
 from workbench.frontier_plots import Series, by_panel, heat
 from workbench.mechanisms.curved import PoissonBinomial, poisson_binomial
 from workbench.mechanisms.quantization import Quantization
 from workbench.mechanisms.quantizer import Quantizer, error_function
+from workbench.numbers import round_up
 from workbench.privacy.quantizer import audit_quantizer
 from workbench.quantizer_limit import mae_limit
 from workbench.quantizer_published import best_rqm
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 __all__ = ["plan"]
 
@@ -56,7 +57,7 @@ def plan(
     error_function(cost)
     for epsilon in epsilons:
         if not 0 < epsilon <= 30:
-            InvalidRequest.must("epsilon", "in (0, 30]", f"{float(epsilon):g}")
+            InvalidRequest.must("epsilon", "in (0, 30]", f"{round_up(epsilon):g}")
     for method in methods:
         if method not in METHODS:
             InvalidRequest.must("method", f"one of {', '.join(METHODS)}", repr(method))
@@ -156,19 +157,21 @@ def _laplace(epsilon: Fraction, cost: Any) -> Task:
     return compute
 
 
-def _draw(table: pd.DataFrame, title: str, cost: str) -> dict[str, Figure]:
+def _draw(table: pd.DataFrame, title: str, cost: str) -> Plots:
     said = {"mae": "mean absolute error", "mse": "mean squared error"}.get(cost, f"error {cost}")
-    made = {
-        "error_epsilon": by_panel(
+    return {
+        "error_epsilon": partial(
+            by_panel,
             table, "levels", "epsilon", "ε", said, SERIES, f"{title}: error against ε", panel="{:g} outputs", log=True
         ),
-        "error_levels": by_panel(
+        "error_levels": partial(
+            by_panel,
             table, "epsilon", "levels", "number of outputs", said, SERIES, f"{title}: error against outputs",
             panel="ε = {:.3g}", log=True,
         ),
-        "heat_map": heat(
+        "heat_map": partial(
+            heat,
             table[(table["curve"] == "point") & (table["mechanism"] == "exact")], "epsilon", "levels", "ε",
             "outputs (one row each)", said, f"{title}: exact quantizer",
         ),
     }  # fmt: skip
-    return {name: figure for name, figure in made.items() if figure is not None}

@@ -35,7 +35,10 @@ _FAR = 1e14  # cost of a ray, in units of the optimum without the mean, beyond w
 
 
 def best_unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Options | None) -> LabelDesign:
-    """The optimum over all real outputs, to a relative gap of 1e-8 (1e-5 at degenerate vertices). Raises InvalidRequest, NotProven, NotCertified."""
+    """The optimum over all real outputs, to a relative gap of 1e-8 (1e-5 at degenerate vertices).
+
+    Raises InvalidRequest, NotProven, NotCertified.
+    """
     y, p, epsilon = question.values, question.prior, request["asked"]
     odds, _ = odds_below(epsilon)
     q = float(odds) - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,13 +14,13 @@ from models.quantizer import smallest_reach
 from solvers.backend import Options
 from solvers.solution import Solution
 from workbench.errors import NotProven
-from workbench.mechanisms.density import Density
+from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.quantizer import Quantizer
 from workbench.quantizer_laws import exact_problem
 from workbench.quantizer_mvu import merged
 from workbench.quantizer_outputs import best_outputs, spread_starts
 
-__all__ = ["ExactAnswer", "exact_quantizer", "knots_of", "optimised_bins"]
+__all__ = ["ExactAnswer", "exact_quantizer", "knots_of", "least_metric_epsilon", "optimised_bins"]
 
 Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
@@ -81,6 +81,29 @@ def exact_quantizer(
     ends = laws.reshape(-1, 2, len(bins)) if metric is None else np.stack([laws[:-1], laws[1:]], 1)
     made = Quantizer.from_ends("exact quantizer", bins, cuts, ends)
     return ExactAnswer(answer.value, answer.solution.bound, made, answer.solution)
+
+
+def least_metric_epsilon(outputs: Sequence[float], knots: Sequence[float], metric: str) -> float:
+    """The least ε, to 1e-4 of itself, with an unbiased metric-private law on these outputs and knots; inf beyond 2^20.
+
+    By bisection: what is feasible at one ε is so at every larger one.
+    """
+    problem = exact_problem(np.array(knots), len(outputs), uniform(knots[-1]), symmetric=False, metric=metric)
+    bins = np.array(outputs)
+
+    def feasible(epsilon: float) -> bool:
+        return problem.solve(epsilon, bins).x is not None
+
+    low, high = 0.0, 1.0
+    while not feasible(high):
+        low, high = high, 2 * high
+        if high > 2**20:
+            return math.inf
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if feasible(middle) else (middle, high)
+    problem.close()
+    return high
 
 
 def optimised_bins(

@@ -6,9 +6,10 @@ the laws and, from the LP's duals, the slope of the value in every output, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,13 +86,16 @@ class LawProblem:
             folded[table.shape[0] // 2] /= 2
         return np.asarray(folded[self.keep])
 
+    def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
+        """The parameter values of `model.program`."""
+        cost, _ = self.costs(outputs)
+        return self.model.values(self.odds(epsilon), outputs, self.points[self.keep], self._fold(cost))
+
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
         """The solver's answer alone."""
-        cost, _ = self.costs(outputs)
-        values = self.model.values(self.odds(epsilon), outputs, self.points[self.keep], self._fold(cost))
         self.solves += 1
         with rooms.speaking_our_errors():
-            return self._session.solve(values, start=start)
+            return self._session.solve(self.values(epsilon, outputs), start=start)
 
     def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> LawAnswer | None:
         """The optimum at these outputs, or None when the solver has none."""
@@ -163,12 +167,19 @@ def exact_problem(
     if metric is None:
         return LawProblem(end_points(knots), outputs, costs, symmetric=symmetric, solver=solver, options=options)
 
-    def odds(epsilon: float) -> Vector:
-        return np.asarray(epsilon * width if metric == "absolute" else np.expm1(epsilon * width**2))
-
     return LawProblem(
-        knots, outputs, costs, symmetric=False, relation="chain", odds=odds, solver=solver, options=options
-    )
+        knots, outputs, costs, symmetric=False, relation="chain", odds=_links(width, metric), solver=solver,
+        options=options,
+    )  # fmt: skip
+
+
+def _links(width: Vector, metric: str) -> Callable[[float], Vector]:
+    """ε -> how much more likely an output may be at one end of a link than at the other, less 1.
+
+    "absolute": for every real input between, whose law is affine, the logarithm's slope must stay below ε: ε w, which
+    is less than the e^{εw} - 1 that would do for the two ends alone. "squared": for the two ends, e^{εw²} - 1.
+    """
+    return lambda epsilon: np.asarray(epsilon * width if metric == "absolute" else np.expm1(epsilon * width**2))
 
 
 def grid_problem(
@@ -181,7 +192,10 @@ def grid_problem(
     solver: str = "highs",
     options: Options | None = None,
 ) -> LawProblem:
-    """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them."""
+    """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them.
+
+    metric: as in `exact_problem`; "absolute" holds for all real inputs, which are dithered to the points.
+    """
     a, b = error_function(cost)
     share = np.full(points.size, 1 / points.size) if weights is None else weights
     width = np.diff(points)
@@ -194,12 +208,10 @@ def grid_problem(
         even = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
         return LawProblem(points, outputs, costs, symmetric=even, solver=solver, options=options)
 
-    def odds(epsilon: float) -> Vector:
-        return np.asarray(np.expm1(epsilon * (width if metric == "absolute" else width**2)))
-
     return LawProblem(
-        points, outputs, costs, symmetric=False, relation="chain", odds=odds, solver=solver, options=options
-    )
+        points, outputs, costs, symmetric=False, relation="chain", odds=_links(width, metric), solver=solver,
+        options=options,
+    )  # fmt: skip
 
 
 def _flat(table: Vector) -> Vector:

@@ -13,7 +13,8 @@ is not negative.
 From points to the interval [-c, c]: averaging a mechanism over a cell of width w gives a law that is private and
 unbiased at the cell's midpoint, and costs at most (w/4) tanh(ε/2) more there than it did in the cell (|a - x| =
 2 (a - x)^+ in the mean of an unbiased law, (a - x)^+ is convex in x, and Pr[a > midpoint] varies by at most
-tanh(ε/2)). So the LP over midpoints (and ±c, at no cost), less that, bounds every mechanism on the interval.
+tanh(ε/2)). So the LP over midpoints (and ±c, at no cost), less that, bounds every mechanism on the interval. In the
+squared error it costs w²/12 more, the variance of x in the cell: E (M - x)² = E M² - x² for an unbiased M.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.quantizer import smallest_reach
+from workbench.errors import NotProven
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantizer import Quantizer, error_function
+from workbench.numbers import exact
+from workbench.quantizer_certified import repaired
 from workbench.quantizer_laws import LawProblem, exact_problem
 
-__all__ = ["Limit", "mae_limit", "unlimited"]
+__all__ = ["Limit", "least_error", "mae_limit", "unlimited"]
 
 Vector = NDArray[np.float64]
 
@@ -87,7 +91,7 @@ def unlimited(
         solution = problem.solve(epsilon, outputs)
         problem.close()
         if solution.objective is None or solution.row_dual is None:
-            raise ValueError(f"the limit's LP has no solution ({solution.raw_status})")
+            raise NotProven(f"The limit's LP has no solution ({solution.raw_status}).")
         upper = solution.objective
         alpha, beta = _unfolded(solution.row_dual, n)
         best_lower = max(best_lower, _proven(points, weights, a, b, alpha, beta, odds, reach))
@@ -155,27 +159,42 @@ def _proven(x: Vector, w: Vector, a: float, b: float, alpha: Vector, beta: Vecto
     return float(alpha.sum() + beta @ x) + min(0.0, lowest)
 
 
-def mae_limit(epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells: int = 40, knots: int = 41) -> Limit:
-    """The least MAE of unbiased ε-private mechanisms for uniform x in [-c, c], whatever their outputs in ±reach.
+def least_error(
+    epsilon: float, c: float = 1.0, cost: object = "mae", *, reach: float = math.inf, cells: int = 40
+) -> Limit:
+    """The error below which no unbiased ε-private mechanism is for uniform x in [-c, c], with outputs in ±reach.
 
-    cells: of the lower bound; knots: of the mechanism that gives the upper one.
+    `lower` is that bound; `upper` and `outputs` belong to the LP over the midpoints of `cells`. cost: "mae", "mse", or
+    a share of mae. In the squared error a cell of width w costs w²/12 more at its midpoint, the variance of x in it.
     """
+    a, b = error_function(cost)
     width = 2 * c / cells
     points = np.concatenate([[-c], -c + width * (np.arange(cells) + 0.5), [c]])
     share = np.concatenate([[0.0], np.full(cells, 1 / cells), [0.0]])  # laws at ±c bind, but cost nothing
-    found = unlimited(points, epsilon, "mae", reach=reach, share=share)
-    lower = found.lower - width / 4 * math.tanh(epsilon / 2)
+    found = unlimited(points, epsilon, cost, reach=reach, share=share)
+    lower = found.lower - a * width / 4 * math.tanh(epsilon / 2) - b * width**2 / 12
+    return Limit(lower, found.upper, found.outputs, reach)
+
+
+def mae_limit(epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells: int = 40, knots: int = 41) -> Limit:
+    """The least MAE of unbiased ε-private mechanisms for uniform x in [-c, c], whatever their outputs in ±reach.
+
+    cells: of the lower bound; knots: of the mechanism that gives the upper one, exactly unbiased and ε-private.
+    """
+    found = least_error(epsilon, c, reach=reach, cells=cells)
     outputs = np.unique(np.round(found.outputs, 9))
     cuts = np.linspace(-c, c, knots)
     while True:  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
         problem = exact_problem(cuts, outputs.size, uniform(c), "mae", symmetric=True)
         answer = problem.answer(epsilon, outputs, start="cold")
         problem.close()
-        assert answer is not None  # the cells' LP was feasible on the same outputs
+        if answer is None:
+            raise NotProven(f"The limit at epsilon = {epsilon:g} is beyond the solver's accuracy.", bound=found.lower)
         used = answer.laws.max(axis=0) > 1e-7
         if used.all():
             break
         outputs = outputs[used]
     ends = answer.laws.reshape(-1, 2, outputs.size)
-    made = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), ends)
-    return Limit(lower, answer.value, outputs, reach, made)
+    solved = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), ends)
+    made, _ = repaired(solved, exact(epsilon, "epsilon"))
+    return Limit(found.lower, made.mae(), outputs, reach, made)

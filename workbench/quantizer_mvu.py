@@ -22,10 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from models.quantizer import smallest_reach
 from solvers.solution import Solution
-from workbench.errors import Infeasible, InvalidRequest
+from workbench.errors import Infeasible, InvalidRequest, NotCertified
+from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantizer import Quantizer, read_bins
 from workbench.numbers import Real, positive
+from workbench.quantizer_certified import repaired
 from workbench.quantizer_laws import LawProblem, exact_problem, grid_problem
 from workbench.quantizer_limit import unlimited
 from workbench.quantizer_outputs import best_outputs, spread_starts
@@ -70,7 +73,7 @@ def mvu(
     alphabet: Any = None,
     inputs: int | None = None,
     c: Real = 1,
-    cost: str = "mse",
+    cost: Any = "mse",
     metric: str | None = None,
     starts: int = 5,
     tries: int = 0,
@@ -86,8 +89,9 @@ def mvu(
         alphabet: outputs a_1 < ... < a_m.
         inputs: n_in >= 2; as many as outputs by default.
         c: half the width of the input domain.
-        cost: "mse" (MVU's) or "mae", over the grid points.
-        metric: None, or "absolute" / "squared" for p(x) <= e^{ε d(x, x')} p(x') on the grid.
+        cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
+        metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
+            the points that inputs are dithered to.
         starts, tries: of the alphabet search.
         bound: also compute the lower bound.
         solver: a label of `workbench solvers`.
@@ -108,36 +112,35 @@ def mvu(
         InvalidRequest.must("inputs", "an integer >= 2", inputs)
     knots = [-half + 2 * half * Fraction(k, n - 1) for k in range(n)]
     points = np.array([float(k) for k in knots])
-    even = found is None or all(a == -b for a, b in zip(found, reversed(found), strict=True))
-    problem = grid_problem(points, m, cost, metric=metric, solver=solver)
-    if not even:
-        problem.symmetric = False
-        problem = LawProblem(points, m, problem.costs, symmetric=False, relation=problem.model.relation,
-                             odds=problem.odds, solver=solver)  # fmt: skip
     reached: tuple[float, ...] = ()
-    if found is not None:
-        outputs = np.array([float(a) for a in found])
-    else:
+    if found is None:
+        problem = grid_problem(points, m, cost, metric=metric, solver=solver)
         try:
             begin = spread_starts(m, float(budget), float(half), starts)
-            best = best_outputs(problem, float(budget), float(half), begin,
-                                tries=tries, progress=progress)  # fmt: skip
+            best = best_outputs(problem, float(budget), float(half), begin, tries=tries, progress=progress)
         except ValueError:
             raise Infeasible(f"No unbiased private alphabet was found at epsilon = {float(budget):g}.") from None
-        outputs, reached = best.outputs, best.starts
+        there = problem.answer(float(budget), best.outputs, start="cold")
+        problem.close()
+        assert there is not None  # it was solved a moment ago
+        outputs, reached = merged(best.outputs, there.laws)[0], best.starts
+        if metric is None:  # the least reach itself leaves a proof no room: a millionth beyond it
+            least = smallest_reach(float(budget), float(half)) * (1 + 1e-6)
+            outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
+        exact_outputs: Sequence[Any] = outputs.tolist()
+    else:
+        outputs, exact_outputs = np.array([float(a) for a in found]), found
+    problem = grid_problem(points, outputs.size, cost, metric=metric, solver=solver)
+    if metric is None and not np.array_equal(outputs, -outputs[::-1]):
+        problem = LawProblem(points, outputs.size, problem.costs, symmetric=False, solver=solver)
     answer = problem.answer(float(budget), outputs, start="cold")
     problem.close()
     if answer is None:
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {float(budget):g}.")
-    if found is not None:
-        exact_outputs: Sequence[Any] = found
-        laws = answer.laws
-    else:
-        outputs, laws = merged(outputs, answer.laws)
-        exact_outputs = outputs.tolist()
+    laws = answer.laws
     quantizer = Quantizer.from_ends("MVU", exact_outputs, knots, np.stack([laws[:-1], laws[1:]], axis=1))
-    lower = unlimited(points, float(budget), cost).lower if bound and metric is None else None
-    return MvuAnswer(answer.value, lower, quantizer, answer.solution, reached)
+    lower = unlimited(points, float(budget), cost).lower if bound and metric is None else 0.0
+    return MvuAnswer(answer.value, lower if lower > 0 else None, quantizer, answer.solution, reached)
 
 
 def mvu_curve(
@@ -146,34 +149,46 @@ def mvu_curve(
     bits: int = 5,
     metric: str | None = "absolute",
     c: float = 1.0,
-    iterations: int = 40,
+    iterations: int = 20,
     progress: Callable[[str], None] = lambda line: None,
 ) -> list[tuple[float, float, Quantizer]]:
     """MVU with 2^bits outputs and as many dithering points at several ε: (ε, exact MSE for uniform x, quantizer).
 
     The MSE that is minimised and reported is that of the whole mechanism, dithering included. metric "absolute" is
     ε·d-privacy with d = |x - x'| for all real inputs (what the DQL paper compares); outputs are moved from one ε to
-    the next, the largest first.
+    the next, the largest first. Every quantizer is exactly unbiased and exactly private. The outputs are a local
+    optimum: less error may be possible. Raises NotCertified.
     """
     size = 2**bits
     knots = np.linspace(-c, c, size)
-    from workbench.mechanisms.density import uniform
-
     rows: list[tuple[float, float, Quantizer]] = []
-    start: Vector | None = None
-    for epsilon in sorted((float(positive(e, "epsilon")) for e in epsilons), reverse=True):
+    spread = np.arange(0.5, size // 2) / (size // 2)
+    last: Vector | None = None  # the outputs found at the ε before, in units of c + 1/ε
+    for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
+        unit = c + 1 / float(epsilon)
         problem = exact_problem(knots, size, uniform(c), "mse", symmetric=True, metric=metric)
-        spread = np.arange(0.5, size // 2) / (size // 2)
-        reach = c + 3.5 / epsilon
-        starts = [reach * spread] if start is None else [start, reach * spread]
-        best = best_outputs(problem, epsilon, c, starts, rounds=1, iterations=iterations)
-        answer = problem.answer(epsilon, best.outputs, start="cold")
+        starts = [(c + 2 / float(epsilon)) * spread if last is None else unit * last]
+        best = best_outputs(problem, float(epsilon), c, starts, rounds=1, iterations=iterations)
+        last = best.outputs[size // 2 :] / unit
+        made = _private_at(problem, best.outputs, epsilon, metric)
         problem.close()
-        assert answer is not None  # it was solved a moment ago
-        start = best.outputs[size // 2 :]
-        outputs, laws = merged(best.outputs, answer.laws)
-        laws = laws if metric is not None else laws[[0, *range(1, laws.shape[0], 2)]]
-        made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), np.stack([laws[:-1], laws[1:]], axis=1))
-        rows.append((epsilon, made.mse(), made))
-        progress(f"epsilon {epsilon:g}: mean squared error {rows[-1][1]:.6g}")
+        rows.append((float(epsilon), made.mse(), made))
+        progress(f"epsilon {float(epsilon):g}: mean squared error {rows[-1][1]:.6g}")
     return rows[::-1]
+
+
+def _private_at(problem: LawProblem, bins: Vector, epsilon: Fraction, metric: str | None) -> Quantizer:
+    """The laws on these outputs, solved at a slightly smaller ε when only that is provably ε-private."""
+    knots = np.unique(problem.points)
+    for less in (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4):
+        answer = problem.answer(float(epsilon) * (1 - less), bins, start="cold")
+        if answer is None:
+            break
+        outputs, laws = merged(bins, answer.laws)
+        ends = np.stack([laws[:-1], laws[1:]], 1) if metric is not None else laws.reshape(-1, 2, outputs.size)
+        made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), ends)
+        try:
+            return repaired(made, epsilon, metric)[0]
+        except NotCertified:
+            continue
+    raise NotCertified(f"No law on these outputs could be proven private at epsilon = {float(epsilon):g}.")

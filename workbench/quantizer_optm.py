@@ -35,10 +35,11 @@ from workbench.mechanisms.two_bin import rqm_selection, two_bin
 from workbench.numbers import exact
 from workbench.privacy.quantizer import audit_quantizer
 
-__all__ = ["Live", "OptmAnswer", "optm", "search_bins", "shape_of"]
+__all__ = ["WIDTHS", "Live", "OptmAnswer", "optm", "optm_thinner", "read_selection", "search_bins", "shape_of"]
 
 Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
+WIDTHS = (0.01, 0.002, 0.0004)  # of slices: the paper's, then thinner where that leaves no solution
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,25 @@ def optm(
     return OptmAnswer(solution.objective, solution, _mechanism(shape, bins, c, solution), bounds, lps)
 
 
+def optm_thinner(
+    bins: Sequence[Fraction],
+    epsilon: Fraction,
+    c: Fraction = Fraction(1),
+    density: Density | None = None,
+    *,
+    offset: float = 0.01,
+) -> OptmAnswer | None:
+    """`optm` at the first of WIDTHS that gives a solution: a small ε, or bins that only just reach, need thin slices.
+
+    offset: where slices of width 0.01 begin; thinner ones begin at their own width.
+    """
+    for width in WIDTHS:
+        found = optm(bins, epsilon, c, density, width=width, offset=offset if width == WIDTHS[0] else width)
+        if found is not None:
+            return found
+    return None
+
+
 def _mechanism(shape: TwoBinShape, bins: Sequence[Fraction], c: Fraction, solution: Solution) -> Quantizer:
     assert solution.x is not None
     left, right = shape.selection(solution.x)
@@ -209,14 +229,15 @@ def _adaptive(shape: TwoBinShape, epsilon: float, live: Live) -> tuple[Solution,
                 if best is None or solution.objective < best[0]:
                     best = solution.objective, solution, bounds
                 gain, value = value - solution.objective, min(value, solution.objective)
-                here = {key: _read(shape, solution.x, key) for key in shape.bounded}
+                here = {key: read_selection(shape, solution.x, key) for key in shape.bounded}
                 if gain > 1e-4:
                     continue
             width /= 2
     return None if best is None else (best[1], best[2])
 
 
-def _read(shape: TwoBinShape, x: Vector, key: Key) -> Vector:
+def read_selection(shape: TwoBinShape, x: Vector, key: Key) -> Vector:
+    """One selection distribution of an LP's point, a distribution again."""
     first = shape.column[(*key, 1)]
     q = np.maximum(x[first : first + key[1]], 0.0)
     return np.asarray(q / q.sum())
@@ -229,7 +250,7 @@ def _starts(shape: TwoBinShape, epsilon: float, live: Live) -> Iterator[dict[Key
     except ValueError:
         reduced = []
     for _, x in sorted(reduced, key=lambda pair: pair[0])[:1]:
-        yield {key: _read(shape, x, key) for key in shape.bounded}
+        yield {key: read_selection(shape, x, key) for key in shape.bounded}
     for q in (0.03, 0.1, 0.2, 0.35, 0.5):
         rows = rqm_selection(shape.m, q)
         yield {key: rows[key[1] - 1].floats for key in shape.bounded}

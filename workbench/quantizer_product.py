@@ -23,8 +23,8 @@ from models.product import ProductModel
 from solvers.solution import Solution
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.quantizer import Quantizer, error_function
-from workbench.mechanisms.two_bin import two_bin
-from workbench.quantizer_optm import Live, shape_of
+from workbench.mechanisms.two_bin import rqm_selection, two_bin
+from workbench.quantizer_optm import Live, optm, read_selection, shape_of
 
 __all__ = ["ProductAnswer", "product_optimum"]
 
@@ -108,16 +108,21 @@ def product_optimum(
         if best is None or found.objective < best[0] - gap:
             heapq.heappush(heap, (found.objective, next(order), box, found))
 
+    found = optm(bins, epsilon, c, law, live=live)  # its selection is a product: begin with it
+    if found is not None and found.solution.x is not None:
+        fixed({key: read_selection(shape, found.solution.x, key) for key in shape.bounded})
+    outermost = rqm_selection(len(bins), 0)  # two-point randomized response, private whenever anything is
+    fixed({key: outermost[key[1] - 1].floats for key in shape.bounded})
     push(model.root())
     visited = 0
     while heap and visited < nodes:
-        bound, _, box, found = heapq.heappop(heap)
+        bound, _, box, node = heapq.heappop(heap)
         if best is not None and bound >= best[0] - gap:
             heap.clear()
             break
         visited += 1
-        assert found.x is not None
-        for part in _split(model, box, found.x):
+        assert node.x is not None
+        for part in _split(model, box, node.x):
             push(part)
         if visited % 20 == 0:
             progress(f"{visited} boxes, between {bound:.6f} and {'nothing yet' if best is None else f'{best[0]:.6f}'}")

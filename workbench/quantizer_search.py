@@ -7,17 +7,18 @@ paper's search. What is minimised is the exact MAE, and a mechanism whose exact 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
 
+from models.optm import Bounds
 from models.quantizer import smallest_reach
 from workbench.errors import Infeasible
 from workbench.mechanisms.density import Density
 from workbench.numbers import exact
 from workbench.privacy.quantizer import audit_quantizer
-from workbench.quantizer_optm import Live, optm
+from workbench.quantizer_optm import WIDTHS, Live, optm
 from workbench.quantizer_product import product_optimum
 
 __all__ = ["family", "searched_bins"]
@@ -44,57 +45,83 @@ def searched_bins(
     *,
     cost: object = "mae",
     reach: float | None = None,
-    coarse: bool = False,
+    every: int = 1,
     progress: Progress = lambda line: None,
 ) -> tuple[Fraction, ...]:
     """The best bins of the family for method "optm" or "product". Raises Infeasible when none works.
 
-    reach: the largest output allowed, by default twice the least feasible one; coarse: a quarter of the grid.
+    reach: the largest output allowed, by default twice the least feasible one; every: a part of the grid, the every-th
+    outer and inner bin.
     """
     half, eps = float(c), float(epsilon)
     least = smallest_reach(eps, half)
     top = 2 * least if reach is None else reach
-    fine = 2 if coarse or m > 5 else 1
-    outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::fine]]
-    inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, fine)]
+    step = max(every, 2 if m > 5 else 1)
+    outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::step]]
+    inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, step)]
     centres = [Fraction(0)]
     if not density.symmetric:
         x, w = density.grid([0.0])
         mean = float(x @ w)
         centres = [_near(s * mean) for s in (0.0, 0.5, 1.0)]
-    live = Live()
-    best: tuple[float, tuple[Fraction, ...]] | None = None
-    hint = None
-    for at, outer in enumerate(outers):
-        for inner in inners:
-            for centre in centres:
-                bins = family(m, outer, inner, centre)
-                if any(a >= b for a, b in itertools.pairwise(bins)):
-                    continue
-                found = optm(bins, epsilon, c, density, hint=hint, live=live)
-                if found is None:
-                    continue
-                hint = found.bounds
-                value = found.quantizer.expected(cost, density)
-                if (best is None or value < best[0]) and audit_quantizer(found.quantizer).meets(
-                    "pure", epsilon + Fraction(1, 10**9)
-                ):
-                    best = value, bins
-        progress(f"outer bin {float(outer):g} ({at + 1} of {len(outers)}), {live.solves} LPs")
-    live.close()
+    grid = [family(m, *part) for part in itertools.product(outers, inners, centres)]
+    grid = [bins for bins in grid if all(a < b for a, b in itertools.pairwise(bins))]
+    best = None
+    for width in WIDTHS[: 1 if m > 5 else None]:
+        best = best or _best_of(grid, epsilon, c, density, cost, width, progress)
+    if best is None and method == "product":  # OPTM's slices may be too thick for a budget that products can meet
+        every_outer = [family(m, outer, inners[-1], centres[0]) for outer in outers]
+        best = next((b for b in every_outer if product_optimum(b, epsilon, c, density, cost, nodes=1)), None)
     if best is None:
         raise Infeasible(f"No {m} bins were found at which OPTM's linear programs have a solution (epsilon = {eps:g}).")
-    if method == "product":
-        return _refined(m, best[1], epsilon, c, density, cost, top)
-    return best[1]
+    return best if method == "optm" else _refined(m, best, epsilon, c, density, cost, top, progress)
+
+
+def _best_of(
+    grid: Sequence[tuple[Fraction, ...]],
+    epsilon: Fraction,
+    c: Fraction,
+    density: Density,
+    cost: object,
+    width: float,
+    progress: Progress,
+) -> tuple[Fraction, ...] | None:
+    """The bins of the grid whose OPTM has the least exact error and is private, up to rounding; None without one."""
+    live = Live()
+    best: tuple[float, tuple[Fraction, ...]] | None = None
+    hint: Bounds | None = None
+    outer = None
+    for at, bins in enumerate(grid):
+        if bins[-1] != outer:
+            outer = bins[-1]
+            progress(f"outer bin {float(outer):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs")
+        found = optm(bins, epsilon, c, density, width=width, offset=width, hint=hint, live=live)
+        if found is None:
+            continue
+        hint = found.bounds
+        value = found.quantizer.expected(cost, density)
+        if (best is None or value < best[0]) and audit_quantizer(found.quantizer).meets(
+            "pure", epsilon + Fraction(1, 10**9)
+        ):
+            best = value, bins
+    live.close()
+    return None if best is None else best[1]
 
 
 def _refined(
-    m: int, bins: tuple[Fraction, ...], epsilon: Fraction, c: Fraction, density: Density, cost: object, top: float
+    m: int,
+    bins: tuple[Fraction, ...],
+    epsilon: Fraction,
+    c: Fraction,
+    density: Density,
+    cost: object,
+    top: float,
+    progress: Progress,
 ) -> tuple[Fraction, ...]:
     """The bins moved one after the other while the product optimum improves (symmetric pairs together)."""
     even = density.symmetric
-    best = product_optimum(bins, epsilon, c, density, cost, nodes=40)
+    nodes = 40 if m <= 6 else 4
+    best = product_optimum(bins, epsilon, c, density, cost, nodes=nodes)
     value = np.inf if best is None else best.value
     step = Fraction(1, 5)
     while step > Fraction(1, 100):
@@ -108,12 +135,13 @@ def _refined(
                 rising = all(a < b for a, b in itertools.pairwise(trial))
                 if not rising or trial[-1] > top or trial[0] < -top or trial[-1] < c or trial[0] > -c:
                     continue
-                found = product_optimum(trial, epsilon, c, density, cost, nodes=40)
+                found = product_optimum(trial, epsilon, c, density, cost, nodes=nodes)
                 if found is not None and found.value < value - 1e-6:
                     bins, value, moved = tuple(trial), found.value, True
                     break
         if not moved:
             step /= 2
+        progress(f"bins moved in steps of {float(step):g}: {value:.6f}")
     return bins
 
 

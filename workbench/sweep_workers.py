@@ -17,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
@@ -200,18 +200,23 @@ def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answe
         del futures
         alone = 0.0
         while running:
-            with contextlib.suppress(TimeoutError):
-                wait_for([future for future, _ in running.values()], timeout=2, return_when="FIRST_COMPLETED")
+            try:
+                with contextlib.suppress(TimeoutError), client.as_current():
+                    wait_for([future for future, _ in running.values()], timeout=2, return_when="FIRST_COMPLETED")
+                lost = any(future.cancelled() for future, _ in running.values())
+            except CancelledError:
+                lost = True
+            if lost:
+                raise WorkbenchError(f"The cluster at {address} was lost; what it had sent is kept.")
             ended = [(future, at) for future, at in running.values() if future.done()]
             alone = 0.0 if ended or client.scheduler_info()["workers"] else alone + 2
             if alone >= PATIENCE:
                 raise WorkbenchError(f"The cluster at {address} has had no worker for {alone:g} s.")
             for future, at in ended:
-                if future.status in ("cancelled", "lost"):
-                    raise WorkbenchError(f"The cluster at {address} was lost.")
                 try:
-                    yield at, future.result()
+                    answers = future.result()
                 except KilledWorker:
-                    yield at, None
+                    answers = None
+                yield at, answers
                 del running[future.key]
                 future.release()

@@ -8,7 +8,7 @@ import pytest
 from conftest import ACCURACY, EXCLUDED
 
 from solvers.backend import Options, backend, names
-from solvers.errors import BackendUnavailable
+from solvers.errors import BackendUnavailable, SolverError
 from solvers.solution import PointStatus, Start, Termination, infeasible_by, unbounded_along
 
 needs = pytest.mark.needs
@@ -294,3 +294,29 @@ def test_exclusions_name_real_tests():
     for label, excluded in EXCLUDED.items():
         assert excluded.keys() <= tests, label
         assert all(excluded.values())
+
+
+@needs("lp")
+def test_an_optimal_lp_has_a_bound(label, accuracy):
+    """From duals where there are some, else the solver's own."""
+    solution = answer(label, instances.triangle())
+    assert solution.termination is Termination.OPTIMAL
+    assert solution.bound == pytest.approx(3, abs=10 * accuracy)
+    assert (solution.native_bound is None) == backend(label).capabilities().duals
+
+
+def test_a_native_exception_is_an_answer_or_an_error_of_ours(label, monkeypatch):
+    """Never a raw traceback of somebody else's library."""
+    program = instances.triangle() if backend(label).capabilities().lp else instances.knapsack()
+    with backend(label).open(program) as session:
+        monkeypatch.setattr(session, "_run", lambda *_: (_ for _ in ()).throw(RuntimeError("first\nsecond")))
+        solution = session.solve()
+        assert solution.termination is Termination.ERROR
+        assert solution.x is None
+        assert solution.bound is None
+        assert solution.raw_status == "RuntimeError: first second"
+        monkeypatch.undo()
+        assert session.solve().termination is Termination.OPTIMAL  # the session is built afresh
+        monkeypatch.setattr(session, "_build", lambda *_: {}["missing"])
+        with pytest.raises(SolverError, match=rf"^{label} failed on .*: KeyError: 'missing'\.$"):
+            session.solve(start="cold")

@@ -178,7 +178,7 @@ def test_bad_encode_requests(folder: Path, change: dict[str, str], message: str)
     assert not (folder / "OUT.bits").exists()
 
 
-def test_wrong_key_parameters_and_damage_are_refused(folder: Path) -> None:
+def test_wrong_key_parameters_and_damage_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(*ENCODE, "in.csv", "OUT.bits")
     (folder / "other.key").write_bytes(bytes(range(1, 33)))
     with pytest.raises(InvalidRequest, match="key must be the one the stream was encoded with"):
@@ -193,7 +193,49 @@ def test_wrong_key_parameters_and_damage_are_refused(folder: Path) -> None:
         run(*DECODE, "in.csv", "noisy.csv")
     with pytest.raises(InvalidRequest, match=r"stream must be a readable file\. Got none: No such file"):
         run(*DECODE, "none", "noisy.csv")
+    if Path("/dev/zero").exists():  # a file without end
+        with pytest.raises(CorruptFile, match="not a DQL stream"):
+            run(*DECODE, "/dev/zero", "noisy.csv")
+    monkeypatch.setattr("workbench.mechanisms.dql_stream._LIMIT", 100)
+    (folder / "OUT.bits").write_bytes(data)
+    with pytest.raises(CorruptFile, match="longer than 100 bytes"):
+        run(*DECODE, "OUT.bits", "noisy.csv")
     assert not (folder / "noisy.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--low", "nan"], "low and high must be finite numbers with low < high. Got nan and 1."),
+        (["--low", "1", "--high", "1"], "low and high must be finite numbers with low < high. Got 1 and 1."),
+        (["--high", "-2"], "low and high must be finite numbers with low < high. Got -1 and -2."),
+        (["--point", "inf"], "point must be a finite number. Got inf."),
+        (["--point", "0.5", "--low", "0"], "point must be given without low and high."),
+        (["--low", "-1e300", "--high", "1e300"], "epsilon times the largest |x| must be at most 2^60. Got 1e+300."),
+    ],
+)
+def test_bad_data_laws_are_named_by_their_options(options: list[str], message: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        run("laplace", "--epsilon", "1", "--bits", "5", *options)
+    assert str(caught.value) == message
+
+
+def test_epsilons_are_shown_in_full(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    run("laplace", "--epsilon", "1", "--bits", "5")
+    shown = capsys.readouterr().out.split()
+    assert shown[shown.index("ell") + 1] == "1.73297685"
+    assert float(shown[shown.index("decoder_epsilon") + 1]) >= 1.732976854669
+    run(*ENCODE, "in.csv", "OUT.bits")
+    shown = capsys.readouterr().out.split()
+    assert 1 + 4.5e-12 < float(shown[shown.index("database_epsilon_as_run") + 1]) < 1 + 4.7e-12
+    assert shown[shown.index("database_epsilon") + 1] == "1.0"
+
+
+def test_an_ell_that_cannot_be_encoded_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    run("laplace", "--epsilon", "1", "--bits", "200")
+    assert "so close to 1" in capsys.readouterr().err
+    run("laplace", "--epsilon", "1", "--bits", "20")
+    assert capsys.readouterr().err == ""
 
 
 def test_output_places(folder: Path) -> None:

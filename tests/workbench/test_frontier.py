@@ -147,6 +147,15 @@ def test_bad_input_is_refused_in_one_line(
     assert not list(tmp_path.iterdir())
 
 
+def drawn(made: Plan, table: Any) -> set[str]:
+    """The names of the plots that the rows allow."""
+    from matplotlib.pyplot import close
+
+    figures = {name: plot() for name, plot in made.draw(table).items()}
+    close("all")
+    return {name for name, figure in figures.items() if figure is not None}
+
+
 def test_quantizer_rows() -> None:
     from workbench.frontier_quantizer import plan as quantizer_plan
 
@@ -167,7 +176,7 @@ def test_quantizer_rows() -> None:
     assert laplace["mae"].to_dict() == {1.0: 2.0, 2.0: 1.0}
     rivals = table[table["mechanism"].isin(["rqm", "pbm"])]
     assert (rivals["pure_epsilon"] <= rivals["epsilon"]).all()
-    assert "error_epsilon" in made.draw(table)
+    assert drawn(made, table) == {"error_epsilon"}  # one number of outputs has no other plots
 
 
 def test_label_rows() -> None:
@@ -186,7 +195,7 @@ def test_label_rows() -> None:
         assert all(loss["bins", 0.0] <= value + 1e-9 for (_, delta), value in loss.items() if delta == 0)
     private = table[(table["mechanism"] == "lp") & (table["delta"] > 0)]
     assert (private["dp_delta"] <= private["delta"]).all()
-    assert {"error_epsilon", "error_delta", "heat_map"} <= made.draw(table).keys()
+    assert drawn(made, table) == {"error_epsilon", "error_epsilon_delta", "error_delta", "heat_map"}
 
 
 def test_laplace_rows() -> None:
@@ -202,4 +211,30 @@ def test_laplace_rows() -> None:
     assert unreachable["objective"].isna().all()
     fixed = table[table["curve"] == "level"].set_index("epsilon")
     assert fixed["mean_bits"][1.0] == pytest.approx(wb.DyadicLaplace(1.0, 2.0).mean_bits(), rel=1e-6)
-    assert "level_curves" in made.draw(table)
+    assert drawn(made, table) == {"decoder_epsilon", "error_epsilon", "level_curves", "heat_map"}
+
+
+def test_budget_table() -> None:
+    from workbench.frontier_table import budget_table
+    from workbench.frontier_table import plan as table_plan
+
+    bits = grid("1,4", "bits")
+    rows = run(table_plan(grid("1", "epsilon"), grid("0,0.05", "delta"), bits, n=4)).rows
+    table = budget_table(rows, bits)
+    assert table["error"].isna().all()
+    assert (table["objective"] >= table["bound"].fillna(0) - 1e-9).all()
+    for _, group in table.groupby(["task", "group", "epsilon", "delta", "bits"]):
+        fitting = group[group["fits"]]
+        assert fitting["best"].sum() >= bool(len(fitting))
+        assert group["objective"][group["best"]].to_numpy() == pytest.approx(fitting["objective"].min(), rel=1e-8)
+        assert not group[~group["fits"]]["best"].any()
+    counts = table[(table["task"] == "count") & (table["bits"] == 4) & table["group"].str.contains("-DP")]
+    for _, group in counts.groupby("delta"):
+        error = group.set_index("mechanism")["objective"]
+        assert (error["channel LP"] <= error + 1e-9).all()  # it contains them all
+        # universal optimality of the geometric mechanism for neighbours one apart (Ghosh et al. 2009)
+        if group["delta"].iloc[0] == 0:
+            assert error["clamped geometric"] == pytest.approx(error["channel LP"], abs=1e-6)
+    values = table[(table["task"] == "value") & table["mechanism"].eq("DQL")]
+    assert (values["needs_bits"] <= values["bits"]).all()
+    assert (table[table["mechanism"] == "Laplace"]["fits"] == False).all()  # noqa: E712

@@ -88,6 +88,21 @@ class Density:
         at = np.array([a for a, _ in self.atoms] + [0.0])
         return np.where(cell < 4096, values, at[np.minimum(np.maximum(cell - 4096, 0), at.size - 1)])
 
+    def scaled(self, c: float) -> Density:
+        """The same density stretched to [-c, c]."""
+        if c == self.c:
+            return self
+        shape, factor = self.shape, c / self.c
+        return Density(
+            self.name,
+            c,
+            None if shape is None else lambda y: np.asarray(shape(y / factor) / factor),
+            tuple(factor * x for x in self.breaks),
+            tuple((math.copysign(c, x) if abs(x) == self.c else factor * x, mass) for x, mass in self.atoms),
+            self.symmetric,
+            self.nodes,
+        )
+
     def checked(self) -> Density:
         """Itself, when it is a density. Raises InvalidRequest when it is negative, not finite or not of mass 1."""
         _x, w = self.grid(np.linspace(-self.c, self.c, 65))

@@ -30,6 +30,7 @@ import hmac
 import struct
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -41,13 +42,14 @@ from workbench.mechanisms.dyadic_laplace import DyadicLaplace
 from workbench.mechanisms.elias import CODES, Code
 from workbench.mechanisms.randomness import NONCE_BYTES, LocalStream, SharedStream
 
-__all__ = ["Header", "read_header", "read_stream", "write_stream"]
+__all__ = ["Header", "load_bytes", "read_header", "read_stream", "write_stream"]
 
 _MAGIC: Final = b"\x89DQL\r\n\x1a\n"
 _VERSION: Final = 1
 _LAYOUT: Final = struct.Struct(f"<8sBBHIdddQQ{NONCE_BYTES}s16s")
 _SEAL: Final = 32
 _CHECKSUM: Final = 4
+_LIMIT: Final = 1 << 30  # bytes of a file: some 10^9 scalars
 _CHECK_LABEL: Final = b"workbench dql: key check, version 1\0"
 _SEAL_LABEL: Final = b"workbench dql: seal, version 1\0"
 
@@ -106,6 +108,19 @@ def write_stream(
     body = header + payload
     body += _digest(key, _SEAL_LABEL, shared.nonce, body)
     return body + zlib.crc32(body).to_bytes(_CHECKSUM, "little")
+
+
+def load_bytes(path: Path) -> bytes:
+    """The bytes of a file that begins with the DQL mark, at most 2^30. Raises CorruptFile, InvalidRequest."""
+    try:
+        with path.open("rb") as file:
+            mark = file.read(len(_MAGIC))
+            data = mark + (file.read(_LIMIT) if mark == _MAGIC else b"")
+    except OSError as error:
+        raise InvalidRequest(f"stream must be a readable file. Got {path.name or path}: {error.strerror}.") from None
+    if len(data) > _LIMIT:
+        raise CorruptFile(f"The DQL stream is longer than {_LIMIT} bytes.")
+    return data
 
 
 def read_header(data: bytes) -> Header:

@@ -42,7 +42,12 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True) -> tuple[
 
     bins: numbers, or one string such as "-3,-0.5,0.5,3". Raises InvalidRequest.
     """
-    parts = [part for part in bins.split(",") if part.strip()] if isinstance(bins, str) else list(bins)
+    if isinstance(bins, str):
+        parts: list[Any] = bins.split(",") if bins.strip() else []
+        if any(not part.strip() for part in parts):
+            InvalidRequest.must("bins", 'numbers between commas such as "-3,-0.5,0.5,3"', repr(bins))
+    else:
+        parts = list(bins)
     found = tuple(exact(part, "a bin") for part in parts)
     shown = ", ".join(f"{float(b):g}" for b in found)
     if len(found) < 2:

@@ -8,4 +8,6 @@ PAPERS = {
     "dql": "workbench.papers.dql",
     "optm": "workbench.papers.optm",
     "label-dp": "workbench.papers.label_dp",
+    "frontier": "workbench.papers.frontier",
+    "solver_comparison": "workbench.suite_report",
 }

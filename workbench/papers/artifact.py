@@ -112,6 +112,7 @@ class Paper:
     errata: Callable[[], Sequence[Erratum]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
     only_full: Collection[str] = ()
+    on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 
 
 def printed(paper: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from workbench.papers.artifact import Artifact, Comparison, Erratum, Paper
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["gallery", "load", "reproduce", "save_figure", "write_whole"]
+__all__ = ["gallery", "load", "reproduce", "save_figure", "write_artifact", "write_whole"]
 
 Progress = Callable[[str], None]
 FOLD = 12  # comparisons that are shown without a click
@@ -62,7 +62,8 @@ def save_figure(figure: Figure, path: Path) -> None:
     write_whole(path, content)
 
 
-def _write(artifact: Artifact, folder: Path) -> None:
+def write_artifact(artifact: Artifact, folder: Path) -> None:
+    """Write an artifact's table, figure and record into a folder."""
     import matplotlib.pyplot as plt
 
     table = artifact.table.to_csv(index=False, float_format="%.12g", lineterminator="\n")
@@ -105,11 +106,12 @@ def reproduce(
     Returns:
         The surprising comparisons (empty when everything is as expected).
     """
-    chosen = [load(name) for name in (papers or PAPERS)]
+    chosen = [paper for name in (papers or PAPERS) if not (paper := load(name)).on_demand or full or papers]
     known = [artifact for paper in chosen for artifact in paper.artifacts]
     for name in only or ():
         if name not in known:
-            InvalidRequest.must("only", f"one of {', '.join(known)}", repr(name))
+            listed = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in chosen]
+            InvalidRequest.must("only", f"one of {'; '.join(listed)}", repr(name))
     large = {artifact for paper in chosen for artifact in paper.only_full} if not full else set()
     for name in large.intersection(only or ()):
         InvalidRequest.must("only", f"given with --full for {name}, which takes minutes", repr(name))
@@ -128,7 +130,7 @@ def reproduce(
             with _heartbeat(progress, f"[{done}/{total}] {paper.name} {name}"):
                 artifact = compute(full)
             seconds = time.perf_counter() - begin
-            _write(artifact, folder)
+            write_artifact(artifact, folder)
             agree = sum(c.agrees for c in artifact.comparisons)
             count = f", {agree} of {len(artifact.comparisons)} printed numbers agree" if artifact.comparisons else ""
             progress(f"[{done}/{total}] {paper.name} {name} done in {seconds:.1f} s{count}")

@@ -29,6 +29,7 @@ __all__ = ["Composition", "DominatingPair", "compose", "dominating_pair", "loss_
 
 
 _FLOATS = 1e-12  # of δ
+_POINTS = 5e7  # of a grid of losses: some 2 GB
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,8 @@ def compose(
     """What k runs of a mechanism cost: ε at a given δ, or δ at a given ε.
 
     times: k >= 1; interval: of dp_accounting's grid of losses (finer is tighter and slower).
-    The upper values are pessimistic (safe), the low ones optimistic. Raises InvalidRequest, WorkbenchError without the
-    extra.
+    The upper values are pessimistic (safe), the low ones optimistic. Raises InvalidRequest, also for a grid of more
+    than 5·10^7 losses; WorkbenchError without the extra.
     """
     if isinstance(times, bool) or not isinstance(times, int) or not 1 <= times <= 1_000_000:
         InvalidRequest.must("times", "an integer in 1..1000000", times)
@@ -122,6 +123,9 @@ def compose(
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
         InvalidRequest.must("interval", "a number in [1e-7, 1]", interval)
     pair = dominating_pair(mechanism)
+    least = _width(pair, times) / _POINTS
+    if interval < least:
+        InvalidRequest.must("interval", f"at least {least:.2g} for {times} runs of this mechanism", interval)
     high, low = (loss_distribution(pair, pessimistic=side, interval=interval) for side in (True, False))
     if times > 1:
         high, low = high.self_compose(times), low.self_compose(times)
@@ -148,6 +152,13 @@ def loss_distribution(pair: DominatingPair, *, pessimistic: bool = True, interva
     return privacy_loss_distribution.from_two_probability_mass_functions(
         lower, upper, pessimistic_estimate=pessimistic, value_discretization_interval=interval, symmetric=False
     )
+
+
+def _width(pair: DominatingPair, times: int) -> float:
+    """How far the losses of several runs spread: their range, or ±8.4 R √k, beyond which lies 1e-15 (Hoeffding)."""
+    finite = [(p, q) for p, q in zip(pair.p, pair.q, strict=True) if p and q]
+    most = max((abs(_log(p, up=True) - _log(q, up=True)) for p, q in finite), default=0.0)
+    return 0.0 if times == 1 else 2 * most * min(times, 8.4 * math.sqrt(times))
 
 
 def _log(value: Fraction, *, up: bool) -> float:

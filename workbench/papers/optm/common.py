@@ -16,7 +16,7 @@ from workbench.quantizer_certified import repaired
 from workbench.quantizer_exact import exact_quantizer, optimised_bins
 from workbench.quantizer_limit import Limit, mae_limit
 from workbench.quantizer_mvu import mvu
-from workbench.quantizer_optm import optm
+from workbench.quantizer_optm import optm_thinner
 from workbench.quantizer_published import largest_q
 
 __all__ = [
@@ -52,14 +52,10 @@ def parameters() -> dict[str, Any]:
 
 def optm_at(bins: str, epsilon: str, density: Density | None = None, *, offset: float = 0.01) -> Quantizer:
     """OPTM at given bins: the best of its slices by its own objective; thinner slices when 0.01 leaves no solution."""
-    for width in (0.01, 0.002):
-        first = offset if width == 0.01 else width
-        found = optm(
-            read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), width=width, offset=first
-        )
-        if found is not None:
-            return found.quantizer
-    raise ValueError(f"OPTM has no solution at {bins} and epsilon {epsilon}")
+    found = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), offset=offset)
+    if found is None:
+        raise ValueError(f"OPTM has no solution at {bins} and epsilon {epsilon}")
+    return found.quantizer
 
 
 def mvu_at(bins: str, epsilon: str, inputs: int = 4) -> Quantizer:

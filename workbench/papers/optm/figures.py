@@ -18,7 +18,7 @@ from workbench.papers.artifact import Artifact
 from workbench.papers.optm.common import EPSILONS, STYLE, best_exact, exact_at, limit, parameters, published
 from workbench.plots import COLOURS, MARKERS, panels
 from workbench.quantizer_mvu import mvu
-from workbench.quantizer_optm import optm
+from workbench.quantizer_optm import optm_thinner
 from workbench.quantizer_plots import draw_law
 from workbench.quantizer_published import best_rqm
 from workbench.quantizer_search import searched_bins
@@ -107,10 +107,10 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
         return randomized_response(epsilon)
     law, budget = uniform(), exact(epsilon, "epsilon")
     try:
-        bins = searched_bins(levels, budget, Fraction(1), law, coarse=True)
+        bins = searched_bins(levels, budget, Fraction(1), law, every=2 if levels <= 6 else 4)
     except Infeasible:
         return None
-    found = optm(bins, budget, Fraction(1), law)
+    found = optm_thinner(bins, budget, Fraction(1), law)
     return None if found is None else found.quantizer
 
 

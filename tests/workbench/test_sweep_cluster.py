@@ -1,0 +1,137 @@
+"""The same tasks on a real Dask cluster of processes: same rows; a killed worker costs only what it held."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench import sweep_workers
+from workbench.cli import main
+from workbench.errors import WorkbenchError
+from workbench.export import flat
+from workbench.ledger import Ledger
+from workbench.sweep_spec import read_spec
+from workbench.sweep_workers import Task, on_cluster
+
+distributed = pytest.importorskip("distributed")
+
+GRID = {"model": "noise", "n": 6, "max_shift": [1, 2, 3], "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:20"}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as made:
+        yield made
+
+
+def content(path: Path) -> list[dict[str, Any]]:
+    with Ledger(path, create=False) as book:
+        return flat(book.rows())
+
+
+def test_the_cluster_gives_the_rows_that_one_process_gives(tmp_path: Path, cluster: Any):
+    wb.sweep({"grid": GRID}, tmp_path / "alone.sqlite", jobs=1)
+    outcome = wb.sweep({"grid": GRID}, tmp_path / "cluster.sqlite", cluster=cluster.scheduler_address)
+    assert (outcome.points, outcome.solved, outcome.given_up) == (120, 120, 0)
+    assert content(tmp_path / "alone.sqlite") == content(tmp_path / "cluster.sqlite")
+
+
+def test_a_killed_worker_costs_a_retry_and_the_run_ends(tmp_path: Path, cluster: Any):
+    grid = {**GRID, "n": 8, "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:40"}
+    wb.sweep({"grid": grid}, tmp_path / "alone.sqlite", jobs=2)
+    killed: list[int] = []
+
+    def progress(outcome: Any) -> None:
+        if outcome.solved and len(killed) < 2 and outcome.solved >= 100 * (len(killed) + 1):
+            pid = next(iter(cluster.workers.values())).pid
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    outcome = wb.sweep({"grid": grid}, tmp_path / "b.sqlite", cluster=cluster.scheduler_address, progress=progress)
+    assert len(killed) == 2
+    assert (outcome.points, outcome.solved, outcome.given_up) == (480, 480, 0)
+    assert content(tmp_path / "alone.sqlite") == content(tmp_path / "b.sqlite")
+
+
+class _Deadly:
+    """A task that kills whatever process begins to work on it."""
+
+    @property
+    def backend(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_task_that_kills_every_worker_is_given_up_and_the_others_are_done(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+):
+    tasks: list[Any] = [
+        Task(c.model, c.fixed, c.points, c.recheck, c.backend, c.versions) for c in read_spec({"grid": GRID}).chunks
+    ]
+    deadly = len(tasks)
+    monkeypatch.setattr(sys.modules["cloudpickle.cloudpickle"], "_PICKLE_BY_VALUE_MODULES", {__name__})
+    found = dict(on_cluster([*tasks, _Deadly()], cluster.scheduler_address))
+    assert {at for at, answers in found.items() if answers is None} == {deadly}
+    assert set(found) == set(range(deadly + 1))
+
+
+def test_the_command_line_runs_on_a_cluster(tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str]):
+    spec = tmp_path / "spec.toml"
+    spec.write_text('[[grid]]\nmodel = "noise"\nn = 5\nmax_shift = 1\nepsilon = [0.5, 1]\n')
+    with pytest.raises(SystemExit) as stop:
+        main([
+            "sweep", str(spec), "--ledger", str(tmp_path / "a.sqlite"), "--cluster", cluster.scheduler_address, "--json"
+        ])  # fmt: skip
+    assert not stop.value.code
+    assert json.loads(capsys.readouterr().out)["solved"] == 2
+
+
+def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path):
+    for address in ("tcp://127.0.0.1:9", "nonsense://x", "tcp://"):
+        with pytest.raises(WorkbenchError, match="cannot be reached"):
+            wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=address)
+    assert content(tmp_path / "a.sqlite") == []
+
+
+def test_a_cluster_without_workers_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sweep_workers, "PATIENCE", 3.0)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=":0", silence_logs=50) as empty,
+        pytest.raises(WorkbenchError, match="no worker"),
+    ):
+        wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=empty.scheduler_address)
+
+
+def test_a_cluster_that_goes_away_ends_the_run(tmp_path: Path):
+    lost = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    )
+    begun = threading.Event()
+
+    def end() -> None:
+        begun.wait(60)
+        lost.close()
+
+    killer = threading.Thread(target=end)
+    killer.start()
+    grid = {**GRID, "epsilon": "0.5:1.5:2000"}
+    begin = time.monotonic()
+    with pytest.raises(WorkbenchError, match=r"lost|no worker"):
+        wb.sweep(
+            {"grid": grid}, tmp_path / "a.sqlite", cluster=lost.scheduler_address,
+            progress=lambda outcome: begun.set() if outcome.solved else None,
+        )  # fmt: skip
+    killer.join()
+    assert time.monotonic() - begin < 100
+    assert content(tmp_path / "a.sqlite")

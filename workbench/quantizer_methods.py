@@ -1,0 +1,150 @@
+"""What each method of designing a quantizer solves, in units of c, and what it hands back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from models.quantizer import smallest_reach
+from solvers.backend import Options
+from solvers.solution import Solution
+from workbench.errors import Infeasible, NotProven
+from workbench.mechanisms.quantization import Quantization
+from workbench.mechanisms.quantizer import Quantizer
+from workbench.quantizer_exact import exact_quantizer, knots_of, least_metric_epsilon, optimised_bins
+from workbench.quantizer_limit import least_error
+from workbench.quantizer_mvu import mvu
+from workbench.quantizer_optm import optm_thinner
+from workbench.quantizer_product import product_optimum
+from workbench.quantizer_search import searched_bins
+from workbench.quantizer_units import Units
+
+__all__ = ["Made", "NoLaw", "run", "why_none"]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a method hands back."""
+
+    objective: float
+    bound: float | None
+    quantizer: Quantizer
+    solution: Solution
+    words: tuple[str, ...] = ()
+    starts: tuple[float, ...] = ()
+    searched: bool = False
+
+    def back(self, units: Units, scale: float) -> Made:
+        """From units of c to the question's own; scale: of the cost."""
+        bound = None if self.bound is None else scale * self.bound
+        words = self.words
+        if self.searched:
+            reached = sum(value <= min(self.starts) + 1e-4 for value in self.starts) if self.starts else 0
+            known = "no bound is known" if bound is None else f"no choice of outputs goes below {bound:.6g}"
+            said = f"Outputs are the best of {len(self.starts)} local searches ({reached} reached this value); {known}."
+            words = (*words, said)
+        return Made(scale * self.objective, bound, units.back(self.quantizer), self.solution, words)
+
+
+class NoLaw(Exception):
+    """No law on the given outputs (and knots) is unbiased and private."""
+
+
+def run(
+    question: Quantization,
+    epsilon: Fraction,
+    method: str,
+    knots: int,
+    cost: Any,
+    metric: str | None,
+    reach: float | None,
+    inputs: int | None,
+    starts: int,
+    solver: str,
+    options: Options,
+    progress: Progress,
+) -> Made:
+    """The answer of one method. Raises NoLaw, Infeasible, NotProven."""
+    c, density, bins = question.c, question.density, question.bins
+    if method == "exact":
+        if bins is not None:
+            exact_answer = exact_quantizer(
+                bins, epsilon, c, density, cost, knots=knots, metric=metric, solver=solver, options=options
+            )
+            bound = None if exact_answer is None else exact_answer.bound
+        else:
+            exact_answer = optimised_bins(
+                question.levels, epsilon, c, density, cost, reach=reach, knots=knots, metric=metric, starts=starts,
+                solver=solver, options=options, progress=progress,
+            )  # fmt: skip
+            bound = _limit(question, epsilon, cost, metric, reach)
+        if exact_answer is None:
+            raise NoLaw
+        return Made(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, (),
+                    exact_answer.starts, bins is None)  # fmt: skip
+    if method == "mvu":
+        try:
+            answer = mvu(
+                epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=inputs, c=c,
+                cost=cost, metric=metric, starts=starts, solver=solver, progress=progress,
+            )  # fmt: skip
+        except Infeasible:
+            raise NoLaw from None
+        note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
+        return Made(answer.objective, answer.bound, answer.quantizer, answer.solution, (note,), answer.starts,
+                    bins is None)  # fmt: skip
+    if bins is None:
+        bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
+    if method == "optm":
+        found = optm_thinner(bins, epsilon, c, density)
+        if found is None:
+            raise Infeasible(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
+        note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
+        return Made(found.proxy, None, found.quantizer, found.solution, (note,))
+    best = product_optimum(bins, epsilon, c, density, cost, solver=solver, progress=progress)
+    if best is None:
+        raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
+    gap = (best.value - best.bound) / best.value
+    words = () if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
+    return Made(best.value, best.bound, best.quantizer, best.solution, words)
+
+
+def why_none(
+    question: Quantization, epsilon: Fraction, metric: str | None, knots: int, method: str, inputs: int | None
+) -> str:
+    """Why there is nothing; by distance, with the smallest ε at which there is a law on the given outputs."""
+    relation = "private" if metric is None else f"{metric}-metric private"
+    said = f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(epsilon):g}."
+    if metric is None or question.bins is None:
+        return said
+    unit = Units(question.c).question(question)
+    if method == "mvu":
+        points = inputs or unit.levels
+        cuts = [Fraction(2 * k, points - 1) - 1 for k in range(points)]
+    else:
+        assert unit.bins is not None
+        cuts = knots_of(unit.bins, unit.c, knots)
+    least = least_metric_epsilon([float(b) for b in unit.bins or ()], [float(k) for k in cuts], metric)
+    if math.isinf(least):
+        return said
+    scale = float(question.c) ** (1 if metric == "absolute" else 2)
+    return f"{said} The smallest feasible epsilon is {least / scale:.4g}."
+
+
+def _limit(
+    question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float | None
+) -> float | None:
+    """A bound for every choice of outputs, where one is known: uniform inputs, pure privacy, a moderate ε."""
+    if metric is not None or question.density.shape is not None:
+        return None
+    c, top = float(question.c), 2 * smallest_reach(float(epsilon), float(question.c))
+    try:
+        lower = least_error(float(epsilon), c, cost, reach=top if reach is None else reach).lower
+    except NotProven:
+        return None
+    return lower if lower > 0 else None
