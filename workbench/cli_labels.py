@@ -250,7 +250,7 @@ def _replaced(source: Path, column: str, labels: NDArray[np.float64]) -> bytes:
 
 
 def _sidecar(target: Path) -> Path:
-    return target.with_name(target.name + ".json")
+    return target.parent / f"{target.name}.json"
 
 
 def _check_folder(path: Path) -> None:
