@@ -299,10 +299,16 @@ def test_labels_are_read_in_any_order_and_bad_ones_named(tmp_path: Path):
         ("a,b\n1,x\n", "line 2"),
         ("1,-2\n", "line 1"),
         ("l,w\n", "at least"),
+        ("1\n2,1\n", "line 1"),  # no header: it begins with a number
+        ("1;1\n2;1\n", "line 1"),
+        ("1_0,1\n", "line 1"),
+        ("nan,1\n2,1\n", "line 1"),
+        ("1e200,1\n", "at most 1e\\+100 in size"),
     ):
         file.write_text(text)
         with pytest.raises(InvalidRequest, match=message):
             Labels.read(file)
+    assert Labels([1, 2, 3], [1e308, 1e308, 1e308]).prior == pytest.approx(1 / 3)
     for bad in ("5..1", "0..x"):
         with pytest.raises(InvalidRequest, match="LOW"):
             Labels.parse(bad)
