@@ -90,6 +90,8 @@ class NoiseDesigner:
             self.costs = cost_vector(cost, question.sizes, array)
         self.prior = prior
         self._last_law: tuple[Any, oracles.ClosedForm | None] | None = None
+        self._spelled: dict[str, dict[tuple[int, ...], Fraction]] = {}
+        self._shares: dict[str, Fraction] = {}
         self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session | FastSession]] = {}
 
     def __enter__(self) -> NoiseDesigner:
@@ -224,8 +226,9 @@ class NoiseDesigner:
         self, epsilon: Real | Mapping[Any, Real], delta: Real | None, budget: Real | None
     ) -> tuple[dict[tuple[int, ...], Fraction], Fraction | None, Fraction | None]:
         """Budgets of the differences, delta and cost budget in exact numbers. Arguments and errors as `design`."""
-        budgets = self.question.budgets(epsilon)
-        if max(budgets.values()) > MOST_EPSILON or min(budgets.values()) < LEAST_EPSILON:
+        budgets = self._budgets(epsilon)
+        levels = {id(budget): budget for budget in budgets.values()}.values()  # one object for one epsilon
+        if max(levels) > MOST_EPSILON or min(levels) < LEAST_EPSILON:
             limits = f"between {float(LEAST_EPSILON):g} and {MOST_EPSILON} (e^epsilon is a coefficient of the program)"
             InvalidRequest.must("epsilon", limits, epsilon)
         columns = self.question.order * (1 + 2 * len(budgets))
@@ -234,7 +237,7 @@ class NoiseDesigner:
         if self.minimise == "error":
             if budget is not None:
                 raise InvalidRequest(f"budget must be left out unless minimise is delta. Got {budget}.")
-            spent = probability(0 if delta is None else delta, "delta")
+            spent = self._share(0 if delta is None else delta)
             if self.notion == "pure" and spent:
                 InvalidRequest.must("delta", "0 when notion is pure", delta)
             return budgets, spent, None
@@ -247,12 +250,28 @@ class NoiseDesigner:
         worst = Fraction(float(self.costs.max()))  # a larger budget asks for nothing
         return budgets, None if delta is None else probability(delta, "delta"), min(limit, worst)
 
+    def _share(self, delta: Real) -> Fraction:
+        """delta in exact numbers; a spelled number is remembered."""
+        if not isinstance(delta, str):
+            return probability(delta, "delta")
+        if delta not in self._shares:
+            self._shares[delta] = probability(delta, "delta")
+        return self._shares[delta]
+
+    def _budgets(self, epsilon: Real | Mapping[Any, Real]) -> dict[tuple[int, ...], Fraction]:
+        """The budgets of the differences; those of a spelled number are remembered, since sweeps come back to it."""
+        if not isinstance(epsilon, str):
+            return self.question.budgets(epsilon)
+        if epsilon not in self._spelled:
+            self._spelled[epsilon] = self.question.budgets(epsilon)
+        return self._spelled[epsilon]
+
     def _session(
         self, budgets: dict[tuple[int, ...], Fraction], delta: Fraction | None, budget: Fraction | None
     ) -> tuple[Session | FastSession, Mapping[str, Any]]:
-        levels = sorted(set(budgets.values()))
+        levels = sorted(set({id(budget): budget for budget in budgets.values()}.values()))
         shifts = tuple(budgets)
-        groups = tuple(levels.index(budgets[shift]) for shift in shifts)
+        groups = tuple(levels.index(budget) for budget in budgets.values()) if len(levels) > 1 else (0,) * len(shifts)
         positive = self.minimise == "delta" or bool(delta)
         key = (positive, groups)
         with rooms.speaking_our_errors():
