@@ -33,14 +33,23 @@ app = typer.Typer(
 design_app = typer.Typer(help="Design one mechanism: its model, its solver's answer, its oracle, its exact audit.")
 evaluate_app = typer.Typer(help="A mechanism given by its parameters: exact epsilon, bias and errors.")
 privatise_app = typer.Typer(help="Run a mechanism on a file of real data; nothing is written on an error.")
-compare_app = typer.Typer(help="One request on several solvers, judged side by side.")
+compare_app = typer.Typer(rich_markup_mode="rich")
 
 
 _INTERRUPTED = 130
 
 
 def _mount() -> None:
-    from workbench import cli_certificate, cli_dql, cli_frontier, cli_labels, cli_noise, cli_quantizer, cli_sweep
+    from workbench import (
+        cli_certificate,
+        cli_dql,
+        cli_frontier,
+        cli_labels,
+        cli_noise,
+        cli_quantizer,
+        cli_suite,
+        cli_sweep,
+    )
 
     design_app.command("noise", epilog=cli_noise.DESIGN_EXAMPLES)(cli_noise.design_noise)
     compare_app.command("noise", epilog=cli_noise.COMPARE_EXAMPLES)(cli_noise.compare_noise)
@@ -58,7 +67,8 @@ def _mount() -> None:
     app.add_typer(cli_sweep.app, name="results", no_args_is_help=True)
     app.add_typer(design_app, name="design", no_args_is_help=True)
     app.add_typer(cli_frontier.app, name="frontier", no_args_is_help=True)
-    app.add_typer(compare_app, name="compare", no_args_is_help=True)
+    compare_app.callback(invoke_without_command=True, epilog=cli_suite.EXAMPLES)(cli_suite.compare)
+    app.add_typer(compare_app, name="compare")
     app.add_typer(evaluate_app, name="evaluate", no_args_is_help=True)
     app.add_typer(privatise_app, name="privatise", no_args_is_help=True)
 
@@ -115,7 +125,7 @@ def verify(
     from workbench.verify import verify as run
 
     grid = SMALL_GRID if small else GRID
-    with Progress(console=err, transient=True) as bar:
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("verifying", total=None)
         rows = run(_names(solvers), grid, progress=lambda i, n: bar.update(task, completed=i, total=n))
     bad = [row for row in rows if row["agrees"] is False]
@@ -133,7 +143,7 @@ def verify(
         for row in bad:
             request = f"{row['question']} {row['notion']} epsilon={row['epsilon']} delta={row['delta']}"
             said = row["error"] or f"{row['objective']:.9g} against {row['value']:.9g}"
-            err.print(f"disagrees: {row['solver']} on {request}: {said}")
+            err.print(f"disagrees: {row['solver']} on {request}: {said}", highlight=False, markup=False, soft_wrap=True)
     if bad:
         raise typer.Exit(1)
 
@@ -175,6 +185,7 @@ def _names(text: str) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     """The console script: runs the command, prints one line for an error, exits 2 (3 for a bug of ours)."""
     given = sys.argv[1:] if arguments is None else arguments
+    console.show_everything()
     with console.own_stdout() if "--json" in given else contextlib.nullcontext():
         code = _speak(given)
     sys.exit(code)
@@ -187,7 +198,7 @@ def _speak(given: list[str]) -> int:
         if failure is not None:
             if "--json" in given:
                 emit_json(failure)
-            print(f"{failure['error']}: {failure['message']}", file=sys.stderr)
+            print(f"{failure['error']}: {console.one_line(failure['message'])}", file=sys.stderr)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has left; say nothing more, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

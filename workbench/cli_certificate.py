@@ -138,7 +138,9 @@ def verify_certificate(file: Annotated[Path, typer.Argument(help="A certificate 
         emit_json({"file": file.name, "proven": True, "claim": claim, "words": list(proven.words),
                    "not_proven": dict(proven.record)})  # fmt: skip
         return
-    out.print(f"Proven from {file.name} alone, in exact arithmetic:", style="bold", highlight=False, markup=False)
+    out.print(
+        f"Proven from {_plain(file.name)} alone, in exact arithmetic:", style="bold", highlight=False, markup=False
+    )
     for sentence in proven.words:
         out.print(f"  {sentence}", highlight=False, markup=False)
     if proven.record:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from workbench.frontier import Outcome, Plan
 
-__all__ = ["app"]
+__all__ = ["app", "records", "writable"]
 
 app = typer.Typer(
     help="Trade-offs between privacy and error: solver points, closed forms, baselines; CSV, PNG and SVG.",
@@ -75,7 +75,7 @@ def noise(
         question, epsilons, deltas, notions=_names(notion, "notion"), cost=cost, levels=levels, baselines=baselines,
         solver=solver, certify=not raw,
     )  # fmt: skip
-    _folder(out)
+    writable(out)
     _run(made, out, json)
 
 
@@ -111,7 +111,7 @@ def quantizer(
         whole_grid(levels, "levels"), grid(epsilon, "epsilon"), methods=_names(method, "method"), cost=cost,
         density=density, starts=starts, baselines=baselines, solver=solver,
     )  # fmt: skip
-    _folder(out)
+    writable(out)
     _run(made, out, json)
 
 
@@ -149,7 +149,7 @@ def labels(
         question, grid(epsilon, "epsilon"), grid(delta, "delta"), loss=loss, methods=_names(method, "method"),
         baselines=baselines, solver=solver,
     )  # fmt: skip
-    _folder(out)
+    writable(out)
     _run(made, out, json)
 
 
@@ -174,7 +174,7 @@ def laplace(
 
     ells = [float(value) for value in grid(ell, "ell")]
     made = plan(grid(epsilon, "epsilon"), grid(bits, "bits"), code=code, ells=ells)
-    _folder(out)
+    writable(out)
     _run(made, out, json)
 
 
@@ -209,7 +209,7 @@ def budgets(
     chosen = plan(
         grid(epsilon, "epsilon"), grid(delta, "delta"), sizes, tasks=_names(task, "task"), n=n, max_shift=max_shift
     )
-    _folder(out)
+    writable(out)
     outcome = _progress(chosen)
     if outcome.rows:
         made = budget_table(outcome.rows, sizes)
@@ -248,7 +248,7 @@ def _names(text: str, name: str) -> list[str]:
     return found
 
 
-def _folder(path: Path) -> None:
+def writable(path: Path) -> None:
     """Refuse a folder that cannot be written before anything is computed."""
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -266,7 +266,7 @@ def _progress(plan: Plan) -> Outcome:
     from workbench.frontier import run
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("solving", total=len(plan.tasks))
         return run(plan, lambda done, total: bar.update(task, completed=done))
 

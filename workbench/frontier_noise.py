@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,6 +37,7 @@ __all__ = ["LEVELS", "plan", "round_levels"]
 LEVELS = 4  # errors whose level curves are drawn when none are given
 _PIECES = 64  # noise values up to which the exact frontier is traced at every ε, beyond at a few
 _FEW = 5
+_SMALL, _SMOOTH = 16, 40  # noise values up to which it is traced at so many ε at least, between the asked ones too
 _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
 _CLAMPED = 60  # answers up to which clamped baselines are scanned and audited
 
@@ -141,6 +143,10 @@ class _Frontier:
         """The ε at which exact pieces are traced."""
         if notion == "pure" or (notion == "dp" and self.cost != "error-rate") or self.cost == "worst-squared":
             return []
+        if self.question.order <= _SMALL and 1 < len(self.epsilons) < _SMOOTH:  # level curves fall steeply: refine
+            parts = math.ceil(_SMOOTH / (len(self.epsilons) - 1))
+            fine = [a + (b - a) * k / parts for a, b in pairwise(self.epsilons) for k in range(parts)]
+            return [*fine, self.epsilons[-1]]
         if self.question.order <= _PIECES or len(self.epsilons) <= _FEW:
             return self.epsilons
         places = np.unique(np.linspace(0, len(self.epsilons) - 1, _FEW).round().astype(int))

@@ -115,7 +115,8 @@ def _error_delta(table: pd.DataFrame, title: str, cost: str) -> Figure | None:
     notions = [notion for notion in _notions(points) if notion != "pure"]
     if not notions or (pieces.empty and points["delta"].nunique() < 2):
         return None
-    chosen = _few((pieces if len(pieces) else points)["epsilon"].tolist())
+    traced = points[points["epsilon"].isin(pieces["epsilon"])]
+    chosen = _few((traced if len(traced) else points)["epsilon"].tolist())
     reach = min(1.0, max(0.3, 1.5 * float(points["delta"].max())))
     figure, axes = panels(len(notions), width=5.4, height=4.4)
     for axis, notion in zip(axes, notions, strict=True):
@@ -174,7 +175,7 @@ def _level_curves(table: pd.DataFrame, title: str, cost: str) -> Figure | None:
         for k, budget in enumerate(_few(levels["budget"].tolist(), 6)):
             here = levels[(levels["notion"] == notion) & (levels["budget"] == budget)].sort_values("epsilon")
             colour, label = COLOURS[k % len(COLOURS)], f"{cost} = {budget:g}"
-            if exact["epsilon"].nunique() == here["epsilon"].nunique():
+            if exact["epsilon"].nunique() >= here["epsilon"].nunique():
                 line = [(float(str(e)), _inverse(part, budget)) for e, part in exact.groupby("epsilon")]
                 axis.plot(*zip(*line, strict=True), color=colour, label=label)
             else:

@@ -6,9 +6,10 @@ the laws and, from the LP's duals, the slope of the value in every output, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,13 +86,16 @@ class LawProblem:
             folded[table.shape[0] // 2] /= 2
         return np.asarray(folded[self.keep])
 
+    def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
+        """The parameter values of `model.program`."""
+        cost, _ = self.costs(outputs)
+        return self.model.values(self.odds(epsilon), outputs, self.points[self.keep], self._fold(cost))
+
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
         """The solver's answer alone."""
-        cost, _ = self.costs(outputs)
-        values = self.model.values(self.odds(epsilon), outputs, self.points[self.keep], self._fold(cost))
         self.solves += 1
         with rooms.speaking_our_errors():
-            return self._session.solve(values, start=start)
+            return self._session.solve(self.values(epsilon, outputs), start=start)
 
     def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> LawAnswer | None:
         """The optimum at these outputs, or None when the solver has none."""

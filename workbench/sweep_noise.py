@@ -124,6 +124,7 @@ class _NoisePath(Path):
     def __init__(self, fixed: Mapping[str, Any]) -> None:
         question = _question(fixed)
         self._check = fixed["check"]
+        self._numbers: dict[str, Fraction] = {}
         self._designer = NoiseDesigner(
             question, notion=fixed["notion"], cost=fixed["cost"], minimise=fixed["minimise"], solver=fixed["solver"],
             prior=None if fixed["prior"] is None else [float(Fraction(p)) for p in fixed["prior"]],
@@ -134,23 +135,33 @@ class _NoisePath(Path):
             certify=fixed["check"] == "certify", method=fixed["method"],
         )  # fmt: skip
 
+    def _number(self, text: str | None) -> Fraction | None:
+        """The exact number a hot value spells; a path meets each of them again and again."""
+        if text is None:
+            return None
+        if text not in self._numbers:
+            self._numbers[text] = Fraction(text)
+        return self._numbers[text]
+
     def admit(self, point: Mapping[str, Any]) -> None:
         with contextlib.suppress(Infeasible):  # not a mistake but an answer
             self._designer.request(point["epsilon"], point["delta"], point["budget"])
 
     def solve(self, point: Mapping[str, Any], *, cold: bool) -> Answer:
         start = "cold" if cold else "hot"
+        epsilon, delta, budget = (self._number(point[name]) for name in ("epsilon", "delta", "budget"))
+        assert epsilon is not None
         if self._check in ("audit", "certify"):
-            made = self._designer.design(point["epsilon"], point["delta"], budget=point["budget"], start=start)
+            made = self._designer.design(epsilon, delta, budget=budget, start=start)
             return designed(made)
-        solution = self._designer.solve(point["epsilon"], point["delta"], budget=point["budget"], start=start)
-        return self._answer(solution, point)
+        solution = self._designer.solve(epsilon, delta, budget=budget, start=start)
+        return self._answer(solution, budget)
 
-    def _answer(self, solution: Solution, point: Mapping[str, Any]) -> Answer:
+    def _answer(self, solution: Solution, budget: Fraction | None) -> Answer:
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         if solution.x is None:
-            self._designer.refuse(solution, optional(point["budget"], Fraction))
+            self._designer.refuse(solution, budget)
         if self._check == "none" and solution.termination is Termination.OPTIMAL:
             return {
                 "status": "claimed", "reason": None, "objective": solution.objective, "bound": None,

@@ -9,4 +9,5 @@ PAPERS = {
     "optm": "workbench.papers.optm",
     "label-dp": "workbench.papers.label_dp",
     "frontier": "workbench.papers.frontier",
+    "solver_comparison": "workbench.suite_report",
 }

@@ -129,8 +129,8 @@ PAPER = Paper(
         ),
         "noise_level_curves": _artifact(
             "noise_level_curves", "noise", "level_curves", ("level",), "Optimal noise: least δ at a fixed error rate",
-            _QUERY + "Markers: minimum-δ programs (15), certified; lines: the exact frontier inverted at the same ε, "
-            "joined by straight lines.",
+            _QUERY + "Markers: minimum-δ programs (15), certified; lines: the exact frontier inverted at 40 ε "
+            "and more, joined by straight lines.",
         ),
         "noise_heat_map": _artifact(
             "noise_heat_map", "noise", "heat_map", ("point",), "Optimal noise: error over ε and δ",
