@@ -73,6 +73,7 @@ def test_counts_metric_and_delta():
 def test_the_unbiased_optimum():
     made = wb.design(wb.Labels.uniform(0, 10), epsilon=1, method="unbiased")
     assert made.objective == pytest.approx(98.0075420, rel=2e-8)
+    assert wb.design(wb.Labels.uniform(0, 10), epsilon=1).objective == pytest.approx(8.40878638, abs=5e-9)
     assert made.bound <= made.objective <= made.bound * (1 + 2e-8)
     assert made.private
     assert np.abs(made.mechanism.means() - np.arange(11)).max() < 1e-9
