@@ -125,8 +125,8 @@ def _file(book: Ledger, chunk: Chunk, answers: Answers, statuses: Counter[str]) 
         raise WorkbenchError(f"A worker sent {len(answers)} answers to {len(chunk.keys)} requests.")
     rows = [
         Row(key, request, answer, seconds)
-        for key, request, (answer, seconds) in zip(chunk.keys, chunk.requests, answers, strict=True)
+        for key, request, (_, answer, seconds) in zip(chunk.keys, chunk.requests, answers, strict=True)
     ]
     added = book.add(rows)
-    statuses.update(row.found["status"] for row in rows)
+    statuses.update(status for status, _, _ in answers)
     return added

@@ -71,12 +71,30 @@ def test_a_row_is_what_designing_alone_gives(tmp_path: Path):
         assert (row["status"], row["audited"], row["oracle"]) == ("optimal", True, made.oracle.name)
 
 
-def test_an_answer_that_was_not_audited_says_so(tmp_path: Path):
-    wb.sweep({"grid": {**SMALL, "check": "none"}}, tmp_path / "a.sqlite", jobs=1)
-    rows = content(tmp_path / "a.sqlite")
-    assert {row["audited"] for row in rows} == {False}
-    assert "private" not in rows[0]
-    assert all(row["bound"] == pytest.approx(row["objective"], abs=1e-8) for row in rows)
+def test_an_answer_says_what_was_checked_of_it(tmp_path: Path):
+    for check, status in (("none", "claimed"), ("bound", "optimal")):
+        wb.sweep({"grid": {**SMALL, "check": check}}, tmp_path / f"{check}.sqlite", jobs=1)
+        rows = content(tmp_path / f"{check}.sqlite")
+        assert {(row["audited"], row["status"]) for row in rows} == {(False, status)}
+        assert "private" not in rows[0]
+        if check == "none":
+            assert {row["bound"] for row in rows} == {None}
+        else:
+            assert all(row["bound"] == pytest.approx(row["objective"], abs=1e-8) for row in rows)
+            assert all(row["residual"] < 1e-9 for row in rows)
+
+
+def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_path: Path, monkeypatch):
+    """The bound decides: a point a percent away from the optimum is "not_proven", from hot and from cold starts."""
+    from solvers.solution import Solution
+
+    true = Solution.objective.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(Solution, "objective", property(lambda self: true(self) * 1.01))
+    outcome = wb.sweep({"grid": {**SMALL, "check": "bound"}}, tmp_path / "a.sqlite", jobs=1)
+    assert outcome.statuses == {"not_proven": 12}
+    assert {row["reason"] for row in content(tmp_path / "a.sqlite")} == {
+        "says optimal, but its bound does not prove it"
+    }
 
 
 def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path: Path, monkeypatch):
@@ -196,8 +214,8 @@ def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(tmp_path: Path,
     found = list(on_processes(tasks, 2))  # type: ignore[arg-type]
     assert sorted(at for at, _ in found) == list(range(7))
     assert {at for at, answers in found if answers is None} == ({2} if given_up else set())
-    expected = [answer for answer, _ in work(_plain())]
-    assert all([answer for answer, _ in answers] == expected for _, answers in found if answers is not None)
+    expected = [answer for _, answer, _ in work(_plain())]
+    assert all([answer for _, answer, _ in answers] == expected for _, answers in found if answers is not None)
 
 
 def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(tmp_path: Path, capsys, monkeypatch):
