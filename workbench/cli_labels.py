@@ -79,8 +79,8 @@ def design_labels(
     from workbench.design_labels import design
 
     made = design(
-        question, epsilon=epsilon, loss=loss, method=method, neighbours=_neighbours(neighbours), notion=notion, delta=delta,
-        outputs=None if outputs is None else Labels.parse(outputs).values, solver=solver,
+        question, epsilon=epsilon, loss=loss, method=method, neighbours=_neighbours(neighbours), notion=notion,
+        delta=delta, outputs=None if outputs is None else Labels.parse(outputs).values, solver=solver,
         constraints=tuple(dict.fromkeys(constraint or ())),
         time_limit=time_limit, certify=False if raw else None if save is None else True,
     )  # fmt: skip
