@@ -172,8 +172,7 @@ def laplace(
     """Privacy, error and bits of the dyadic quantized Laplace mechanism (ε per unit of |x - x'|)."""
     from workbench.frontier_laplace import plan
 
-    ells = [float(value) for value in grid(ell, "ell")]
-    made = plan(grid(epsilon, "epsilon"), grid(bits, "bits"), code=code, ells=ells)
+    made = plan(grid(epsilon, "epsilon"), grid(bits, "bits"), code=code, ells=grid(ell, "ell"))
     writable(out)
     _run(made, out, json)
 
