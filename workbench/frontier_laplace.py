@@ -40,7 +40,7 @@ def plan(
     bits: Sequence[Fraction],
     *,
     code: str = "gamma",
-    ells: Sequence[float] = ELLS,
+    ells: Sequence[float | Fraction] = ELLS,
 ) -> Plan:
     """The plan of a DQL frontier. bits: mean bits a scalar; ells: of the level curves. Raises InvalidRequest."""
     chosen = check_code(code)
