@@ -1,10 +1,11 @@
 """PDP noise with delta > 0: method "fast" against the literal MILP (13), both on HiGHS, one thread, gap 1e-9, 120 s.
 
-Both sides of a row are measured one after the other in this process. `literal_seconds` counts what HiGHS takes to load
-and solve the compiled program, without the CVXPY compilation; `fast_seconds` counts everything from the question to the
-proven answer. A literal time-out counts as the limit. The last rows are the totals and n = 256, which the literal model
-is not asked. The default is a subset of under three minutes; FAST_MILP=full in the environment runs the whole suite (an
-hour).
+Both sides of a row are measured one after the other in this process, in seconds of processor time (each side is one
+thread, and what else the machine does should not count), the least of three where a side takes less than half a second.
+`literal_seconds` counts what HiGHS takes to load and solve the compiled program, without the CVXPY compilation;
+`fast_seconds` counts everything from the question to the proven answer. A literal time-out counts as the limit. The
+last rows are the totals and n = 256, which the literal model is not asked. The default is a subset of under three
+minutes; FAST_MILP=full in the environment runs the whole suite (half an hour).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import pandas as pd
 from models.noise import NoiseModel, cost_vector
 from models.noise_fast import FastSession
 from solvers.backend import Options, backend, solve
+from solvers.solution import Solution
 
 TITLE = "Fast exact MILP against the literal model (HiGHS, one thread, gap 1e-9, limit 120 s)"
 LIMIT = 120.0
@@ -48,20 +50,37 @@ def groups(full: bool) -> Iterator[Group]:
     yield "4x6, 4 shifts", (4, 6), ((0, 1), (1, 0), (0, 5), (3, 0))
 
 
+def _timed(run: Callable[[], Solution]) -> tuple[Solution, float]:
+    """An answer and its seconds of processor time; the least of three for what is over in a moment."""
+    least = float("inf")
+    for _ in range(3):
+        begin = time.process_time()
+        answer = run()
+        least = min(least, time.process_time() - begin)
+        if least > 0.5:
+            break
+    return answer, least
+
+
 def _row(group: Group, epsilon: float, delta: float, cost: str, literal: bool = True) -> dict[str, Any]:
     name, sizes, shifts = group
     model = NoiseModel(sizes, shifts, "pdp", cost_vector(cost, sizes))
     options = Options(time_limit=LIMIT, gap=1e-9)
     row: dict[str, Any] = {"instance": name, "epsilon": epsilon, "delta": delta, "cost": cost}
-    begin = time.perf_counter()
-    with FastSession(model, backend("highs"), options) as session:
-        fast = session.solve(model.values([epsilon], delta))
-    row |= {"fast_seconds": time.perf_counter() - begin, "fast": str(fast.termination), "nodes": fast.nodes}
+    values = model.values([epsilon], delta)
+
+    def fast_method() -> Solution:
+        with FastSession(model, backend("highs"), options) as session:
+            return session.solve(values)
+
+    fast, seconds = _timed(fast_method)
+    row |= {"fast_seconds": seconds, "fast": str(fast.termination), "nodes": fast.nodes}
     assert fast.objective is not None
     row |= {"objective": fast.objective, "gap": fast.gap}
     if literal:
-        slow = solve(model.program, model.values([epsilon], delta), options=options)
-        row |= {"literal_seconds": slow.seconds.total, "literal": str(slow.termination)}
+        program = model.program
+        slow, seconds = _timed(lambda: solve(program, values, options=options))
+        row |= {"literal_seconds": seconds, "literal": str(slow.termination)}
         row["difference"] = None if slow.objective is None else fast.objective - slow.objective
         row["ratio"] = row["literal_seconds"] / row["fast_seconds"]
     return row

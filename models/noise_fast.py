@@ -23,6 +23,7 @@ The answer is stated in the variables f, u_mu, y_mu of the literal model, u = 1 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from models.noise import NoiseModel
 from models.noise_holes import Holes, facts, hole_search, weights
 from models.noise_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
-from models.noise_search import Outcome, fine, search
+from models.noise_search import LIMITS, Outcome, fine, search
 from solvers.backend import Backend, Options
 from solvers.program import Program
 from solvers.solution import PointStatus, Seconds, Solution, Start, Termination, relative_gap
@@ -106,15 +107,21 @@ class FastSession:
             w = weights(noise)
             holes = hole_search(noise, w)
             known = facts(noise, w, holes.zero, holes.delta, known.kept)
-        options = self.options
-        if options.time_limit is not None:
-            options = replace(options, time_limit=max(1e-3, options.time_limit - (time.perf_counter() - begin)))
-        with self.backend.open(milp(noise, known, _name(self.model)), options) as session:
-            solution = session.solve({}, start=Start.COLD)
+        solution = self._milp(noise, known, begin)
+        if solution.termination is Termination.INFEASIBLE and noise.error_rate:
+            # uniform noise is feasible; what is known may leave less room than the solver's tolerances need
+            solution = self._milp(noise, Facts.none(noise), begin)
         building = time.perf_counter() - begin - solution.seconds.total
         notes = (*solution.notes, "one mixed-integer program in one piece, whose bound is the solver's own")
         seconds = replace(solution.seconds, build=solution.seconds.build + max(0.0, building))
         return replace(solution, seconds=seconds, notes=notes)
+
+    def _milp(self, noise: Noise, known: Facts, begin: float) -> Solution:
+        options = self.options
+        if options.time_limit is not None:
+            options = replace(options, time_limit=max(1e-3, options.time_limit - (time.perf_counter() - begin)))
+        with self.backend.open(milp(noise, known, _name(self.model)), options) as session:
+            return session.solve({}, start=Start.COLD)
 
 
 def _name(model: NoiseModel) -> str:
@@ -131,6 +138,7 @@ class _Fast:
         self.stop = None if options.time_limit is None else begin + options.time_limit
         self.options = fine(replace(options, gap=None, node_limit=None, integrality_tolerance=None), owner.backend)
         self.total = Outcome(Termination.OPTIMAL, np.inf, None, -np.inf)
+        self.first: Mask | None = None  # the pattern of the first relaxation that was solved
         self.broken: Mask = np.zeros((len(noise.shifts), noise.N), dtype=bool)  # by the incumbent total.x
         self.w: Vector | None = None
         self.holes: Holes | None = None
@@ -145,7 +153,18 @@ class _Fast:
             self._run()
         except KeyboardInterrupt:
             self.total.termination = Termination.INTERRUPTED
+        if self.total.x is None and self.total.termination in LIMITS:
+            with contextlib.suppress(KeyboardInterrupt):  # pressed again: without, then
+                self._something()
         return self._solution()
+
+    def _something(self) -> None:
+        """An incumbent for who stops before the search has one: broken is what the first program breaks, or nothing."""
+        nothing = np.zeros_like(self.broken)
+        for pattern in (nothing if self.first is None else self.first, nothing):
+            lifted = self._lift(pattern)
+            if lifted is not None and lifted[0] < self.total.value:
+                self.total.value, self.total.x, self.broken = lifted
 
     def _run(self) -> None:
         total = self.total
@@ -225,6 +244,8 @@ class _Fast:
                 node_limit=self.owner.options.node_limit,
             )  # fmt: skip
         total = self.total
+        if self.first is None and found.root is not None:
+            self.first = made.pattern(noise, found.root)
         total.nodes += found.nodes
         total.iterations += found.iterations
         total.programs += found.programs

@@ -103,13 +103,14 @@ class _Patterns:
         if not answer.optimal or answer.objective is None:
             return []
         low = max(0.0, answer.objective)
-        low = 0.0 if low < 1e-12 else low + 0.1 * SEPARATION  # clear of the solver's tolerance
-        if low > high:
-            return []
-        ends = self._value(pattern, low), self._value(pattern, high)
-        if ends[0] is None or ends[1] is None:
-            return []
-        return [(low, ends[0][0]), *self._between(pattern, low, high, ends[0], ends[1], 60), (high, ends[1][0])]
+        right = self._value(pattern, high)
+        starts = (0.0, 0.1 * SEPARATION) if low < 1e-12 else (low + 0.1 * SEPARATION,)  # clear of the tolerance
+        for start in starts:
+            left = self._value(pattern, start) if start <= high else None
+            if left is not None and right is not None:
+                between = self._between(pattern, start, high, left, right, 60)
+                return [(start, left[0]), *between, (high, right[0])]
+        return []
 
     def _value(self, pattern: Mask, delta: float) -> Point | None:
         """v_B and a slope of it at a delta."""

@@ -31,14 +31,14 @@ from solvers.backend import Backend, Options
 from solvers.session import Session
 from solvers.solution import Solution, Start, Termination
 
-__all__ = ["Outcome", "fine", "search"]
+__all__ = ["LIMITS", "Outcome", "fine", "search"]
 
 Vector = NDArray[np.float64]
 
 FREE, KEPT, BROKEN = 0, 1, 2
 _LOOSE = 1e-10  # relative gap of a node's own program from which it is solved again, cold
 _TROUBLES = 50  # nodes that the solver cannot manage, at most
-_LIMITS = frozenset({
+LIMITS = frozenset({
     Termination.TIME_LIMIT, Termination.ITERATION_LIMIT, Termination.NODE_LIMIT, Termination.INTERRUPTED,
     Termination.LICENCE,
 })  # fmt: skip
@@ -78,6 +78,7 @@ class Outcome:
         value, x: the best solution of the relaxation that breaks at most delta, or the cutoff and None.
         bound: proven lower bound on the relaxation (capped by `value`).
         nodes, iterations, programs: work done; on_word: infeasible nodes without a checked ray.
+        root: the solution of the first program, in which no pair is decided.
         last: the last answer of the solver, for its statuses and options.
     """
 
@@ -89,6 +90,7 @@ class Outcome:
     iterations: int = 0
     programs: int = 0
     on_word: int = 0
+    root: Vector | None = None
     last: Solution | None = None
 
 
@@ -124,7 +126,7 @@ class _Tree:
             self.out.last = answer
             self.out.programs += 1
             self.out.iterations += answer.iterations or 0
-            if answer.termination in _LIMITS:
+            if answer.termination in LIMITS:
                 raise _Stopped(answer.termination)
             if answer.termination is Termination.INFEASIBLE and (answer.ray is not None or start is Start.COLD):
                 self.out.on_word += answer.ray is None
@@ -188,6 +190,8 @@ def search(
         node = tree.solve(np.full(pairs, FREE, dtype=np.int8), None)
         if node is None:
             out.termination = Termination.INFEASIBLE
+        else:
+            out.root = node.x
         while node is not None or heap:
             if node is None:
                 node = heap[0]  # in this order, so that Ctrl-C in between loses no bound

@@ -65,10 +65,10 @@ def start(labels: Vector, q: float) -> Rays:
 
 
 def master(labels: Vector, prior: Vector, q: float, rays: Rays, unit: float = 1.0) -> Program:
-    """The restricted master program, rows "total" (k,) and "mean" (k,), columns "t"; the objective in units of `unit`,
-    which should be of its size (solvers' tolerances are absolute).
+    """The restricted master program, rows "total" (k,) and "mean" (k,); its columns "t" are (1 + q) t, of the size of
+    probabilities; the objective in units of `unit`, which should be of its size (solvers' tolerances are absolute).
     """
-    k, w = labels.size, rays.weights(q)
+    k, w = labels.size, rays.weights(q) / (1 + q)
     gap = rays.outputs[:, None] - labels[None, :]  # (j, k)
     width = max(float(np.ptp(labels)), 1.0)  # the rows of the mean in units of the label range
     rows = np.concatenate([w.T, np.where(np.abs(gap) < 1e-9 * width, 0.0, w * gap).T / width])

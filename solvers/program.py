@@ -15,6 +15,7 @@ absolute tolerances that are `scale` times finer. Solutions are always reported 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -190,8 +191,8 @@ class Program:
             new = old.copy()
             new[self.moves.index[run]] = entries[run]
             if section == "A":
-                pattern = self.template.A
-                changed["A"] = sp.csc_array((new, pattern.indices, pattern.indptr), shape=pattern.shape)
+                changed["A"] = copy(self.template.A)  # the same pattern; building it again would check it again
+                changed["A"].data = new
             else:
                 changed[section] = new
         return replace(self.template, **changed)

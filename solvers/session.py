@@ -1,8 +1,8 @@
 """A live solver object for one Program: what every backend's session does alike, and what a backend writes.
 
 A backend writes `_build` (load numbers), `_update` (move some of them in place), `_run` (solve and read). Everything
-else is here: parameters, validation, scaling, what moved, rebuilds, timing, certificates checked, and the second solve
-that tells infeasible from unbounded.
+else is here: parameters, validation, scaling, what moved, rebuilds, timing, and the second solve that tells infeasible
+from unbounded. `reading` makes the Solution.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import reading
 from .data import LARGEST, SMALLEST, Data
 from .errors import InvalidProgram, SolverError, one_line
 from .exchange import Change, Raw
 from .program import Program
-from .solution import Later, PointStatus, Rest, Seconds, Solution, Start, Termination, infeasible_by, unbounded_along
+from .solution import Later, PointStatus, Rest, Seconds, Solution, Start, Termination
 
 if TYPE_CHECKING:
     from .backend import Backend, Options
@@ -33,7 +34,6 @@ Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
 _ROUNDING = 1e-9  # an integer column's bound this close to an integer is that integer
-_TIGHT = 1e-9 * (1 + 1e-6)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
 
 
 class Session(ABC):
@@ -245,60 +245,13 @@ class Session(ABC):
             raise SolverError(f"{self.owner.label} failed on {self.program.name}: {one_line(error)}.") from error
 
     def _solution(self, raw: Raw, p: Vector, seconds: Seconds) -> Solution:
-        program, scale = self.program, self.program.scale
-        x, bound, ray, later = raw.x, raw.bound, raw.ray, self._later(raw.rest)
-        if scale != 1.0:
-            whole = program.template.integrality
-            if x is not None:
-                x = np.where(whole, x, x / scale)
-            if ray is not None and raw.termination is not Termination.INFEASIBLE:
-                ray = np.where(whole, ray, ray / scale)
-            bound = None if bound is None else bound / scale
-        termination, notes = raw.termination, raw.notes
-        own = program.is_mip or raw.dual is PointStatus.NONE
-        if termination is Termination.OPTIMAL and program.is_mip and raw.gap is not None and raw.gap > _TIGHT:
-            termination = Termination.GAP_LIMIT
-        if ray is not None and termination is not Termination.INFEASIBLE_OR_UNBOUNDED:
-            ray = _proof(program.at(p), termination, ray)
-            if ray is None:
-                notes = (*notes, "the solver's certificate did not survive our check and was dropped")
-        return Solution(
-            program=program,
-            p=p,
-            termination=termination,
-            point=raw.point if x is not None else PointStatus.NONE,
-            dual=raw.dual,
-            x=x,
-            later=later,
-            native_bound=bound if own and bound is not None and np.isfinite(bound) else None,
-            ray=ray,
-            iterations=raw.iterations,
-            nodes=raw.nodes,
-            seconds=seconds,
-            solver=self.owner.label,
-            version=self._version,
-            options=self._effective_options(),
-            seed=self.options.seed,
-            threads=self.options.threads,
-            start=raw.start,
-            raw_status=raw.raw_status,
-            notes=notes,
-        )
-
-    def _later(self, rest: Rest | Callable[[], Rest] | None) -> Later:
-        """Hold the rest for the solution, in unscaled units; remember it until the live object moves on."""
-        whole, scale = self.program.template.integrality, self.program.scale
-
-        def unscaled(rest: Rest) -> Rest:
-            if scale == 1.0 or rest.reduced_cost is None:
-                return rest
-            return rest._replace(reduced_cost=np.where(whole, rest.reduced_cost / scale, rest.reduced_cost))
-
-        if not callable(rest):
-            return Later(None, None if rest is None else unscaled(rest))
-        later = Later((lambda: unscaled(rest())) if scale != 1.0 else rest)
-        self._last = weakref.ref(later)
-        return later
+        later = reading.later(self.program, raw.rest)
+        if callable(raw.rest):
+            self._last = weakref.ref(later)  # to be read before the live object moves on
+        return reading.solution(
+            self.program, p, raw, later, seconds, solver=self.owner.label, version=self._version,
+            options=self.options, effective=self._effective_options(),
+        )  # fmt: skip
 
     def _decide(self, solution: Solution) -> Solution:
         """Infeasible or unbounded: re-solve with a zero objective and record both answers."""
@@ -319,7 +272,7 @@ class Session(ABC):
         }.get(second.termination, Termination.INFEASIBLE_OR_UNBOUNDED)
         ray = second.ray
         if decided is Termination.UNBOUNDED and solution.ray is not None:
-            ray = _proof(data, decided, solution.ray)
+            ray = reading.proof(data, decided, solution.ray)
         note = f"said {solution.raw_status!r}; with a zero objective {second.raw_status!r}, hence {decided}"
         seconds = replace(solution.seconds, solve=solution.seconds.solve + time.perf_counter() - begin)
         point = solution if solution.x is not None else second
@@ -365,19 +318,3 @@ def _factors(program: Program) -> Vector | None:
         elif section in ("c", "lower", "upper"):
             factors[run] = (column if section == "c" else bound)[index]
     return factors
-
-
-def _proof(data: Data, termination: Termination, ray: Vector) -> Vector | None:
-    """The certificate with its right sign, if it is one."""
-    largest = np.abs(ray).max(initial=0.0)
-    if not 0 < largest < np.inf:
-        return None
-    unit: Vector = ray / largest
-    proves = {
-        Termination.INFEASIBLE: (data.row_lower.size, infeasible_by),
-        Termination.UNBOUNDED: (data.c.size, unbounded_along),
-    }
-    size, holds = proves.get(termination, (-1, unbounded_along))
-    if unit.size != size:
-        return None
-    return next((candidate for candidate in (unit, -unit) if holds(data, candidate)), None)

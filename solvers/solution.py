@@ -296,9 +296,11 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
 
 def infeasible_by(data: Data, multipliers: Vector, tolerance: float = 1e-7) -> bool:
     """Whether row multipliers (rows,) of size one prove that no point exists: their bound on the zero objective is
-    positive, although it cannot exceed zero at a feasible point."""
+    positive, although it cannot exceed zero at a feasible point. (Over a box rounding is accounted for; else it must
+    exceed 1e-9.)"""
     value = lagrangian_bound(replace(data, c=np.zeros_like(data.c), offset=0.0), multipliers, tolerance)
-    return value is not None and value > 1e-9
+    box = bool(np.isfinite(data.lower).all() and np.isfinite(data.upper).all())
+    return value is not None and value > (0.0 if box else 1e-9)
 
 
 def unbounded_along(data: Data, direction: Vector, tolerance: float = 1e-7) -> bool:

@@ -42,6 +42,7 @@ _INTERRUPTED = 130
 def _mount() -> None:
     from workbench import (
         cli_certificate,
+        cli_compare,
         cli_dql,
         cli_frontier,
         cli_labels,
@@ -52,7 +53,7 @@ def _mount() -> None:
     )
 
     design_app.command("noise", epilog=cli_noise.DESIGN_EXAMPLES)(cli_noise.design_noise)
-    compare_app.command("noise", epilog=cli_noise.COMPARE_EXAMPLES)(cli_noise.compare_noise)
+    compare_app.command("noise", epilog=cli_compare.COMPARE_EXAMPLES)(cli_compare.compare_noise)
     design_app.command("laplace", epilog=cli_dql.LAPLACE_EXAMPLES)(cli_dql.laplace)
     design_app.command("quantizer", epilog=cli_quantizer.DESIGN_EXAMPLES)(cli_quantizer.design_quantizer)
     evaluate_app.command("quantizer", epilog=cli_quantizer.EVALUATE_EXAMPLES)(cli_quantizer.evaluate_quantizer)
@@ -125,7 +126,7 @@ def verify(
     from workbench.verify import verify as run
 
     grid = SMALL_GRID if small else GRID
-    with Progress(console=err, transient=True) as bar:
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("verifying", total=None)
         rows = run(_names(solvers), grid, progress=lambda i, n: bar.update(task, completed=i, total=n))
     bad = [row for row in rows if row["agrees"] is False]
@@ -143,7 +144,7 @@ def verify(
         for row in bad:
             request = f"{row['question']} {row['notion']} epsilon={row['epsilon']} delta={row['delta']}"
             said = row["error"] or f"{row['objective']:.9g} against {row['value']:.9g}"
-            err.print(f"disagrees: {row['solver']} on {request}: {said}")
+            err.print(f"disagrees: {row['solver']} on {request}: {said}", highlight=False, markup=False, soft_wrap=True)
     if bad:
         raise typer.Exit(1)
 
@@ -185,6 +186,7 @@ def _names(text: str) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     """The console script: runs the command, prints one line for an error, exits 2 (3 for a bug of ours)."""
     given = sys.argv[1:] if arguments is None else arguments
+    console.show_everything()
     with console.own_stdout() if "--json" in given else contextlib.nullcontext():
         code = _speak(given)
     sys.exit(code)
@@ -197,7 +199,7 @@ def _speak(given: list[str]) -> int:
         if failure is not None:
             if "--json" in given:
                 emit_json(failure)
-            print(f"{failure['error']}: {failure['message']}", file=sys.stderr)
+            print(f"{failure['error']}: {console.one_line(failure['message'])}", file=sys.stderr)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has left; say nothing more, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

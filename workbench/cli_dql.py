@@ -236,11 +236,8 @@ def _encodable(epsilon: float, ell: float) -> bool:
 
 
 def _report(title: str, facts: Mapping[str, object]) -> Table:
-    """Names and values; what an epsilon claims is rounded up."""
-    from workbench.designing import upward
-
-    rows = [[name, upward(value) if "epsilon" in name and isinstance(value, float) else value]
-            for name, value in facts.items()]  # fmt: skip
+    """Names and values; an epsilon in full, because nine digits could understate it."""
+    rows = [[name, repr(value) if "epsilon" in name else value] for name, value in facts.items()]
     return table(title, ["", ""], rows, caption=_CAVEAT)
 
 

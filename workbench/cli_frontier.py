@@ -60,7 +60,7 @@ def noise(
     json: Json = False,
 ) -> None:
     """Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, baselines."""
-    from workbench.cli_noise import asked_question
+    from workbench.cli_asked import asked_question
 
     question = asked_question(n, sizes, shifts, max_shift, directed)
     epsilons, deltas = grid(epsilon, "epsilon"), grid(delta, "delta")
@@ -165,8 +165,7 @@ def laplace(
     """Privacy, error and bits of the dyadic quantized Laplace mechanism (ε per unit of |x - x'|)."""
     from workbench.frontier_laplace import plan
 
-    ells = [float(value) for value in grid(ell, "ell")]
-    made = plan(grid(epsilon, "epsilon"), grid(bits, "bits"), code=code, ells=ells)
+    made = plan(grid(epsilon, "epsilon"), grid(bits, "bits"), code=code, ells=grid(ell, "ell"))
     writable(out)
     run_plan(made, out, json)
 

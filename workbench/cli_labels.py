@@ -51,7 +51,7 @@ def design_labels(
     loss: LossName = "squared",
     method: Annotated[str, typer.Option(help="bins, printed, lp or unbiased.")] = "bins",
     outputs: Annotated[str | None, typer.Option(help="lp: LOW..HIGH, the integers that may be published.")] = None,
-    neighbours: Annotated[str, typer.Option(help="lp: all labels, or consecutive ones (counts).")] = "all",
+    neighbours: Annotated[str, typer.Option(help='lp: all, consecutive, or positions "0-1,1-2".')] = "all",
     notion: Annotated[str, typer.Option(help="lp: pure, dp or metric.")] = "pure",
     delta: Annotated[str, typer.Option(help="lp with notion dp: in [0, 1].")] = "0",
     constraint: Annotated[
@@ -73,13 +73,16 @@ def design_labels(
     for target in (save, plot):
         if target is not None:
             _check_folder(target)
+    if outputs is not None and ".." not in outputs:
+        InvalidRequest.must("outputs", "LOW..HIGH with integers, such as -10..30", repr(outputs))
     question = Labels.parse(prior)
     from workbench.design_labels import design
 
     made = design(
-        question, epsilon=epsilon, loss=loss, method=method, neighbours=neighbours, notion=notion, delta=delta,
-        outputs=None if outputs is None else Labels.parse(outputs).values, constraints=tuple(constraint or ()),
-        solver=solver, time_limit=time_limit, certify=False if raw else None if save is None else True,
+        question, epsilon=epsilon, loss=loss, method=method, neighbours=_neighbours(neighbours), notion=notion,
+        delta=delta, outputs=None if outputs is None else Labels.parse(outputs).values, solver=solver,
+        constraints=tuple(dict.fromkeys(constraint or ())),
+        time_limit=time_limit, certify=False if raw else None if save is None else True,
     )  # fmt: skip
     if save is not None:
         _save(made, save)
@@ -120,6 +123,16 @@ def _report(made: LabelDesign) -> None:
         out.print(table(f"{len(cells)} outputs in use", ["publishes", "overall probability"], cells[:40]))
     for sentence in made.words:
         out.print(f"[yellow]note[/yellow] {escape(sentence)}", highlight=False)
+
+
+def _neighbours(text: str) -> str | list[tuple[int, int]]:
+    """A named relation, or pairs of label positions spelled "0-1,1-2"."""
+    if "-" not in text:
+        return text
+    try:
+        return [(int(i), int(j)) for i, j in (pair.split("-") for pair in text.split(","))]
+    except ValueError:
+        InvalidRequest.must("neighbours", 'all, consecutive, or pairs of positions such as "0-1,1-2"', repr(text))
 
 
 def _save(made: LabelDesign, path: Path) -> None:
@@ -185,12 +198,15 @@ def privatise_labels(
         known, epsilon, lambda prior, second: best_bins(prior, second, loss),
         split=split, projection=projection, epsilon_prior=epsilon1,
     ).run(values, drawing)  # fmt: skip
+    content, others = _replaced(source, column, release.labels)
     words = []
     if labels is None:
         words.append(
-            "The label set was read from the column, so the guarantee covers columns over this very set; give --labels "
-            "to fix it beforehand."
+            "The label set was read from the column, and that is not private: its ends stand in the bins. The "
+            "guarantee holds among columns over this very set; give --labels to fix it beforehand."
         )
+    if others:
+        words.append("Label DP protects the labels only: the other columns are copied as they are.")
     if seed is not None:
         words.append("A seed was given: whoever knows it can undo the noise. Not for a release.")
     made = release.mechanism
@@ -203,7 +219,6 @@ def privatise_labels(
         "loss": loss, "split": None if epsilon1 is not None else split, "projection": projection,
         "d": int(made.outputs.size), "bins": made.bins(), "words": words,
     }  # fmt: skip
-    content = _replaced(source, column, release.labels)
     _write(_sidecar(target), (json_module.dumps(report, indent=1, allow_nan=False) + "\n").encode())
     try:
         _write(target, content)
@@ -234,8 +249,8 @@ def _check_members(values: NDArray[np.float64], known: NDArray[np.float64], name
         )
 
 
-def _replaced(source: Path, column: str, labels: NDArray[np.float64]) -> bytes:
-    """The input with the chosen column replaced; it has been read once, so its shape is known to be right."""
+def _replaced(source: Path, column: str, labels: NDArray[np.float64]) -> tuple[bytes, int]:
+    """The input with the chosen column replaced, and how many other columns it has; its shape was checked before."""
     from workbench.columns import locate
 
     with source.open(encoding="utf-8-sig", newline="") as file:
@@ -246,11 +261,11 @@ def _replaced(source: Path, column: str, labels: NDArray[np.float64]) -> bytes:
         row[at] = value
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue().encode()
+    return buffer.getvalue().encode(), len(rows[0]) - 1
 
 
 def _sidecar(target: Path) -> Path:
-    return target.with_name(target.name + ".json")
+    return target.parent / f"{target.name}.json"
 
 
 def _check_folder(path: Path) -> None:

@@ -86,7 +86,7 @@ def _run(taken: list[Any], labels: list[str], suite: str, time_limit: float, fol
     from workbench.suite_run import run_suite
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("solving", total=len(taken) * len(labels))
         run = run_suite(
             taken, labels, time_limit=time_limit,

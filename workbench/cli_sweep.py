@@ -126,7 +126,7 @@ def _watching(*, quiet: bool) -> Iterator[Progress]:
 
         def progress(outcome: Outcome) -> None:
             nonlocal said
-            failed = sum(n for status, n in outcome.statuses.items() if status not in ("optimal", "found"))
+            failed = sum(n for status, n in outcome.statuses.items() if status not in ("claimed", "optimal", "found"))
             words = f"sweep, {failed} not optimal" if failed else "sweep"
             todo = outcome.points - outcome.known
             bar.update(task, total=todo, completed=outcome.solved, description=words)

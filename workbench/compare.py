@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.design_noise import design, validate
 from workbench.designing import Design, jsonable
-from workbench.errors import NotProven, WorkbenchError
+from workbench.errors import InvalidRequest, NotProven, WorkbenchError
 from workbench.mechanisms.modulo import ModuloNoise
 
 __all__ = ["compare_noise"]
@@ -32,6 +32,9 @@ def compare_noise(
         pure_epsilon of the PMF as returned, private (does it meet the request exactly), agrees (with the oracle),
         seconds, error.
     """
+    listed = isinstance(solvers, Sequence) and not isinstance(solvers, (str, bytes))
+    if not listed or not all(isinstance(name, str) for name in solvers):
+        InvalidRequest.must("solvers", "a list of names of solvers", repr(solvers))
     validate(question, **{key: value for key, value in request.items() if key not in ("time_limit", "gap", "seed")})
     rows = []
     for solver in solvers:

@@ -19,7 +19,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Json", "emit_json", "err", "facts", "out", "own_stdout", "table"]
+__all__ = ["Json", "emit_json", "err", "facts", "one_line", "out", "own_stdout", "show_everything", "table"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
 
@@ -52,6 +52,18 @@ def own_stdout() -> Iterator[None]:
         sys.stdout = before
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def show_everything() -> None:
+    """Print what a terminal's encoding lacks as \\x.. instead of failing: the name of a file need not be text."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def one_line(message: str) -> str:
+    """A message on one line, without the control characters that a file or an argument may have put into it."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
 
 
 def emit_json(payload: Mapping[str, Any]) -> None:

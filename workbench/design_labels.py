@@ -139,6 +139,8 @@ def validate(
         InvalidRequest.must("method", "bins for more than 4000 labels (printed takes O(k³))", "'printed'")
     if method == "unbiased" and named.kind != "squared":
         InvalidRequest.must("loss", "squared for the unbiased randomizer", repr(named.name))
+    if method == "unbiased" and budget > 12:
+        InvalidRequest.must("epsilon", "at most 12 for the unbiased randomizer (its program mixes 1 and e^ε)", epsilon)
     if method == "unbiased" and question.k < 2:
         InvalidRequest.must("labels", "at least two for the unbiased randomizer", question.k)
     if method == "lp" and notion == "metric":

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,24 +15,33 @@ from workbench import rooms
 
 # isort: split
 from models import oracles
-from models.noise import COSTS, NoiseModel, UserConstraints, cost_vector
-from models.noise_fast import METHODS, FastSession, applies
+from models.noise import NoiseModel, UserConstraints, cost_vector
+from models.noise_fast import FastSession, applies
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution, Start, Termination
 from workbench.certify_noise import NoiseRequest, certified_design, certify_noise, exacting
-from workbench.designing import ABSOLUTE, Design, OracleVerdict
+from workbench.designing import ABSOLUTE, Design
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
-from workbench.numbers import Real, exact, probability
+from workbench.noise_asked import (
+    NOTIONS,
+    Budgets,
+    checked_choices,
+    checked_constraints,
+    checked_options,
+    checked_prior,
+    checked_start,
+    limits,
+    numbers,
+)
+from workbench.noise_judged import Judge
+from workbench.numbers import Real
 from workbench.privacy.audit import audit
+from workbench.privacy.repair import exact_cost
 
 __all__ = ["NOTIONS", "NoiseDesigner", "design", "validate"]
 
-NOTIONS = ("pdp", "dp", "pure")
-MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
-LEAST_EPSILON = Fraction(1, 10**12)
-MOST_COLUMNS = 5_000_000
 _LIMITS = {
     Termination.TIME_LIMIT: "the time limit",
     Termination.NODE_LIMIT: "the node limit",
@@ -66,30 +74,17 @@ class NoiseDesigner:
         if not isinstance(certify, bool):
             InvalidRequest.must("certify", "True or False", certify)
         self.certify = certify
-        choices: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-            ("notion", notion, NOTIONS),
-            ("cost", cost, tuple(COSTS)),
-            ("minimise", minimise, ("error", "delta")),
-            ("method", method, METHODS),
-        )
-        for name, value, allowed in choices:
-            if value not in allowed:
-                InvalidRequest.must(name, f"one of {', '.join(allowed)}", repr(value))
-        if notion == "pure" and minimise == "delta":
-            raise InvalidRequest("minimise must be error when notion is pure, which has no delta. Got 'delta'.")
-        if not isinstance(question, ModuloNoise):
-            InvalidRequest.must("question", "a ModuloNoise", repr(question))
+        checked_choices(question, notion, cost, minimise, method, solver)
         self.question = question
         self.notion, self.cost, self.minimise, self.solver = notion, cost, minimise, solver
-        self.constraints, self.options, self.method = constraints, options or Options(), method
+        self.constraints, self.options, self.method = checked_constraints(constraints), checked_options(options), method
+        self.prior = checked_prior(prior)
         with rooms.speaking_our_errors():
             self.backend, self.given = backend(solver), self.options
             if certify and self.options.integrality_tolerance is None:
                 self.options = exacting(self.options, self.backend.supported_options)
-            array = None if prior is None else np.asarray(prior, dtype=float)
-            self.costs = cost_vector(cost, question.sizes, array)
-        self.prior = prior
-        self._last_law: tuple[Any, oracles.ClosedForm | None] | None = None
+            self.costs = cost_vector(cost, question.sizes, self.prior)
+        self.judge = Judge(question, notion, cost, constrained=constraints is not None)
         self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session | FastSession]] = {}
 
     def __enter__(self) -> NoiseDesigner:
@@ -119,7 +114,7 @@ class NoiseDesigner:
     def _solve(self, session: Session | FastSession, values: Mapping[str, Any], start: str | Start) -> Solution:
         """The answer; at the user's own tolerances where the exacting ones of a certified design defeat the solver."""
         with rooms.speaking_our_errors():
-            solution = session.solve(values, start=start)
+            solution = session.solve(values, start=checked_start(start))
             defeated = solution.termination in {Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE}
             if self.options != self.given and defeated:
                 with self.backend.open(session.program, self.given) as second:
@@ -148,7 +143,10 @@ class NoiseDesigner:
         assert spent is not None
         asked = epsilon if isinstance(epsilon, Mapping) else next(iter(budgets.values()))
         privacy = audit(mechanism, budgets)
-        verdict = self._judge(solution, why is None, budgets, delta_, budget_)
+        if self.minimise == "error":
+            verdict = self.judge.least_error(solution, why is None, budgets, float(delta_ or 0))
+        else:
+            verdict = self.judge.least_delta(solution, budgets, float(budget_ or 0))
         words = []
         if not self.certify and not privacy.meets(self.notion, budgets, spent):
             words.append(privacy.verdict(self.notion, budgets, spent, subject="The solver's PMF"))
@@ -166,12 +164,17 @@ class NoiseDesigner:
             words.append(
                 f"Stopped within the allowed gap: the optimum lies between {solution.bound:.9g} and {objective:.9g}."
             )
+        if why is None and solution.bound is None:
+            words.append(f"{self.solver} gives no bound: that nothing is better rests on its word.")
         request = {
             "epsilon": asked if isinstance(asked, Fraction) else budgets, "delta": spent, "notion": self.notion,
             "cost": self.cost, "minimise": self.minimise, "budget": budget_, "solver": self.solver,
         }  # fmt: skip
+        reached = objective  # a least delta is the solver's claim until it is certified
+        if self.minimise == "error":
+            reached = float(exact_cost(mechanism, self.costs))
         made = Design(
-            self.question, request, mechanism, objective, solution.bound, privacy, verdict, solution, tuple(words)
+            self.question, request, mechanism, reached, solution.bound, privacy, verdict, solution, tuple(words)
         )
         if self.minimise == "delta" and delta_ is not None and Fraction(objective) > delta_ * (1 + Fraction(1, 10**9)):
             raise Infeasible(
@@ -208,7 +211,7 @@ class NoiseDesigner:
         )
 
         def closed_form() -> oracles.ClosedForm | None:
-            return self._law(budgets, float(spent)) if self.minimise == "error" else None
+            return self.judge.law(budgets, float(spent)) if self.minimise == "error" else None
 
         proof = certify_noise(asked, made.solution, closed_form)
         if self.minimise == "delta" and limit is not None and proof.delta > limit:
@@ -222,30 +225,10 @@ class NoiseDesigner:
 
     def request(
         self, epsilon: Real | Mapping[Any, Real], delta: Real | None, budget: Real | None
-    ) -> tuple[dict[tuple[int, ...], Fraction], Fraction | None, Fraction | None]:
+    ) -> tuple[Budgets, Fraction | None, Fraction | None]:
         """Budgets of the differences, delta and cost budget in exact numbers. Arguments and errors as `design`."""
-        budgets = self.question.budgets(epsilon)
-        if max(budgets.values()) > MOST_EPSILON or min(budgets.values()) < LEAST_EPSILON:
-            limits = f"between {float(LEAST_EPSILON):g} and {MOST_EPSILON} (e^epsilon is a coefficient of the program)"
-            InvalidRequest.must("epsilon", limits, epsilon)
-        columns = self.question.order * (1 + 2 * len(budgets))
-        if columns > MOST_COLUMNS:
-            raise InvalidRequest(f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated.")
-        if self.minimise == "error":
-            if budget is not None:
-                raise InvalidRequest(f"budget must be left out unless minimise is delta. Got {budget}.")
-            spent = probability(0 if delta is None else delta, "delta")
-            if self.notion == "pure" and spent:
-                InvalidRequest.must("delta", "0 when notion is pure", delta)
-            return budgets, spent, None
-        if budget is None:
-            raise InvalidRequest("budget must be given when minimise is delta. Got none.")
-        limit = exact(budget, "budget")
-        least = Fraction(float(self.costs.min())) if self.costs.ndim == 1 else Fraction(0)
-        if limit < least:
-            raise Infeasible(f"No noise has cost {self.cost} below {float(least):g}. Got budget = {budget}.")
-        worst = Fraction(float(self.costs.max()))  # a larger budget asks for nothing
-        return budgets, None if delta is None else probability(delta, "delta"), min(limit, worst)
+        costs = self.cost, self.costs
+        return numbers(self.question, self.notion, self.minimise, costs, epsilon, delta, budget)
 
     def _session(
         self, budgets: dict[tuple[int, ...], Fraction], delta: Fraction | None, budget: Fraction | None
@@ -259,7 +242,7 @@ class NoiseDesigner:
             if key not in self._sessions:
                 model = _model(
                     self.question.sizes, shifts, self.notion, self.cost, self.minimise, positive, groups,
-                    self.constraints, None if self.prior is None else tuple(np.asarray(self.prior, float).tolist()),
+                    self.constraints, None if self.prior is None else tuple(self.prior.tolist()),
                 )  # fmt: skip
                 fast = self.method == "fast" and applies(model)
                 opened = FastSession(model, self.backend, self.options) if fast else self._open(model)
@@ -309,74 +292,6 @@ class NoiseDesigner:
             f"{said}: {why} was reached without an incumbent; bound {'unknown' if bound is None else f'{bound:.9g}'}.",
             bound=bound, interrupted=solution.termination is Termination.INTERRUPTED,
         )  # fmt: skip
-
-    def _judge(
-        self,
-        solution: Solution,
-        proven: bool,
-        budgets: dict[tuple[int, ...], Fraction],
-        delta: Fraction | None,
-        budget: Fraction | None,
-    ) -> OracleVerdict:
-        """The closed form's verdict on an answer."""
-        objective = solution.objective
-        assert objective is not None
-
-        def law_at(at: float) -> oracles.ClosedForm | None:
-            return self._law(budgets, at)
-
-        if self.minimise == "delta":
-            return self._judge_delta(objective, law_at, float(budget or 0))
-        law = law_at(float(delta or 0))
-        if law is None:
-            return OracleVerdict.none(f"no closed form is known for {self.notion} with cost {self.cost} here.")
-        kind, proof = str(law.kind), law.proof
-        if self.constraints is not None:
-            if kind == "upper bound":
-                return OracleVerdict.none("the extra constraints leave no closed form.")
-            kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
-        return OracleVerdict.judge(objective, law.name, law.value, kind, proof, proven=proven, bound=solution.bound)
-
-    def _law(self, budgets: Mapping[tuple[int, ...], Fraction], delta: float) -> oracles.ClosedForm | None:
-        """The strongest closed form at a delta."""
-        key = (tuple(budgets.items()), delta)
-        if self._last_law is not None and self._last_law[0] == key:
-            return self._last_law[1]
-        levels = {shift: float(value) for shift, value in budgets.items()}
-        one = next(iter(levels.values()))
-        epsilon = one if len(set(levels.values())) == 1 else levels
-        q = self.question
-        notion = cast(oracles.Notion, self.notion)
-        with rooms.speaking_our_errors():
-            law = oracles.judge(q.sizes, q.differences, q.directed, epsilon, delta, notion, self.cost)
-        self._last_law = key, law
-        return law
-
-    def _judge_delta(
-        self, objective: float, law_at: Callable[[float], oracles.ClosedForm | None], budget: float
-    ) -> OracleVerdict:
-        """The least delta whose least error is within the budget: the law, which falls with delta, inverted."""
-        low, high = 0.0, 1.0
-        ends = [law_at(low), law_at(high)]
-        if self.constraints is not None or ends[0] is None or ends[1] is None:
-            return OracleVerdict.none(f"no closed form is known for the least delta in {self.notion} here.")
-        while high - low > 1e-15 and ends[0].value > budget:
-            middle = (low + high) / 2
-            law = law_at(middle)
-            if law is None or middle in (low, high):
-                break
-            if law.value <= budget:
-                high, ends[1] = middle, law
-            else:
-                low, ends[0] = middle, law
-        if ends[0].value <= budget:
-            high, ends[1] = low, ends[0]
-        proven = all(law is not None and law.kind == "optimum" for law in ends)
-        law = ends[1]
-        proof = f"{law.proof} Inverted in delta."
-        return OracleVerdict.judge(
-            objective, f"{law.name}, inverted", high, "optimum" if proven else "upper bound", proof
-        )
 
 
 @lru_cache(maxsize=64)
@@ -439,11 +354,7 @@ def design(
         NotProven: a limit was reached first; carries incumbent, bound and the unproven Design.
     """
     if options is None:
-        if time_limit is not None and not (isinstance(time_limit, (int, float)) and 0 < time_limit < math.inf):
-            InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
-        if gap is not None and not (isinstance(gap, (int, float)) and 0 <= gap < math.inf):
-            InvalidRequest.must("gap", "a finite number >= 0", gap)
-        options = Options(time_limit=time_limit, gap=gap, seed=seed)
+        options = limits(time_limit, gap, seed)
     elif (time_limit, gap, seed) != (None, None, None):
         raise InvalidRequest("options must be given alone, without time_limit, gap and seed.")
     try:

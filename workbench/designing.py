@@ -12,6 +12,7 @@ design.py: Python would then replace the public function `workbench.design` by t
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -110,7 +111,8 @@ class Design:
         question: what was asked about.
         request: epsilon, delta, notion, cost, minimise, budget, solver, ... as asked.
         mechanism: the mechanism, its weights exact: the certified one, or the solver's own with certify=False.
-        objective: what `mechanism` costs (with minimise="delta": the delta it reaches), exactly, as a float.
+        objective: what `mechanism` costs (with minimise="delta": the delta it reaches; with certify=False the one the
+            solver claims), exactly, as a float.
         bound: what the solver proved (None: nothing).
         privacy: the exact audit of `mechanism`.
         oracle: the closed form's verdict on what the solver claims.
@@ -283,5 +285,13 @@ def design(question: Any, **request: Any) -> Design:
     home = DESIGNERS.get(type(question).__name__)
     if home is None:
         InvalidRequest.must("question", f"one of {', '.join(DESIGNERS)}", repr(question))
-    designed: Design = importlib.import_module(home).design(question, **request)
+    designer = importlib.import_module(home).design
+    known = inspect.signature(designer).parameters
+    for name in request:
+        if name not in known:
+            InvalidRequest.must("request", f"made of {', '.join(list(known)[1:])}", name)
+    for name, parameter in list(known.items())[1:]:
+        if parameter.default is parameter.empty and parameter.kind is parameter.KEYWORD_ONLY and name not in request:
+            raise InvalidRequest(f"{name} must be given. Got none.")
+    designed: Design = designer(question, **request)
     return designed

@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_LONGEST = 160  # characters of a wrong value that a message shows
+
+
 class WorkbenchError(Exception):
     """Base of every error raised on purpose by the workbench."""
 
@@ -38,7 +41,12 @@ class InvalidRequest(WorkbenchError, ValueError):
     @classmethod
     def must(cls, name: str, constraint: str, got: object) -> NoReturn:
         """Raise the one form of a validation message: "{name} must be {constraint}. Got {got}."."""
-        raise cls(f"{name} must be {constraint}. Got {got}.")
+        try:
+            text = str(got)
+        except ValueError:  # Python spells no integer of more than 4300 digits
+            text = "a number of thousands of digits"
+        short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+        raise cls(f"{name} must be {constraint}. Got {short}.")
 
 
 class Infeasible(WorkbenchError):

@@ -88,9 +88,14 @@ def parse_json(text: str) -> Any:
         return value
 
     try:
-        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer, parse_float=real)
+        found = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer, parse_float=real)
+        if "\\ud" in text.lower():  # half of a character, which no output could show
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
     except json.JSONDecodeError as error:
         raise CorruptFile(f"Not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+    except UnicodeEncodeError:
+        raise CorruptFile("A string holds half a character (a lone surrogate).") from None
     except RecursionError:
         raise CorruptFile("Objects are nested too deeply.") from None
 

@@ -35,7 +35,7 @@ def progress(plan: Plan) -> Outcome:
     from workbench.frontier import run
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("solving", total=len(plan.tasks))
         return run(plan, lambda done, total: bar.update(task, completed=done))
 

@@ -25,6 +25,7 @@ from workbench.mechanisms.dyadic_bits import UNIFORM, mean_bits
 from workbench.mechanisms.dyadic_design import design_laplace
 from workbench.mechanisms.dyadic_law import levels
 from workbench.mechanisms.elias import check_code
+from workbench.numbers import round_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,14 +40,14 @@ def plan(
     bits: Sequence[Fraction],
     *,
     code: str = "gamma",
-    ells: Sequence[float] = ELLS,
+    ells: Sequence[float | Fraction] = ELLS,
 ) -> Plan:
     """The plan of a DQL frontier. bits: mean bits a scalar; ells: of the level curves. Raises InvalidRequest."""
     chosen = check_code(code)
     for name, values, low in (("epsilon", epsilons, 0), ("bits", bits, 0), ("ell", ells, 1)):
         for value in values:
             if not low < value < 1e6:
-                InvalidRequest.must(name, f"above {low} and below 1e6", f"{float(value):g}")
+                InvalidRequest.must(name, f"above {low} and below 1e6", f"{round_up(Fraction(value)):g}")
     tasks: list[Task] = [_point(epsilon, size, chosen) for size in bits for epsilon in epsilons]
     tasks += [_level(epsilon, float(ell), chosen) for ell in ells for epsilon in epsilons]
     title = f"Dyadic quantized Laplace, x uniform on [-1, 1], Elias {chosen}"

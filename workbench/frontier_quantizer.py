@@ -24,6 +24,7 @@ from workbench.frontier_plots import Series, by_panel, heat
 from workbench.mechanisms.curved import PoissonBinomial, poisson_binomial
 from workbench.mechanisms.quantization import Quantization
 from workbench.mechanisms.quantizer import Quantizer, error_function
+from workbench.numbers import round_up
 from workbench.privacy.quantizer import audit_quantizer
 from workbench.quantizer_limit import mae_limit
 from workbench.quantizer_published import best_rqm
@@ -56,7 +57,7 @@ def plan(
     error_function(cost)
     for epsilon in epsilons:
         if not 0 < epsilon <= 30:
-            InvalidRequest.must("epsilon", "in (0, 30]", f"{float(epsilon):g}")
+            InvalidRequest.must("epsilon", "in (0, 30]", f"{round_up(epsilon):g}")
     for method in methods:
         if method not in METHODS:
             InvalidRequest.must("method", f"one of {', '.join(METHODS)}", repr(method))

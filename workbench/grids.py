@@ -12,7 +12,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 
 from workbench.errors import InvalidRequest
-from workbench.numbers import exact
+from workbench.numbers import exact, round_up
 
 __all__ = ["MOST", "grid", "whole_grid"]
 
@@ -36,7 +36,7 @@ def whole_grid(text: str, name: str) -> list[int]:
     found = grid(text, name)
     for value in found:
         if value.denominator != 1:
-            InvalidRequest.must(name, "integers", f"{float(value):g}")
+            InvalidRequest.must(name, "integers", f"{round_up(value):g}")
     return [int(value) for value in found]
 
 

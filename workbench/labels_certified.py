@@ -158,6 +158,8 @@ def missed(privacy: Privacy, request: Mapping[str, Any]) -> tuple[str, ...]:
 
 def refuse(solution: Solution, constraints: tuple[str, ...]) -> NoReturn:
     """Raise what a solve without a point means."""
+    if solution.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
     said = f"{solution.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
         what = f"the constraints {', '.join(constraints)} on these outputs" if constraints else "this request"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workbench import rooms
 
@@ -15,71 +15,58 @@ from models import unbiased
 from models.losses import Loss
 from models.oracles.bins import optimal_bins
 from solvers.backend import Options, solve
-from solvers.solution import Solution
+from solvers.solution import Solution, Termination
 from workbench.designing import OracleVerdict
 from workbench.errors import NotProven
-from workbench.labels_certified import audited, certified, missed, refuse, rows_of
+from workbench.labels_certified import audited, certified, missed, refuse
 from workbench.labels_designed import LabelDesign
 from workbench.mechanisms.label_channel import LabelChannel
 from workbench.mechanisms.labels import Labels
-from workbench.mechanisms.piecewise import mean
 from workbench.mechanisms.randomized_response import odds_below
-from workbench.numbers import round_up
 from workbench.unbiased_vertex import mixture
 
 __all__ = ["best_unbiased"]
 
-_GAP = 1e-8  # at which the column generation stops
+Vector = NDArray[np.float64]
+
+_GAP = 1e-8  # relative, at which the column generation stops
+_ENOUGH = 1e-5  # and at which its answer still counts as an optimum, when the solver is out of digits
+_FAR = 1e14  # cost of a ray, in units of the optimum without the mean, beyond which it is left out
 
 
 def best_unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Options | None) -> LabelDesign:
-    """The optimum over all real outputs, to a relative gap of 1e-8. Raises InvalidRequest, NotProven, NotCertified."""
+    """The optimum over all real outputs, to a relative gap of 1e-8 (1e-5 at degenerate vertices).
+
+    Raises InvalidRequest, NotProven, NotCertified.
+    """
     y, p, epsilon = question.values, question.prior, request["asked"]
     odds, _ = odds_below(epsilon)
     q = float(odds) - 1
     # A zero prior would leave the least outputs of those labels open; a speck of mass settles them.
     p = np.maximum(p, 1e-12)
     p = p / p.sum()
-    rays, bound = unbiased.start(y, q), -math.inf
-    unit = max(optimal_bins(y, p, float(epsilon)).objective, 1e-9 * float(np.ptp(y)) ** 2)
-    solution: Solution | None = None
-    objective = math.inf
-    for _ in range(40 + 12 * question.k):
-        with rooms.speaking_our_errors():
-            solution = solve(unbiased.master(y, p, q, rays, unit), solver=request["solver"], options=options)
-        if solution.x is None or solution.row_dual is None or solution.objective is None:
-            refuse(solution, ("unbiased",))
-        assert solution.x is not None and solution.row_dual is not None and solution.objective is not None  # noqa: PT018
-        objective = solution.objective * unit
-        v, u = unbiased.dual_values(y, solution.row_dual, unit)
-        more, missing = unbiased.price(y, p, q, v, u)
-        bound = max(bound, float(v.sum()) - missing)
-        if objective - bound <= _GAP * max(objective, 1e-300):
-            break
-        reduced = solution.reduced_cost if solution.reduced_cost is not None else np.zeros(solution.x.size)
-        order = np.lexsort((reduced, -solution.x))  # keep what is used, then what was nearly used
-        rays = rays.keep(order[: 12 * question.k]).plus(more)
-    assert solution is not None and solution.x is not None  # noqa: PT018
-    (outputs, channel), exact = mixture(y, odds, rays, solution.x)
-    raw = mechanism = LabelChannel(question, outputs, channel)
+    rays, solution, bound = _generated(y, p, q, request["solver"], options)
+    assert solution.x is not None
+    try:
+        outputs, channel, share = mixture(y, odds, rays, solution.x / (1 + q))
+    except ArithmeticError as error:
+        raise NotProven(f"The column generation ended, but {error}.", bound=bound) from None
+    mechanism = LabelChannel(question, outputs, channel)
     certificate = certified(mechanism, request, unbiased=True)
-    if certificate is not None and certificate.bias is not None:
-        mechanism = LabelChannel(question, outputs, rows_of(certificate))
-        exact = not certificate.bias.worst
     privacy = audited(mechanism.channel, request)
-    words = list(missed(privacy, request))
+    words = [*missed(privacy, request), "Every mass is an exact rational, with E[o|y] = y exactly."]
+    if share:
+        words.append(f"The program's vertex is degenerate: a share {float(share):.1g} of other rays makes it exact.")
     if not question.prior.all():
         words.append("Labels of prior 0 were given the weight 1e-12, which the bound counts too.")
-    words.append(_bias(mechanism, exact=exact))
     reason = "no closed form is known; the bound is the column generation's own (pricing over all real outputs)."
     reached = mechanism.loss(loss)
-    mixed = certificate is not None and "repair_mixed_in" in certificate.record
-    route = "repair" if mixed or not exact else "exact masses at a vertex of the program"
+    route = "exact masses, completed to a share" if share else "exact masses at a vertex of the program"
     made = LabelDesign(
         question, request, mechanism, reached, min(bound, reached), privacy, OracleVerdict.none(reason), solution,
-        tuple(words), certificate, raw if certificate is not None else None, route,
+        tuple(words), certificate, None, route,
     )  # fmt: skip
-    if objective - bound > 1e-6 * max(objective, 1e-300):
+    if reached - bound > _ENOUGH * max(reached, 1e-300):
         raise NotProven(
             f"The column generation stopped with the optimum between {bound:.9g} and {reached:.9g}.",
             incumbent=reached, bound=bound, design=made,
@@ -87,11 +74,37 @@ def best_unbiased(question: Labels, loss: Loss, request: dict[str, Any], options
     return made
 
 
-def _bias(mechanism: LabelChannel, *, exact: bool) -> str:
-    """What is left of the bias, decided in rationals."""
-    if exact:
-        return "Every mass is an exact rational, with E[o|y] = y exactly."
-    outputs = [Fraction(value) for value in mechanism.outputs.tolist()]
-    labels = map(Fraction, mechanism.labels.values.tolist())
-    worst = max(abs(mean(row, outputs) - y) for row, y in zip(mechanism.channel.rows, labels, strict=True))
-    return f"The largest bias |E[o|y] - y| is {round_up(worst):.3g}."
+def _generated(
+    y: Vector, p: Vector, q: float, solver: str, options: Options | None
+) -> tuple[unbiased.Rays, Solution, float]:
+    """(rays, the best master program solved on them, the proven bound)."""
+    unit = max(optimal_bins(y, p, math.log1p(q)).objective, 1e-9 * float(np.ptp(y)) ** 2)
+    first = unbiased.start(y, q)
+    h = float(np.ptp(y)) / y.size
+    for shift in (-h, h):  # around the first rays, so that the program has an interior
+        first = first.plus(unbiased.Rays(first.outputs[: y.size] + shift, first.raised[: y.size]))
+    rays, bound = first, -math.inf
+    best: tuple[unbiased.Rays, Solution, float] | None = None
+    for _ in range(40 + 12 * y.size):
+        with rooms.speaking_our_errors():
+            solution = solve(unbiased.master(y, p, q, rays, unit), solver=solver, options=options)
+        if solution.x is None or solution.row_dual is None or solution.objective is None:
+            if best is None or solution.termination is Termination.INTERRUPTED:
+                refuse(solution, ("unbiased",))
+            break  # the solver is out of digits: the gap says how far it came
+        if best is None or solution.objective * unit < best[2]:
+            best = rays, solution, solution.objective * unit
+        v, u = unbiased.dual_values(y, solution.row_dual, unit)
+        more, missing = unbiased.price(y, p, q, v, u)
+        bound = max(bound, float(v.sum()) - missing)
+        if best[2] - bound <= _GAP * max(best[2], 1e-300):
+            break
+        price = (more.weights(q) * (more.outputs[:, None] - y) ** 2) @ p
+        more = more.keep(np.flatnonzero(price < _FAR * unit))  # solvers refuse larger costs; the bound counts all rays
+        reduced = solution.reduced_cost if solution.reduced_cost is not None else np.zeros(solution.x.size)
+        order = np.lexsort((reduced, -solution.x))  # keep what is used, then what was nearly used
+        order = np.union1d(np.arange(first.outputs.size), order[: 12 * y.size])
+        rays = rays.keep(order).plus(more)
+        unit = max(best[2], 1e-9 * unit)  # tolerances are absolute, so the objective should be about 1
+    assert best is not None
+    return best[0], best[1], bound

@@ -24,9 +24,11 @@ from numpy.typing import NDArray
 
 from models.quantizer import smallest_reach
 from solvers.solution import Solution
-from workbench.errors import Infeasible, InvalidRequest
+from workbench.errors import Infeasible, InvalidRequest, NotCertified
+from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantizer import Quantizer, read_bins
 from workbench.numbers import Real, positive
+from workbench.quantizer_certified import repaired
 from workbench.quantizer_laws import LawProblem, exact_problem, grid_problem
 from workbench.quantizer_limit import unlimited
 from workbench.quantizer_outputs import best_outputs, spread_starts
@@ -147,34 +149,46 @@ def mvu_curve(
     bits: int = 5,
     metric: str | None = "absolute",
     c: float = 1.0,
-    iterations: int = 40,
+    iterations: int = 20,
     progress: Callable[[str], None] = lambda line: None,
 ) -> list[tuple[float, float, Quantizer]]:
     """MVU with 2^bits outputs and as many dithering points at several ε: (ε, exact MSE for uniform x, quantizer).
 
     The MSE that is minimised and reported is that of the whole mechanism, dithering included. metric "absolute" is
     ε·d-privacy with d = |x - x'| for all real inputs (what the DQL paper compares); outputs are moved from one ε to
-    the next, the largest first.
+    the next, the largest first. Every quantizer is exactly unbiased and exactly private. The outputs are a local
+    optimum: less error may be possible. Raises NotCertified.
     """
     size = 2**bits
     knots = np.linspace(-c, c, size)
-    from workbench.mechanisms.density import uniform
-
     rows: list[tuple[float, float, Quantizer]] = []
-    start: Vector | None = None
-    for epsilon in sorted((float(positive(e, "epsilon")) for e in epsilons), reverse=True):
+    spread = np.arange(0.5, size // 2) / (size // 2)
+    last: Vector | None = None  # the outputs found at the ε before, in units of c + 1/ε
+    for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
+        unit = c + 1 / float(epsilon)
         problem = exact_problem(knots, size, uniform(c), "mse", symmetric=True, metric=metric)
-        spread = np.arange(0.5, size // 2) / (size // 2)
-        reach = c + 3.5 / epsilon
-        starts = [reach * spread] if start is None else [start, reach * spread]
-        best = best_outputs(problem, epsilon, c, starts, rounds=1, iterations=iterations)
-        answer = problem.answer(epsilon, best.outputs, start="cold")
+        starts = [(c + 2 / float(epsilon)) * spread if last is None else unit * last]
+        best = best_outputs(problem, float(epsilon), c, starts, rounds=1, iterations=iterations)
+        last = best.outputs[size // 2 :] / unit
+        made = _private_at(problem, best.outputs, epsilon, metric)
         problem.close()
-        assert answer is not None  # it was solved a moment ago
-        start = best.outputs[size // 2 :]
-        outputs, laws = merged(best.outputs, answer.laws)
-        laws = laws if metric is not None else laws[[0, *range(1, laws.shape[0], 2)]]
-        made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), np.stack([laws[:-1], laws[1:]], axis=1))
-        rows.append((epsilon, made.mse(), made))
-        progress(f"epsilon {epsilon:g}: mean squared error {rows[-1][1]:.6g}")
+        rows.append((float(epsilon), made.mse(), made))
+        progress(f"epsilon {float(epsilon):g}: mean squared error {rows[-1][1]:.6g}")
     return rows[::-1]
+
+
+def _private_at(problem: LawProblem, bins: Vector, epsilon: Fraction, metric: str | None) -> Quantizer:
+    """The laws on these outputs, solved at a slightly smaller ε when only that is provably ε-private."""
+    knots = np.unique(problem.points)
+    for less in (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4):
+        answer = problem.answer(float(epsilon) * (1 - less), bins, start="cold")
+        if answer is None:
+            break
+        outputs, laws = merged(bins, answer.laws)
+        ends = np.stack([laws[:-1], laws[1:]], 1) if metric is not None else laws.reshape(-1, 2, outputs.size)
+        made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), ends)
+        try:
+            return repaired(made, epsilon, metric)[0]
+        except NotCertified:
+            continue
+    raise NotCertified(f"No law on these outputs could be proven private at epsilon = {float(epsilon):g}.")

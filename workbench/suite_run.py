@@ -9,7 +9,6 @@ parent: residuals recomputed, the mechanism audited and certified in exact arith
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from solvers.backend import Backend, backend, names
 from solvers.solution import relative_gap
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.suite import Instance, Judged
+from workbench.suite_task import read_answer, read_task, write_task
 
 __all__ = ["GRACE", "Run", "installed", "judged_rows", "run_one", "run_suite"]
 
@@ -83,8 +83,8 @@ def run_suite(
         with tempfile.TemporaryDirectory(prefix="workbench-suite-") as folder:
             for instance in instances:
                 program, values = instance.build()
-                task = Path(folder) / "program.pickle"
-                task.write_bytes(pickle.dumps((program, dict(values))))
+                task = Path(folder) / "program.npz"
+                write_task(task, program, values)
                 shared = {
                     "instance": instance.name, "model": instance.model, "kind": "MILP" if program.is_mip else "LP",
                     "rows": program.shape[0], "columns": program.shape[1],
@@ -116,9 +116,9 @@ def run_one(instance: Instance, task: Path, solver: str, time_limit: float) -> R
     options: dict[str, Any] = {"threads": 1, "time_limit": time_limit}
     left_out = [name for name in options if name not in chosen.supported_options]
     options = {name: value if name not in left_out else None for name, value in options.items()}
-    given, target = task.with_name("task.pickle"), task.with_name("answer.pickle")
-    program, values = pickle.loads(task.read_bytes())
-    given.write_bytes(pickle.dumps((program, values, solver, options)))
+    given, target = task.with_name("task.npz"), task.with_name("answer.json")
+    program, *_ = read_task(task)
+    write_task(given, program, {}, solver, options)
     target.unlink(missing_ok=True)
     begin = time.perf_counter()
     process = subprocess.Popen(
@@ -137,7 +137,7 @@ def run_one(instance: Instance, task: Path, solver: str, time_limit: float) -> R
         raise
     row: Row = {"wall": time.perf_counter() - begin}
     if process.returncode == 0 and target.exists():
-        row |= pickle.loads(target.read_bytes())
+        row |= read_answer(target)
     else:
         row |= {"status": "crashed", "error": _why(process.returncode, said)}
     if left_out:

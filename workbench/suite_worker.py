@@ -1,22 +1,22 @@
 """One solver on one program in a process of its own: `python -P -m workbench.suite_worker TASK ANSWER`.
 
-TASK is a pickle of our own parent process: (program, values, solver, options). ANSWER is a pickle of plain numbers,
-written whole or not at all; a process that dies leaves none, and its parent says so. Only `solvers` is imported.
+TASK and ANSWER are files of `workbench.suite_task`. An answer is written whole or not at all; a process that dies
+leaves none, and its parent says so. Of our packages only `solvers` is imported besides.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
-import pickle
 import sys
 from pathlib import Path
 from typing import Any
 
+from workbench.suite_task import read_task, write_answer
+
 __all__ = ["answer", "main"]
 
 
-def answer(program: Any, values: Any, solver: str, options: dict[str, Any]) -> dict[str, Any]:
+def answer(program: Any, solver: str, options: dict[str, Any]) -> dict[str, Any]:
     """Solve once, cold; what came back, or the error in words."""
     from solvers.backend import Options, backend
     from solvers.errors import LicenceExceeded, SolverError
@@ -26,7 +26,7 @@ def answer(program: Any, values: Any, solver: str, options: dict[str, Any]) -> d
     try:
         importlib.import_module(chosen.module)  # loading a library is no part of solving
         with chosen.open(program, Options(**options)) as session:
-            found = session.solve(values, start=Start.COLD)
+            found = session.solve(start=Start.COLD)
     except LicenceExceeded as error:
         return {"status": "licence", "error": str(error)}
     except SolverError as error:
@@ -41,11 +41,7 @@ def answer(program: Any, values: Any, solver: str, options: dict[str, Any]) -> d
 
 def main(task: str, target: str) -> None:
     """Read a task, solve it, write the answer."""
-    program, values, solver, options = pickle.loads(Path(task).read_bytes())
-    made = pickle.dumps(answer(program, values, solver, options))
-    unfinished = Path(f"{target}.part")
-    unfinished.write_bytes(made)
-    os.replace(unfinished, target)
+    write_answer(Path(target), answer(*read_task(Path(task))))
 
 
 if __name__ == "__main__":

@@ -24,15 +24,15 @@ from typing import Any
 
 from workbench.errors import SolverUnavailable, WorkbenchError
 
-__all__ = ["Answers", "Task", "here", "on_cluster", "on_processes", "work"]
+__all__ = ["Answers", "Task", "executor", "here", "on_cluster", "on_processes", "work"]
 
-Answers = list[tuple[str, float]]  # canonical JSON of each point's answer, and the seconds it took
+Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
 
 DEATHS = 3  # of the processes that hold a task, until it is given up
 PATIENCE = 60.0  # seconds a cluster may be without workers
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 _one_at_a_time = threading.Lock()  # HiGHS keeps one thread pool per process
-_SOLVED = ("optimal", "gap_limit", "found")
+_SOLVED = ("claimed", "optimal", "gap_limit", "found")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def work(task: Task) -> Answers:
         raise SolverUnavailable(f"A worker has other versions, {mine}, than this process, {dict(task.versions)}.")
     with _one_at_a_time, model(task.model).open(task.fixed) as path:
         timed = _walk(path, task)
-    return [(_strict(answer), seconds) for answer, seconds in timed]
+    return [(answer["status"], _strict(answer), seconds) for answer, seconds in timed]
 
 
 def _walk(path: Any, task: Task) -> list[tuple[dict[str, Any], float]]:
@@ -143,7 +143,7 @@ def on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Answer
             if died:
                 yield at, None
     except BaseException:
-        _executor(jobs).shutdown(wait=True, kill_workers=True)
+        executor(jobs).shutdown(wait=True, kill_workers=True)
         raise
 
 
@@ -151,12 +151,12 @@ def _pooled(
     tasks: Sequence[Task], waiting: list[int], jobs: int, room: int, deaths: Counter[int], suspects: list[int]
 ) -> Iterator[tuple[int, Answers | None]]:
     """Run what is waiting until it is done or a process dies; then those under way wait again or become suspects."""
-    executor = _executor(jobs)
+    pool = executor(jobs)
     running: dict[Any, int] = {}
     while waiting or running:
         try:
             while waiting and len(running) < room:
-                running[executor.submit(work, tasks[waiting[-1]])] = waiting[-1]
+                running[pool.submit(work, tasks[waiting[-1]])] = waiting[-1]
                 waiting.pop()
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 answers = future.result()
@@ -171,7 +171,8 @@ def _pooled(
             return
 
 
-def _executor(jobs: int) -> Any:
+def executor(jobs: int) -> Any:
+    """The worker processes of this machine; those of the last call when they are still there."""
     from joblib.externals.loky import get_reusable_executor
 
     return get_reusable_executor(max_workers=jobs, timeout=120, initializer=_quiet, env=_THREADS)

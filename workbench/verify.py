@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench import rooms
+
+# isort: split
+from solvers.backend import backend
 from workbench.design_noise import NoiseDesigner
 from workbench.designing import Design
-from workbench.errors import NotProven, WorkbenchError
+from workbench.errors import NotProven, SolverUnavailable, WorkbenchError
 from workbench.mechanisms.modulo import ModuloNoise
 
 __all__ = ["GRID", "SMALL_GRID", "Grid", "summary", "verify"]
@@ -64,8 +68,16 @@ def verify(
 
     Returns:
         One row per request and solver: the request, status, objective, bound, the oracle's name, kind, value and
-        difference, agrees (None without a closed form), exact private, error. A failure is a row.
+        difference, agrees (None without a closed form, and for programs of a kind the solver is not made for), exact
+        private, error. A failure is a row.
+
+    Raises:
+        SolverUnavailable: a solver is unknown or not installed.
     """
+    for solver in solvers:
+        with rooms.speaking_our_errors():
+            if not backend(solver).installed():
+                raise SolverUnavailable(f"solver must be an installed one. Got {solver!r}.")
     rows = []
     total = len(grid) * len(solvers)
     for solver in solvers:
@@ -104,6 +116,7 @@ def _row(
     problem: WorkbenchError | None,
 ) -> dict[str, Any]:  # fmt: skip
     law = made.oracle if made is not None else None
+    cannot = isinstance(problem, SolverUnavailable)  # another kind of program than this solver's
     return {
         "question": repr(question),
         "notion": notion,
@@ -113,11 +126,11 @@ def _row(
         "status": made.status if made is not None else type(problem).__name__,
         "objective": made.objective if made is not None else None,
         "bound": made.bound if made is not None else None,
-        "oracle": law.name if law is not None else None,
+        "oracle": law.name if law is not None else "not for this solver" if cannot else None,
         "kind": law.kind if law is not None else None,
         "value": law.value if law is not None else None,
         "difference": law.difference if law is not None else None,
-        "agrees": law.agrees if law is not None and problem is None else (None if problem is None else False),
+        "agrees": None if cannot else False if problem is not None else law.agrees if law is not None else None,
         "private": made.private if made is not None else None,
         "error": None if problem is None else str(problem),
     }

@@ -64,6 +64,7 @@ class Bins:
         bound: proven lower bound on the loss of every ε-DP randomizer (up to rounding, relative 1e-12).
         epsilon, loss: of the request.
         method: "printed" or "fast"; rounds: of Dinkelbach's iteration (0 for "printed").
+        steps: how many candidates for the last bin were weighed, or interval costs taken: the work, on any machine.
     """
 
     labels: Vector
@@ -75,6 +76,7 @@ class Bins:
     loss: Loss
     method: str
     rounds: int = 0
+    steps: int = 0
 
     @property
     def d(self) -> int:
@@ -199,17 +201,18 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     starts = np.zeros(1, dtype=np.int64)
     objective, values = value_of(y, p, epsilon, loss, starts)
     constant = _total(p * loss.constant(y)) if loss.kind == "poisson" else 0.0  # the kernel knows the deviance
-    bound, rounds = -math.inf, 0
+    bound, rounds, steps = -math.inf, 0, 0
     while rounds < _ROUNDS:
         rounds += 1
         rate = objective + constant
-        least, found = least_partition(*arguments, rate)
+        least, found, taken = least_partition(*arguments, rate)
+        steps += int(taken)
         bound = max(bound, objective + min(0.0, least - rate * q) / (1.0 + q))
         worth, best = value_of(y, p, epsilon, loss, found)
         if not worth < objective:
             break
         objective, starts, values = worth, found, best
-    return Bins(y, starts, values, objective, min(bound, objective), float(epsilon), loss, "fast", rounds)
+    return Bins(y, starts, values, objective, min(bound, objective), float(epsilon), loss, "fast", rounds, steps)
 
 
 def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[Any, ...]:
@@ -261,7 +264,8 @@ def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
         i = int(came[i, j])
         starts[j - 1] = i
     objective, values = value_of(y, p, epsilon, loss, starts)
-    return Bins(y, starts, values, objective, min(float(ratios[d - 1]), objective), float(epsilon), loss, "printed")
+    bound, steps = min(float(ratios[d - 1]), objective), k * (k + 1) * (2 * k + 1) // 6  # Σ i² options
+    return Bins(y, starts, values, objective, bound, float(epsilon), loss, "printed", 0, steps)
 
 
 def interval_costs(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:

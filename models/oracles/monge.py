@@ -126,8 +126,8 @@ def _least_partition(
     tau: float,
     scale: float,
     penalty: float,
-) -> tuple[float, Any]:
-    """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,))."""
+) -> tuple[float, Any, int]:
+    """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,), how often L_c was taken)."""
     k = table.shape[0] - 1
     best = np.zeros(k + 1)
     came = np.zeros(k + 1, dtype=np.int64)
@@ -138,6 +138,7 @@ def _least_partition(
     last = interval_cost(
         kind, table, below, q, mean, spread, tau, scale, 0, k
     )  # f(c) + L_c(c, k) of the deque's last one
+    taken = 2 * k  # L_c(c, i) and L_c(i, k) for every i (none for i = k, one before the loop)
     for i in range(1, k + 1):
         while head < tail and begin[head + 1] <= i:
             head += 1
@@ -152,6 +153,7 @@ def _least_partition(
         high = k  # i is better there, and from its first better position on
         while tail > head and begin[tail] > i:
             c, at = candidate[tail], begin[tail]
+            taken += 2
             mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, at)
             if mine > best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, at):
                 break
@@ -162,6 +164,7 @@ def _least_partition(
         step = 1  # the crossing is mostly near the last one: double the step, then bisect
         while low + step < high:
             middle = low + step
+            taken += 2
             mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, middle)
             if mine < best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, middle):
                 high = middle
@@ -170,6 +173,7 @@ def _least_partition(
             step *= 2
         while low < high:
             middle = (low + high) >> 1
+            taken += 2
             mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, middle)
             if mine < best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, middle):
                 high = middle
@@ -189,7 +193,7 @@ def _least_partition(
     for j in range(d - 1, -1, -1):
         at = came[at]
         starts[j] = at
-    return best[k], starts
+    return best[k], starts, taken
 
 
-least_partition: Callable[..., tuple[float, NDArray[np.int64]]] = njit(cache=True)(_least_partition)
+least_partition: Callable[..., tuple[float, NDArray[np.int64], int]] = njit(cache=True)(_least_partition)

@@ -11,7 +11,7 @@ import pytest
 from models import unbiased
 from models.channel import CONSTRAINTS, ChannelModel, consecutive
 from models.losses import LOSSES, loss_named
-from models.oracles.bins import optimal_bins
+from models.oracles.bins import optimal_bins, printed_bins
 from solvers.backend import solve
 
 Y = np.arange(8.0)
@@ -53,6 +53,20 @@ def test_a_grid_through_the_best_values_reaches_rr_on_bins(loss):
     best = optimal_bins(Y, UNIFORM, 2.0, loss)
     grid = np.union1d(Y + 0.01, best.values)
     assert least(model(loss, grid), 2.0) == pytest.approx(best.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("loss", ["squared", "absolute", "poisson-deviance", "pinball:0.2"])
+def test_the_lp_equals_both_algorithms_on_random_priors(loss, seed):
+    rng = np.random.default_rng(seed)
+    labels = np.sort(rng.choice(np.arange(1.0, 60), 9, replace=False))
+    prior = rng.dirichlet(np.full(9, 0.3 + seed))
+    epsilon = float(np.exp(rng.uniform(np.log(0.01), np.log(12))))
+    fast, printed = (find(labels, prior, epsilon, loss) for find in (optimal_bins, printed_bins))
+    outputs = np.union1d(labels, fast.values)
+    made = ChannelModel(labels, outputs, prior, loss_named(loss).matrix(outputs, labels))
+    assert fast.objective == pytest.approx(printed.objective, rel=1e-10)
+    assert least(made, epsilon) == pytest.approx(fast.objective, rel=1e-6, abs=1e-9)
 
 
 def test_delta_only_helps_and_is_kept():

@@ -266,7 +266,8 @@ def test_limits_leave_a_valid_bound():
         stopped = fast(model, [0.5], 0.1, node_limit=nodes)
         assert stopped.termination is Termination.NODE_LIMIT
         assert stopped.bound <= optimum + 1e-9
-        assert stopped.objective is None or stopped.objective >= optimum - 1e-9
+        assert stopped.objective >= optimum - 1e-9
+        assert spent(sizes, shifts, [0.5] * 4, stopped["f"]) <= 0.1 + 1e-9
     late = fast(model, [0.5], 0.1, time_limit=1e-9)
     assert late.termination is Termination.TIME_LIMIT
     assert late.bound is None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from workbench.errors import InvalidRequest
-from workbench.papers.label_dp import PAPER, data, errata_checks, extras, learning, mechanism_loss, pictures
+from workbench.papers import reproduce
+from workbench.papers.label_dp import PAPER, data, errata_checks, extras, learning, mechanism_loss, pictures, work
 
 
 def test_the_mechanism_blocks_agree_with_the_stand_ins(monkeypatch: pytest.MonkeyPatch):
@@ -60,7 +62,32 @@ def test_a_proven_gap_without_a_vertex():
 
 
 def test_growth_of_a_power():
-    assert extras.growth([10, 100, 1000], [1.0, 8.0, 64.0]) == pytest.approx(np.log10(8))
+    assert work.growth([10, 100, 1000], [1.0, 8.0, 64.0]) == pytest.approx(np.log10(8))
+
+
+def test_the_work_is_counted_and_repeats():
+    assert [work.timed("printed", k, "squared")[1].steps for k in (2, 10)] == [5, 385]
+    one, two = (work.timed("fast", 3000, "absolute")[1] for _ in range(2))
+    assert one.steps == two.steps
+    assert 2 * 3000 * one.rounds <= one.steps <= 6 * 3000 * np.log2(3000) * one.rounds
+
+
+def test_a_long_artifact_says_that_it_runs():
+    lines = []
+    with reproduce._heartbeat(lines.append, "[1/1] fig", every=0.01):
+        time.sleep(0.2)
+    assert lines
+    assert all(line.startswith("[1/1] fig ... 0 s") for line in lines)
+    count = len(lines)
+    time.sleep(0.05)
+    assert len(lines) == count
+
+
+def test_what_needs_full_is_left_alone_without_it(tmp_path: Path):
+    assert "channel_lp_large" in PAPER.artifacts
+    with pytest.raises(InvalidRequest, match="only must be given with --full for channel_lp_large"):
+        reproduce.reproduce(["label-dp"], ["channel_lp_large"], tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_models_trained_on_private_labels(monkeypatch: pytest.MonkeyPatch):

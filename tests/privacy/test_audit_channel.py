@@ -65,6 +65,20 @@ def test_channels_with_rows_of_different_totals(rows: list[list[int]], epsilon: 
     assert found.dp_delta.lower - 1e-15 <= top <= found.dp_delta.upper + 1e-15
 
 
+def test_fractions_stay_exact_in_arrays_and_beside_floats() -> None:
+    third, sixth = Fraction(1, 3), Fraction(1, 6)
+    big = 2**60 + 1
+    for rows in ([[third, 0.5, sixth]] * 2, np.array([[third, Fraction(1, 2), sixth]] * 2, dtype=object)):
+        assert Channel.from_rows(rows).rows[0][0] == third
+    assert Channel.from_rows(np.array([[big, 1], [1, big]])).rows[0].integers == (big, 1)
+    question = ModuloNoise(n=2, shifts=[1])
+    assert AdditiveNoise.from_pmf(question, [third, third, third]).exact_pmf == [third] * 3
+    assert AdditiveNoise.from_pmf(question, [0.5, 0.25, Fraction(1, 4)]).exact_pmf[0] == Fraction(1, 2)
+    for bad in ([0.5, float("nan"), third], [0.5, "x", third], [-1, 1, third], [0.5, None, 1]):
+        with pytest.raises(InvalidRequest):
+            AdditiveNoise.from_pmf(question, bad)
+
+
 def test_additive_noise_is_the_channel_it_makes() -> None:
     rng = np.random.default_rng(5)
     noise = AdditiveNoise.from_pmf(ModuloNoise(n=6, max_shift=2), rng.random(7))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -39,6 +40,8 @@ def test_the_profile_is_the_audit_at_every_epsilon(weights, directed):
         audit = wb.audit(noise, epsilon)
         assert dp.at(epsilon).compare(audit.dp_delta) == 0
         assert pdp.at(epsilon).a == audit.pdp_delta
+        for curve in (dp, pdp):
+            assert curve.heights(np.array([float(epsilon)]))[0] == pytest.approx(curve.delta(epsilon), abs=1e-12)
     assert dp.pure_epsilon == pdp.pure_epsilon == wb.audit(noise, 0).pure_epsilon
 
 
@@ -53,6 +56,15 @@ def test_the_profile_changes_where_it_says():
     assert pdp.delta(pdp.pure_epsilon) == 0
     with pytest.raises(wb.InvalidRequest):
         profile(noise, "rdp")
+
+
+def test_a_profile_of_many_pieces_is_drawn_in_seconds(tmp_path):
+    weights = np.random.default_rng(3).integers(1, 10**6, 600).tolist()
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=599, max_shift=20), weights)
+    start = time.perf_counter()
+    plot_profile(noise, tmp_path / "p.png")
+    assert time.perf_counter() - start < 20  # point by point in exact arithmetic: minutes
+    assert len(profile(noise).ends) > 4000
 
 
 def test_the_profile_of_a_quantizer_and_a_plot(tmp_path):

@@ -116,6 +116,23 @@ def test_a_million_keys_are_read_once():
     assert time.perf_counter() - start < 10  # quadratic: minutes
 
 
+@pytest.mark.parametrize("name", ["", "x\nProven: epsilon 0", "\x1b[31m", "two words", "x" * 50, "Error"])
+def test_an_objective_cannot_write_sentences(name):
+    data = to_dict(noise())
+    data["objective"] |= {"name": name, "costs": ["0"] + ["1"] * 4}
+    with pytest.raises(wb.CorruptFile, match=r"a word such as squared|short string"):
+        from_dict(data)
+
+
+def test_half_characters_are_refused(tmp_path: Path):
+    data = to_dict(noise())
+    data["record"] = {"note": "\ud800"}
+    with pytest.raises(wb.CorruptFile, match="half a character"):
+        wb.verify_certificate(write(tmp_path / "c.json", json.dumps(data)))
+    data["record"] = {"note": "\U0001f4a5"}  # written as two escapes
+    assert wb.verify_certificate(write(tmp_path / "c.json", json.dumps(data))).record["note"] == "\U0001f4a5"
+
+
 def test_groups_of_many_factors_are_refused():
     data = to_dict(noise())
     ones = [1] * 99

@@ -158,3 +158,24 @@ def test_native_chatter_never_reaches_stdout_with_json():
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     assert ran.stdout == '{"status": "ε"}\nafter\n'
     assert ran.stderr == "pressed CTRL-C\n"
+
+
+def test_progress_that_nobody_sees_leaves_nothing_on_stderr():
+    command = [sys.executable, "-m", "workbench.cli", "verify", "--small", "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+    assert json.loads(ran.stdout)["disagreements"] == 0
+
+
+def test_what_a_solver_is_not_made_for_is_no_disagreement(capsys):
+    code, out, _ = run(capsys, "verify", "--small", "--solvers", "ortools:glop,scip", "--json")
+    said = json.loads(out)
+    rows = {(row["solver"], row["oracle"]): row for row in said["summary"]}
+    assert code == 0
+    assert said["disagreements"] == 0
+    assert rows["ortools:glop", "not for this solver"]["requests"] == 28
+    assert rows["ortools:glop", "hop law"]["agree"] == 84
+    assert ("scip", "failed") not in rows
+    code, out, err = run(capsys, "verify", "--solvers", "nobody")
+    assert code == 2
+    assert err.startswith("SolverUnavailable: solver must be one of highs, ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -208,3 +209,29 @@ print(time.process_time() - begin)
 """
     best = min(float(stranger(folder, code).stdout) for _ in range(3))
     assert best < 0.5
+
+
+def test_one_line_whatever_a_file_or_its_name_says(folder):
+    """In a process of its own, whose streams are the real ones."""
+    data = json.loads((folder / "noise.json").read_text())
+    data["claim"]["notion"] = "x\nProven \x1b[31m"
+    (folder / "forged.json").write_text(json.dumps(data))
+    strange = b"n\xff.json"
+    command = [sys.executable, "-m", "workbench.cli", "verify-certificate"]
+    for name in (b"forged.json", strange):
+        for more in ([], ["--json"]):
+            done = subprocess.run([*command, name, *more], cwd=folder, capture_output=True, check=False)
+            assert done.returncode == 2
+            assert done.stderr.startswith(b"CorruptFile: ")
+            assert done.stderr.count(b"\n") == 1
+            assert b"\x1b" not in done.stderr
+            if more:
+                assert json.loads(done.stdout)["error"] == "CorruptFile"
+    (folder / "noise.json").rename(Path(os.fsdecode(bytes(folder) + b"/" + strange)))
+    for encoding in ("utf-8", "ascii"):
+        done = subprocess.run(
+            [*command, strange], cwd=folder, capture_output=True, check=False,
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert b"Proven from n" in done.stdout

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from models import unbiased
 from workbench.cli import main
 from workbench.labels_certified import certified
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_channel import LabelChannel
 from workbench.mechanisms.piecewise import mean
+from workbench.unbiased_vertex import mixture
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -33,6 +35,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (("--prior", "uniform:0..6", "--method", "lp", "--notion", "dp", "--delta", "0.05"), 7),
         (("--prior", "uniform:0..6", "--method", "lp", "--notion", "metric"), 7),
         (("--prior", "uniform:0..6", "--method", "lp", "--neighbours", "consecutive"), 7),
+        (("--prior", "uniform:0..2", "--method", "lp", "--neighbours", "0-1,0-2", "--outputs", "0..5"), 3),
         (("--prior", "uniform:0..6", "--method", "lp", "--outputs", "-9..15", "--constraint", "unbiased"), 7),
         (("--prior", "uniform:0..6", "--method", "unbiased"), 7),
     ],
@@ -52,7 +55,7 @@ def test_a_saved_randomizer_proves_itself_again(capsys, tmp_path: Path, more, la
     for command in (("verify-certificate",), ("audit",), ("compose", "--times", "3", "--delta", "1e-5")):
         if made["notion"] == "pure" or command[0] != "compose":
             assert run(capsys, command[0], str(file), *command[1:])[0] == 0
-    code, out, _ = run(capsys, "sample", str(file), "--answer", "5", "--count", "40")
+    code, out, _ = run(capsys, "sample", str(file), "--answer", "2", "--count", "40")
     assert code == 0
     assert {float(line) for line in out.splitlines()} <= {float(value) for value in proof.bias.outputs}
 
@@ -130,3 +133,24 @@ def test_a_biased_vertex_is_repaired_and_its_bias_stated():
     assert left.bias.worst > Fraction(1, 10)
     assert left.privacy.meets("pure", Fraction(1), 0)
     assert any("largest bias" in sentence for sentence in left.words)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 2, 8, 12])
+def test_the_unbiased_optimum_is_exact_at_degenerate_vertices_too(epsilon):
+    made = wb.design(wb.Labels.uniform(0, 10), epsilon=epsilon, method="unbiased", certify=True)
+    assert made.bound <= made.objective <= made.bound * (1 + 1e-5)
+    assert made.certificate.bias.worst == 0
+    assert "repair_mixed_in" not in made.certificate.record
+    assert made.private
+    if epsilon == 8:  # k-ary randomized response with its bias taken out is the optimum here
+        assert made.objective == pytest.approx(0.0739628031507, rel=1e-5)
+
+
+def test_a_completion_that_is_not_enough_is_refused():
+    labels = np.arange(3.0)
+    rays = unbiased.start(labels, 1.0)
+    outputs, channel, share = mixture(labels, Fraction(2), rays, np.full(3, 0.25))  # exact already: total 3/4 + 1/4
+    assert share == Fraction(1, 1 << 40)
+    assert [mean(row, [Fraction(o) for o in outputs]) for row in channel.rows] == [0, 1, 2]
+    with pytest.raises(ArithmeticError, match="too far"):
+        mixture(labels, Fraction(2), rays, np.array([0.9, 0.9, 0.9]))

@@ -73,6 +73,7 @@ def test_counts_metric_and_delta():
 def test_the_unbiased_optimum():
     made = wb.design(wb.Labels.uniform(0, 10), epsilon=1, method="unbiased")
     assert made.objective == pytest.approx(98.0075420, rel=2e-8)
+    assert wb.design(wb.Labels.uniform(0, 10), epsilon=1).objective == pytest.approx(8.40878638, abs=5e-9)
     assert made.bound <= made.objective <= made.bound * (1 + 2e-8)
     assert made.private
     assert np.abs(made.mechanism.means() - np.arange(11)).max() < 1e-9
@@ -116,6 +117,10 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
         (("--prior", "0..5", "--method", "sat"), "method must be one of"),
         (("--prior", "0..5", "--notion", "dp", "--delta", "0.1"), "method must be lp"),
         (("--prior", "0..5", "--method", "lp", "--delta", "0.1"), "delta must be 0"),
+        (("--prior", "0..5", "--method", "lp", "--neighbours", "0-9"), "pairs of different positions in 0..5"),
+        (("--prior", "0..5", "--method", "lp", "--neighbours", "0-x"), "neighbours must be all, consecutive, or pairs"),
+        (("--prior", "0..5", "--method", "lp", "--outputs", "six"), "outputs must be LOW..HIGH"),
+        (("--prior", "0..5", "--method", "unbiased", "--epsilon", "13"), "epsilon must be at most 12"),
         (("--prior", "0..5", "--method", "lp", "--constraint", "fair"), "constraints must be among"),
         (
             ("--prior", "0..5", "--method", "lp", "--constraint", "unbiased"),
@@ -154,6 +159,7 @@ def test_privatise_a_column(capsys, sales: Path, tmp_path: Path):
     assert stated["epsilon1"] == pytest.approx((41 / 3000) ** 0.5, abs=1e-8)
     assert "Algorithm 3" in stated["method"]
     assert json.loads(out)["rows"] == 3000
+    assert stated["words"] == ["Label DP protects the labels only: the other columns are copied as they are."]
     rows = read(target)
     assert rows[0] == ["id", "amount", "note"]
     assert len(rows) == 3001
@@ -174,7 +180,8 @@ def test_privatise_says_when_the_label_set_is_data(capsys, tmp_path: Path):
     )  # fmt: skip
     assert code == 0
     words = " ".join(json.loads(target.with_name("out.csv.json").read_text())["words"])
-    assert "read from the column" in words
+    assert "read from the column, and that is not private" in words
+    assert "other columns" not in words
     assert "seed" in words
 
 

@@ -19,6 +19,7 @@ from workbench.errors import InvalidRequest, SolverUnavailable
 from workbench.suite import SUITES, Instance, chosen
 from workbench.suite_report import COLUMNS, SHIFT, artifacts, profile, runs_table, shifted_mean, summary
 from workbench.suite_run import Run, installed, judged_rows, run_one, run_suite
+from workbench.suite_task import read_answer, read_task, write_answer, write_task
 
 
 def test_instances_are_named_once_and_cover_every_model() -> None:
@@ -117,6 +118,26 @@ def test_a_solver_that_cannot_state_it_is_not_run() -> None:
 
     run = run_suite(chosen("small", "noise-milp-n8"), ["ortools:glop"], runner=runner)
     assert [row["status"] for row in run.rows] == ["not applicable"]
+
+
+def test_a_task_says_the_program_itself(tmp_path: Path) -> None:
+    (instance,) = chosen("small", "mvu-m4")
+    program, values = instance.build()
+    write_task(tmp_path / "t.npz", program, values, "highs", {"threads": 1, "time_limit": None})
+    again, solver, options = read_task(tmp_path / "t.npz")
+    assert (solver, options) == ("highs", {"threads": 1, "time_limit": None})
+    assert (again.name, again.sense, again.scale, again.shape) == (
+        program.name, program.sense, program.scale, program.shape
+    )  # fmt: skip
+    one, two = program.data(values), again.data()
+    for name in ("c", "row_lower", "row_upper", "lower", "upper", "integrality"):
+        assert (getattr(one, name) == getattr(two, name)).all()
+    assert one.offset == two.offset
+    assert (one.A != two.A).nnz == 0
+    write_answer(tmp_path / "a.json", {"status": "optimal", "x": np.array([0.5, np.inf]), "objective": None})
+    row = read_answer(tmp_path / "a.json")
+    assert row.pop("x").tolist() == [0.5, np.inf]
+    assert row == {"status": "optimal", "objective": None}
 
 
 def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:

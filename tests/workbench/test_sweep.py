@@ -71,12 +71,30 @@ def test_a_row_is_what_designing_alone_gives(tmp_path: Path):
         assert (row["status"], row["audited"], row["oracle"]) == ("optimal", True, made.oracle.name)
 
 
-def test_an_answer_that_was_not_audited_says_so(tmp_path: Path):
-    wb.sweep({"grid": {**SMALL, "check": "none"}}, tmp_path / "a.sqlite", jobs=1)
-    rows = content(tmp_path / "a.sqlite")
-    assert {row["audited"] for row in rows} == {False}
-    assert "private" not in rows[0]
-    assert all(row["bound"] == pytest.approx(row["objective"], abs=1e-8) for row in rows)
+def test_an_answer_says_what_was_checked_of_it(tmp_path: Path):
+    for check, status in (("none", "claimed"), ("bound", "optimal")):
+        wb.sweep({"grid": {**SMALL, "check": check}}, tmp_path / f"{check}.sqlite", jobs=1)
+        rows = content(tmp_path / f"{check}.sqlite")
+        assert {(row["audited"], row["status"]) for row in rows} == {(False, status)}
+        assert "private" not in rows[0]
+        if check == "none":
+            assert {row["bound"] for row in rows} == {None}
+        else:
+            assert all(row["bound"] == pytest.approx(row["objective"], abs=1e-8) for row in rows)
+            assert all(row["residual"] < 1e-9 for row in rows)
+
+
+def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_path: Path, monkeypatch):
+    """The bound decides: a point a percent away from the optimum is "not_proven", from hot and from cold starts."""
+    from solvers.solution import Solution
+
+    true = Solution.objective.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(Solution, "objective", property(lambda self: true(self) * 1.01))
+    outcome = wb.sweep({"grid": {**SMALL, "check": "bound"}}, tmp_path / "a.sqlite", jobs=1)
+    assert outcome.statuses == {"not_proven": 12}
+    assert {row["reason"] for row in content(tmp_path / "a.sqlite")} == {
+        "says optimal, but its bound does not prove it"
+    }
 
 
 def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path: Path, monkeypatch):
@@ -94,6 +112,44 @@ def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path
     assert content(first) == content(second)
     wider = wb.sweep({"grid": {**SMALL, "epsilon": "0.5:1.7:7"}}, first, jobs=1)
     assert (wider.points, wider.known, wider.solved) == (14, 12, 2)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_fills_up_ends_the_sweep_and_what_was_committed_serves_the_next(tmp_path: Path, jobs: int):
+    grid = {**SMALL, "max_shift": [1, 2, 3], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:30"}
+    with Ledger(tmp_path / "a.sqlite") as book:
+        book._db.execute(f"pragma max_page_count = {book._one('pragma page_count') + 60}")
+        with pytest.raises(WorkbenchError, match="disk is full"):
+            wb.sweep({"grid": grid}, book, jobs=jobs)
+        kept = list(book.rows())
+    assert 0 < len(kept) < 360
+    outcome = wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=jobs)
+    assert (outcome.known, outcome.left) == (len(kept), 0)
+    wb.sweep({"grid": grid}, tmp_path / "b.sqlite", jobs=1)
+    assert content(tmp_path / "a.sqlite") == content(tmp_path / "b.sqlite")
+
+
+def test_a_damaged_or_locked_ledger_ends_the_sweep_in_one_line(tmp_path: Path, capsys):
+    spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
+    spec.write_text('[[grid]]\nmodel = "noise"\nn = 6\nmax_shift = 2\nepsilon = "0.5:1.5:40"\n')
+    assert run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)[0] == 0
+    content_ = ledger.read_bytes()
+    ledger.write_bytes(content_[:4096] + b"\xa5" * (len(content_) - 4096))
+    code, _, said = run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)
+    assert (code, said.count("\n"), "is damaged" in said) == (2, 1, True)
+
+
+def test_two_sweeps_may_share_a_ledger(tmp_path: Path):
+    spec, ledger, others = read_spec({"grid": {**SMALL, "delta": [0, 0.1, 0.2]}}), tmp_path / "a.sqlite", []
+
+    def meanwhile(outcome: Any) -> None:
+        if not outcome.solved and not others:
+            others.append(None)
+            others[0] = wb.sweep(spec, ledger, jobs=1)
+
+    mine = wb.sweep(spec, ledger, jobs=1, progress=meanwhile)
+    assert (mine.solved, mine.left, others[0].solved) == (18, 0, 18)
+    assert len(content(ledger)) == 18
 
 
 def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
@@ -196,14 +252,14 @@ def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(tmp_path: Path,
     found = list(on_processes(tasks, 2))  # type: ignore[arg-type]
     assert sorted(at for at, _ in found) == list(range(7))
     assert {at for at, answers in found if answers is None} == ({2} if given_up else set())
-    expected = [answer for answer, _ in work(_plain())]
-    assert all([answer for answer, _ in answers] == expected for _, answers in found if answers is not None)
+    expected = [answer for _, answer, _ in work(_plain())]
+    assert all([answer for _, answer, _ in answers] == expected for _, answers in found if answers is not None)
 
 
 def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(tmp_path: Path, capsys, monkeypatch):
     from workbench import sweeping
 
-    monkeypatch.setattr(sweeping, "_answers", lambda chunks, *_: iter([(0, None)]))
+    monkeypatch.setattr(sweeping, "_answers", lambda chunks, *_: (given_up for given_up in [(0, None)]))
     spec = tmp_path / "spec.toml"
     spec.write_text('[[grid]]\nmodel = "noise"\nn = 3\nmax_shift = 1\nepsilon = [0.5, 1]\n')
     code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json")

@@ -110,9 +110,10 @@ class DyadicLaplace:
 
     @property
     def database_epsilon_as_run(self) -> float:
-        """ε (e^δ - 1)/δ, δ = δ_(t_max): the slope with T capped (Lemma 5 on g_δ); 1 part in 2^38 above ε for ℓ = 2."""
+        """ε (e^δ - 1)/δ, δ = δ_(t_max): the slope with T capped (Lemma 5 on g_δ); 1 part in 2^38 above ε for ℓ = 2.
+        Rounded up."""
         step = float(self.law.deltas[-1])
-        return self.epsilon * math.expm1(step) / step
+        return self.epsilon * math.expm1(step) / step * (1 + 2.0**-50)  # four roundings of 2^-53
 
     @property
     def mse(self) -> float:

@@ -21,14 +21,15 @@ from workbench.errors import InvalidRequest
 __all__ = ["Labels"]
 
 MAX_LABELS = 50_000_000
+LARGEST = 1e100  # in size: squares of labels must stay finite
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Labels:
     """Labels and their prior. Build it with arrays, or with `uniform`, `counted`, `read`.
 
-    values: (k,) finite, strictly increasing; prior: (k,) weights >= 0, not all zero, divided by their sum; None is
-    uniform. Raises InvalidRequest.
+    values: (k,) at most 1e100 in size, strictly increasing; prior: (k,) weights >= 0, not all zero, divided by their
+    sum; None is uniform. Raises InvalidRequest.
     """
 
     values: NDArray[np.float64]
@@ -42,8 +43,8 @@ class Labels:
             raise InvalidRequest("labels and prior must be lists of numbers.") from None
         if y.ndim != 1 or y.size == 0:
             InvalidRequest.must("labels", "a non-empty list of numbers", f"shape {y.shape}")
-        if not np.isfinite(y).all():
-            InvalidRequest.must("labels", "finite", y[~np.isfinite(y)][0])
+        if not (np.abs(y) <= LARGEST).all():
+            InvalidRequest.must("labels", f"finite, at most {LARGEST:g} in size", y[~(np.abs(y) <= LARGEST)][0])
         if (np.diff(y) <= 0).any():
             at = int(np.flatnonzero(np.diff(y) <= 0)[0])
             InvalidRequest.must("labels", "strictly increasing", f"{y[at]:g} before {y[at + 1]:g}")
@@ -51,10 +52,12 @@ class Labels:
             InvalidRequest.must("prior", f"one weight for each of the {y.size} labels", f"shape {p.shape}")
         if not np.isfinite(p).all() or (p < 0).any():
             InvalidRequest.must("prior", "finite weights >= 0", p[~(np.isfinite(p) & (p >= 0))][0])
-        total = float(p.sum())
-        if not 0 < total < math.inf:
-            InvalidRequest.must("prior", "weights with a positive finite sum", f"sum {total}")
-        p = p / total
+        largest = float(p.max())
+        if not largest > 0:
+            InvalidRequest.must("prior", "weights with a positive sum", "0")
+        if largest > 1e290:
+            p = p / largest  # the sum could overflow
+        p = p / float(p.sum())
         for array in (y, p):
             array.setflags(write=False)
         object.__setattr__(self, "values", y)
@@ -97,11 +100,11 @@ class Labels:
             raise InvalidRequest(f"prior must be a readable CSV of labels and weights. Got {path}: {reason}.") from None
         found: dict[float, float] = {}
         for position, (number, row) in enumerate(rows):
+            if position == 0 and row[0].strip()[:1].isalpha() and not _is_number(row[0]):
+                continue  # a header
             try:
-                label, weight = (float(cell) for cell in row)
+                label, weight = (float(cell.replace("_", "?")) for cell in row)  # Python's own 1_000 is no number
             except ValueError:
-                if position == 0:
-                    continue  # a header
                 InvalidRequest.must(f"line {number} of {path.name}", "a label and a weight", ",".join(row))
             if label in found:
                 InvalidRequest.must(f"line {number} of {path.name}", "a label that was not given before", row[0])
@@ -133,3 +136,11 @@ class Labels:
 
     def __repr__(self) -> str:
         return f"Labels({self.k} from {self.values[0]:g} to {self.values[-1]:g})"
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -42,8 +42,11 @@ class Masses:
     def from_floats(cls, values: ArrayLike, name: str = "pmf") -> Masses:
         """The masses proportional to floats, each read as the exact dyadic rational it is.
 
-        values: 1-D array-like of finite floats >= 0. Raises InvalidRequest.
+        values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact. Raises InvalidRequest.
         """
+        given = np.asarray(values)
+        if given.ndim == 1 and given.dtype.kind in "iuO":  # no float64 holds every one of these
+            return cls([_finite(value, name) for value in given.tolist()], name)
         try:
             array = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
@@ -114,6 +117,15 @@ class Masses:
         moved.__dict__["exponent"] = self.exponent[index]
         moved.integers = tuple(moved.array)
         return moved
+
+
+def _finite(value: Any, name: str) -> Any:
+    """A float as the rational it is; anything else as it is."""
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        InvalidRequest.must(name, "an array of finite numbers >= 0", value)
+    return Fraction(value)
 
 
 def _rational(value: Any, name: str) -> Fraction | int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -102,6 +102,7 @@ class Paper:
     """A paper: its artifacts by name, each a function that computes it, and its errata.
 
     A function takes `full` (False: the minutes-long default; True: everything) and returns the Artifact.
+    only_full: names of artifacts that are recomputed with full only; what they left in the results stays otherwise.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Paper:
     artifacts: Mapping[str, Callable[[bool], Artifact]]
     errata: Callable[[], Sequence[Erratum]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
+    only_full: Collection[str] = ()
     on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 
 

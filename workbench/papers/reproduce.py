@@ -11,8 +11,10 @@ import csv
 import importlib
 import json
 import re
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,7 +101,7 @@ def reproduce(
         only: names of artifacts; all by default. With one paper or several, each named artifact must exist in one.
         results: the folder.
         full: also what takes longer than the default's minutes.
-        progress: told one line when an artifact starts and when it is done.
+        progress: told one line when an artifact starts, every half minute while it runs, and when it is done.
 
     Returns:
         The surprising comparisons (empty when everything is as expected).
@@ -108,19 +110,25 @@ def reproduce(
     known = [artifact for paper in chosen for artifact in paper.artifacts]
     for name in only or ():
         if name not in known:
-            InvalidRequest.must("only", f"one of {', '.join(known)}", repr(name))
+            listed = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in chosen]
+            InvalidRequest.must("only", f"one of {'; '.join(listed)}", repr(name))
+    large = {artifact for paper in chosen for artifact in paper.only_full} if not full else set()
+    for name in large.intersection(only or ()):
+        InvalidRequest.must("only", f"given with --full for {name}, which takes minutes", repr(name))
     surprises: list[Comparison] = []
-    total = sum(only is None or name in only for name in known)
+    wanted = [name for name in known if name not in large and (only is None or name in only)]
+    total = len(wanted)
     done = 0
     for paper in chosen:
         folder = results / paper.name
         for name, compute in paper.artifacts.items():
-            if only is not None and name not in only:
+            if name not in wanted:
                 continue
             done += 1
             progress(f"[{done}/{total}] {paper.name} {name} ...")
             begin = time.perf_counter()
-            artifact = compute(full)
+            with _heartbeat(progress, f"[{done}/{total}] {paper.name} {name}"):
+                artifact = compute(full)
             seconds = time.perf_counter() - begin
             write_artifact(artifact, folder)
             agree = sum(c.agrees for c in artifact.comparisons)
@@ -134,6 +142,24 @@ def reproduce(
             write_whole(folder / "errata.json", content.encode())
         gallery(results)
     return surprises
+
+
+@contextmanager
+def _heartbeat(progress: Progress, name: str, every: float = 30.0) -> Iterator[None]:
+    """Say every so many seconds that something is still running."""
+    done, begin = threading.Event(), time.perf_counter()
+
+    def beat() -> None:
+        while not done.wait(every):
+            progress(f"{name} ... {time.perf_counter() - begin:.0f} s so far")
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def gallery(results: Path) -> Path:

@@ -12,6 +12,7 @@ See `workbench.privacy.certificate_file` for the file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -46,6 +47,11 @@ class Objective:
     name: str
     value: Fraction
     costs: tuple[Fraction, ...] | None = None
+
+    def __post_init__(self) -> None:
+        # it is printed among what is proven, where a file must not write sentences of its own
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", self.name):
+            InvalidRequest.must("the name of an objective", "a word such as squared", repr(self.name))
 
     def of(self, mechanism: Mechanism) -> Fraction:
         """The exact cost of a mechanism. Raises InvalidRequest when these costs do not fit it."""

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from workbench.numbers import ExpNumber, Real, largest, ln_up, positive, round_u
 from workbench.privacy.certificate import Mechanism, subject_of
 
 __all__ = ["Piece", "Profile", "plot_profile", "profile"]
+
+_STEPS = 4000  # breakpoints drawn one by one
 
 
 @dataclass(frozen=True)
@@ -79,11 +82,27 @@ class Profile:
         piece = curve[low]
         return ExpNumber.of(piece.p, piece.q if self.notion == "dp" else Fraction(0), epsilon)
 
+    @cached_property
+    def _logs(self) -> dict[Fraction, float]:
+        """ε, rounded up, of every ratio where some pair's formula changes."""
+        return {low: ln_up(low) for low in {piece.low for curve in self.curves for piece in curve}}
+
     @property
     def ends(self) -> NDArray[np.float64]:
         """Every ε >= 0 where some pair's formula changes, rounded up. Sorted, without repetitions."""
-        ratios = {piece.low for curve in self.curves for piece in curve if piece.low > 1}
-        return np.array(sorted({0.0, *map(ln_up, ratios)}))
+        return np.array(sorted({0.0, *self._logs.values()}))
+
+    def heights(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
+        """δ at many ε >= 0 in floating point, within 1e-12: for pictures. Same shape."""
+        found = np.zeros(epsilons.shape)
+        for curve in self.curves:
+            at = np.searchsorted([self._logs[piece.low] for piece in curve], epsilons, side="right") - 1
+            height = np.array([float(piece.p) for piece in curve])[at]
+            if self.notion == "dp":
+                mass = np.array([float(piece.q) for piece in curve])[at]
+                height = height - mass * np.exp(np.minimum(epsilons, 700.0))
+            found = np.maximum(found, height)
+        return found
 
     @property
     def pure_epsilon(self) -> float:
@@ -130,12 +149,12 @@ def plot_profile(mechanism: Mechanism, path: Path | str, epsilons: Iterable[Real
     curves = {notion: profile(mechanism, notion) for notion in notions}
     ends = curves["dp"].ends
     last = max(1e-3, 1.15 * float(ends[-1]))
-    grid = np.unique(np.concatenate([np.linspace(0, last, 300), np.minimum(ends, last)]))
+    steps = ends if len(ends) <= _STEPS else np.linspace(0, last, _STEPS)  # finer than a picture can show
+    grid = np.unique(np.concatenate([np.linspace(0, last, 300), np.minimum(steps, last)]))
     figure, (axis,) = panels(width=6.4)
     for colour, (notion, curve) in zip(COLOURS, curves.items(), strict=False):
-        heights = [curve.delta(float(e)) for e in grid]
         style: dict[str, Any] = {"drawstyle": "steps-post"} if notion == "pdp" else {}
-        axis.plot(grid, heights, color=colour, label=f"{notion.upper()} δ", **style)
+        axis.plot(grid, curve.heights(grid), color=colour, label=f"{notion.upper()} δ", **style)
     for epsilon in epsilons:
         axis.axvline(float(positive(epsilon, "epsilon", or_zero=True)), color=COLOURS[7], linestyle="--", linewidth=1)
     axis.set(xlabel="ε", ylabel="δ(ε)")

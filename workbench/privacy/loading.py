@@ -5,9 +5,9 @@
     a list of rows              a channel: JSON list of lists, {"rows": [...]} or {"matrix": [...]}, or CSV
 
 Numbers with a point or exponent are floats, read as the exact rationals they are; integers and ratios such as 1/3 are
-exact as well (weights need not add up to 1). A PMF or matrix has no neighbour relation of its own: it must be given.
-Nothing in a table is skipped except blank lines, comments (#) and a first line of names: a row or cell left out would
-be a mechanism that is audited without its worst outcome.
+exact as well. Weights are divided by their exact sum, which floats must bring to 1 within 1e-6. A PMF or matrix has no
+neighbour relation of its own: it must be given. Nothing in a table is skipped except blank lines, comments (#) and a
+first line of names: a row or cell left out would be a mechanism that is audited without its worst outcome.
 """
 
 from __future__ import annotations

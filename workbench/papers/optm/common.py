@@ -40,7 +40,8 @@ _TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
 # name -> (colour index, line style); the same in every figure
 STYLE: dict[str, tuple[int, str]] = {
     "OPTM": (0, "-"), "MVU": (1, "-"), "RQM": (2, "-"), "ERM": (3, "-"), "exact quantizer": (4, "-"),
-    "exact quantizer, OPTM's bins": (5, "-"), "no privacy": (6, ":"),
+    "exact quantizer, OPTM's bins": (5, "-"), "exact quantizer, 4 optimised bins": (4, "-"),
+    "no privacy": (6, ":"),
 }  # fmt: skip
 
 
@@ -55,12 +56,12 @@ def optm_at(bins: str, epsilon: str, density: Density | None = None, *, offset: 
     found = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), offset=offset)
     if found is None:
         raise ValueError(f"OPTM has no solution at {bins} and epsilon {epsilon}")
-    return found.quantizer
+    return certified(found.quantizer, epsilon)
 
 
 def mvu_at(bins: str, epsilon: str, inputs: int = 4) -> Quantizer:
     """MVU's LP at a printed alphabet."""
-    return mvu(epsilon, alphabet=bins, inputs=inputs, bound=False).quantizer
+    return certified(mvu(epsilon, alphabet=bins, inputs=inputs, bound=False).quantizer, epsilon)
 
 
 @lru_cache
@@ -80,7 +81,7 @@ def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int
     found = exact_quantizer(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), knots=knots)
     if found is None:
         raise ValueError(f"no unbiased private quantizer at {bins} and epsilon {epsilon}")
-    return found.quantizer
+    return certified(found.quantizer, epsilon)
 
 
 @lru_cache(maxsize=256)
@@ -89,7 +90,7 @@ def best_exact(levels: int, epsilon: str, density: Density | None = None) -> Qua
     found = optimised_bins(levels, exact(epsilon, "epsilon"), Fraction(1), density or uniform(), starts=4)
     if found is None:
         raise ValueError(f"no quantizer with {levels} outputs was found at epsilon {epsilon}")
-    return found.quantizer
+    return certified(found.quantizer, epsilon)
 
 
 def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:

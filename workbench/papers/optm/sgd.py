@@ -20,7 +20,7 @@ from workbench.mechanisms.quantizer import Quantizer
 from workbench.mechanisms.two_bin import rqm
 from workbench.numbers import exact
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm.common import STYLE, optm_at, parameters
+from workbench.papers.optm.common import STYLE, certified, optm_at, parameters
 from workbench.papers.optm.data import breast_cancer, digits, mnist
 from workbench.plots import COLOURS, panels
 from workbench.quantizer_exact import optimised_bins
@@ -81,7 +81,7 @@ def _exact(epsilon: str) -> Quantizer:
     """4 bins optimised for the squared error of uniform inputs: what a step of SGD feels is the noise's variance."""
     found = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), uniform(), "mse")
     assert found is not None
-    return found.quantizer
+    return certified(found.quantizer, epsilon)
 
 
 def _mechanisms(table: dict[str, dict[str, str]], epsilon: str) -> dict[str, Quantizer | None]:
@@ -89,7 +89,7 @@ def _mechanisms(table: dict[str, dict[str, str]], epsilon: str) -> dict[str, Qua
         "no privacy": None,
         "exact quantizer": _exact(epsilon),
         "OPTM": optm_at(table["OPTM"]["bins"], epsilon),
-        "MVU": mvu(epsilon, levels=4, bound=False).quantizer,
+        "MVU": certified(mvu(epsilon, levels=4, bound=False).quantizer, epsilon),
         "RQM": rqm(table["RQM"]["bins"], table["RQM"]["q"]),
     }
 

@@ -16,7 +16,7 @@ from workbench.mechanisms.density import Density, from_function, uniform
 from workbench.mechanisms.quantizer import Quantizer
 from workbench.numbers import exact
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm.common import STYLE, largest_q, optm_at, parameters
+from workbench.papers.optm.common import STYLE, certified, largest_q, optm_at, parameters
 from workbench.plots import COLOURS, MARKERS, panels
 from workbench.quantizer_exact import optimised_bins
 from workbench.quantizer_limit import unlimited
@@ -42,13 +42,16 @@ def ball_coordinate(dimension: int = 100) -> Density:
 @lru_cache
 def _mechanisms(epsilon: str, inputs: str) -> dict[str, Quantizer]:
     table = parameters()["table7"]
-    made = {"OPTM": optm_at(table["OPTM"]["bins"], epsilon), "MVU": mvu(epsilon, levels=4, bound=False).quantizer}
+    made = {
+        "OPTM": optm_at(table["OPTM"]["bins"], epsilon),
+        "MVU": certified(mvu(epsilon, levels=4, bound=False).quantizer, epsilon),
+    }
     found = largest_q(table["RQM"]["bins"], epsilon)
     made |= {} if found is None else {"RQM": found}
     density = uniform() if inputs == "cube" else ball_coordinate()
     best = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), density, "mse")
     assert best is not None
-    return made | {"exact quantizer": best.quantizer}
+    return made | {"exact quantizer": certified(best.quantizer, epsilon)}
 
 
 def cube(count: int, rng: np.random.Generator, dimension: int = 10) -> NDArray[np.float64]:

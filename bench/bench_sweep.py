@@ -1,0 +1,167 @@
+"""A sweep of 20,000 small linear programs, ledger included, against the bare solver's loop, on the same two cores.
+
+Both sides walk the same grid of DP noise, 200 budgets δ by 100 budgets ε, in the same order, on two worker processes
+that are warm: a worker builds one model per task and changes it in place. The bare loop is highspy alone: change the
+entries that move, run, read x and the objective, and send the objectives back. The sweep also checks the numbers that
+go to the solver, recomputes the objective, re-checks 1 % of the hot starts cold, and commits every row to a new ledger.
+Rows with check = "none" say "claimed" and "audited false"; "bound" recomputes bound and residual too. Turns alternate,
+and `ratio` is that of the medians. `cold_seconds` is a sweep whose workers are not started yet, imports included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from workbench.ledger import Ledger
+from workbench.sweep_spec import Chunk, Spec, read_spec
+from workbench.sweep_workers import executor
+from workbench.sweeping import sweep
+
+TITLE = "A sweep of 20,000 small LPs, ledger included, against the bare solver loop (two cores)"
+TURNS = 3
+JOBS = 2
+INSTANCES = ((8, 3, "none"), (19, 5, "none"), (19, 5, "bound"))  # n, max_shift, check
+
+
+def run() -> pd.DataFrame:
+    """One row per instance: seconds of the sweep and of the bare loop, their ratio, and rows a second."""
+    rows = []
+    with two_cores(), tempfile.TemporaryDirectory() as folder:
+        for n, max_shift, check in INSTANCES:
+            spec = read_spec({"grid": grid(n, max_shift, check)})
+            assert len(spec) == 20_000
+            executor(JOBS).shutdown(kill_workers=True)
+            cold, _ = ours(spec, Path(folder) / f"{n}{check}.sqlite")
+            bare(spec)
+            turns = [(ours(spec, Path(folder) / f"{n}{check}{turn}.sqlite"), bare(spec)) for turn in range(TURNS)]
+            for (_, mine), (_, native) in turns:
+                assert np.allclose(mine, native, rtol=1e-6, atol=1e-9)
+            sweeping = float(np.median([mine[0] for mine, _ in turns]))
+            solving = float(np.median([native[0] for _, native in turns]))
+            size = "x".join(map(str, _program(spec.chunks[0]).shape))
+            rows.append(
+                {
+                    "instance": f"DP noise n={n} mu={max_shift}",
+                    "check": check,
+                    "rows_x_columns": size,
+                    "programs": len(spec),
+                }
+                | {"sweep_seconds": sweeping, "bare_seconds": solving, "ratio": sweeping / solving}
+                | {"sweep_ms": 2e3 * sweeping / len(spec), "bare_ms": 2e3 * solving / len(spec), "cold_seconds": cold}
+            )
+    return pd.DataFrame(rows)
+
+
+def grid(n: int, max_shift: int, check: str) -> dict[str, Any]:
+    return {
+        "model": "noise", "n": n, "max_shift": max_shift, "notion": "dp", "check": check,
+        "delta": "0.001:0.2:200", "epsilon": "0.52:2.5:100",
+    }  # fmt: skip
+
+
+@contextlib.contextmanager
+def two_cores() -> Iterator[None]:
+    """Keep this process, and the workers it starts, on two cores."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:JOBS])
+    try:
+        yield
+    finally:
+        executor(JOBS).shutdown(kill_workers=True)
+        os.sched_setaffinity(0, before)
+
+
+def ours(spec: Spec, place: Path) -> tuple[float, list[float]]:
+    """Seconds of a whole sweep into a new ledger, and its objectives in the order of the grid."""
+    begin = time.perf_counter()
+    outcome = sweep(spec, place, jobs=JOBS)
+    seconds = time.perf_counter() - begin
+    assert outcome.solved == len(spec)
+    with Ledger(place, create=False) as book:
+        found = {row.key: row.found["objective"] for row in book.rows()}
+    return seconds, [found[key] for key in spec.keys]
+
+
+def bare(spec: Spec) -> tuple[float, list[float]]:
+    """Seconds of the bare loop over the same tasks on the same workers, and its objectives."""
+    tasks = [(chunk.fixed, chunk.points) for chunk in spec.chunks]
+    begin = time.perf_counter()
+    futures = [executor(JOBS).submit(loop, fixed, points) for fixed, points in tasks]
+    found = [future.result() for future in futures]
+    return time.perf_counter() - begin, [value for values in found for value in values]
+
+
+_models: dict[str, Any] = {}
+
+
+def _program(chunk: Chunk) -> Any:
+    return _model(chunk.fixed).program
+
+
+def _model(fixed: Mapping[str, Any]) -> Any:
+    """The compiled model, once for each process: both sides share CVXPY's work."""
+    from models.noise import NoiseModel, cost_vector
+    from workbench.mechanisms.modulo import ModuloNoise
+
+    question = ModuloNoise(n=fixed["n"], max_shift=fixed["max_shift"])
+    if repr(question) not in _models:
+        _models[repr(question)] = NoiseModel(
+            question.sizes, question.differences, "dp", cost_vector("error-rate", question.sizes),
+            groups=(0,) * len(question.differences),
+        )  # fmt: skip
+    return _models[repr(question)]
+
+
+def loop(fixed: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]) -> list[float]:
+    """highspy as one would write it by hand: the entries that move, run, x and the objective."""
+    import highspy
+
+    model = _model(fixed)
+    program = model.program
+    h = highspy.Highs()
+    h.setOptionValue("output_flag", False)
+    h.setOptionValue("threads", 1)
+    first = program.data(model.values([float(points[0]["epsilon"])], float(points[0]["delta"])))
+    data = first.scaled(program.scale)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = data.c.size, data.row_lower.size
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = data.c, data.lower, data.upper
+    lp.row_lower_, lp.row_upper_ = data.row_lower, data.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = data.A.indptr, data.A.indices, data.A.data
+    h.passModel(lp)
+    sections = program.moves.sections
+    at = program.moves.index[sections["A"]]
+    rows, columns = program.template.A.indices[at].tolist(), program.entry_columns[at].tolist()
+    moved = program.moves.index[sections["row_upper"]].astype(np.int32)
+    low = data.row_lower[moved]
+    base, matrix = program.moves.base, np.asarray(program.moves.matrix)
+    found, last = [], None
+    for point in points:
+        epsilon, delta = float(point["epsilon"]), float(point["delta"])
+        entries = base + matrix @ program.vector({"exp_epsilon": np.array([np.exp(epsilon)]), "delta": delta})
+        if epsilon != last:
+            for i, j, value in zip(rows, columns, entries[sections["A"]].tolist(), strict=True):
+                h.changeCoeff(i, j, value)
+            last = epsilon
+        h.changeRowsBounds(moved.size, moved, low, entries[sections["row_upper"]] * program.scale)
+        h.run()
+        _x = np.array(h.getSolution().col_value)
+        found.append(h.getObjectiveValue() / program.scale)
+    return found
+
+
+if __name__ == "__main__":
+    print(run().to_string(index=False, float_format="%.3g"))

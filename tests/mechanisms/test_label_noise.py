@@ -1,0 +1,120 @@
+"""Noise added to labels: exact losses against integrals, exact laws, samplers that follow them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize
+
+from models.losses import loss_named
+from workbench.mechanisms import label_noise
+from workbench.mechanisms.draws import Source
+from workbench.mechanisms.label_lattice import LATTICE_KINDS, LatticeNoise, best_stairs
+from workbench.mechanisms.label_noise import LabelNoise, best_gamma
+from workbench.mechanisms.labels import Labels
+from workbench.privacy.audit import audit_channel
+
+SQUARED = loss_named("squared")
+
+
+def close(count: np.ndarray, law: np.ndarray, size: int) -> bool:
+    """Counts within 5 standard deviations of their law everywhere."""
+    return bool((np.abs(count - size * law) <= 5 * np.sqrt(size * law * (1 - law)) + 1e-9).all())
+
+
+# Continuous noise.
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("kind", label_noise.NOISES)
+@pytest.mark.parametrize("loss", ["squared", "absolute"])
+def test_continuous_losses_are_the_integrals_of_their_law(kind, epsilon, loss):
+    noise = LabelNoise(kind, -2, 6, epsilon, loss=loss)
+    power = 2 if loss == "squared" else 1
+    for y in (-2.0, -0.5, 3.0, 6.0):
+        # E|o-y|^p = ∫ p x^(p-1) Pr[|o-y| > x] dx
+        def tail(x: float, y: float = y) -> float:
+            below = float(noise.cdf(y, y - x - 1e-12)) if y - x >= noise.low else 0.0
+            return power * x ** (power - 1) * (1 - float(noise.cdf(y, y + x)) + below)
+
+        corners = [c for c in (y - noise.low, noise.high - y, (noise.gamma or 0.5) * 8) if 0 < c < 8]
+        value = integrate.quad(tail, 0, 8, points=corners, limit=300)[0]
+        assert noise.losses([y], loss)[0] == pytest.approx(value, rel=1e-6)
+
+
+def test_clipped_laplace_closed_form():
+    b, u, v = 4.0, 3.0, 5.0  # range 8, ε = 2, y = low + 3
+    expected = 2 * b * b - math.exp(-u / b) * b * (b + u) - math.exp(-v / b) * b * (b + v)
+    assert LabelNoise("laplace", 0, 8, 2).losses([3.0])[0] == pytest.approx(expected, rel=1e-14)
+
+
+def test_the_staircase_is_the_right_one():
+    for epsilon in (0.2, 1.0, 4.0):
+        noise = LabelNoise("staircase", 0, 1, epsilon, clip=False, loss="absolute")
+        least = math.exp(epsilon / 2) / math.expm1(epsilon)
+        assert noise.losses([0.5], "absolute")[0] == pytest.approx(least, rel=1e-13)
+        drawn = np.abs(noise.sample(np.zeros(200_000), np.random.default_rng(1)))
+        assert abs(drawn.mean() - least) < 5 * drawn.std() / math.sqrt(200_000)
+        for loss, power in (("absolute", 1), ("squared", 2)):
+            best = optimize.minimize_scalar(
+                lambda g, power=power, epsilon=epsilon: label_noise._stair_moment(power, epsilon, g),
+                bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-10},
+            ).x  # fmt: skip
+            assert best_gamma(epsilon, loss) == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", label_noise.NOISES)
+@pytest.mark.parametrize("clip", [True, False])
+def test_continuous_samples_follow_the_law(kind, clip):
+    noise = LabelNoise(kind, 0, 10, 2, clip=clip)
+    drawn = noise.sample(np.full(60_000, 3.0), np.random.default_rng(3))
+    edges = np.array([-5.0, 0, 1, 3, 7.5, 10, 15])
+    count = np.array([(drawn <= e).sum() for e in edges])
+    assert close(count, noise.cdf(3.0, edges), 60_000)
+    if clip:
+        assert drawn.min() >= 0
+        assert drawn.max() <= 10
+    assert np.mean((drawn - 3) ** 2) == pytest.approx(noise.losses([3.0])[0], rel=0.05)
+
+
+# Integer noise.
+
+
+@pytest.mark.parametrize("kind", LATTICE_KINDS)
+@pytest.mark.parametrize("epsilon", ["0.3", 1, 4])
+def test_integer_laws_are_exact_and_private(kind, epsilon):
+    noise = LatticeNoise(kind, 3, 12, epsilon)
+    audit = audit_channel(noise.channel, list(combinations(range(10), 2)), epsilon)
+    assert audit.meets("pure", epsilon)
+    share = 0.5 if kind == "exponential" else 1.0  # the paper's scale for the exponential mechanism spends half
+    assert audit.pure_epsilon == pytest.approx(share * float(Fraction(epsilon)), rel=1e-9)
+    assert np.abs(noise.channel.matrix - noise.matrix).max() < 1e-14
+    if kind == "exponential":
+        return
+    eta = np.arange(-6000, 6001)
+    c = float(noise.ratio)
+    stair = np.where(np.abs(eta) % 9 < (noise.stairs or 0), 1.0, c) * c ** (np.abs(eta) // 9)
+    law = c ** np.abs(eta) if kind == "laplace" else stair
+    law = law / law.sum()
+    table = np.zeros((10, 10))
+    for y in range(10):
+        np.add.at(table[y], np.clip(y + eta, 0, 9), law)
+    assert np.abs(table - noise.matrix).max() < 1e-12
+    for power in (1, 2):
+        assert noise.moment(power) == pytest.approx(float(law @ np.abs(eta) ** power), rel=1e-8)
+    assert noise.loss(Labels.uniform(3, 12), SQUARED) == pytest.approx(
+        float((table * SQUARED.matrix(np.arange(10.0), np.arange(10.0))).sum()) / 10, rel=1e-9
+    )
+
+
+def test_the_best_stairs_are_best_and_samples_follow():
+    for loss, power in (("squared", 2), ("absolute", 1)):
+        moments = [LatticeNoise("staircase", 0, 12, 1, stairs=r).moment(power) for r in range(1, 13)]
+        assert best_stairs(12, 1.0, loss) == int(np.argmin(moments)) + 1
+    noise = LatticeNoise("laplace", 0, 12, 1)
+    drawn = noise.sample(np.full(30_000, 4), Source(2))
+    assert close(np.bincount(drawn, minlength=13), noise.matrix[4], 30_000)
