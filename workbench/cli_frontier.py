@@ -64,7 +64,7 @@ def noise(
     json: Json = False,
 ) -> None:
     """Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, baselines."""
-    from workbench.cli_noise import asked_question
+    from workbench.cli_asked import asked_question
 
     question = asked_question(n, sizes, shifts, max_shift, directed)
     epsilons, deltas = grid(epsilon, "epsilon"), grid(delta, "delta")

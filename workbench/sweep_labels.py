@@ -1,5 +1,5 @@
-"""Sweeps over label randomizers: every point is a design of its own, audited exactly; channels are certified where
-the designer does so."""
+"""Sweeps over label randomizers: every point is a design of its own, audited exactly (no hot start); check = "certify"
+proves each randomizer."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ class _LabelSweep(SweepModel):
         "neighbours": Parameter(chosen("all", "consecutive"), "all"),
         "notion": Parameter(chosen(*NOTIONS), "pure"),
         "constraints": Parameter(listed(chosen(*CONSTRAINTS)), []),
+        "check": Parameter(chosen("audit", "certify"), "audit"),
         "solver": Parameter(solver, "highs"),
         "time_limit": SECONDS,
         "delta": Parameter(share, "0", hot=True),
@@ -81,6 +82,7 @@ class _LabelPath(Path):
         self._question = Labels(fixed["labels"]["values"], fixed["labels"]["prior"])
         names = ("loss", "method", "outputs", "neighbours", "notion", "solver")
         self._request = {name: fixed[name] for name in names}
+        self._request["certify"] = fixed["check"] == "certify"
         self._request["constraints"] = tuple(fixed["constraints"])
         self._request["time_limit"] = optional(fixed["time_limit"], lambda s: float(Fraction(s)))
 

@@ -12,8 +12,9 @@ at all, and its answers depend on nothing outside it.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,23 +95,30 @@ def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progre
     chunks = [chunk for chunk in (c.without(known) for c in spec.chunks) if chunk.keys]
     outcome = Outcome(spec.name, str(book.path), len(spec), len(known))
     progress(outcome)
-    for at, answers in _answers(chunks, jobs, cluster):
-        if answers is None:
-            outcome.given_up += len(chunks[at].keys)
-        else:
-            outcome.solved += _file(book, chunks[at], answers, outcome.statuses)
-        progress(outcome)
+    with contextlib.closing(_answers(chunks, jobs, cluster)) as stream:  # an error here ends the workers too
+        for at, answers in stream:
+            if answers is None:
+                outcome.given_up += len(chunks[at].keys)
+            else:
+                _file(book, chunks[at], answers)
+                outcome.solved += len(answers)
+                outcome.statuses.update(status for status, _, _ in answers)
+            progress(outcome)
     return outcome
 
 
-def _answers(chunks: list[Chunk], jobs: int | None, cluster: str | None) -> Iterator[tuple[int, Answers | None]]:
+def _answers(
+    chunks: list[Chunk], jobs: int | None, cluster: str | None
+) -> Generator[tuple[int, Answers | None], None, None]:
     tasks = [Task(c.model, c.fixed, c.points, c.recheck, c.backend, c.versions) for c in chunks]
     if not tasks:
-        return iter(())
+        return
     if cluster is not None:
-        return on_cluster(tasks, cluster)
-    processes = min(jobs or _cores(), len(tasks))
-    return here(tasks) if processes == 1 else on_processes(tasks, processes)
+        yield from on_cluster(tasks, cluster)
+    elif (processes := min(jobs or _cores(), len(tasks))) == 1:
+        yield from here(tasks)
+    else:
+        yield from on_processes(tasks, processes)
 
 
 def _cores() -> int:
@@ -119,14 +127,11 @@ def _cores() -> int:
     return int(cpu_count())
 
 
-def _file(book: Ledger, chunk: Chunk, answers: Answers, statuses: Counter[str]) -> int:
-    """Commit a task's rows."""
+def _file(book: Ledger, chunk: Chunk, answers: Answers) -> None:
+    """Commit a task's rows; another sweep may have written some of them meanwhile, which then stay."""
     if len(answers) != len(chunk.keys):
         raise WorkbenchError(f"A worker sent {len(answers)} answers to {len(chunk.keys)} requests.")
-    rows = [
+    book.add(
         Row(key, request, answer, seconds)
         for key, request, (_, answer, seconds) in zip(chunk.keys, chunk.requests, answers, strict=True)
-    ]
-    added = book.add(rows)
-    statuses.update(status for status, _, _ in answers)
-    return added
+    )

@@ -114,6 +114,44 @@ def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path
     assert (wider.points, wider.known, wider.solved) == (14, 12, 2)
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_fills_up_ends_the_sweep_and_what_was_committed_serves_the_next(tmp_path: Path, jobs: int):
+    grid = {**SMALL, "max_shift": [1, 2, 3], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:30"}
+    with Ledger(tmp_path / "a.sqlite") as book:
+        book._db.execute(f"pragma max_page_count = {book._one('pragma page_count') + 60}")
+        with pytest.raises(WorkbenchError, match="disk is full"):
+            wb.sweep({"grid": grid}, book, jobs=jobs)
+        kept = list(book.rows())
+    assert 0 < len(kept) < 360
+    outcome = wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=jobs)
+    assert (outcome.known, outcome.left) == (len(kept), 0)
+    wb.sweep({"grid": grid}, tmp_path / "b.sqlite", jobs=1)
+    assert content(tmp_path / "a.sqlite") == content(tmp_path / "b.sqlite")
+
+
+def test_a_damaged_or_locked_ledger_ends_the_sweep_in_one_line(tmp_path: Path, capsys):
+    spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
+    spec.write_text('[[grid]]\nmodel = "noise"\nn = 6\nmax_shift = 2\nepsilon = "0.5:1.5:40"\n')
+    assert run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)[0] == 0
+    content_ = ledger.read_bytes()
+    ledger.write_bytes(content_[:4096] + b"\xa5" * (len(content_) - 4096))
+    code, _, said = run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)
+    assert (code, said.count("\n"), "is damaged" in said) == (2, 1, True)
+
+
+def test_two_sweeps_may_share_a_ledger(tmp_path: Path):
+    spec, ledger, others = read_spec({"grid": {**SMALL, "delta": [0, 0.1, 0.2]}}), tmp_path / "a.sqlite", []
+
+    def meanwhile(outcome: Any) -> None:
+        if not outcome.solved and not others:
+            others.append(None)
+            others[0] = wb.sweep(spec, ledger, jobs=1)
+
+    mine = wb.sweep(spec, ledger, jobs=1, progress=meanwhile)
+    assert (mine.solved, mine.left, others[0].solved) == (18, 0, 18)
+    assert len(content(ledger)) == 18
+
+
 def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
     grids = [
         {**SMALL, "minimise": "delta", "budget": [0.2, 0.7], "delta": 0.01, "epsilon": 0.5},
@@ -221,7 +259,7 @@ def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(tmp_path: Path,
 def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(tmp_path: Path, capsys, monkeypatch):
     from workbench import sweeping
 
-    monkeypatch.setattr(sweeping, "_answers", lambda chunks, *_: iter([(0, None)]))
+    monkeypatch.setattr(sweeping, "_answers", lambda chunks, *_: (given_up for given_up in [(0, None)]))
     spec = tmp_path / "spec.toml"
     spec.write_text('[[grid]]\nmodel = "noise"\nn = 3\nmax_shift = 1\nepsilon = [0.5, 1]\n')
     code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json")
