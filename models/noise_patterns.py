@@ -25,13 +25,10 @@ Two more ways to state less than (13), both optional (`Facts`):
 |-------------------|-------------------------------------------|
 | (eta, mu)         | `source`, `target`, `shift` of a pair     |
 | y(eta), u(eta)    | columns "y_mu", "u_mu" of `milp`          |
-| e^eps_mu          | `Noise.exp_epsilon`                       |
-| delta, rho-bar    | `Noise.delta`, `Noise.budget`             |
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +37,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from models.noise import MASS_SCALE, UserConstraints, shifted
+from models.noise import MASS_SCALE, UserConstraints
+from models.noise_instance import Facts, Noise
 from solvers.data import Data
 from solvers.program import Block, Moves, Program, compile
 
@@ -51,70 +49,6 @@ Positions = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 BREAK = 5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
-
-
-@dataclass(frozen=True, eq=False)
-class Noise:
-    """One instance of (13) or (15) in numbers.
-
-    Attributes:
-        sizes, shifts: as `models.noise.NoiseModel`.
-        exp_epsilon: (shifts,) e^eps of every shift.
-        cost: (N,), or (N, N) for the worst true answer.
-        delta: given, or None when it is a variable.
-        budget: of the cost when delta is minimised, else None.
-        constraints: the user's own.
-        span, slope: with neither delta nor budget, delta is a variable in this interval and cost - slope delta is
-            minimised (see `models.noise_frontier`).
-    """
-
-    sizes: tuple[int, ...]
-    shifts: tuple[tuple[int, ...], ...]
-    exp_epsilon: Vector
-    cost: Vector
-    delta: float | None = None
-    budget: float | None = None
-    constraints: UserConstraints | None = None
-    span: tuple[float, float] = (0.0, 1.0)
-    slope: float = 0.0
-
-    @property
-    def N(self) -> int:
-        """Order of the group."""
-        return math.prod(self.sizes)
-
-    @property
-    def error_rate(self) -> bool:
-        """Whether the cost is the error rate and nothing else is asked, so that the level theorem applies."""
-        zero_one = self.cost.ndim == 1 and self.cost[0] == 0.0 and bool((self.cost[1:] == 1.0).all())
-        return zero_one and self.constraints is None
-
-    def targets(self) -> list[Positions]:
-        """For every shift the positions of eta + mu, (N,)."""
-        return [shifted(self.sizes, mu) for mu in self.shifts]
-
-
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """What is proven about some optimal f, and what the relaxation leaves out.
-
-    Attributes:
-        kept: (N,) the noise values with a variable of their own.
-        lower: (N,) f >= lower.
-        weights: f(eta) <= weights(eta) f(0), or None.
-        delta: no more than this mass is broken (when delta is minimised: an incumbent's).
-    """
-
-    kept: Mask
-    lower: Vector
-    weights: Vector | None = None
-    delta: float = 1.0
-
-    @staticmethod
-    def none(noise: Noise, kept: Mask | None = None) -> Facts:
-        """Nothing known."""
-        kept = np.ones(noise.N, dtype=bool) if kept is None else kept
-        return Facts(kept, np.zeros(noise.N), None, noise.span[1] if noise.delta is None else noise.delta)
 
 
 class _Rows:

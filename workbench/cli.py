@@ -42,6 +42,7 @@ _INTERRUPTED = 130
 def _mount() -> None:
     from workbench import (
         cli_certificate,
+        cli_compare,
         cli_dql,
         cli_frontier,
         cli_labels,
@@ -52,7 +53,7 @@ def _mount() -> None:
     )
 
     design_app.command("noise", epilog=cli_noise.DESIGN_EXAMPLES)(cli_noise.design_noise)
-    compare_app.command("noise", epilog=cli_noise.COMPARE_EXAMPLES)(cli_noise.compare_noise)
+    compare_app.command("noise", epilog=cli_compare.COMPARE_EXAMPLES)(cli_compare.compare_noise)
     design_app.command("laplace", epilog=cli_dql.LAPLACE_EXAMPLES)(cli_dql.laplace)
     design_app.command("quantizer", epilog=cli_quantizer.DESIGN_EXAMPLES)(cli_quantizer.design_quantizer)
     evaluate_app.command("quantizer", epilog=cli_quantizer.EVALUATE_EXAMPLES)(cli_quantizer.evaluate_quantizer)

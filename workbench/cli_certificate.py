@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from workbench.cli_noise import _integers, _output
+from workbench.cli_asked import integers, output_file
 from workbench.console import Json, emit_json, facts, out, table
 from workbench.errors import InvalidRequest
 from workbench.numbers import exact
@@ -76,7 +76,7 @@ def audit(
 ) -> None:
     """The exact privacy of any mechanism file: pure ε, PDP and DP δ at a budget, the worst neighbours."""
     if plot is not None:
-        _output(plot, "plot file", (".png", ".svg", ".pdf"))
+        output_file(plot, "plot file", (".png", ".svg", ".pdf"))
     found, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
     from workbench.files import spelled
     from workbench.mechanisms.piecewise import PiecewiseAffine
@@ -179,7 +179,7 @@ def sample(
     elif answer is not None and bias is not None:
         point = _row_of(answer, bias)
     elif answer is not None:
-        parts = _integers(answer, "answer")
+        parts = integers(answer, "answer")
         point = parts[0] if len(parts) == 1 else tuple(parts)
     draws = draw(mechanism, count, answer=point, insecure_seed=insecure_seed)
     if isinstance(mechanism, PiecewiseAffine):
@@ -247,14 +247,14 @@ def _open(
     """A file with its neighbour relation."""
     from workbench.privacy.loading import read
 
-    orders = None if sizes is None else _integers(sizes.lower().replace("x", ","), "sizes")
+    orders = None if sizes is None else integers(sizes.lower().replace("x", ","), "sizes")
     moves: list[Any] | None = None
     if shifts is not None:
         if orders is not None and len(orders) > 1:
-            moves = [tuple(_integers(part, "shifts")) for part in shifts.split(";") if part.strip()]
+            moves = [tuple(integers(part, "shifts")) for part in shifts.split(";") if part.strip()]
         else:
-            moves = list(_integers(shifts.replace(";", ","), "shifts"))
-    rows = None if pairs is None else [_integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
+            moves = list(integers(shifts.replace(";", ","), "shifts"))
+    rows = None if pairs is None else [integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
     found = read(file)
     return found, found.related(
         sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows

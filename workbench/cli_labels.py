@@ -51,7 +51,7 @@ def design_labels(
     loss: LossName = "squared",
     method: Annotated[str, typer.Option(help="bins, printed, lp or unbiased.")] = "bins",
     outputs: Annotated[str | None, typer.Option(help="lp: LOW..HIGH, the integers that may be published.")] = None,
-    neighbours: Annotated[str, typer.Option(help="lp: all labels, or consecutive ones (counts).")] = "all",
+    neighbours: Annotated[str, typer.Option(help='lp: all, consecutive, or positions "0-1,1-2".')] = "all",
     notion: Annotated[str, typer.Option(help="lp: pure, dp or metric.")] = "pure",
     delta: Annotated[str, typer.Option(help="lp with notion dp: in [0, 1].")] = "0",
     constraint: Annotated[
@@ -79,8 +79,8 @@ def design_labels(
     from workbench.design_labels import design
 
     made = design(
-        question, epsilon=epsilon, loss=loss, method=method, neighbours=neighbours, notion=notion, delta=delta,
-        outputs=None if outputs is None else Labels.parse(outputs).values, solver=solver,
+        question, epsilon=epsilon, loss=loss, method=method, neighbours=_neighbours(neighbours), notion=notion,
+        delta=delta, outputs=None if outputs is None else Labels.parse(outputs).values, solver=solver,
         constraints=tuple(dict.fromkeys(constraint or ())),
         time_limit=time_limit, certify=False if raw else None if save is None else True,
     )  # fmt: skip
@@ -123,6 +123,16 @@ def _report(made: LabelDesign) -> None:
         out.print(table(f"{len(cells)} outputs in use", ["publishes", "overall probability"], cells[:40]))
     for sentence in made.words:
         out.print(f"[yellow]note[/yellow] {escape(sentence)}", highlight=False)
+
+
+def _neighbours(text: str) -> str | list[tuple[int, int]]:
+    """A named relation, or pairs of label positions spelled "0-1,1-2"."""
+    if "-" not in text:
+        return text
+    try:
+        return [(int(i), int(j)) for i, j in (pair.split("-") for pair in text.split(","))]
+    except ValueError:
+        InvalidRequest.must("neighbours", 'all, consecutive, or pairs of positions such as "0-1,1-2"', repr(text))
 
 
 def _save(made: LabelDesign, path: Path) -> None:

@@ -102,15 +102,14 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
 
 
 def channel_plot(labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike, title: str) -> Figure:
-    """Pr[o|y] of a finite channel as one column of marks per label: the area of a mark is its probability."""
+    """Pr[o|y] of a finite channel as one column of marks per label: the larger and darker, the likelier."""
     y, o, table = (np.asarray(part, dtype=float) for part in (labels, outputs, matrix))
     figure, (axis,) = panels(width=6.4, height=4.6)
     at, to = np.nonzero(table > 1e-6)
-    marks = axis.scatter(
-        y[at], o[to], s=2 + 60 * table[at, to], c=table[at, to], cmap="viridis_r", vmin=0, vmax=1, linewidths=0
-    )
+    mass, top = table[at, to], float(table.max())
+    marks = axis.scatter(y[at], o[to], s=2 + 60 * mass / top, c=mass, cmap="viridis_r", vmin=0, vmax=top, linewidths=0)
     axis.plot(y, y, color="#999999", linewidth=0.8, linestyle=":", label="o = y")
-    axis.legend(frameon=False, loc="upper left")
+    axis.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, -0.07))
     axis.set_xlabel("label y")
     axis.set_ylabel("published value o")
     figure.colorbar(marks, ax=axis, label="Pr[o | y]")

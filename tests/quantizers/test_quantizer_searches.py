@@ -9,16 +9,16 @@ import pytest
 
 from models.quantizer import smallest_reach
 from workbench.mechanisms.density import normal, uniform
-from workbench.mechanisms.two_bin import equal_bins, two_bin
+from workbench.mechanisms.two_bin import equal_bins, rqm, two_bin
 from workbench.privacy.quantizer import audit_quantizer
-from workbench.quantizer_certified import repaired
 from workbench.quantizer_exact import exact_quantizer, optimised_bins
 from workbench.quantizer_laws import exact_problem, grid_problem
-from workbench.quantizer_limit import mae_limit, unlimited
+from workbench.quantizer_limit import least_error, mae_limit, unlimited
 from workbench.quantizer_mvu import merged, mvu, mvu_curve
-from workbench.quantizer_optm import Live, optm, search_bins
+from workbench.quantizer_optm import Live, optm, optm_thinner, search_bins
 from workbench.quantizer_outputs import best_outputs, spread_starts
 from workbench.quantizer_product import product_optimum
+from workbench.quantizer_published import largest_q
 
 ONE = Fraction(1)
 BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
@@ -114,8 +114,32 @@ def test_mvu_curve_for_the_dql_paper():
     for epsilon, mse, quantizer in rows:
         assert quantizer.mse() == mse
         assert quantizer.m <= 8
-        assert audit_quantizer(quantizer, "absolute").epsilon == pytest.approx(epsilon, rel=1e-6)
+        assert audit_quantizer(quantizer, "absolute").meets("metric", epsilon)
+        assert audit_quantizer(quantizer, "absolute").epsilon == pytest.approx(epsilon, rel=1e-4)
+        assert quantizer.bias == 0
     assert rows[0][1] < 2  # the Laplace mechanism at epsilon 1
+
+
+@pytest.mark.parametrize("m", [12, 14, 16])
+def test_a_product_is_never_worse_than_optm(m: int):
+    found, best = optm(equal_bins(m, 3), ONE), product_optimum(equal_bins(m, 3), ONE, nodes=0)
+    assert found is not None
+    assert best is not None
+    assert best.quantizer.mae() <= found.quantizer.mae() + 1e-9
+
+
+def test_thin_slices_serve_where_thick_ones_leave_nothing():
+    bins = [Fraction(b) for b in ("-2.2", "-0.4", "0.4", "2.2")]  # Table 8, just feasible at 1
+    assert optm(bins, ONE) is None
+    found = optm_thinner(bins, ONE)
+    assert found is not None
+    assert audit_quantizer(found.quantizer).epsilon <= 1 + 1e-9
+
+
+def test_mvu_by_distance_is_private_for_all_real_inputs():
+    # a ratio e^{εw} between grid points w apart would give the affine law in between a slope (e^{εw} - 1)/w > ε
+    found = mvu("1", alphabet="-3,-0.5,0.5,3", inputs=4, metric="absolute", bound=False)
+    assert audit_quantizer(found.quantizer, "absolute").epsilon == pytest.approx(1, abs=1e-9)
 
 
 def test_outputs_that_coincide_become_one():
@@ -142,21 +166,46 @@ def test_a_search_over_outputs_stays_where_laws_exist():
         best_outputs(problem, 1.0, 1.0, [np.array([0.2, 0.3])], limit=1.0)
 
 
-def test_limits_are_bounds_and_nearly_reached():
-    free, capped = mae_limit(1.0), mae_limit(1.0, reach=2 * smallest_reach(1.0))
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
+def test_limits_are_bounds_and_nearly_reached(epsilon: str):
+    eps = float(epsilon)
+    free, capped = mae_limit(eps), mae_limit(eps, reach=2 * smallest_reach(eps))
     assert free.lower < free.upper < capped.upper
     assert capped.lower < capped.upper
-    assert free.upper - free.lower < 0.01
-    assert free.quantizer is not None
-    made, _ = repaired(free.quantizer, ONE)
-    assert audit_quantizer(made).meets("pure", 1)
-    assert made.mae() == pytest.approx(free.upper, abs=1e-4)
-    assert free.quantizer.mae() == pytest.approx(free.upper, abs=1e-6)
+    assert free.upper - free.lower < 0.012
+    # what reaches it is exactly private and unbiased, and its own error is the upper end
+    for found in (free, capped):
+        assert found.quantizer is not None
+        assert audit_quantizer(found.quantizer).meets("pure", epsilon)
+        assert found.quantizer.bias == 0
+        assert found.quantizer.mae() == found.upper
     # an arbitrary private unbiased quantizer with a fine grid of outputs stays above
     bins = np.concatenate([-np.geomspace(60, 0.02, 12), np.geomspace(0.02, 60, 12)])
-    answer = exact_problem(np.linspace(-1, 1, 21), 24, uniform(), symmetric=True).answer(1.0, bins)
+    answer = exact_problem(np.linspace(-1, 1, 21), 24, uniform(), symmetric=True).answer(eps, bins)
     assert answer is not None
     assert free.lower <= answer.value
+
+
+@pytest.mark.parametrize("cost", ["mse", "0.5"])
+def test_the_limit_of_other_errors(cost: str):
+    reach = 2 * smallest_reach(1.0)
+    found = least_error(1.0, 1.0, cost, reach=reach)
+    best = optimised_bins(6, ONE, ONE, uniform(), cost, starts=2)
+    assert best is not None
+    value = best.quantizer.expected(cost)
+    assert found.lower < value < found.lower * 1.02
+    wide = least_error(1.0, 5.0, "mse", reach=5 * reach)
+    assert wide.lower == pytest.approx(25 * least_error(1.0, 1.0, "mse", reach=reach).lower, rel=1e-4)
+
+
+def test_the_largest_q_is_the_largest_to_its_digits():
+    for m, epsilon in ((3, "2"), (4, "1"), (9, "1.5")):
+        bins = equal_bins(m, Fraction(12, 10) * Fraction(round(smallest_reach(float(epsilon)) * 100), 100))
+        made = largest_q(bins, epsilon, digits=2)
+        assert made is not None
+        assert audit_quantizer(made).meets("pure", epsilon)
+        kept = [k for k in range(100) if audit_quantizer(rqm(bins, Fraction(k, 100))).meets("pure", epsilon)]
+        assert made.pieces == rqm(bins, Fraction(max(kept), 100)).pieces
 
 
 def test_the_grid_limit_is_below_every_alphabet():

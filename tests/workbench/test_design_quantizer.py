@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import workbench as wb
@@ -81,6 +84,90 @@ def test_metric_designs():
         wb.design(wb.Quantization("-3,3"), epsilon=1, method="optm", metric="absolute")
 
 
+@pytest.mark.parametrize("method", ["exact", "optm", "mvu"])
+@pytest.mark.parametrize("m", range(3, 17))
+def test_every_number_of_outputs_and_no_repair_that_changes_it(m: int, method: str):
+    bins = [-3 + 6 * Fraction(k, m - 1) for k in range(m)]
+    made = wb.design(wb.Quantization(bins), epsilon=1, method=method)
+    raw = wb.design(wb.Quantization(bins), epsilon=1, method=method, certify=False)
+    assert made.private
+    assert made.privacy.bias == 0
+    assert made.mechanism.mae() == pytest.approx(raw.mechanism.mae(), rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["exact", "optm", "product", "mvu"])
+@pytest.mark.parametrize("c", ["0.000001", "1/3", "1000000"])
+def test_inputs_of_any_size(method: str, c: str):
+    unit = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method=method).to_dict()
+    scale = Fraction(c)
+    bins = [Fraction(b) * scale for b in ("-3", "-1/2", "1/2", "3")]
+    made = wb.design(wb.Quantization(bins, c=scale), epsilon=1, method=method)
+    assert made.private
+    assert made.certificate is not None
+    found, s = made.to_dict(), float(scale)
+    assert made.mechanism.c == scale
+    assert found["mae"] == pytest.approx(s * unit["mae"], rel=1e-9)
+    assert found["mae_51"] == pytest.approx(s * unit["mae_51"], rel=1e-9)
+    assert found["mse"] == pytest.approx(s * s * unit["mse"], rel=1e-9)
+    power = 2 if method == "mvu" else 1
+    assert found["objective"] == pytest.approx(s**power * unit["objective"], rel=1e-9)
+    if unit["bound"] is not None:
+        assert found["bound"] == pytest.approx(s**power * unit["bound"], rel=1e-9)
+
+
+def test_densities_costs_and_metrics_scale_with_the_inputs():
+    bins, wide_bins = "-3,-0.5,0.5,3", "-3000,-500,500,3000"
+    big = wb.design(wb.Quantization(wide_bins, c=1000, density="normal:500,200"), epsilon=1, cost="1/1001")
+    # with e = 1000 u, 1/1001 of |e| and 1000/1001 of e² weigh |u| and u² as 1 : 10^6
+    far = wb.design(wb.Quantization(bins, density="normal:0.5,0.2"), epsilon=1, cost="1/1000001")
+    assert big.objective == pytest.approx(far.objective * (1000 / 1001 + 1000 * 10**6 / 1001), rel=1e-9)
+    near = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=9)
+    wide = wb.design(wb.Quantization("-3000,-500,500,3000", c=1000), epsilon="0.001", metric="absolute", knots=9)
+    assert wide.private
+    assert wide.objective == pytest.approx(1000 * near.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.3"])
+@pytest.mark.parametrize("method", ["exact", "mvu"])
+def test_small_budgets_are_certified(epsilon: str, method: str):
+    made = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method=method, starts=2)
+    assert made.private
+    assert made.certificate is not None
+    reach = 1 / math.tanh(float(epsilon) / 2)
+    assert made.mechanism.mae() <= (reach**2 - 1 / 3) / reach * (1 + 1e-5)  # randomized response
+
+
+@pytest.mark.parametrize("epsilon", [12, 20])
+def test_large_budgets_have_no_bound_rather_than_a_void_one(epsilon: float):
+    made = wb.design(wb.Quantization(levels=4), epsilon=epsilon, starts=1)
+    assert made.private
+    assert made.bound is None or 0 < made.bound <= made.objective
+
+
+def test_squared_distances_add_up_over_the_coordinates_of_a_vector():
+    made = wb.design(wb.Quantization("-3,-1,1,3"), epsilon=2, metric="squared", knots=5)
+    assert any("dithered to" in words for words in made.words)
+    points = [float(k) for k in made.mechanism.knots]
+    laws = made.mechanism.law(points)
+    loss = np.log(laws[:, None, :] / laws[None, :, :]).max(axis=2)  # of one coordinate, by its two points
+    vectors = list(itertools.product(range(5), repeat=3))
+    for x, y in itertools.product(vectors[::7], vectors[::5]):
+        spent = sum(loss[a, b] for a, b in zip(x, y, strict=True))
+        distance = sum((points[a] - points[b]) ** 2 for a, b in zip(x, y, strict=True))
+        assert spent <= 2 * distance + 1e-12  # so vectors of diameter B are 2 B²-private (Section 5)
+
+
+def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
+    for metric, knots in (("squared", 5), ("absolute", 0)):
+        question = wb.Quantization("-3,-1,1,3")
+        with pytest.raises(wb.Infeasible, match="The smallest feasible epsilon is") as raised:
+            wb.design(question, epsilon="0.35", metric=metric, knots=knots)
+        least = float(str(raised.value).rstrip(".").rsplit(" ", 1)[1])
+        assert wb.design(question, epsilon=least * 1.01, metric=metric, knots=knots).private
+        with pytest.raises(wb.Infeasible):
+            wb.design(question, epsilon=least * 0.99, metric=metric, knots=knots)
+
+
 @pytest.mark.parametrize(("question", "request_", "words"), [
     ({"bins": "-3,3"}, {"epsilon": 0.5}, r"epsilon must be at least 0.693147181 for outputs in \[-3, 3\].*Got 0.5"),
     ({"bins": "-1,0,2"}, {"epsilon": 1}, r"bins must reach beyond \[-1, 1\] on both sides"),
@@ -92,6 +179,8 @@ def test_metric_designs():
     ({"bins": "-3,3"}, {"epsilon": 1, "method": "mvu", "knots": 5}, "knots must be left out"),
     ({"levels": 4}, {"epsilon": 1, "reach": 2}, "reach must be above 2.16395"),
     ({"bins": "-3,3"}, {"epsilon": 1, "solver": "nobody"}, "solver must be one of"),
+    ({"bins": "-3,3"}, {"epsilon": 1, "knots": 1}, "knots must be 0, or at least 2"),
+    ({"bins": "-3,3"}, {"epsilon": 1, "reach": 5}, "reach must be left out with bins"),
 ])  # fmt: skip
 def test_requests_that_make_no_sense(question: dict, request_: dict, words: str):
     with pytest.raises(wb.WorkbenchError, match=words):
@@ -101,6 +190,10 @@ def test_requests_that_make_no_sense(question: dict, request_: dict, words: str)
 @pytest.mark.parametrize(("arguments", "words"), [
     ({}, "bins or levels must be given"),
     ({"bins": "-3,3", "levels": 2}, "not both"),
+    ({"bins": "-3,,3"}, "bins must be numbers between commas"),
+    ({"bins": "-3,1,1,3"}, "bins must be strictly increasing"),
+    ({"bins": "3,-3"}, "bins must be strictly increasing"),
+    ({"bins": "-0.5,3"}, "bins must be numbers that cover the inputs"),
     ({"levels": 1}, "levels must be an integer in 2..64. Got 1"),
     ({"bins": "-3,3", "c": 0}, "c must be a finite number > 0"),
     ({"bins": "-3,3", "density": "x"}, "density must be uniform, or normal"),

@@ -117,6 +117,10 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
         (("--prior", "0..5", "--method", "sat"), "method must be one of"),
         (("--prior", "0..5", "--notion", "dp", "--delta", "0.1"), "method must be lp"),
         (("--prior", "0..5", "--method", "lp", "--delta", "0.1"), "delta must be 0"),
+        (("--prior", "0..5", "--method", "lp", "--neighbours", "0-9"), "pairs of different positions in 0..5"),
+        (("--prior", "0..5", "--method", "lp", "--neighbours", "0-x"), "neighbours must be all, consecutive, or pairs"),
+        (("--prior", "0..5", "--method", "lp", "--outputs", "six"), "outputs must be LOW..HIGH"),
+        (("--prior", "0..5", "--method", "unbiased", "--epsilon", "13"), "epsilon must be at most 12"),
         (("--prior", "0..5", "--method", "lp", "--constraint", "fair"), "constraints must be among"),
         (
             ("--prior", "0..5", "--method", "lp", "--constraint", "unbiased"),

@@ -1,0 +1,95 @@
+"""The law that is sampled is the law that is audited: chi-square with fixed seeds, at bins, at ±c and between."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import workbench as wb
+from workbench.mechanisms.curved import Biased, Curved, poisson_binomial
+from workbench.mechanisms.quantizer import Quantizer
+from workbench.mechanisms.two_bin import erm, randomized_response, rqm, rqm_selection
+from workbench.numbers import sign_exp
+from workbench.privacy.certificate_file import load_certificate, save_certificate
+from workbench.privacy.quantizer import audit_quantizer
+
+MADE: dict[str, Quantizer | Curved] = {
+    "RQM": rqm("-2.7,-0.9,0.9,2.7", "0.22"),
+    "RQM, asymmetric bins": rqm("-2,-0.3,0.4,3", "0.4"),
+    "ERM": erm("-2.7,-0.4,0.4,2.7", "0.043"),
+    "randomized response": randomized_response("0.7"),
+    "PBM": poisson_binomial(5, epsilon="1.3"),
+    "biased": Biased.of("-2.7,-0.9,0.9,2.7", rqm_selection(4, "0.22"), "0.3"),
+}
+POINTS = (-1.0, -0.9, -0.5, float(np.nextafter(-0.4, -1)), -0.4, 0.0, 0.123, 0.4, 0.9, 1.0)
+COUNT = 20_000
+
+
+def fits(drawn: np.ndarray, outputs: np.ndarray, law: np.ndarray) -> float:
+    counts = (drawn[:, None] == outputs).sum(axis=0)
+    assert counts.sum() == drawn.size  # nothing but outputs
+    keep = law > 0
+    assert not counts[~keep].any()
+    return float(chisquare(counts[keep], drawn.size * law[keep] / law[keep].sum()).pvalue)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_published_quantizers_draw_from_their_law(name: str):
+    made = MADE[name]
+    for seed, x in enumerate(POINTS):
+        assert fits(made.sample(np.full(COUNT, x), seed), made.outputs, made.law(x)) > 1e-4
+
+
+def test_the_law_of_a_float_input_is_the_exact_law_there():
+    made = MADE["RQM, asymmetric bins"]
+    assert isinstance(made, Quantizer)
+    for x in POINTS:
+        np.testing.assert_allclose(made.law(x), [float(p) for p in made.exact_law(x)], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("bins", "request_"),
+    [
+        ("-3,-0.5,0.5,3", {"knots": 11}),
+        ("-3,-0.5,0.5,3", {"method": "optm"}),
+        ("-4,0.2,0.6,4", {"method": "product"}),
+        ("-3,-1.5,0,1.5,3", {"method": "mvu"}),
+        ("-3,-0.5,0.5,3", {"metric": "absolute", "knots": 9}),
+    ],
+)
+def test_designs_draw_from_the_law_that_their_file_proves(bins: str, request_: dict, tmp_path: Path):
+    made = wb.design(wb.Quantization(bins), epsilon=1, **request_)
+    save_certificate(made.certificate, tmp_path / "q.json")
+    proven = load_certificate(tmp_path / "q.json").mechanism
+    outputs = np.array([float(b) for b in proven.outputs])
+    for seed, x in enumerate((-1.0, -0.5, 0.2, 0.31, 0.5, 1.0)):
+        law = made.mechanism.law(x)
+        assert fits(made.mechanism.sample(np.full(COUNT, x), seed), made.mechanism.outputs, law) > 1e-4
+        drawn = outputs[np.asarray(wb.sample(proven, 2000, answer=Fraction(str(x)), insecure_seed=seed))]
+        assert fits(drawn, outputs, law) > 1e-4
+
+
+def test_a_changed_file_proves_nothing(tmp_path: Path):
+    made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1)
+    path = tmp_path / "q.json"
+    save_certificate(made.certificate, path)
+    data = json.loads(path.read_text("utf-8"))
+    assert data["claim"]
+    for old, new in (('"1"', '"9/10"'), ("0x", "0x1")):
+        path.write_text(json.dumps(data).replace(old, new, 1), "utf-8")
+        with pytest.raises(wb.WorkbenchError):
+            load_certificate(path)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "7/3"])
+def test_mechanisms_made_for_a_budget_keep_it_exactly(epsilon: str):
+    for levels in (2, 4, 9):
+        made = poisson_binomial(levels, epsilon=epsilon)
+        assert sign_exp(made.ratio, Fraction(1), Fraction(epsilon)) <= 0
+        assert made.epsilon > float(Fraction(epsilon)) * (1 - 1e-9)
+    assert audit_quantizer(randomized_response(epsilon)).meets("pure", epsilon)
