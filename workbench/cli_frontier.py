@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from workbench.console import Json, emit_json, err, table
+from workbench.console import Json, emit_json
 from workbench.console import out as stdout
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.frontier_console import best, progress, records, run_plan, writable
 from workbench.grids import grid, whole_grid
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from workbench.frontier import Outcome, Plan
-
-__all__ = ["app", "records", "writable"]
+__all__ = ["KINDS", "app"]
 
 app = typer.Typer(
     help="Trade-offs between privacy and error: solver points, closed forms, baselines; CSV, PNG and SVG.",
@@ -37,7 +34,6 @@ Epsilon = Annotated[str, typer.Option(help='Grid: "0.1:4:40" (equal steps), "0.1
 Out = Annotated[Path, typer.Option(help="Folder for frontier.csv and the plots; made when missing.")]
 
 
-@app.command("noise", epilog=_NOISE)
 def noise(
     epsilon: Epsilon,
     n: Annotated[int | None, typer.Option("--n", help="Scalar query with answers 0..n.")] = None,
@@ -76,7 +72,7 @@ def noise(
         solver=solver, certify=not raw,
     )  # fmt: skip
     writable(out)
-    _run(made, out, json)
+    run_plan(made, out, json)
 
 
 _QUANTIZER = """Examples:
@@ -86,7 +82,6 @@ _QUANTIZER = """Examples:
   workbench frontier quantizer --levels 4 --epsilon 0.5:3:11 --method exact,mvu,optm --out quantizers --json"""
 
 
-@app.command("quantizer", epilog=_QUANTIZER)
 def quantizer(
     epsilon: Epsilon,
     levels: Annotated[str, typer.Option(help="Numbers of outputs, a grid of integers.")] = "2,4,8",
@@ -112,7 +107,7 @@ def quantizer(
         density=density, starts=starts, baselines=baselines, solver=solver,
     )  # fmt: skip
     writable(out)
-    _run(made, out, json)
+    run_plan(made, out, json)
 
 
 _LABELS = """Examples:
@@ -122,7 +117,6 @@ _LABELS = """Examples:
   workbench frontier labels --prior prior.csv --loss absolute --epsilon 0.5,1,2 --delta 0,0.01,0.1 --method bins,lp"""
 
 
-@app.command("labels", epilog=_LABELS)
 def labels(
     prior: Annotated[str, typer.Option(help="CSV of labels and weights, or uniform:LOW..HIGH.")],
     epsilon: Epsilon,
@@ -150,7 +144,7 @@ def labels(
         baselines=baselines, solver=solver,
     )  # fmt: skip
     writable(out)
-    _run(made, out, json)
+    run_plan(made, out, json)
 
 
 _LAPLACE = """Examples:
@@ -160,7 +154,6 @@ _LAPLACE = """Examples:
   workbench frontier laplace --epsilon 0.1:4:12:log --bits 4:10:4 --code delta --ell 1.1,2,10"""
 
 
-@app.command("laplace", epilog=_LAPLACE)
 def laplace(
     epsilon: Epsilon,
     bits: Annotated[str, typer.Option(help="Mean bits a scalar, a grid.")] = "3,4,5,6,8",
@@ -174,7 +167,7 @@ def laplace(
 
     made = plan(grid(epsilon, "epsilon"), grid(bits, "bits"), code=code, ells=grid(ell, "ell"))
     writable(out)
-    _run(made, out, json)
+    run_plan(made, out, json)
 
 
 _TABLE = """Examples:
@@ -184,7 +177,6 @@ _TABLE = """Examples:
   workbench frontier table --epsilon 1 --bits 1:4:4 --task value --json"""
 
 
-@app.command("table", epilog=_TABLE)
 def budgets(
     epsilon: Annotated[str, typer.Option(help='Grid: "0.5,1,2", "0.1:4:8".')] = "0.5,1,2",
     delta: Annotated[str, typer.Option(help="Grid of δ in [0, 1].")] = "0,0.01",
@@ -209,7 +201,7 @@ def budgets(
         grid(epsilon, "epsilon"), grid(delta, "delta"), sizes, tasks=_names(task, "task"), n=n, max_shift=max_shift
     )
     writable(out)
-    outcome = _progress(chosen)
+    outcome = progress(chosen)
     if outcome.rows:
         made = budget_table(outcome.rows, sizes)
         path = out / "table.csv"
@@ -217,27 +209,10 @@ def budgets(
         if json:
             emit_json({"rows": records(made), "files": [str(path)], "interrupted": outcome.interrupted})
         else:
-            _best(made)
+            best(made)
             stdout.print(f"{len(made)} rows: {path}", highlight=False)
     if outcome.interrupted:
         raise WorkbenchError(f"Interrupted after {outcome.finished} of {outcome.tasks} tasks; these are kept.")
-
-
-def _best(made: pd.DataFrame) -> None:
-    """The winners of every group, with the runner-up beside them; one table per group."""
-    heads = ["ε", "δ", "bits", "best", "error", "no less than", "next"]
-    for (task, group), rows in made.groupby(["task", "group"], sort=False):
-        cells: list[list[Any]] = []
-        for key, part in rows.groupby(["epsilon", "delta", "bits"], sort=False):
-            fitting = part[part["fits"] & part["objective"].notna()]
-            if fitting.empty:
-                cells.append([*key, "none fits", None, None, ""])
-                continue
-            first, second = fitting.iloc[0], fitting.iloc[1] if len(fitting) > 1 else None
-            proven = float(first["bound"]) if first["bound"] == first["bound"] else None
-            rival = "" if second is None else f"{second['mechanism']} {second['objective']:.6g}"
-            cells.append([*key, first["mechanism"], float(first["objective"]), proven, rival])
-        stdout.print(table(f"{task}: {group}", heads, cells))
 
 
 def _names(text: str, name: str) -> list[str]:
@@ -247,83 +222,13 @@ def _names(text: str, name: str) -> list[str]:
     return found
 
 
-def writable(path: Path) -> None:
-    """Refuse a folder that cannot be written before anything is computed."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        InvalidRequest.must("out", "a folder that can be written", f"{path}: {error.strerror}")
-
-
-def _progress(plan: Plan) -> Outcome:
-    """Run a plan under a bar with the time that is left, on stderr."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from workbench.frontier import run
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("solving", total=len(plan.tasks))
-        return run(plan, lambda done, total: bar.update(task, completed=done))
-
-
-def _run(plan: Plan, folder: Path, json: bool) -> None:
-    """Run, write, report; after Ctrl-C what is finished is written and said."""
-    from workbench.frontier import frame, write
-
-    outcome = _progress(plan)
-    made = frame(outcome.rows)
-    files = write(plan, made, folder) if outcome.rows else []
-    if json:
-        emit_json(
-            {
-                "title": plan.title, "rows": records(made), "files": [str(path) for path in files],
-                "tasks": outcome.tasks, "finished": outcome.finished, "interrupted": outcome.interrupted,
-            }
-        )  # fmt: skip
-    else:
-        _report(plan, made, files, outcome.seconds)
-    if outcome.interrupted:
-        kept = f"{len(outcome.rows)} rows are in {folder / 'frontier.csv'}" if files else "nothing was finished"
-        raise WorkbenchError(f"Interrupted after {outcome.finished} of {outcome.tasks} tasks; {kept}.")
-
-
-def records(made: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as strict JSON: no NaN, infinities as "inf"."""
-    import math
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, float) and not math.isfinite(value):
-            return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-        return value.item() if hasattr(value, "item") else value
-
-    rows = made.astype(object).where(made.notna(), None).to_dict("records")
-    return [{str(key): plain(value) for key, value in row.items()} for row in rows]
-
-
-def _report(plan: Plan, made: pd.DataFrame, files: list[Path], seconds: float) -> None:
-    """How many rows of what, what disagrees, and where it is."""
-    if made.empty:
-        return
-    groups = made.groupby(["curve", "mechanism", "notion"], sort=False, dropna=False)
-    cells = []
-    for (curve, mechanism, notion), part in groups:
-        judged = part["oracle_agrees"].dropna()
-        failed = int(part["objective"].isna().sum())
-        agree = f"{int(judged.sum())} of {len(judged)}" if len(judged) else "-"
-        closed = part["objective"] - part["bound"] <= 1e-6 * part["objective"].abs().clip(lower=1)
-        proven = f"{int(closed.sum())} of {len(part)}" if part["bound"].notna().any() else "-"
-        certified = int(part["certified"].eq(True).sum())
-        cells.append([curve, mechanism, notion, len(part), proven, certified or "-", agree, failed or "-"])
-    heads = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
-    stdout.print(table(plan.title, heads, cells))
-    bad = made[made["oracle_agrees"].eq(False)]
-    for _, row in bad.iterrows():
-        stdout.print(f"DISAGREES with {row['oracle']}: epsilon = {row['epsilon']:g}, delta = {row['delta']:g}")
-    names = sorted({path.stem for path in files if path.suffix == ".png"})
-    where = files[0].parent
-    plots = f", and {', '.join(names)} as PNG and SVG" if names else ""
-    stdout.print(f"{len(made)} rows in {seconds:.1f} s: {where / 'frontier.csv'}{plots}", highlight=False)
+# kind of frontier -> its command and examples; one line per kind
+KINDS: dict[str, tuple[Callable[..., None], str]] = {
+    "noise": (noise, _NOISE),
+    "quantizer": (quantizer, _QUANTIZER),
+    "labels": (labels, _LABELS),
+    "laplace": (laplace, _LAPLACE),
+    "table": (budgets, _TABLE),
+}
+for _name, (_command, _examples) in KINDS.items():
+    app.command(_name, epilog=_examples)(_command)

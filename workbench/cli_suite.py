@@ -64,7 +64,7 @@ def compare(
     whole = suite == "default" and solvers is None and instances is None
     folder = Path("results/solver_comparison") if out is None and whole else out
     if folder is not None:
-        from workbench.cli_frontier import writable
+        from workbench.frontier_console import writable
 
         writable(folder)
     _run(taken, labels, suite, time_limit, folder, json)
@@ -104,7 +104,7 @@ def _run(taken: list[Any], labels: list[str], suite: str, time_limit: float, fol
                 gallery(folder.parent)
         kept = f"{len(run.rows)} runs are " + (f"in {folder}" if folder else "shown above")
         if json:
-            from workbench.cli_frontier import records
+            from workbench.frontier_console import records
 
             runs = next(artifact.table for artifact in made if artifact.name == "performance_profile")
             emit_json({"suite": suite, "summary": records(made[0].table), "runs": records(runs),
@@ -133,7 +133,7 @@ def _report(found: pd.DataFrame, suite: str) -> None:
             "ratio",
             "worst gap",
             "residual",
-            "private raw",
+            "private",
             "certified",
             "not solved",
         ]

@@ -97,6 +97,9 @@ def design(
         raise Infeasible(why_none(question, budget, metric, extra, method, inputs)) from None
     made = made.back(units, scale)
     quantizer, words, certificate, route = _finished(made.quantizer, budget, metric, certify)
+    if metric == "squared":
+        words = (*words, f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
+                         "dithered to; between all real inputs it would force a constant law.")  # fmt: skip
     notion = "pure" if metric is None else "metric"
     request = {
         "epsilon": budget, "delta": 0, "notion": notion, "method": method, "cost": cost, "metric": metric,

@@ -1,7 +1,7 @@
 """Trade-offs between privacy and error: a plan of small tasks, run to the end or to Ctrl-C, as one table and its plots.
 
-A kind of frontier is one module with `plan(...) -> Plan` and one line in FRONTIERS. A task computes rows; every row has
-the COLUMNS below and whatever else its kind says. What fails is a row with its error, not a crash.
+A kind of frontier is one module with `plan(...) -> Plan` and one line in `cli_frontier.KINDS`. A task computes rows;
+every row has the COLUMNS below and whatever else its kind says. What fails is a row with its error, not a crash.
 
     curve        "point" (asked for), "level" (least delta at a given error), "piece" (an exact piece of the frontier
                  between two deltas), "baseline" (a published mechanism at the same budget), "limit" (a proven bound)
@@ -26,15 +26,7 @@ if TYPE_CHECKING:
 
     from workbench.designing import Design
 
-__all__ = ["COLUMNS", "FRONTIERS", "Outcome", "Plan", "Plots", "design_row", "failed_row", "frame", "run", "write"]
-
-# kind of frontier -> module with `plan(...) -> Plan`; one line per kind
-FRONTIERS = {
-    "noise": "workbench.frontier_noise",
-    "quantizer": "workbench.frontier_quantizer",
-    "labels": "workbench.frontier_labels",
-    "laplace": "workbench.frontier_laplace",
-}
+__all__ = ["COLUMNS", "Outcome", "Plan", "Plots", "design_row", "failed_row", "frame", "run", "write"]
 
 COLUMNS = (
     "curve", "mechanism", "notion", "cost", "epsilon", "delta", "objective", "bound", "pdp_delta", "dp_delta",

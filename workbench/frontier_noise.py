@@ -39,6 +39,7 @@ _PIECES = 64  # noise values up to which the exact frontier is traced at every �
 _FEW = 5
 _SMALL, _SMOOTH = 16, 40  # noise values up to which it is traced at so many ε at least, between the asked ones too
 _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
+_REFINING = 15.0  # seconds of tracing after which no ε between the asked ones is traced any more
 _CLAMPED = 60  # answers up to which clamped baselines are scanned and audited
 
 
@@ -108,6 +109,7 @@ class _Frontier:
         self.designers: dict[tuple[str, str], NoiseDesigner] = {}
         self.scans: dict[str, Scan] = {}
         self.errors: list[float] = []  # of the points so far
+        self.tracing = 0.0  # seconds spent on exact pieces
 
     def close(self) -> None:
         for designer in self.designers.values():
@@ -145,8 +147,8 @@ class _Frontier:
             return []
         if self.question.order <= _SMALL and 1 < len(self.epsilons) < _SMOOTH:  # level curves fall steeply: refine
             parts = math.ceil(_SMOOTH / (len(self.epsilons) - 1))
-            fine = [a + (b - a) * k / parts for a, b in pairwise(self.epsilons) for k in range(parts)]
-            return [*fine, self.epsilons[-1]]
+            between = [a + (b - a) * k / parts for a, b in pairwise(self.epsilons) for k in range(1, parts)]
+            return [*self.epsilons, *between]
         if self.question.order <= _PIECES or len(self.epsilons) <= _FEW:
             return self.epsilons
         places = np.unique(np.linspace(0, len(self.epsilons) - 1, _FEW).round().astype(int))
@@ -156,6 +158,8 @@ class _Frontier:
         """ρ* as a function of δ at one ε."""
 
         def compute() -> list[Row]:
+            if self.tracing > _REFINING and epsilon not in self.epsilons:
+                return []
             begin = time.perf_counter()
             q = self.question
             with rooms.speaking_our_errors():
@@ -169,6 +173,7 @@ class _Frontier:
                     )
                     name = "pattern frontier"
             seconds = time.perf_counter() - begin
+            self.tracing += seconds
             known = self._known("piece", "optimal", notion, epsilon)
             return [
                 known | {

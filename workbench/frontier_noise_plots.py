@@ -31,6 +31,7 @@ _BASELINES = {
 
 def draw(table: pd.DataFrame, title: str, cost: str) -> dict[str, Callable[[], Figure | None]]:
     """Every plot by name; it is drawn when called, None where the rows do not allow it."""
+    cost = {"squared": "squared error"}.get(cost, cost.replace("-", " "))
     plots: dict[str, Callable[[pd.DataFrame, str, str], Figure | None]] = {
         "error_epsilon": _error_epsilon, "error_delta": _error_delta, "level_curves": _level_curves,
         "heat_map": _heat_map, "baselines": _baselines,
@@ -177,7 +178,8 @@ def _level_curves(table: pd.DataFrame, title: str, cost: str) -> Figure | None:
             colour, label = COLOURS[k % len(COLOURS)], f"{cost} = {budget:g}"
             if exact["epsilon"].nunique() >= here["epsilon"].nunique():
                 line = [(float(str(e)), _inverse(part, budget)) for e, part in exact.groupby("epsilon")]
-                axis.plot(*zip(*line, strict=True), color=colour, label=label)
+                whole = exact["status"].eq("optimal").all()
+                axis.plot(*zip(*line, strict=True), color=colour, linestyle="-" if whole else "--", label=label)
             else:
                 axis.plot(here["epsilon"], here["objective"], color=colour, linewidth=0.8, label=label)
             _open_band(axis, "epsilon", here, colour)
@@ -189,6 +191,8 @@ def _level_curves(table: pd.DataFrame, title: str, cost: str) -> Figure | None:
         axis.set_ylim(bottom=0)
     if len(pieces):
         axes[0].plot([], [], color="black", label="line: exact frontier, inverted")
+        if not pieces["status"].eq("optimal").all():
+            axes[0].plot([], [], color="black", linestyle="--", label="dashed: not all of it proven in time")
     _entries(axes[0], law=False, solver="minimum-δ solver run")
     figure.suptitle(f"Least δ against ε at fixed {cost}\n{title}", fontsize=10)
     legend_below(figure, axes, columns=3)

@@ -74,9 +74,12 @@ class _Case:
         found = audit(mechanism, budgets)
         costs = cost_vector(self.cost, self.question.sizes)
 
-        def price(certificate: Any) -> float:
+        def price(certificate: Any) -> float | None:
+            cost = float(costs @ certificate.mechanism.pmf)
             if self.budget is None:
-                return float(costs @ certificate.mechanism.pmf)
+                return cost
+            if cost > self.budget * (1 + 1e-9):
+                return None  # private, but its δ is that of a larger budget
             reached = audit(certificate.mechanism, budgets)
             return reached.dp_delta.upper if self.notion == "dp" else round_up(reached.pdp_delta)
 

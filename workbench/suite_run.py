@@ -37,6 +37,7 @@ Runner = Callable[[Instance, Path, str, float], Row]
 
 GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
 GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
+EXACT = 1e-9  # residuals up to here are rounding
 _ONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -169,20 +170,19 @@ def _judge(instance: Instance, x: Any, objective: float | None) -> Row:
 def judged_rows(rows: Sequence[Row]) -> list[Row]:
     """Rows with what only all of them together can say.
 
-    best_bound: the largest bound that no feasible answer contradicts; best_objective: the least of the feasible ones;
-    gap_to_best: |objective - best_bound| / max(1, |objective|); contradicted: a bound above a feasible answer;
-    solved: optimal, feasible and with a gap to the best bound up to GOOD.
+    best_objective: the least that is reached beyond doubt, by a certified mechanism or (without one) a point whose
+        residual is up to EXACT; a point with residuals of 1e-6 may lie below the optimum by much more than that;
+    best_bound: the largest bound that this does not contradict;
+    gap_to_best: |objective - best_bound| / max(1, |objective|); contradicted: a bound above what is reached;
+    solved: optimal, with residuals and a gap to the best bound up to GOOD.
     """
     made = []
     for row in rows:
         same = [other for other in rows if other["instance"] == row["instance"]]
-        feasible = [o["objective"] for o in same if _feasible(o)]
-        best = min(feasible, default=None)
+        best = min((value for other in same if (value := _reached(other)) is not None), default=None)
         room = GOOD * max(1.0, abs(best)) if best is not None else 0.0
-        bounds = [
-            o["bound"] for o in same if o.get("bound") is not None and (best is None or o["bound"] <= best + room)
-        ]
-        bound = max(bounds, default=None)
+        bounds = [value for other in same if (value := other.get("bound")) is not None]
+        bound = max((value for value in bounds if best is None or value <= best + room), default=None)
         gap = relative_gap(row.get("objective"), bound)
         own = row.get("bound")
         made.append(
@@ -190,13 +190,21 @@ def judged_rows(rows: Sequence[Row]) -> list[Row]:
                 "best_objective": best, "best_bound": bound, "gap_to_best": gap,
                 "gap": relative_gap(row.get("objective"), own),
                 "contradicted": own is not None and best is not None and own > best + room,
-                "solved": row["status"] == "optimal" and _feasible(row) and gap is not None and gap <= GOOD,
+                "solved": row["status"] == "optimal" and _feasible(row, GOOD) and gap is not None and gap <= GOOD,
             }
         )  # fmt: skip
     return made
 
 
-def _feasible(row: Row) -> bool:
-    """Whether a row has a point whose recomputed residuals are up to GOOD."""
+def _reached(row: Row) -> float | None:
+    """What a row reaches beyond doubt."""
+    proven: float | None = row.get("certified_objective")
+    if proven is not None:
+        return proven
+    return row["objective"] if _feasible(row, EXACT) else None
+
+
+def _feasible(row: Row, tolerance: float) -> bool:
+    """Whether a row has a point whose recomputed residuals are within a tolerance, relative to max(1, |objective|)."""
     residual, objective = row.get("residual"), row.get("objective")
-    return residual is not None and objective is not None and residual <= GOOD * max(1.0, abs(objective))
+    return residual is not None and objective is not None and residual <= tolerance * max(1.0, abs(objective))

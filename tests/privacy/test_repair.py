@@ -132,6 +132,14 @@ def test_tight_randomized_response_moves_by_rounding_only():
         assert np.abs(proof.mechanism.channel.matrix - rows).max() < 1e-14
 
 
+def test_specks_on_unused_outputs_cost_next_to_nothing():
+    # solvers leave 1e-17 where they mean 0; the repaired channel must not be dragged to the average row by them
+    rows = np.array([[0.6, 0.4, 0.0, 1e-17], [0.4, 0.6, 0.0, 0.0], [0.5, 0.5, 1e-15, 0.0]])
+    proof = wb.certify_channel(rows, epsilon="0.5")
+    assert proof.privacy.meets("pure", "0.5")
+    assert np.abs(proof.mechanism.channel.matrix - rows).max() < 1e-8
+
+
 OUTPUTS, LABELS = [-4.0, -1.0, 1.0, 3.0, 6.0], [0.0, 1.0, 2.0]
 UNBIASED = np.array(
     [

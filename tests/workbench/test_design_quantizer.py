@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import workbench as wb
@@ -140,6 +142,19 @@ def test_large_budgets_have_no_bound_rather_than_a_void_one(epsilon: float):
     made = wb.design(wb.Quantization(levels=4), epsilon=epsilon, starts=1)
     assert made.private
     assert made.bound is None or 0 < made.bound <= made.objective
+
+
+def test_squared_distances_add_up_over_the_coordinates_of_a_vector():
+    made = wb.design(wb.Quantization("-3,-1,1,3"), epsilon=2, metric="squared", knots=5)
+    assert any("dithered to" in words for words in made.words)
+    points = [float(k) for k in made.mechanism.knots]
+    laws = made.mechanism.law(points)
+    loss = np.log(laws[:, None, :] / laws[None, :, :]).max(axis=2)  # of one coordinate, by its two points
+    vectors = list(itertools.product(range(5), repeat=3))
+    for x, y in itertools.product(vectors[::7], vectors[::5]):
+        spent = sum(loss[a, b] for a, b in zip(x, y, strict=True))
+        distance = sum((points[a] - points[b]) ** 2 for a, b in zip(x, y, strict=True))
+        assert spent <= 2 * distance + 1e-12  # so vectors of diameter B are 2 B²-private (Section 5)
 
 
 def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():

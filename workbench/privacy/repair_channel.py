@@ -95,10 +95,14 @@ def _mixed(rows: Rows, centre: Rows, private: Callable[[Channel], bool]) -> tupl
 
 
 def _average(rows: Rows) -> list[Fraction]:
-    """The average row, rounded to 2^-64 so that mixtures stay short, with every output in use."""
+    """The average row, rounded to 2^-64 so that mixtures stay short, with at least about 2^-20 on every output in use.
+
+    A solver leaves specks of 1e-17 on outputs it does not use. A centre as small as they are there would have to be
+    mixed in at a share near 1, as the largest of them is e^ε times what a pure mechanism allows beside nothing.
+    """
     count, width = len(rows), len(rows[0])
     sums = [sum((row[i] for row in rows), Fraction(0)) / count for i in range(width)]
-    units = [max(1 if value else 0, round(value * (1 << 64))) for value in sums]
+    units = [max(1 << 44, round(value * (1 << 64))) if value else 0 for value in sums]
     return [Fraction(unit, sum(units)) for unit in units]
 
 
