@@ -29,7 +29,7 @@ from workbench.sweeping import sweep
 TITLE = "A sweep of 20,000 small LPs, ledger included, against the bare solver loop (two cores)"
 TURNS = 3
 JOBS = 2
-INSTANCES = ((8, 3, "none"), (19, 5, "none"), (19, 5, "bound"))  # n, max_shift, check
+INSTANCES = ((8, 3, "none"), (19, 5, "none"), (40, 5, "none"), (40, 5, "bound"))  # n, max_shift, check
 
 
 def run() -> pd.DataFrame:

@@ -233,9 +233,9 @@ class NoiseDesigner:
     def _session(
         self, budgets: dict[tuple[int, ...], Fraction], delta: Fraction | None, budget: Fraction | None
     ) -> tuple[Session | FastSession, Mapping[str, Any]]:
-        levels = sorted(set(budgets.values()))
+        levels = sorted(set({id(one): one for one in budgets.values()}.values()))
         shifts = tuple(budgets)
-        groups = tuple(levels.index(budgets[shift]) for shift in shifts)
+        groups = tuple(map(levels.index, budgets.values())) if len(levels) > 1 else (0,) * len(shifts)
         positive = self.minimise == "delta" or bool(delta)
         key = (positive, groups)
         with rooms.speaking_our_errors():

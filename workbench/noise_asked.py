@@ -141,7 +141,8 @@ def numbers(
     costs: the cost's name and its distortions.
     """
     budgets = question.budgets(epsilon)
-    if max(budgets.values()) > MOST_EPSILON or min(budgets.values()) < LEAST_EPSILON:
+    different = {id(one): one for one in budgets.values()}.values()  # one number for all differences is one object
+    if max(different) > MOST_EPSILON or min(different) < LEAST_EPSILON:
         between = f"between {float(LEAST_EPSILON):g} and {MOST_EPSILON} (e^epsilon is a coefficient of the program)"
         InvalidRequest.must("epsilon", between, epsilon)
     columns = question.order * (1 + 2 * len(budgets))

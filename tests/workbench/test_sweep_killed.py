@@ -115,9 +115,9 @@ def test_25_kills_lose_nothing(tmp_path: Path):
         if kills < KILLS:
             if rng.random() < 0.75:  # while it is at work
                 grown(ledger, len(have), running)
-                moment = rng.uniform(0, life - first)
+                moment = rng.uniform(0, min(life - first, 1.2))
             else:  # at any time
-                moment = rng.uniform(0, life)
+                moment = rng.uniform(0, min(life, 2.0))
             running.join(moment)
             if running.is_alive():
                 os.killpg(running.pid, signal.SIGKILL)

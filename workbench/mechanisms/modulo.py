@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class ModuloNoise:
         """Whether the answers are the numbers 0..n (one cyclic factor)."""
         return len(self.sizes) == 1
 
-    @property
+    @cached_property
     def differences(self) -> tuple[Shift, ...]:
         """M as the constraints see it: the shifts, closed under negation unless directed. Sorted."""
         if self.directed:
