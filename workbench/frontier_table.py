@@ -25,6 +25,7 @@ from workbench import rooms
 
 # isort: split
 from models.losses import loss_named
+from models.quantizer import smallest_reach
 from workbench.design_labels import design as design_labels
 from workbench.design_noise import NoiseDesigner, validate
 from workbench.design_quantizer import design as design_quantizer
@@ -44,6 +45,7 @@ from workbench.quantizer_published import best_rqm
 __all__ = ["TASKS", "budget_table", "plan"]
 
 MOST_LEVELS = 16  # outputs of a designed quantizer; more bits than 4 are left unused
+REACH = 20  # of a designed quantizer's outputs, in least reaches: the MAE falls slowly as they go to infinity
 _LABELS = (0, 20)
 
 Budget = tuple[Fraction, Fraction]
@@ -145,8 +147,8 @@ def value_rows(epsilon: Fraction, bits: Sequence[Fraction]) -> Iterable[Row]:
         def known(mechanism: str, needs: float | None, note: str = "", size: Fraction = size) -> Row:
             return _row("value", group, mechanism, epsilon, zero, needs, bits=float(size), cost="mae", note=note)
 
-        for method, name, reach in (("exact", "exact quantizer", " within 2x the least reach"), ("mvu", "MVU", "")):
-            note = f"{outputs} outputs{reach}"
+        for method, name in (("exact", "exact quantizer"), ("mvu", "MVU")):
+            note = f"{outputs} outputs within {REACH}x the least reach"
             yield _quantizer(method, outputs, epsilon, known(name, math.log2(outputs), note), bound)
         found = best_rqm(min(outputs, 8), epsilon)
         if found is not None:
@@ -169,7 +171,8 @@ def _quantizer(method: str, outputs: int, epsilon: Fraction, known: Row, bound: 
 
     def make() -> Any:
         question = Quantization(levels=outputs)
-        made.append(design_quantizer(question, epsilon=epsilon, method=method, cost="mae", starts=2))
+        reach = REACH * smallest_reach(float(epsilon), 1.0)
+        made.append(design_quantizer(question, epsilon=epsilon, method=method, cost="mae", starts=2, reach=reach))
         return made[0]
 
     row = design_row(make, **known)

@@ -29,7 +29,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Made:
-    """What a method hands back."""
+    """What a method hands back; reach: the largest output that the search over outputs could choose, if it had one."""
 
     objective: float
     bound: float | None
@@ -38,16 +38,20 @@ class Made:
     words: tuple[str, ...] = ()
     starts: tuple[float, ...] = ()
     searched: bool = False
+    reach: float | None = None
 
     def back(self, units: Units, scale: float) -> Made:
         """From units of c to the question's own; scale: of the cost."""
         bound = None if self.bound is None else scale * self.bound
         words = self.words
-        if self.searched:
-            reached = sum(value <= min(self.starts) + 1e-4 for value in self.starts) if self.starts else 0
-            known = "no bound is known" if bound is None else f"no choice of outputs goes below {bound:.6g}"
-            said = f"Outputs are the best of {len(self.starts)} local searches ({reached} reached this value); {known}."
-            words = (*words, said)
+        if self.searched and self.starts:
+            reached = sum(value <= min(self.starts) + 1e-4 for value in self.starts)
+            within = "" if self.reach is None else f" within ±{self.reach * float(units.c):.6g} (reach)"
+            known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
+            said = f"Outputs{within} are the best of {len(self.starts)} local searches ({reached} reached this value)"
+            words = (*words, f"{said}; {known}.")
+            if self.reach is not None and float(self.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
+                words = (*words, "The outermost output is at the reach: a larger reach may err less.")
         return Made(scale * self.objective, bound, units.back(self.quantizer), self.solution, words)
 
 
@@ -77,27 +81,29 @@ def run(
                 bins, epsilon, c, density, cost, knots=knots, metric=metric, solver=solver, options=options
             )
             bound = None if exact_answer is None else exact_answer.bound
+            limit = None
         else:
+            limit = 2 * smallest_reach(float(epsilon), float(c)) if reach is None else reach
             exact_answer = optimised_bins(
-                question.levels, epsilon, c, density, cost, reach=reach, knots=knots, metric=metric, starts=starts,
+                question.levels, epsilon, c, density, cost, reach=limit, knots=knots, metric=metric, starts=starts,
                 solver=solver, options=options, progress=progress,
             )  # fmt: skip
-            bound = _limit(question, epsilon, cost, metric, reach)
+            bound = _limit(question, epsilon, cost, metric, limit)
         if exact_answer is None:
             raise NoLaw
         return Made(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, (),
-                    exact_answer.starts, bins is None)  # fmt: skip
+                    exact_answer.starts, bins is None, limit)  # fmt: skip
     if method == "mvu":
         try:
             answer = mvu(
                 epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=inputs, c=c,
-                cost=cost, metric=metric, starts=starts, solver=solver, progress=progress,
+                cost=cost, metric=metric, reach=reach, starts=starts, solver=solver, progress=progress,
             )  # fmt: skip
         except Infeasible:
             raise NoLaw from None
         note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
         return Made(answer.objective, answer.bound, answer.quantizer, answer.solution, (note,), answer.starts,
-                    bins is None)  # fmt: skip
+                    bins is None, reach)  # fmt: skip
     if bins is None:
         bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
     if method == "optm":
@@ -136,15 +142,12 @@ def why_none(
     return f"{said} The smallest feasible epsilon is {least / scale:.4g}."
 
 
-def _limit(
-    question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float | None
-) -> float | None:
-    """A bound for every choice of outputs, where one is known: uniform inputs, pure privacy, a moderate ε."""
+def _limit(question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float) -> float | None:
+    """A bound for every choice of outputs within the reach, where known: uniform inputs, pure privacy, moderate ε."""
     if metric is not None or question.density.shape is not None:
         return None
-    c, top = float(question.c), 2 * smallest_reach(float(epsilon), float(question.c))
     try:
-        lower = least_error(float(epsilon), c, cost, reach=top if reach is None else reach).lower
+        lower = least_error(float(epsilon), float(question.c), cost, reach=reach).lower
     except NotProven:
         return None
     return lower if lower > 0 else None

@@ -14,6 +14,7 @@ outputs could bring.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -75,6 +76,7 @@ def mvu(
     c: Real = 1,
     cost: Any = "mse",
     metric: str | None = None,
+    reach: float | None = None,
     starts: int = 5,
     tries: int = 0,
     bound: bool = True,
@@ -92,6 +94,8 @@ def mvu(
         cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
         metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
             the points that inputs are dithered to.
+        reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
+            default.
         starts, tries: of the alphabet search.
         bound: also compute the lower bound.
         solver: a label of `workbench solvers`.
@@ -117,7 +121,9 @@ def mvu(
         problem = grid_problem(points, m, cost, metric=metric, solver=solver)
         try:
             begin = spread_starts(m, float(budget), float(half), starts)
-            best = best_outputs(problem, float(budget), float(half), begin, tries=tries, progress=progress)
+            if reach is not None:
+                begin = [np.minimum(start, reach) for start in begin]
+            best = best_outputs(problem, float(budget), float(half), begin, limit=reach, tries=tries, progress=progress)
         except ValueError:
             raise Infeasible(f"No unbiased private alphabet was found at epsilon = {float(budget):g}.") from None
         there = problem.answer(float(budget), best.outputs, start="cold")
@@ -139,7 +145,8 @@ def mvu(
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {float(budget):g}.")
     laws = answer.laws
     quantizer = Quantizer.from_ends("MVU", exact_outputs, knots, np.stack([laws[:-1], laws[1:]], axis=1))
-    lower = unlimited(points, float(budget), cost).lower if bound and metric is None else 0.0
+    far = math.inf if reach is None or found is not None else reach
+    lower = unlimited(points, float(budget), cost, reach=far).lower if bound and metric is None else 0.0
     return MvuAnswer(answer.value, lower if lower > 0 else None, quantizer, answer.solution, reached)
 
 

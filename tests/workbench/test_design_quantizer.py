@@ -266,3 +266,12 @@ def test_every_closed_form_mechanism_can_be_evaluated():
         found = evaluate(mechanism, density="normal:0.5,0.2", **parameters)
         assert found["mae"] > 0
         assert 0 < found["exact"]["epsilon"] < 3
+
+
+@pytest.mark.parametrize("method", ["exact", "mvu"])
+def test_outputs_stay_within_the_reach_and_the_words_name_it(method: str):
+    made = wb.design(wb.Quantization(levels=4, c=2), epsilon=1, method=method, reach=5, starts=2)
+    assert max(abs(b) for b in made.mechanism.bins) <= 5
+    assert made.bound is not None
+    assert made.bound <= made.objective
+    assert any("within ±5 (reach)" in sentence for sentence in made.words)
