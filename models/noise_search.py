@@ -140,8 +140,10 @@ class _Tree:
             best.bound = bound
             return best
         self.troubles += 1
-        if parent is None or self.troubles > _TROUBLES:
+        if self.troubles > _TROUBLES or (parent is None and bound == -np.inf):
             raise _Stopped(Termination.NUMERICAL)
+        if parent is None:  # nothing to split, but the bound may do
+            return _Node(bound, self.out.programs, pattern, np.zeros(self.made.program.shape[1]), bound, solved=False)
         return _Node(bound, self.out.programs, pattern, parent.x, parent.value, solved=False)
 
     def partial(self, node: _Node) -> NDArray[np.intp]:
@@ -190,7 +192,7 @@ def search(
         node = tree.solve(np.full(pairs, FREE, dtype=np.int8), None)
         if node is None:
             out.termination = Termination.INFEASIBLE
-        else:
+        elif node.solved:
             out.root = node.x
         while node is not None or heap:
             if node is None:

@@ -53,6 +53,7 @@ def noise(
     ] = "auto",
     baselines: Annotated[bool, typer.Option(help="Published mechanisms at the same budgets.")] = True,
     solver: Annotated[str, typer.Option(help="A name from `workbench solvers`.")] = "highs",
+    time_limit: Annotated[float | None, typer.Option(help="Seconds of one solve; then its interval counts.")] = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="The solver's own answers, neither repaired nor certified.")
     ] = False,
@@ -69,7 +70,7 @@ def noise(
 
     made = plan(
         question, epsilons, deltas, notions=_names(notion, "notion"), cost=cost, levels=levels, baselines=baselines,
-        solver=solver, certify=not raw,
+        solver=solver, certify=not raw, time_limit=time_limit,
     )  # fmt: skip
     writable(out)
     run_plan(made, out, json)

@@ -23,6 +23,7 @@ from workbench import rooms
 from models import oracles
 from models.noise import cost_vector
 from models.noise_frontier import Piece, delta_frontier
+from solvers.backend import Options
 from workbench.design_noise import NoiseDesigner, validate
 from workbench.errors import InvalidRequest
 from workbench.frontier import Plan, Row, Task, design_row
@@ -64,9 +65,11 @@ def plan(
     baselines: bool = True,
     solver: str = "highs",
     certify: bool = True,
+    time_limit: float | None = None,
 ) -> Plan:
     """The plan of a noise frontier; every request in it is validated before anything is solved.
 
+    time_limit: seconds of one solve; what is not proven by then is a row with its interval [bound, objective].
     levels: errors of the level curves; None chooses LEVELS of them from the points, an empty list draws none.
     Raises InvalidRequest.
     """
@@ -77,7 +80,9 @@ def plan(
             validate(question, epsilon=epsilons[0], delta=delta, notion=notion, cost=cost, solver=solver)
     if cost == "prior-squared":
         InvalidRequest.must("cost", "one that needs no prior", repr(cost))
-    made = _Frontier(question, list(epsilons), list(deltas), cost, solver, certify)
+    if time_limit is not None and not 0 < time_limit < math.inf:
+        InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
+    made = _Frontier(question, list(epsilons), list(deltas), cost, solver, certify, time_limit)
     tasks: list[Task] = []
     for notion in notions:
         tasks += [made.points(notion, epsilon) for epsilon in epsilons]
@@ -103,9 +108,10 @@ class _Frontier:
         cost: str,
         solver: str,
         certify: bool,
+        time_limit: float | None,
     ) -> None:
         self.question, self.epsilons, self.deltas, self.cost = question, epsilons, deltas, cost
-        self.solver, self.certify = solver, certify
+        self.solver, self.certify, self.options = solver, certify, Options(time_limit=time_limit)
         self.designers: dict[tuple[str, str], NoiseDesigner] = {}
         self.scans: dict[str, Scan] = {}
         self.errors: list[float] = []  # of the points so far
@@ -119,7 +125,7 @@ class _Frontier:
         if (notion, minimise) not in self.designers:
             self.designers[notion, minimise] = NoiseDesigner(
                 self.question, notion=notion, cost=self.cost, minimise=minimise, solver=self.solver,
-                certify=self.certify,
+                certify=self.certify, options=self.options,
             )  # fmt: skip
         return self.designers[notion, minimise]
 

@@ -72,6 +72,19 @@ def _entries(axis: Axes, *, law: bool = True, solver: str | None = None) -> None
         axis.plot([], [], color="black", marker="o", label=f"marker: {solver}", **SOLVER)
 
 
+def _band_entry(axis: Axes, points: pd.DataFrame) -> None:
+    """A legend entry for bands, where there are any."""
+    gap = points["objective"].astype(float) - points["bound"].astype(float).fillna(0.0)
+    if (gap > OPEN * points["objective"].abs().clip(lower=1)).any():
+        axis.fill_between([], [], [], color="black", alpha=0.25, linewidth=0, label="band: [bound, objective]")
+
+
+def _frame(axis: Axes, points: pd.DataFrame) -> None:
+    """From 0 up, unless that would press the curves against the top."""
+    low, high = float(points["objective"].min()), float(points["objective"].max())
+    axis.set_ylim(0.0 if low < 0.6 * high else low - 0.35 * (high - low), high + 0.06 * (high - min(low, 0.6 * high)))
+
+
 def _error_epsilon(table: pd.DataFrame, title: str, cost: str) -> Figure | None:
     points = _points(table)
     if points["epsilon"].nunique() < 2:
@@ -100,7 +113,8 @@ def _error_epsilon(table: pd.DataFrame, title: str, cost: str) -> Figure | None:
         axis.set_title(_NAMES[notion], fontsize=10)
         axis.set_xlabel("ε")
         axis.set_ylabel(f"least {cost}")
-        axis.set_ylim(bottom=0)
+        _frame(axis, points)
+    _band_entry(axes[0], points)
     dashes = (points["oracle_kind"] == "upper bound").any()
     lines = bool(points["oracle_value"].notna().any())
     _entries(axes[0], law=lines, solver="solver, certified" if points["certified"].eq(True).all() else "solver")
@@ -140,13 +154,14 @@ def _error_delta(table: pd.DataFrame, title: str, cost: str) -> Figure | None:
         axis.set_xlabel("δ")
         axis.set_ylabel(f"least {cost}")
         axis.set_xlim(-0.01 * reach, reach)
-        axis.set_ylim(bottom=0)
+        _frame(axis, points)
     if len(pieces):
         axes[0].plot([], [], color="black", label="line: exact frontier")
         axes[0].plot([], [], color="black", marker="|", markersize=9, linestyle="none", label="its breakpoints")
         if (pieces["status"] != "optimal").any():
             axes[0].plot([], [], color="black", linestyle="--", label="dashed: not proven in time")
     _entries(axes[0], law=False, solver="solver")
+    _band_entry(axes[0], points)
     figure.suptitle(f"Least {cost} against δ\n{title}", fontsize=10)
     legend_below(figure, axes, columns=4)
     return figure

@@ -301,3 +301,22 @@ def test_only_pdp_with_delta():
     ):
         with pytest.raises(ValueError, match="method fast"):
             FastSession(model, backend("highs"))
+
+
+def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.MonkeyPatch):
+    """HiGHS at e^10 calls points infeasible whose bound is all that is asked for: the hole search has the optimum."""
+    model = NoiseModel((2, 2), ((0, 1), (1, 0), (1, 1)), "pdp", cost_vector("error-rate", (2, 2)), minimise="delta")
+    found = fast(model, [10.0], budget=0.6409986212826413)
+    assert found.optimal
+    assert found.objective == 0.0
+    assert found.notes[0].startswith("proven over violation patterns")
+    real = Session.solve
+
+    def without_points(self, *args, **more):
+        return replace(real(self, *args, **more), point=PointStatus.NONE, x=None)
+
+    monkeypatch.setattr(Session, "solve", without_points)
+    other = NoiseModel((9,), BD3, "pdp", cost_vector("error-rate", (9,)))
+    stopped = fast(other, [0.5], 0.2)
+    assert stopped.x is None  # nothing is claimed where the bound does not close the proof
+    assert not stopped.optimal

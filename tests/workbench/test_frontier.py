@@ -97,6 +97,19 @@ def test_round_levels() -> None:
     assert all(0.1 < level < 0.87 for level in levels)
 
 
+def test_what_is_not_proven_in_time_is_an_interval() -> None:
+    question = wb.ModuloNoise(n=47, shifts=[3, 7, 11, 20, 22])
+    made = plan(question, grid("0.9,1.2", "epsilon"), grid("0.1", "delta"), levels=[], baselines=False, time_limit=0.05)
+    table = frame(run(made).rows)
+    points = table[table["curve"] == "point"]
+    late = points[points["status"] == "time_limit"]
+    assert len(late)  # 0.05 s is not enough here; if it ever is, take a harder question
+    assert (late["bound"] < late["objective"] - 1e-6).all()
+    assert late["error"].str.contains("incumbent").all()
+    assert (late["pdp_delta"] <= late["delta"]).all()  # the incumbent is certified all the same
+    assert "error_epsilon" in drawn(made, table)
+
+
 def test_interrupt_keeps_finished_rows() -> None:
     def stop() -> list[dict[str, Any]]:
         raise KeyboardInterrupt

@@ -212,6 +212,15 @@ def test_bad_input_is_refused_in_one_line(arguments: list[str], capsys: pytest.C
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
+def test_reproduction_leaves_it_out_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import workbench.papers.reproduce as module
+
+    monkeypatch.setattr(module, "PAPERS", {"solver_comparison": "workbench.suite_report"})
+    lines: list[str] = []
+    module.reproduce(None, None, tmp_path, progress=lines.append)
+    assert lines == []  # minutes, and times of a machine: only by name or with full
+
+
 def test_installed_solvers() -> None:
     assert "highs" in installed()
     with pytest.raises(SolverUnavailable):
