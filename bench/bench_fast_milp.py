@@ -3,7 +3,7 @@
 Both sides of a row are measured one after the other in this process, in seconds of processor time (each side is one
 thread, and what else the machine does should not count), the least of three where a side takes less than half a second.
 `literal_seconds` counts what HiGHS takes to load and solve the compiled program, without the CVXPY compilation;
-`fast_seconds` counts everything from the question to the proven answer. A literal time-out counts as the limit. The
+`fast_seconds` counts everything from the question to the proven answer. A literal time-out counts as what it used. The
 last rows are the totals and n = 256, which the literal model is not asked. The default is a subset of under three
 minutes; FAST_MILP=full in the environment runs the whole suite (half an hour).
 """

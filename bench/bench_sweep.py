@@ -49,12 +49,7 @@ def run() -> pd.DataFrame:
             solving = float(np.median([native[0] for _, native in turns]))
             size = "x".join(map(str, _program(spec.chunks[0]).shape))
             rows.append(
-                {
-                    "instance": f"DP noise n={n} mu={max_shift}",
-                    "check": check,
-                    "rows_x_columns": size,
-                    "programs": len(spec),
-                }
+                {"instance": f"n={n} mu={max_shift}, {size}, check {check}", "programs": len(spec)}
                 | {"sweep_seconds": sweeping, "bare_seconds": solving, "ratio": sweeping / solving}
                 | {"sweep_ms": 2e3 * sweeping / len(spec), "bare_ms": 2e3 * solving / len(spec), "cold_seconds": cold}
             )

@@ -40,7 +40,7 @@ from models.noise_patterns import Facts, Noise, Relaxation, relaxation
 from models.noise_search import fine, search
 from solvers.backend import Backend, Options, backend
 from solvers.session import Session
-from solvers.solution import Start, Termination
+from solvers.solution import Solution, Start, Termination
 
 __all__ = ["Piece", "at", "delta_frontier"]
 
@@ -77,6 +77,13 @@ def at(pieces: Sequence[Piece], delta: float) -> float:
     return pieces[k].value(delta)
 
 
+def _uninterrupted(answer: Solution) -> Solution:
+    """The answer, unless Ctrl-C ended its solve: then KeyboardInterrupt, as there is no other way to say so here."""
+    if answer.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt
+    return answer
+
+
 class _Patterns:
     """v_B of any pattern B, by linear programs on two live sessions."""
 
@@ -99,7 +106,7 @@ class _Patterns:
         """The breakpoints of v_B from the least delta it needs up to `high`."""
         broken = pattern[self.least.shift, self.least.element]
         values = {"room": np.where(broken, 1.0, 0.0), "least": np.where(broken, 0.0, -1.0)}
-        answer = self.opened_least.solve(values)
+        answer = _uninterrupted(self.opened_least.solve(values))
         if not answer.optimal or answer.objective is None:
             return []
         low = max(0.0, answer.objective)
@@ -121,9 +128,9 @@ class _Patterns:
             "least": np.where(broken, 0.0, -1.0),
             "span": np.full(2, delta),
         }
-        answer = self.opened.solve(values)
+        answer = _uninterrupted(self.opened.solve(values))
         if not answer.optimal:
-            answer = self.opened.solve(values, start=Start.COLD)
+            answer = _uninterrupted(self.opened.solve(values, start=Start.COLD))
         if not answer.optimal or answer.objective is None or answer.reduced_cost is None:
             return None
         return answer.objective, float(answer.reduced_cost[made.program.block("delta").start])
@@ -297,6 +304,8 @@ class _Frontier:
         cutoff = alpha - TOLERANCE * max(1.0, abs(va))
         with self.solver.open(made.program, fine(Options(), self.solver)) as session:
             found = search(asked, made, session, cutoff=cutoff, gap=1e-12, stop=self.stop)
+        if found.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
         if found.x is None:
             ended = found.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
             if not ended or found.on_word or found.bound < cutoff - 1e-11 * max(1.0, abs(cutoff)):

@@ -177,4 +177,5 @@ def proven(made: LabelDesign) -> LabelDesign:
         f"{solution.solver} stopped with {solution.raw_status!r} before proving an optimum: incumbent "
         f"{made.objective:.9g}, bound {bound}.",
         incumbent=made.objective, bound=made.bound, design=made,
+        interrupted=solution.termination is Termination.INTERRUPTED,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from models.quantizer import smallest_reach
 from solvers.backend import Options
-from solvers.solution import Solution
+from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.quantizer import Quantizer
@@ -74,7 +74,9 @@ def exact_quantizer(
         problem.close()
         if str(solution.termination) == "infeasible":
             return None
-        raise NotProven(f"{solver} stopped without an answer: {solution.raw_status}.", bound=solution.bound)
+        stopped = solution.termination is Termination.INTERRUPTED
+        said = f"{solver} stopped without an answer: {solution.raw_status}."
+        raise NotProven(said, bound=solution.bound, interrupted=stopped)
     problem.close()
     # a mass of 1e-11 at most is a solver's zero: an output that is nowhere used may not be told from one that leaks
     laws = answer.laws * (answer.laws.max(axis=0) > 1e-11)

@@ -86,3 +86,19 @@ def test_bad_requests(change, message):
     request = {"sizes": (5,), "shifts": ((1,),), "epsilon": 1.0, "cost": "error-rate"} | change
     with pytest.raises(ValueError, match=message):
         delta_frontier(**request)
+
+
+def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch):
+    import models.noise_frontier as module
+    from solvers.solution import Termination
+
+    real = module.search
+
+    def stopped(*arguments, **options):
+        found = real(*arguments, **options)
+        found.termination = Termination.INTERRUPTED
+        return found
+
+    monkeypatch.setattr(module, "search", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        module.delta_frontier((9,), ((1,), (8,)), 1.0)
