@@ -90,7 +90,7 @@ def compare_noise(
     short = {"residual": ".1g", "seconds": ".3f"}
     keys = ["solver", "status", "objective", "bound", "residual", delta_key, "pure_epsilon", "private", "agrees",
             "seconds"]  # fmt: skip
-    heads = ["solver", "status", "objective", "bound", "residual", f"exact {delta_key[:-6]} δ", "exact pure ε",
+    heads = ["solver", "status", "objective", "bound", "residual", f"{delta_key[:-6].upper()} δ", "pure ε",
              "private", "agrees", "seconds"]  # fmt: skip
     cells = [
         [
@@ -100,7 +100,9 @@ def compare_noise(
         ]
         for row in rows
     ]  # fmt: skip
-    caption = "private: the PMF as returned meets the request in exact arithmetic; agrees: with the closed form."
+    caption = (
+        "δ, ε and private are of the PMF as returned, in exact arithmetic (rounded up); agrees: with the closed form."
+    )
     out.print(table(f"{question!r}, {notion}", heads, cells, caption=caption))
     for row in rows:
         if row["error"]:

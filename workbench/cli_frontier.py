@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from workbench.console import Json, emit_json
+from workbench.console import Json, emit_json, interrupted
 from workbench.console import out as stdout
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import InvalidRequest
 from workbench.frontier_console import best, progress, records, run_plan, writable
 from workbench.grids import grid, whole_grid
 
@@ -203,17 +203,18 @@ def budgets(
     )
     writable(out)
     outcome = progress(chosen)
-    if outcome.rows:
-        made = budget_table(outcome.rows, sizes)
-        path = out / "table.csv"
-        write_whole(path, made.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
-        if json:
-            emit_json({"rows": records(made), "files": [str(path)], "interrupted": outcome.interrupted})
-        else:
-            best(made)
-            stdout.print(f"{len(made)} rows: {path}", highlight=False)
+    if not outcome.rows:
+        raise KeyboardInterrupt
+    made = budget_table(outcome.rows, sizes)
+    path = out / "table.csv"
+    write_whole(path, made.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
+    if json:
+        emit_json({"rows": records(made), "files": [str(path)], "interrupted": outcome.interrupted})
+    else:
+        best(made)
+        stdout.print(f"{len(made)} rows: {path}", highlight=False)
     if outcome.interrupted:
-        raise WorkbenchError(f"Interrupted after {outcome.finished} of {outcome.tasks} tasks; these are kept.")
+        interrupted(f"{outcome.finished} of {outcome.tasks} tasks are finished; these are in {path}.")
 
 
 def _names(text: str, name: str) -> list[str]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workbench.console import Json, emit_json, err, table
+from workbench.console import Json, emit_json, err, interrupted, table
 from workbench.console import out as stdout
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import InvalidRequest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +46,8 @@ def compare(
             raise InvalidRequest(f"suite must be left out with {context.invoked_subcommand}. Got {suite!r}.")
         return
     if suite is None:
+        if json:
+            raise InvalidRequest("suite must be given with --json. Got none.")
         stdout.print(context.get_help(), highlight=False, markup=False)
         return
     from workbench import rooms
@@ -92,29 +94,30 @@ def _run(taken: list[Any], labels: list[str], suite: str, time_limit: float, fol
             taken, labels, time_limit=time_limit,
             progress=lambda done, total, what: bar.update(task, completed=done, description=what),
         )  # fmt: skip
-    kept = "nothing was finished"
-    if run.rows:
-        made = artifacts(run, suite, time_limit)
+    if all(row["status"] == "not applicable" for row in run.rows):  # nothing has run
+        if run.interrupted:
+            raise KeyboardInterrupt
+        InvalidRequest.must("solvers", "some that can state one of the instances", ",".join(labels))
+    made = artifacts(run, suite, time_limit)
+    if folder is not None:
+        from workbench.papers.reproduce import gallery, write_artifact
+
+        for artifact in made:
+            write_artifact(artifact, folder)
+        if folder.name == "solver_comparison" and (folder.parent / "README.md").exists():
+            gallery(folder.parent)
+    if json:
+        from workbench.frontier_console import records
+
+        runs = next(artifact.table for artifact in made if artifact.name == "performance_profile")
+        emit_json({"suite": suite, "summary": records(made[0].table), "runs": records(runs),
+                   "interrupted": run.interrupted})  # fmt: skip
+    else:
+        _report(made[0].table, suite)
         if folder is not None:
-            from workbench.papers.reproduce import gallery, write_artifact
-
-            for artifact in made:
-                write_artifact(artifact, folder)
-            if folder.name == "solver_comparison" and (folder.parent / "README.md").exists():
-                gallery(folder.parent)
-        kept = f"{len(run.rows)} runs are " + (f"in {folder}" if folder else "shown above")
-        if json:
-            from workbench.frontier_console import records
-
-            runs = next(artifact.table for artifact in made if artifact.name == "performance_profile")
-            emit_json({"suite": suite, "summary": records(made[0].table), "runs": records(runs),
-                       "interrupted": run.interrupted})  # fmt: skip
-        else:
-            _report(made[0].table, suite)
-            if folder is not None:
-                stdout.print(f"{len(run.rows)} runs: {folder}", highlight=False)
+            stdout.print(f"{len(run.rows)} runs: {folder}", highlight=False)
     if run.interrupted:
-        raise WorkbenchError(f"Interrupted after {len(run.rows)} of {run.total} runs; {kept}.")
+        interrupted(f"{len(run.rows)} of {run.total} runs are finished, {f'in {folder}' if folder else 'shown above'}.")
 
 
 def _report(found: pd.DataFrame, suite: str) -> None:

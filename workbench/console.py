@@ -12,14 +12,17 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Json", "emit_json", "err", "facts", "one_line", "out", "own_stdout", "show_everything", "table"]
+__all__ = [
+    "Json", "emit_json", "err", "facts", "interrupted", "one_line", "out", "own_stdout", "show_everything",
+    "table",
+]  # fmt: skip
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
 
@@ -70,6 +73,12 @@ def emit_json(payload: Mapping[str, Any]) -> None:
     """Print one strict JSON object (no NaN, no Infinity) on stdout."""
     sys.stdout.write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
     sys.stdout.flush()
+
+
+def interrupted(message: str) -> NoReturn:
+    """After a report of what Ctrl-C left: say so on stderr and exit 2, with no second object on stdout."""
+    print(f"Interrupted: {one_line(message)}", file=sys.stderr)
+    raise typer.Exit(2)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None) -> Table:

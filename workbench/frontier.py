@@ -4,7 +4,8 @@ A kind of frontier is one module with `plan(...) -> Plan` and one line in `cli_f
 every row has the COLUMNS below and whatever else its kind says. What fails is a row with its error, not a crash.
 
     curve        "point" (asked for), "level" (least delta at a given error), "piece" (an exact piece of the frontier
-                 between two deltas), "baseline" (a published mechanism at the same budget), "limit" (a proven bound)
+                 between two deltas), "baseline" (a published mechanism at the same budget), "limit" (a proven bound),
+                 "failed" (a task that did not get as far as rows of its own: see `error`)
     objective, bound     the optimum lies in [bound, objective]; of a baseline the objective is its error, exactly
     pdp_delta, dp_delta, pure_epsilon     of the mechanism itself, by the exact audit
 """
@@ -71,7 +72,11 @@ def run(plan: Plan, progress: Callable[[int, int], None] = lambda done, total: N
     done, begin = 0, time.perf_counter()
     try:
         for task in plan.tasks:
-            rows += task()
+            try:
+                rows += task()
+            except WorkbenchError as problem:
+                _pass_on_interrupt(problem)
+                rows.append(failed_row(problem, curve="failed"))
             done += 1
             progress(done, len(plan.tasks))
     except KeyboardInterrupt:
@@ -89,8 +94,7 @@ def design_row(make: Callable[[], Design], **known: Any) -> Row:
     try:
         made, error = make(), None
     except WorkbenchError as problem:
-        if getattr(problem, "interrupted", False) or isinstance(problem.__context__, KeyboardInterrupt):
-            raise KeyboardInterrupt from None
+        _pass_on_interrupt(problem)
         if not isinstance(problem, NotProven) or problem.design is None:
             return failed_row(problem, **known)
         made, error = problem.design, str(problem)
@@ -104,6 +108,12 @@ def design_row(make: Callable[[], Design], **known: Any) -> Row:
         "oracle": law.name, "oracle_value": law.value, "oracle_kind": law.kind, "oracle_agrees": law.agrees,
         "status": made.status, "solver": found.get("solver"), "seconds": found.get("seconds"), "error": error,
     }  # fmt: skip
+
+
+def _pass_on_interrupt(problem: WorkbenchError) -> None:
+    """Raise KeyboardInterrupt where an error is what Ctrl-C inside a solver became."""
+    if getattr(problem, "interrupted", False) or isinstance(problem.__context__, KeyboardInterrupt):
+        raise KeyboardInterrupt from None
 
 
 def failed_row(error: WorkbenchError, **known: Any) -> Row:

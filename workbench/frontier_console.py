@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.console import emit_json, err, out, table
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.console import emit_json, err, interrupted, out, table
+from workbench.errors import InvalidRequest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from workbench.frontier import Outcome, Plan
 
 __all__ = ["best", "progress", "records", "run_plan", "writable"]
+
+_REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
 
 
 def writable(path: Path) -> None:
@@ -57,8 +59,8 @@ def run_plan(plan: Plan, folder: Path, json: bool) -> None:
     else:
         _report(plan, made, files, outcome.seconds)
     if outcome.interrupted:
-        kept = f"{len(outcome.rows)} rows are in {folder / 'frontier.csv'}" if files else "nothing was finished"
-        raise WorkbenchError(f"Interrupted after {outcome.finished} of {outcome.tasks} tasks; {kept}.")
+        kept = f"{len(outcome.rows)} rows are in {folder / 'frontier.csv'}" if files else "nothing is written"
+        interrupted(f"{outcome.finished} of {outcome.tasks} tasks are finished; {kept}.")
 
 
 def records(made: pd.DataFrame) -> list[dict[str, Any]]:
@@ -92,6 +94,11 @@ def _report(plan: Plan, made: pd.DataFrame, files: list[Path], seconds: float) -
     bad = made[made["oracle_agrees"].eq(False)]
     for _, row in bad.iterrows():
         out.print(f"DISAGREES with {row['oracle']}: epsilon = {row['epsilon']:g}, delta = {row['delta']:g}")
+    reasons = made.loc[made["objective"].isna() & made["error"].notna(), "error"].value_counts()
+    for reason, count in reasons.head(_REASONS).items():
+        out.print(f"{count} without a value: {reason}", highlight=False, markup=False)
+    if len(reasons) > _REASONS:
+        out.print(f"{len(reasons) - _REASONS} more reasons are in the table's column error.", highlight=False)
     names = sorted({path.stem for path in files if path.suffix == ".png"})
     where = files[0].parent
     plots = f", and {', '.join(names)} as PNG and SVG" if names else ""

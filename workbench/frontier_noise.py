@@ -82,6 +82,9 @@ def plan(
         InvalidRequest.must("cost", "one that needs no prior", repr(cost))
     if time_limit is not None and not 0 < time_limit < math.inf:
         InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
+    for level in levels or ():
+        if level < 0:
+            InvalidRequest.must("level", "errors >= 0", f"{float(level):g}")
     made = _Frontier(question, list(epsilons), list(deltas), cost, solver, certify, time_limit)
     tasks: list[Task] = []
     for notion in notions:
@@ -184,7 +187,8 @@ class _Frontier:
             return [
                 known | {
                     "delta": piece.delta_low, "delta_high": piece.delta_high, "objective": piece.value_low,
-                    "objective_high": piece.value_high, "oracle": name, "solver": None if notion == "dp" else "highs",
+                    "objective_high": piece.value_high, "oracle": name,
+                    "solver": None if notion == "dp" else self._tracer(),
                     "bound": piece.value_low if piece.proven else None,
                     "status": "optimal" if piece.proven else "time_limit", "seconds": seconds / len(found),
                 }

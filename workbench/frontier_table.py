@@ -1,7 +1,9 @@
 """Which mechanism for which budget: every mechanism of the workbench that fits a task, with its error at (ε, δ, bits).
 
 Only rows of one `group` may be compared: the same task, the same guarantee, the same measure of error. `best` marks the
-least error of a group at a budget among those that fit its bits; `gap` is how far it is from a proven bound.
+least error of a group at a budget among those that fit its bits. `bound` is of the whole group at a budget: what no
+mechanism of it goes below, whatever its outputs; empty where that is not proven (a bound of one family is left out).
+`gap` is the distance to it.
 
     task      question                                            groups
     count     publish a count 0..n, neighbours differ by at most  "(ε, δ)-DP" and "(ε, δ)-PDP", probability of a wrong
@@ -108,10 +110,11 @@ def count_rows(question: ModuloNoise, epsilon: Fraction, delta: Fraction) -> Ite
             return _row("count", group, mechanism, epsilon, delta, size, cost="error-rate", note=note)
 
         with NoiseDesigner(question, notion=notion, certify=True) as designer:
-            yield design_row(
+            row = design_row(
                 lambda d=designer: d.design(epsilon, delta),  # type: ignore[misc]
                 **known("optimal modulo noise", "also protects answers that wrap around, which counts do not need"),
             )
+            yield row | {"bound": None}  # what it proves holds for noise modulo n + 1
         for family in SCANNED:
             scan = Scan(family, n, distances)
             parameter = scan.least(epsilon, delta, notion)
@@ -222,8 +225,8 @@ def label_rows(epsilon: Fraction, delta: Fraction) -> Iterable[Row]:
         )
         row = design_row(make, **_row("labels", f"{group}, squared loss", name, epsilon, delta, None, cost="squared",
                                       note=note))  # fmt: skip
-        if method == "bins" and delta:
-            row["bound"] = None  # what it proves holds for δ = 0
+        if delta:
+            row["bound"] = None  # what is proven holds for δ = 0, or for outputs among the labels
         yield row | ({"needs_bits": math.log2(used[0])} if used else {})
     sizes = {"laplace": None, "staircase": None, "exponential": None}
     names = {"laplace": "clipped Laplace", "staircase": "clipped staircase", "exponential": "exponential mechanism"}
@@ -251,6 +254,7 @@ def budget_table(rows: Iterable[Row], bits: Sequence[Fraction]) -> Any:
     table = pd.DataFrame(spread).reindex(columns=columns)
     needs = table["needs_bits"].astype(float).fillna(math.inf)
     table["fits"] = needs <= table["bits"] + 1e-9
+    table["bound"] = table.groupby(keys)["bound"].transform("max")
     table["gap"] = table["objective"] - table["bound"]
     least = table[table["fits"]].groupby(keys)["objective"].transform("min")
     table["best"] = (table["objective"] <= least.reindex(table.index) * (1 + 1e-9)) & table["fits"]

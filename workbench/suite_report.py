@@ -185,6 +185,8 @@ def artifacts(run: Run, suite: str, time_limit: float) -> list[Artifact]:
     version, _ = SUITES[suite]
     what = f"Suite {suite}, version {version}: {table['instance'].nunique()} instances, {len(table)} runs, "
     how = f"one process per run, cold, one thread, {time_limit:g} s. "
+    if run.interrupted:
+        what = f"Interrupted: {len(run.rows)} of {run.total} runs. {what}"
     wrong = int(table["contradicted"].eq(True).sum())
     doubt = f" {wrong} bounds are contradicted by another solver's feasible answer." if wrong else ""
     rules = (

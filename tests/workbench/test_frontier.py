@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.errors import InvalidRequest
-from workbench.frontier import Plan, frame, run
+from workbench.errors import InvalidRequest, NotProven
+from workbench.frontier import Outcome, Plan, frame, run
 from workbench.frontier_baselines import Scan, data_independent_error
 from workbench.frontier_noise import plan, round_levels
 from workbench.grids import grid, whole_grid
@@ -123,6 +124,53 @@ def test_interrupt_keeps_finished_rows() -> None:
     assert closed == [1]
 
 
+def test_a_task_that_fails_is_a_row() -> None:
+    def fail() -> list[dict[str, Any]]:
+        raise InvalidRequest("epsilon is too odd.")
+
+    def stop() -> list[dict[str, Any]]:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise NotProven("stopped")  # noqa: B904  (as designers do)
+
+    good: list[dict[str, Any]] = [{"objective": 1.0}]
+    outcome = run(Plan("noise", "", [fail, lambda: good], lambda table: {}))
+    assert (outcome.finished, outcome.interrupted) == (2, False)
+    assert outcome.rows == [{"curve": "failed", "status": "failed", "error": "epsilon is too odd."}, *good]
+    outcome = run(Plan("noise", "", [lambda: good, stop, fail], lambda table: {}))
+    assert (outcome.rows, outcome.interrupted) == (good, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["noise", "--n", "4", "--max-shift", "1", "--epsilon", "1"], ["table", "--epsilon", "1", "--task", "count"]],
+)
+def test_interrupted_json_is_one_object(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def first_only(plan: Plan, progress: Any) -> Outcome:
+        made = run(replace(plan, tasks=plan.tasks[:1]))
+        return replace(made, tasks=made.tasks + 1)
+
+    monkeypatch.setattr("workbench.frontier.run", first_only)
+    with pytest.raises(SystemExit) as end:
+        main(["frontier", *arguments, "--out", str(tmp_path), "--json"])
+    assert end.value.code == 2
+    said = capsys.readouterr()
+    assert json.loads(said.out)["interrupted"]
+    assert said.err.startswith("Interrupted: 1 of 2 tasks are finished")
+    assert len(list(tmp_path.glob("*.csv"))) == 1
+
+
+def test_why_rows_have_no_value_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--n", "4", "--max-shift", "1", "--epsilon", "1,2", "--delta", "0.1", "--solver", "ortools:glop"]
+    with pytest.raises(SystemExit) as end:
+        main(["frontier", "noise", *arguments, "--level", "none", "--no-baselines", "--out", str(tmp_path)])
+    assert end.value.code == 0
+    assert "2 without a value: ortools:glop cannot solve mixed-integer programs" in capsys.readouterr().out
+
+
 def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["frontier", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "0.5:1.5:3", "--delta", "0,0.1"]
     with pytest.raises(SystemExit) as end:
@@ -144,6 +192,7 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
     [
         ("--epsilon", "0:4:5", "epsilon"), ("--delta", "0,2", "delta"), ("--notion", "pure", "delta"),
         ("--notion", "x", "notion"), ("--cost", "x", "cost"), ("--solver", "x", "solver"), ("--level", "a", "level"),
+        ("--level", "-0.1", "level"),
         ("--out", "/proc/no", "out"),
     ],
 )  # fmt: skip
@@ -248,6 +297,19 @@ def test_budget_table() -> None:
         # universal optimality of the geometric mechanism for neighbours one apart (Ghosh et al. 2009)
         if group["delta"].iloc[0] == 0:
             assert error["clamped geometric"] == pytest.approx(error["channel LP"], abs=1e-6)
+    # a bound is the group's: what a family proves of itself is not one
+    assert table.groupby(["task", "group", "epsilon", "delta", "bits"])["bound"].nunique().max() == 1
+    assert table[table["group"].str.contains("PDP")]["bound"].isna().all()
+    labels = table[table["task"] == "labels"]
+    assert labels.groupby("delta")["bound"].apply(lambda bound: bound.notna().all()).to_dict() == {
+        0.0: True,
+        0.05: False,
+    }
+    among_labels = labels[(labels["delta"] == 0.05) & (labels["mechanism"] == "channel LP")].iloc[0]
+    finer = wb.design(wb.Labels.uniform(0, 20), epsilon=1, method="lp", notion="dp", delta="0.05",
+                      outputs=[k / 2 for k in range(41)])  # fmt: skip
+    assert finer.objective < among_labels["objective"] - 0.01
+    assert math.isnan(among_labels["bound"])
     values = table[(table["task"] == "value") & table["mechanism"].eq("DQL")]
     assert (values["needs_bits"] <= values["bits"]).all()
     assert (table[table["mechanism"] == "Laplace"]["fits"] == False).all()  # noqa: E712

@@ -202,6 +202,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [["--suite", "x"], ["--suite", "small", "--solvers", "x"], ["--suite", "small", "--instances", "x"],
+     ["--json"], ["--suite", "small", "--solvers", "ortools:glop", "--instances", "noise-milp-n8"],
      ["--suite", "small", "--time-limit", "0"], ["--suite", "small", "--solvers", ","],
      ["--suite", "small", "noise", "--n", "8", "--max-shift", "3", "--epsilon", "1"]],
 )  # fmt: skip
