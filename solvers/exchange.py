@@ -51,15 +51,16 @@ class Change:
     Attributes:
         cost: (columns, values).
         offset: the new constant of the objective.
-        coefficients: (rows, columns, values).
+        coefficients: (rows, columns, values); positions: where they stand in the CSC data array.
         rows, columns: (which, lower bounds, upper bounds).
     """
 
-    __slots__ = ("coefficients", "columns", "cost", "offset", "rows")
+    __slots__ = ("coefficients", "columns", "cost", "offset", "positions", "rows")
 
     def __init__(self) -> None:
         self.cost: tuple[Positions, Vector] | None = None
         self.offset: float | None = None
         self.coefficients: tuple[Positions, Positions, Vector] | None = None
+        self.positions: Positions | None = None
         self.rows: tuple[Positions, Vector, Vector] | None = None
         self.columns: tuple[Positions, Vector, Vector] | None = None

@@ -217,6 +217,7 @@ class Session(ABC):
             index, new = where[part], values[part]
             if section == "A":
                 change.coefficients = self._pattern[index], self.program.entry_columns[index], new
+                change.positions = index
             elif section == "c":
                 change.cost = index, new
             elif section == "offset":

@@ -167,7 +167,7 @@ def _wanted(row: Row, model: str | None, status: str | None) -> bool:
 
 def _brief(row: Row) -> dict[str, Any]:
     asked, found = row.asked, row.found
-    names = ("notion", "cost", "loss", "method", "bits", "epsilon", "delta", "budget")
+    names = ("sizes", "levels", "notion", "cost", "loss", "method", "bits", "epsilon", "delta", "budget")
     given = asked["parameters"]
     words = ", ".join(f"{name} {given[name]}" for name in names if given.get(name) is not None)
     answer = {name: found.get(name) for name in ("status", "reason", "objective", "bound", "audited", "private")}

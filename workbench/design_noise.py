@@ -176,11 +176,7 @@ class NoiseDesigner:
         made = Design(
             self.question, request, mechanism, reached, solution.bound, privacy, verdict, solution, tuple(words)
         )
-        if self.minimise == "delta" and delta_ is not None and Fraction(objective) > delta_ * (1 + Fraction(1, 10**9)):
-            raise Infeasible(
-                f"Cost {self.cost} at most {float(budget_ or 0):g} needs delta >= {objective:.9g} at this epsilon. "
-                f"Got delta = {float(delta_):g}."
-            )
+        self.limited(solution, delta_, budget_)
         if why is None and verdict.agrees is False:
             words_ = (*made.words, f"The solver's answer DISAGREES with the closed form ({verdict.name}).")
             made = replace(made, words=words_)
@@ -275,6 +271,17 @@ class NoiseDesigner:
         if bound is not None and abs(objective - bound) > 1e-6 * abs(objective) + ABSOLUTE:
             return "says optimal, but its bound does not prove it"
         return None
+
+    def limited(self, solution: Solution, delta: Fraction | None, budget: Fraction | None) -> None:
+        """Raise Infeasible for a least delta above the limit that was asked for."""
+        least = solution.objective
+        if self.minimise == "error" or delta is None or least is None:
+            return
+        if Fraction(least) > delta * (1 + Fraction(1, 10**9)):
+            raise Infeasible(
+                f"Cost {self.cost} at most {float(budget or 0):g} needs delta >= {least:.9g} at this epsilon. "
+                f"Got delta = {float(delta):g}."
+            )
 
     def refuse(self, solution: Solution, budget: Fraction | None) -> None:
         """Raise for an answer without a point."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -37,6 +37,7 @@ __all__ = [
     "designed",
     "failure",
     "flag",
+    "honour",
     "listed",
     "model",
     "one",
@@ -208,6 +209,17 @@ def versions(label: str | None) -> dict[str, str | None]:
         asked = backend(label)
         found[asked.distribution] = asked.version()
     return found
+
+
+def honour(label: str | None, options: Iterable[str]) -> None:
+    """Refuse options that a solver has no word for."""
+    if label is None:
+        return
+    from solvers.backend import backend
+
+    for option in options:
+        if option not in backend(label).supported_options:
+            raise InvalidRequest(f"{label} cannot honour the option {option}; leave it out.")
 
 
 def listed(read: Reader, separator: str = ",") -> Reader:

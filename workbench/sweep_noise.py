@@ -96,9 +96,11 @@ class _Noise(SweepModel):
     }
 
     def content(self, fixed: Mapping[str, Any]) -> dict[str, Any]:
-        """n and max_shift spelled out as sizes and shifts."""
+        """n and max_shift spelled out as sizes and shifts, one of each pair mu, -mu unless directed."""
         rest = {name: value for name, value in fixed.items() if name not in ("n", "sizes", "shifts", "max_shift")}
-        return rest | _question(fixed).to_dict()
+        question = _question(fixed)
+        pairs = ({shift} if question.directed else {shift, question.negative(shift)} for shift in question.shifts)
+        return rest | question.to_dict() | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
 
     def complete(self, fixed: Mapping[str, Any], point: Mapping[str, Any]) -> Mapping[str, Any]:
         """δ is 0 unless it is minimised, when leaving it out means no limit."""
@@ -155,13 +157,14 @@ class _NoisePath(Path):
             made = self._designer.design(epsilon, delta, budget=budget, start=start)
             return designed(made)
         solution = self._designer.solve(epsilon, delta, budget=budget, start=start)
-        return self._answer(solution, budget)
+        return self._answer(solution, delta, budget)
 
-    def _answer(self, solution: Solution, budget: Fraction | None) -> Answer:
+    def _answer(self, solution: Solution, delta: Fraction | None, budget: Fraction | None) -> Answer:
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         if solution.x is None:
             self._designer.refuse(solution, budget)
+        self._designer.limited(solution, delta, budget)
         if self._check == "none" and solution.termination is Termination.OPTIMAL:
             return {
                 "status": "claimed", "reason": None, "objective": solution.objective, "bound": None,

@@ -28,7 +28,7 @@ from workbench.files import read_text, spelled
 from workbench.ledger import canonical, digest
 from workbench.numbers import exact
 from workbench.sweep_lines import Lines, lines_of
-from workbench.sweep_models import MODELS, SweepModel, model, versions
+from workbench.sweep_models import MODELS, SweepModel, honour, model, versions
 
 __all__ = ["SCHEMA", "Chunk", "Spec", "read_spec"]
 
@@ -205,6 +205,10 @@ def _chunks(name: str, axes: Mapping[str, list[Any]], at: int, lines: Lines) -> 
         points = [family.complete(fixed, dict(zip(hot, point, strict=True))) for _, point in walk]
         try:
             content = family.content(fixed)
+            honour(
+                family.backend(fixed),
+                [key for key in still if family.parameters[key].option and fixed[key] is not None],
+            )
             _admit(family, fixed, points[0], {key: axes[key] for key in hot})
         except WorkbenchError as error:
             raise lines.about(str(error), at) from None

@@ -84,6 +84,28 @@ def test_resolve_equals_cold(label, accuracy, scale):
         assert starts[1:] == [Start.HOT] * len(CHANGES)
 
 
+@pytest.mark.parametrize("scale", [1.0, 2.0**20])
+def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
+    """HiGHS takes many new coefficients by one pass of the LP: the same answers, from the same basis."""
+    from solvers import highs
+
+    monkeypatch.setattr(highs, "_CALLS", -1000)
+    program, now = model(scale), dict(BASE)
+    with backend("highs").open(program) as session, backend("highs").open(model()) as judge:
+        session.solve(now)
+        for k, change in enumerate(CHANGES):
+            if "right" in change and change["right"] < 0:
+                continue
+            now = now | change | {"coefficient": 0.5 + 0.01 * k}
+            hot = session.solve(now)
+            assert hot.start is Start.HOT
+            same(hot, judge.solve(now, start="cold"), 1e-8)
+        again = session.solve(now | {"coefficient": now["coefficient"] + 1e-9})
+        assert again.start is Start.HOT
+        assert again.iterations == 0  # the basis was kept: a cold start needs some
+        assert session.solve(now, start="cold").iterations > 0
+
+
 @needs("milp")
 def test_milp_resolve_equals_cold(label):
     with backend(label).open(model(integer=True)) as session:

@@ -84,6 +84,16 @@ def test_an_answer_says_what_was_checked_of_it(tmp_path: Path):
             assert all(row["residual"] < 1e-9 for row in rows)
 
 
+def test_a_limit_on_the_least_delta_holds_whatever_is_checked(tmp_path: Path):
+    for check in ("none", "bound", "audit", "certify"):
+        least = {"model": "noise", "n": 4, "max_shift": 1, "notion": "dp", "minimise": "delta", "budget": "0.3"}
+        wb.sweep({"grid": {**least, "delta": ["0.01", 1], "epsilon": "0.5", "check": check}}, tmp_path / check, jobs=1)
+        within, beyond = sorted(content(tmp_path / check), key=lambda row: -row["delta"])
+        assert within["objective"] == pytest.approx(0.54606071, abs=1e-6)
+        assert (beyond["status"], beyond["objective"]) == ("infeasible", None)
+        assert "needs delta >= 0.546" in beyond["reason"]
+
+
 def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_path: Path, monkeypatch):
     """The bound decides: a point a percent away from the optimum is "not_proven", from hot and from cold starts."""
     from solvers.solution import Solution

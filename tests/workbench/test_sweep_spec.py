@@ -65,6 +65,7 @@ def replaced(old: str, new: str) -> str:
         (NOISE + 'cost = "prior-squared"', 11, "prior must be given"),
         (NOISE + 'check = "yes"', 11, "check must be one of"),
         (NOISE + "budget = 0.5", 11, "budget must be left out"),
+        (NOISE + 'solver = ["highs", "ortools:pdlp"]\ngap = 1e-4', 12, "ortools:pdlp cannot honour the option gap"),
         (NOISE + "time_limit = 0", 11, "time_limit must be a finite number > 0"),
         (NOISE + "epsilon = 1", 11, "Cannot overwrite a value"),
         (NOISE + "[grid]", 11, "Cannot"),
@@ -150,6 +151,7 @@ def test_one_question_has_one_key_however_it_is_spelled(tmp_path):
         "n = 3\nmax_shift = 2\nepsilon = 0.1\n",
         'sizes = "4"\nshifts = "1,2"\nepsilon = "1/10"\ndelta = 0\n',
         'sizes = [[4]]\nshifts = [[2, 1]]\nepsilon = 1e-1\nsolver = "highs"\ncheck = "audit"\n',
+        'n = 3\nshifts = "3,2"\nepsilon = 0.1\n',  # -1 for 1, the same pairs of neighbours
     )
     keys = {tuple(read_spec(written(tmp_path, f'[[grid]]\nmodel = "noise"\n{s}')).keys) for s in spellings}
     assert len(keys) == 1
@@ -157,6 +159,8 @@ def test_one_question_has_one_key_however_it_is_spelled(tmp_path):
     assert len(read_spec(written(tmp_path, twice))) == 1
     other = read_spec(written(tmp_path, '[[grid]]\nmodel = "noise"\nn = 3\nmax_shift = 2\nepsilon = 0.1\nseed = 1\n'))
     assert set(other.keys) not in keys
+    one_way = '[[grid]]\nmodel = "noise"\nn = 3\nshifts = ["1,2", "3,2"]\ndirected = true\nepsilon = 0.1\n'
+    assert len(read_spec(written(tmp_path, one_way))) == 2
 
 
 def test_ranges_are_exact(tmp_path):
