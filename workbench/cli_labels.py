@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 from rich.markup import escape
 
-from workbench.console import Json, emit_json, facts, out, table
+from workbench.console import Json, emit_json, err, facts, out, table
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.labels import Labels
 
@@ -83,6 +83,7 @@ def design_labels(
         delta=delta, outputs=None if outputs is None else Labels.parse(outputs).values, solver=solver,
         constraints=tuple(dict.fromkeys(constraint or ())),
         time_limit=time_limit, certify=False if raw else None if save is None else True,
+        progress=lambda line: err.print(line, highlight=False, markup=False),
     )  # fmt: skip
     if save is not None:
         _save(made, save)

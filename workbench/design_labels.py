@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -61,6 +61,7 @@ def design(
     time_limit: float | None = None,
     options: Options | None = None,
     certify: bool | None = None,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> LabelDesign:
     """The least-loss private label randomizer.
 
@@ -76,6 +77,7 @@ def design(
         solver: of `workbench solvers`; HiGHS by default takes the interior point for large programs.
         time_limit: seconds of one solve; options: every solver option at once instead.
         certify: True for a certificate or a refusal, False for the solver's own answer, None for one where it is quick.
+        progress: told a line every few seconds by "unbiased", which takes minutes from some eighty labels on.
 
     Raises:
         InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven, NotCertified: see `workbench.errors`.
@@ -87,7 +89,7 @@ def design(
     if method in ("bins", "printed"):
         return _by_bins(question, named, request)
     if method == "unbiased":
-        return best_unbiased(question, named, request, options)
+        return best_unbiased(question, named, request, options, progress)
     return best_channel(question, named, request, outputs, neighbours, tuple(constraints), options)
 
 

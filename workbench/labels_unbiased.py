@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,13 +33,20 @@ Vector = NDArray[np.float64]
 
 _GAP = 1e-8  # relative, at which the column generation stops
 _ENOUGH = 1e-5  # and at which its answer still counts as an optimum, when the solver is out of digits
+_SAY = 5.0  # seconds between two lines of progress
 _FAR = 1e14  # cost of a ray, in units of the optimum without the mean, beyond which it is left out
 
 
-def best_unbiased(question: Labels, loss: Loss, request: dict[str, Any], options: Options | None) -> LabelDesign:
+def best_unbiased(
+    question: Labels,
+    loss: Loss,
+    request: dict[str, Any],
+    options: Options | None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> LabelDesign:
     """The optimum over all real outputs, to a relative gap of 1e-8 (1e-5 at degenerate vertices).
 
-    Raises InvalidRequest, NotProven, NotCertified.
+    progress: told a line every few seconds. Raises InvalidRequest, NotProven, NotCertified.
     """
     y, p, epsilon = question.values, question.prior, request["asked"]
     odds, _ = odds_below(epsilon)
@@ -45,7 +54,7 @@ def best_unbiased(question: Labels, loss: Loss, request: dict[str, Any], options
     # A zero prior would leave the least outputs of those labels open; a speck of mass settles them.
     p = np.maximum(p, 1e-12)
     p = p / p.sum()
-    rays, solution, bound = _generated(y, p, q, request["solver"], options)
+    rays, solution, bound = _generated(y, p, q, request["solver"], options, progress)
     assert solution.x is not None
     try:
         outputs, channel, share = mixture(y, odds, rays, solution.x / (1 + q))
@@ -75,7 +84,7 @@ def best_unbiased(question: Labels, loss: Loss, request: dict[str, Any], options
 
 
 def _generated(
-    y: Vector, p: Vector, q: float, solver: str, options: Options | None
+    y: Vector, p: Vector, q: float, solver: str, options: Options | None, progress: Callable[[str], None]
 ) -> tuple[unbiased.Rays, Solution, float]:
     """(rays, the best master program solved on them, the proven bound)."""
     unit = max(optimal_bins(y, p, math.log1p(q)).objective, 1e-9 * float(np.ptp(y)) ** 2)
@@ -85,7 +94,8 @@ def _generated(
         first = first.plus(unbiased.Rays(first.outputs[: y.size] + shift, first.raised[: y.size]))
     rays, bound = first, -math.inf
     best: tuple[unbiased.Rays, Solution, float] | None = None
-    for _ in range(40 + 12 * y.size):
+    begin = said = time.monotonic()
+    for turn in range(40 + 12 * y.size):
         with rooms.speaking_our_errors():
             solution = solve(unbiased.master(y, p, q, rays, unit), solver=solver, options=options)
         if solution.x is None or solution.row_dual is None or solution.objective is None:
@@ -99,6 +109,10 @@ def _generated(
         bound = max(bound, float(v.sum()) - missing)
         if best[2] - bound <= _GAP * max(best[2], 1e-300):
             break
+        if (now := time.monotonic()) - said > _SAY:
+            said = now
+            low = max(bound, 0.0)
+            progress(f"{turn + 1} programs in {now - begin:.0f} s: the optimum is in [{low:.6g}, {best[2]:.6g}]")
         price = (more.weights(q) * (more.outputs[:, None] - y) ** 2) @ p
         more = more.keep(np.flatnonzero(price < _FAR * unit))  # solvers refuse larger costs; the bound counts all rays
         reduced = solution.reduced_cost if solution.reduced_cost is not None else np.zeros(solution.x.size)
