@@ -3,7 +3,8 @@
 Both sides walk the same grid of DP noise, 200 budgets δ by 100 budgets ε, in the same order, on two worker processes
 that are warm: a worker builds one model per task and changes it in place. The bare loop is highspy alone: change the
 entries that move, run, read x and the objective, and send the objectives back. The sweep also checks the numbers that
-go to the solver, recomputes the objective, re-checks 1 % of the hot starts cold, and commits every row to a new ledger.
+go to the solver, recomputes the objective, re-checks 1 % of the hot starts cold, and commits every row to a new ledger;
+where many coefficients move, it passes the LP whole with its last basis, cheaper than the bare loop's call for each.
 Rows with check = "none" say "claimed" and "audited false"; "bound" recomputes bound and residual too. Turns alternate,
 and `ratio` is that of the medians. `cold_seconds` is a sweep whose workers are not started yet, imports included.
 """

@@ -36,7 +36,7 @@ def solution(
     x, bound, ray, notes = raw.x, raw.bound, raw.ray, raw.notes
     if scale != 1.0:
         if x is not None:
-            x = np.where(whole, x, x / scale)
+            x = np.where(whole, x, x / scale) if program.is_mip else x / scale
         if ray is not None and raw.termination is not Termination.INFEASIBLE:
             ray = np.where(whole, ray, ray / scale)
         bound = None if bound is None else bound / scale

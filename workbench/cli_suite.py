@@ -120,12 +120,16 @@ def _run(taken: list[Any], labels: list[str], suite: str, time_limit: float, fol
         interrupted(f"{len(run.rows)} of {run.total} runs are finished, {f'in {folder}' if folder else 'shown above'}.")
 
 
+def _short(value: float | None) -> str:
+    return "-" if value is None or value != value else f"{value:.1g}"
+
+
 def _report(found: pd.DataFrame, suite: str) -> None:
     """The table of solvers."""
     for kind, part in found.groupby("kind", sort=False):
         cells = [
             [r["solver"], f"{r['solved']} of {r['instances']}", f"{r['shifted_mean_seconds']:.3f}", f"{r['ratio']:.2f}",
-             f"{r['worst_gap_to_best']:.1g}", f"{r['worst_residual']:.1g}",
+             _short(r["worst_gap_to_best"]), _short(r["worst_residual"]),
              f"{r['private_as_returned']} of {r['answers']}", f"{r['certified']} of {r['answers']}", r["not_solved"]]
             for _, r in part.iterrows()
         ]  # fmt: skip

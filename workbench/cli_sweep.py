@@ -155,7 +155,7 @@ def list_(
     if json:
         emit_json({"ledger": str(ledger), "rows_in_ledger": total, "matching": len(rows), "rows": lines})
         return
-    heads = ["key", "model", "backend", "asked", "status", "objective", "bound", "audited"]
+    heads = ["key", "model", "backend", "asked", "status", "objective", "bound", "audited", "private"]
     caption = f"{len(chosen)} of {len(rows)} matching rows, {total} in {ledger}"
     cells = [[line["key"][:12], *(line[name] for name in heads[1:])] for line in lines]
     out.print(table("Ledger", heads, cells, caption=caption))

@@ -32,8 +32,9 @@ from workbench.noise_asked import (
     checked_options,
     checked_prior,
     checked_start,
+    differences,
     limits,
-    numbers,
+    spent,
 )
 from workbench.noise_judged import Judge
 from workbench.numbers import Real
@@ -85,6 +86,7 @@ class NoiseDesigner:
                 self.options = exacting(self.options, self.backend.supported_options)
             self.costs = cost_vector(cost, question.sizes, self.prior)
         self.judge = Judge(question, notion, cost, constrained=constraints is not None)
+        self._budgets: dict[Fraction, Budgets] = {}
         self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, Session | FastSession]] = {}
 
     def __enter__(self) -> NoiseDesigner:
@@ -139,8 +141,8 @@ class NoiseDesigner:
         masses = np.maximum(solution["f"], 0.0)
         mechanism = AdditiveNoise.from_pmf(self.question, masses)
         why = self.doubt(solution)
-        spent = delta_ if self.minimise == "error" else Fraction(repr(min(1.0, max(0.0, objective))))
-        assert spent is not None
+        allowed = delta_ if self.minimise == "error" else Fraction(repr(min(1.0, max(0.0, objective))))
+        assert allowed is not None
         asked = epsilon if isinstance(epsilon, Mapping) else next(iter(budgets.values()))
         privacy = audit(mechanism, budgets)
         if self.minimise == "error":
@@ -148,8 +150,8 @@ class NoiseDesigner:
         else:
             verdict = self.judge.least_delta(solution, budgets, float(budget_ or 0))
         words = []
-        if not self.certify and not privacy.meets(self.notion, budgets, spent):
-            words.append(privacy.verdict(self.notion, budgets, spent, subject="The solver's PMF"))
+        if not self.certify and not privacy.meets(self.notion, budgets, allowed):
+            words.append(privacy.verdict(self.notion, budgets, allowed, subject="The solver's PMF"))
         if self.question.directed:
             words.append(
                 "Directed differences protect one side of each pair of neighbours only, as the paper does; "
@@ -167,7 +169,7 @@ class NoiseDesigner:
         if why is None and solution.bound is None:
             words.append(f"{self.solver} gives no bound: that nothing is better rests on its word.")
         request = {
-            "epsilon": asked if isinstance(asked, Fraction) else budgets, "delta": spent, "notion": self.notion,
+            "epsilon": asked if isinstance(asked, Fraction) else budgets, "delta": allowed, "notion": self.notion,
             "cost": self.cost, "minimise": self.minimise, "budget": budget_, "solver": self.solver,
         }  # fmt: skip
         reached = objective  # a least delta is the solver's claim until it is certified
@@ -183,7 +185,7 @@ class NoiseDesigner:
         proven = why is None or solution.termination is Termination.GAP_LIMIT
         if self.certify:
             try:
-                made = self._certified(made, budgets, spent, delta_, budget_)
+                made = self._certified(made, budgets, allowed, delta_, budget_)
             except NotCertified as error:
                 if proven:
                     raise
@@ -223,21 +225,27 @@ class NoiseDesigner:
         self, epsilon: Real | Mapping[Any, Real], delta: Real | None, budget: Real | None
     ) -> tuple[Budgets, Fraction | None, Fraction | None]:
         """Budgets of the differences, delta and cost budget in exact numbers. Arguments and errors as `design`."""
-        costs = self.cost, self.costs
-        return numbers(self.question, self.notion, self.minimise, costs, epsilon, delta, budget)
+        budgets = self._budgets.get(epsilon) if type(epsilon) is Fraction else None
+        if budgets is None:
+            budgets = differences(self.question, epsilon)
+            if type(epsilon) is Fraction:  # a sweep asks for each of them many times
+                self._budgets[epsilon] = budgets
+        return budgets, *spent(self.notion, self.minimise, (self.cost, self.costs), delta, budget)
 
     def _session(
         self, budgets: dict[tuple[int, ...], Fraction], delta: Fraction | None, budget: Fraction | None
     ) -> tuple[Session | FastSession, Mapping[str, Any]]:
-        levels = sorted(set({id(one): one for one in budgets.values()}.values()))
-        shifts = tuple(budgets)
-        groups = tuple(map(levels.index, budgets.values())) if len(levels) > 1 else (0,) * len(shifts)
+        levels = list({id(one): one for one in budgets.values()}.values())
+        groups = (0,) * len(budgets)
+        if len(levels) > 1:
+            levels = sorted(set(levels))
+            groups = tuple(map(levels.index, budgets.values()))
         positive = self.minimise == "delta" or bool(delta)
         key = (positive, groups)
         with rooms.speaking_our_errors():
             if key not in self._sessions:
                 model = _model(
-                    self.question.sizes, shifts, self.notion, self.cost, self.minimise, positive, groups,
+                    self.question.sizes, tuple(budgets), self.notion, self.cost, self.minimise, positive, groups,
                     self.constraints, None if self.prior is None else tuple(self.prior.tolist()),
                 )  # fmt: skip
                 fast = self.method == "fast" and applies(model)

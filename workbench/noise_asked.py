@@ -24,7 +24,7 @@ from workbench.mechanisms.modulo import ModuloNoise
 from workbench.numbers import Real, exact, probability
 
 __all__ = ["NOTIONS", "Budgets", "checked_choices", "checked_constraints", "checked_options", "checked_prior",
-           "checked_start", "limits", "numbers"]  # fmt: skip
+           "checked_start", "differences", "limits", "numbers", "spent"]  # fmt: skip
 
 NOTIONS = ("pdp", "dp", "pure")
 MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
@@ -140,6 +140,11 @@ def numbers(
 
     costs: the cost's name and its distortions.
     """
+    return differences(question, epsilon), *spent(notion, minimise, costs, delta, budget)
+
+
+def differences(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:
+    """epsilon of every difference, exact."""
     budgets = question.budgets(epsilon)
     different = {id(one): one for one in budgets.values()}.values()  # one number for all differences is one object
     if max(different) > MOST_EPSILON or min(different) < LEAST_EPSILON:
@@ -148,13 +153,20 @@ def numbers(
     columns = question.order * (1 + 2 * len(budgets))
     if columns > MOST_COLUMNS:
         raise InvalidRequest(f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated.")
+    return budgets
+
+
+def spent(
+    notion: str, minimise: str, costs: tuple[str, NDArray[np.float64]], delta: Real | None, budget: Real | None
+) -> tuple[Fraction | None, Fraction | None]:
+    """delta and budget, exact."""
     if minimise == "error":
         if budget is not None:
             InvalidRequest.must("budget", "left out unless minimise is delta", budget)
-        spent = probability(0 if delta is None else delta, "delta")
-        if notion == "pure" and spent:
+        share = probability(0 if delta is None else delta, "delta")
+        if notion == "pure" and share:
             InvalidRequest.must("delta", "0 when notion is pure", delta)
-        return budgets, spent, None
+        return share, None
     if budget is None:
         raise InvalidRequest("budget must be given when minimise is delta. Got none.")
     limit = exact(budget, "budget")
@@ -163,4 +175,4 @@ def numbers(
     if limit < least:
         raise Infeasible(f"No noise has cost {cost} below {float(least):g}. Got budget = {budget}.")
     worst = Fraction(float(table.max()))  # a larger budget asks for nothing
-    return budgets, None if delta is None else probability(delta, "delta"), min(limit, worst)
+    return None if delta is None else probability(delta, "delta"), min(limit, worst)

@@ -166,8 +166,9 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
     axes[2].set_ylabel("gap of the certified mechanism")
     axes[2].set_title("what certifying costs", fontsize=10)
     for axis in axes:
-        axis.set_xscale("log")
-        axis.set_yscale("log")
+        if any(len(line.get_xdata()) for line in axis.get_lines()):  # type: ignore[arg-type]
+            axis.set_xscale("log")
+            axis.set_yscale("log")
     legend_below(figure, axes, columns=5)
     return figure
 

@@ -108,7 +108,7 @@ class _Noise(SweepModel):
 
     def size(self, fixed: Mapping[str, Any]) -> int:
         """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
-        return 200 if fixed["check"] in ("none", "bound") and fixed["notion"] != "pdp" else 20
+        return 500 if fixed["check"] in ("none", "bound") and fixed["notion"] != "pdp" else 20
 
     def open(self, fixed: Mapping[str, Any]) -> Path:
         return _NoisePath(fixed)

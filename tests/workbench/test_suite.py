@@ -185,6 +185,21 @@ def test_interrupt_keeps_finished_runs() -> None:
     assert artifacts(run, "small", 1.0)[0].table["solved"].tolist() == [1]
 
 
+def test_a_report_without_any_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.suite_run.run_one", lambda *_: {"status": "licence", "error": "too large"})
+    arguments = ["compare", "--suite", "small", "--solvers", "gurobi", "--instances", "mvu-m4"]
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "--out", str(tmp_path)])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    assert "0 of 1" in said
+    assert "1 licence" in said
+    assert "nan" not in said.lower()
+    assert (tmp_path / "scatter.png").exists()
+
+
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["compare", "--suite", "small", "--solvers", "highs,ortools:glop", "--instances", "mvu-*,noise-milp-*"]
     with pytest.raises(SystemExit) as end:
