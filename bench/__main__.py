@@ -11,8 +11,13 @@ import pkgutil
 import sys
 from pathlib import Path
 
+from rich.console import Console
+
 import bench
-from workbench.console import err, out, table
+from workbench.console import err, table
+
+
+out = Console(width=None if sys.stdout.isatty() else 200)  # benchmarks have many columns
 
 
 def main(names: list[str]) -> int:
