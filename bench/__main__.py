@@ -16,7 +16,6 @@ from rich.console import Console
 import bench
 from workbench.console import err, table
 
-
 out = Console(width=None if sys.stdout.isatty() else 200)  # benchmarks have many columns
 
 
