@@ -6,6 +6,7 @@ Times depend on the machine and its neighbours; what counts are the ratios, whos
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 import sys
 from pathlib import Path
@@ -28,8 +29,15 @@ def main(names: list[str]) -> int:
         err.print(f"{name} ...", highlight=False)
         frame = module.run()
         frame.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
-        out.print(table(module.TITLE, list(frame.columns), frame.astype(object).to_numpy().tolist()))
+        cells = [[_short(cell) for cell in row] for row in frame.astype(object).to_numpy().tolist()]
+        out.print(table(module.TITLE, list(frame.columns), cells))
     return 0
+
+
+def _short(cell: object) -> object:
+    if not isinstance(cell, float):
+        return cell
+    return "-" if math.isnan(cell) else f"{cell:.4g}"
 
 
 if __name__ == "__main__":

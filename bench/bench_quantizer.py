@@ -73,9 +73,9 @@ def _exact_lp() -> list[list[Any]]:
     problem.close()
     found = f"{value:.7f} and {same:.7f}"
     return [
-        _row("exact LP, m = 4, 41 knots, cold", seconds, 0.05, "the same stated and compiled in CVXPY", slow, found),
-        _row("exact LP, hot, epsilon moved (median)", hot_epsilon, 0.015, "cold", seconds, "50 moves"),
-        _row("exact LP, hot, a bin moved (median)", hot_bin, 0.015, "cold", seconds, "50 moves"),
+        _row("exact LP, m = 4, 41 knots, cold", seconds, 0.05, "through CVXPY", slow, found),
+        _row("exact LP, hot, ε moved", hot_epsilon, 0.015, "cold", seconds, "of 50"),
+        _row("exact LP, hot, a bin moved", hot_bin, 0.015, "cold", seconds, "of 50"),
     ]
 
 
@@ -104,10 +104,10 @@ def _search() -> list[list[Any]]:
             (a is None) == (b is None) and (a is None or b is None or abs(a.proxy - b.proxy) < 1e-9)
             for (_, _, a), (_, _, b) in zip(one, two, strict=True)
         )
-        said = "the same winner on all bins" if equal else "DIFFERENT WINNERS"
+        said = "same winners" if equal else "DIFFERENT WINNERS"
         rows.append(
-            _row(f"OPTM's m = 4 search, epsilon = {float(epsilon):g}, pruned ({few} LPs)", quick, 3.0,
-                 f"the full search ({many} LPs)", slow, f"{said}, MAE {best.quantizer.mae():.6f}")
+            _row(f"OPTM m = 4, ε = {float(epsilon):g}, pruned ({few} LPs)", quick, 3.0,
+                 f"all {many} LPs", slow, f"{said}, MAE {best.quantizer.mae():.6f}")
         )  # fmt: skip
     return rows
 
@@ -117,12 +117,12 @@ def _optimised() -> list[list[Any]]:
     small, four = _best(lambda: optimised_bins(4, Fraction(1), Fraction(1), uniform()), 1)
     seconds, found = _best(lambda: optimised_bins(16, Fraction(1), Fraction(1), uniform()), 1)
     rows.append(
-        _row("exact LP with 16 optimised bins, 41 knots, 4 starts", seconds, 60.0, "4 optimised bins", small,
+        _row("exact LP, 16 optimised bins, 41 knots", seconds, 60.0, "4 bins", small,
              f"MAE {found.objective:.6f} and {four.objective:.6f}")
     )  # fmt: skip
     seconds, answer = _best(lambda: mvu(1, levels=16, starts=2), 1)
     rows.append(
-        _row("MVU, 16 outputs, 2 starts, with its bound", seconds, 60.0, "4 optimised bins", small,
+        _row("MVU, 16 outputs, with its bound", seconds, 60.0, "4 bins", small,
              f"squared error {answer.objective:.6f} >= {answer.bound:.6f}")
     )  # fmt: skip
     return rows
