@@ -208,7 +208,7 @@ class Solution:
             return self.program.sense * self.native_bound
         if self.dual is not PointStatus.FEASIBLE or self.program.is_mip or self.row_dual is None:
             return None
-        value = lagrangian_bound(self.data, self.row_dual)
+        value = lagrangian_bound(self.data, self.row_dual, columns=self.program.entry_columns)
         return None if value is None else self.program.sense * value
 
     @property
@@ -263,7 +263,9 @@ def residuals(data: Data, x: Vector) -> Residuals:
     )
 
 
-def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> float | None:
+def lagrangian_bound(
+    data: Data, row_dual: Vector, tolerance: float = 1e-9, *, columns: NDArray[np.intp] | None = None
+) -> float | None:
     """The lower bound on min c'x + c0 that row multipliers prove over the box of the variables.
 
         min_x c'x + y'(r - Ax)  =  sum_i y_i r_i + sum_j min over [lower_j, upper_j] of (c - A'y)_j x_j
@@ -273,24 +275,32 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
     `tolerance` (relative to 1 + |c_j|) of zero, which is dual feasibility as solvers mean it. Where all variables are
     bounded the value is a bound in spite of rounding: it is lowered by the most that rounding can have added.
 
+    Args:
+        columns: the column of each entry of A, where it is known (`Program.entry_columns`).
+
     Returns:
         The bound, or None when the multipliers prove nothing.
     """
-    side = np.where(row_dual > 0, data.row_lower, data.row_upper)
-    y = np.where(np.isfinite(side), row_dual, 0.0)
     A = data.A
-    products, of = A.data * y[A.indices], np.repeat(np.arange(data.c.size), np.diff(A.indptr))
+    lengths = np.diff(A.indptr)
+    of = np.repeat(np.arange(data.c.size), lengths) if columns is None else columns
+    side = np.where(row_dual > 0, data.row_lower, data.row_upper)
+    usable = np.isfinite(side)
+    if not usable.all():
+        row_dual, side = np.where(usable, row_dual, 0.0), np.where(usable, side, 0.0)
+    products = A.data * row_dual[A.indices]
     reduced = data.c - np.bincount(of, products, data.c.size)
     end = np.where(reduced > 0, data.lower, data.upper)
-    free = ~np.isfinite(end)
-    if (np.abs(reduced[free]) > tolerance * (1.0 + np.abs(data.c[free]))).any():
-        return None
-    rows, columns = y != 0, ~free
-    terms = np.concatenate([y[rows] * side[rows], reduced[columns] * end[columns], [data.offset]])
     reach = np.maximum(np.abs(data.lower), np.abs(data.upper))
-    reach = np.where(np.isfinite(reach), reach, np.abs(end))[columns]
-    size = (np.abs(data.c) + np.bincount(of, np.abs(products), data.c.size))[columns]  # of what makes a reduced cost
-    longest = int(np.diff(A.indptr).max(initial=0)) + 2
+    size = np.abs(data.c) + np.bincount(of, np.abs(products), data.c.size)  # of what makes a reduced cost
+    if not np.isfinite(reach).all():
+        free = ~np.isfinite(end)
+        if (np.abs(reduced[free]) > tolerance * (1.0 + np.abs(data.c[free]))).any():
+            return None
+        reduced, end, size = (np.where(free, 0.0, part) for part in (reduced, end, size))
+        reach = np.where(np.isfinite(reach), reach, np.abs(end))
+    terms = np.concatenate([row_dual * side, reduced * end, [data.offset]])
+    longest = int(lengths.max(initial=0)) + 2
     return float(terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum())))
 
 

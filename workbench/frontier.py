@@ -74,6 +74,8 @@ def run(plan: Plan, progress: Callable[[int, int], None] = lambda done, total: N
         for task in plan.tasks:
             try:
                 rows += task()
+            except MemoryError:
+                rows.append(failed_row(WorkbenchError("The request needs more memory than there is."), curve="failed"))
             except WorkbenchError as problem:
                 _pass_on_interrupt(problem)
                 rows.append(failed_row(problem, curve="failed"))

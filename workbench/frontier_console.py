@@ -88,6 +88,7 @@ def _report(plan: Plan, made: pd.DataFrame, files: list[Path], seconds: float) -
         closed = part["objective"] - part["bound"] <= 1e-6 * part["objective"].abs().clip(lower=1)
         proven = f"{int(closed.sum())} of {len(part)}" if part["bound"].notna().any() else "-"
         certified = int(part["certified"].eq(True).sum())
+        mechanism, notion = (None if name != name else name for name in (mechanism, notion))  # of "failed": neither
         cells.append([curve, mechanism, notion, len(part), proven, certified or "-", agree, failed or "-"])
     heads = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
     out.print(table(plan.title, heads, cells))

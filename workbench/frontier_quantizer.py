@@ -3,7 +3,8 @@
 curve       what a row is
 point       a designed quantizer, certified; `levels` outputs, `objective` its exact error in the asked cost. `bound`
             holds for every choice of outputs within the reach (exact; see `design_quantizer`)
-baseline    RQM and PBM with so many outputs at their best parameters, Laplace with a real number as output
+baseline    RQM (best of a grid of outer outputs, largest q) and PBM (its largest θ) with so many outputs; Laplace with
+            a real number as output
 limit       [bound, objective] holds the least MAE with any outputs whatever (uniform inputs)
 """
 

@@ -254,7 +254,7 @@ def budget_table(rows: Iterable[Row], bits: Sequence[Fraction]) -> Any:
     table = pd.DataFrame(spread).reindex(columns=columns)
     needs = table["needs_bits"].astype(float).fillna(math.inf)
     table["fits"] = needs <= table["bits"] + 1e-9
-    table["bound"] = table.groupby(keys)["bound"].transform("max")
+    table["bound"] = table.groupby(keys)["bound"].transform("max").clip(lower=0.0)  # no error is negative
     table["gap"] = table["objective"] - table["bound"]
     least = table[table["fits"]].groupby(keys)["objective"].transform("min")
     table["best"] = (table["objective"] <= least.reindex(table.index) * (1 + 1e-9)) & table["fits"]

@@ -134,10 +134,14 @@ def test_a_task_that_fails_is_a_row() -> None:
         except KeyboardInterrupt:
             raise NotProven("stopped")  # noqa: B904  (as designers do)
 
+    def large() -> list[dict[str, Any]]:
+        raise MemoryError
+
     good: list[dict[str, Any]] = [{"objective": 1.0}]
-    outcome = run(Plan("noise", "", [fail, lambda: good], lambda table: {}))
-    assert (outcome.finished, outcome.interrupted) == (2, False)
-    assert outcome.rows == [{"curve": "failed", "status": "failed", "error": "epsilon is too odd."}, *good]
+    outcome = run(Plan("noise", "", [fail, lambda: good, large], lambda table: {}))
+    assert (outcome.finished, outcome.interrupted) == (3, False)
+    assert outcome.rows[:2] == [{"curve": "failed", "status": "failed", "error": "epsilon is too odd."}, *good]
+    assert outcome.rows[2]["error"] == "The request needs more memory than there is."
     outcome = run(Plan("noise", "", [lambda: good, stop, fail], lambda table: {}))
     assert (outcome.rows, outcome.interrupted) == (good, True)
 

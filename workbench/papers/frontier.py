@@ -146,7 +146,8 @@ PAPER = Paper(
             "quantizer", "quantizer", "error_levels", ("point", "baseline", "limit"),
             "Unbiased quantizers: error against the number of outputs",
             "Mean absolute error, uniform inputs on [-1, 1]. Exact quantizer with searched outputs (best found, no "
-            "optimum over outputs is claimed), certified; RQM and PBM at their best parameters.",
+            "optimum over outputs is claimed), certified; RQM at the best parameters of a grid, PBM at its largest "
+            "private θ.",
         ),
         "labels": _artifact(
             "labels", "labels", "error_epsilon", ("point", "baseline"), "Label randomizers: loss against ε",
