@@ -29,6 +29,7 @@ from workbench.mechanisms.randomized_response import with_prior
 __all__ = ["best_channel", "groups_of", "pairs_of"]
 
 _LARGE = 10_000  # cells from which HiGHS is faster by interior point with crossover than by simplex
+_MOST = 2_000_000  # cells of a program that memory and patience hold
 
 
 def best_channel(
@@ -47,6 +48,10 @@ def best_channel(
     epsilon, notion, k = request["asked"], request["notion"], question.k
     grid = question.values if outputs is None else Labels(outputs).values
     pairs = pairs_of(neighbours, notion, k)
+    cells = grid.size * max(k, len(pairs or ()))
+    if cells > _MOST:
+        said = f"{k} labels, {grid.size} outputs and {len(pairs or ())} listed pairs"
+        InvalidRequest.must("the channel", f"of at most {_MOST} masses or compared pairs of them", said)
     groups, epsilons = groups_of(question, pairs, notion, epsilon)
     if request["certify"]:
         check_size(k, grid.size, pairs)

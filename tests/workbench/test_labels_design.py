@@ -131,6 +131,7 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
         (("--prior", "0..5", "--method", "lp", "--outputs", "six"), "outputs must be LOW..HIGH"),
         (("--prior", "0..5", "--method", "unbiased", "--epsilon", "13"), "epsilon must be at most 12"),
         (("--prior", "0..5", "--method", "lp", "--constraint", "fair"), "constraints must be among"),
+        (("--prior", "0..3000", "--method", "lp"), "the channel must be of at most 2000000 masses"),
         (
             ("--prior", "0..5", "--method", "lp", "--constraint", "unbiased"),
             "No channel meets the constraints",
