@@ -10,6 +10,7 @@ would wait for ever, so Dask is called directly.)
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import math
 import signal
@@ -191,10 +192,16 @@ def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answe
         from distributed import wait as wait_for
     except ImportError:
         raise SolverUnavailable("--cluster needs dask and distributed (pip install 'dp-workbench[cluster]').") from None
+    client, why = None, ""
     try:
         client = Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        raise WorkbenchError(f"The cluster at {address} cannot be reached: {' '.join(str(error).split())}.") from None
+        why = " ".join(str(error).split())
+    if client is None:
+        # The client that failed dies here, where no lock of Dask's is held: its finalizer takes the lock that starting
+        # another client holds, so a collection in that moment would wait for ever.
+        gc.collect()
+        raise WorkbenchError(f"The cluster at {address} cannot be reached: {why}.")
     with contextlib.closing(client):
         futures = client.map(work, list(tasks), pure=False, key="sweep")
         running = {future.key: (future, at) for at, future in enumerate(futures)}
