@@ -167,9 +167,9 @@ def gallery(results: Path) -> Path:
     lines = [
         "# Results",
         "",
-        "Every figure and table below was recomputed by `make reproduce`; printed numbers of the papers stand",
-        "beside ours, with the difference and a verdict. Tables are CSV, figures PNG and SVG. A printed number is",
-        "never used to compute ours.",
+        "Every figure and table below was recomputed by `make reproduce` (by `make full` where it takes minutes);",
+        "printed numbers of the papers stand beside ours, with the difference and a verdict. Tables are CSV, figures",
+        "PNG and SVG. A printed number is never used to compute ours.",
         "",
     ]
     for name in PAPERS:
