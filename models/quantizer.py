@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.program import Block, Data, Moves, Program, stating
 
-__all__ = ["RELATIONS", "LawModel", "smallest_epsilon", "smallest_reach"]
+__all__ = ["RELATIONS", "LawModel", "smallest_epsilon", "smallest_reach", "usual_reach"]
 
 Vector = NDArray[np.float64]
 
@@ -66,6 +66,13 @@ def smallest_epsilon(low: float, high: float, c: float = 1.0) -> float:
 def smallest_reach(epsilon: float, c: float = 1.0) -> float:
     """The least B for which outputs in [-B, B] can be unbiased and ε-private: c (e^ε + 1)/(e^ε - 1)."""
     return float(c / np.tanh(epsilon / 2))
+
+
+def usual_reach(epsilon: float, c: float = 1.0) -> float:
+    """The largest output that is searched unless asked otherwise, twice the least: the mean absolute error has no
+    minimum, it keeps falling slightly as the outermost outputs go to infinity.
+    """
+    return 2 * smallest_reach(epsilon, c)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -67,7 +67,6 @@ def compare_noise(
     request = asked_request(question, epsilon, delta, notion, cost, minimise, budget, prior, zero_mean, equal)
     request |= {"time_limit": time_limit, "gap": gap, "seed": seed, "method": method}
     from workbench.compare import compare_noise as run
-    from workbench.designing import upward
 
     names = [name.strip() for name in solvers.split(",") if name.strip()]
     if not names:
@@ -83,10 +82,16 @@ def compare_noise(
             "budget": budget,
         }
         emit_json({"question": question.to_dict(), **asked, "rows": rows})
-        if all(row["status"] == "failed" for row in rows):
-            raise typer.Exit(1)
-        return
-    delta_key = "dp_delta" if notion == "dp" else "pdp_delta"
+    else:
+        _report(f"{question!r}, {notion}", rows, "dp_delta" if notion == "dp" else "pdp_delta")
+    if all(row["status"] == "failed" for row in rows):
+        raise typer.Exit(1)
+
+
+def _report(title: str, rows: list[dict[str, Any]], delta_key: str) -> None:
+    """The rows as a table, and what went wrong in words."""
+    from workbench.designing import upward
+
     short = {"residual": ".1g", "seconds": ".3f"}
     keys = ["solver", "status", "objective", "bound", "residual", delta_key, "pure_epsilon", "private", "agrees",
             "seconds"]  # fmt: skip
@@ -103,10 +108,8 @@ def compare_noise(
     caption = (
         "δ, ε and private are of the PMF as returned, in exact arithmetic (rounded up); agrees: with the closed form."
     )
-    out.print(table(f"{question!r}, {notion}", heads, cells, caption=caption))
+    out.print(table(title, heads, cells, caption=caption))
     for row in rows:
         if row["error"]:
             name = "" if row["error"].startswith(row["solver"]) else f"{row['solver']}: "
             out.print(f"{name}{row['error']}", highlight=False, markup=False)
-    if all(row["status"] == "failed" for row in rows):
-        raise typer.Exit(1)

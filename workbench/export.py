@@ -71,7 +71,7 @@ def provenance(ledger: Ledger, rows: Sequence[Row], *, unreadable: int = 0) -> d
         "exported_by": f"workbench {workbench.__version__}",
         "versions": [json.loads(text) for text in sorted(versions)],
         "specifications": [] if unreadable else ledger.sweeps(),
-        "meaning": "audited false: the solver's answer with its bound recomputed, not checked for privacy exactly",
+        "meaning": "audited false: not checked for privacy exactly; status claimed: the solver's word, without a bound",
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from models.quantizer import smallest_reach
+from models.quantizer import smallest_reach, usual_reach
 from solvers.backend import Options
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
@@ -136,7 +136,7 @@ def optimised_bins(
     ):  # one law for every pair of outputs: the error falls with them to the least reach
         least = Fraction(math.ceil(smallest_reach(eps, half) * 10**6 * (1 + 1e-12)), 10**6)
         return exact_quantizer((-least, least), epsilon, c, density, cost, knots=knots, solver=solver, options=options)
-    limit = 2 * smallest_reach(eps, half) if reach is None else reach
+    limit = usual_reach(eps, half) if reach is None else reach
     even = np.linspace(-half, half, max(knots, 21))
     problem = exact_problem(even, levels, density, cost, symmetric=density.symmetric,
                             metric=metric, solver=solver, options=options)  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from models.quantizer import smallest_reach
+from models.quantizer import usual_reach
 from solvers.backend import Options
 from solvers.solution import Solution
 from workbench.errors import Infeasible, NotProven
@@ -83,7 +83,7 @@ def run(
             bound = None if exact_answer is None else exact_answer.bound
             limit = None
         else:
-            limit = 2 * smallest_reach(float(epsilon), float(c)) if reach is None else reach
+            limit = usual_reach(float(epsilon), float(c)) if reach is None else reach
             exact_answer = optimised_bins(
                 question.levels, epsilon, c, density, cost, reach=limit, knots=knots, metric=metric, starts=starts,
                 solver=solver, options=options, progress=progress,

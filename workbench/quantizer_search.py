@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from models.optm import Bounds
-from models.quantizer import smallest_reach
+from models.quantizer import smallest_reach, usual_reach
 from workbench.errors import Infeasible
 from workbench.mechanisms.density import Density
 from workbench.numbers import exact
@@ -55,7 +55,7 @@ def searched_bins(
     """
     half, eps = float(c), float(epsilon)
     least = smallest_reach(eps, half)
-    top = 2 * least if reach is None else reach
+    top = usual_reach(eps, half) if reach is None else reach
     step = max(every, 2 if m > 5 else 1)
     outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::step]]
     inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, step)]

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from models.quantizer import smallest_reach
+from models.quantizer import usual_reach
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.quantizer import Quantizer, read_bins
 from workbench.mechanisms.two_bin import erm, rqm
@@ -102,4 +102,4 @@ def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:
 def limit(epsilon: str, *, capped: bool = False) -> Limit:
     """The limit for unlimited outputs, or for outputs within twice the least feasible reach."""
     eps = float(exact(epsilon, "epsilon"))
-    return mae_limit(eps, reach=2 * smallest_reach(eps)) if capped else mae_limit(eps)
+    return mae_limit(eps, reach=usual_reach(eps)) if capped else mae_limit(eps)
