@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -31,6 +30,7 @@ from workbench.labels_unbiased import best_unbiased
 from workbench.mechanisms.labels import Labels
 from workbench.mechanisms.randomized_response import RandomizedResponse, on_bins
 from workbench.numbers import Real, positive, probability
+from workbench.solver_options import settled
 
 __all__ = ["METHODS", "LabelDesign", "best_bins", "design", "validate"]
 
@@ -108,7 +108,7 @@ def validate(
     time_limit: float | None = None,
     options: Options | None = None,
     certify: bool | None = None,
-) -> tuple[Loss, dict[str, Any], Options | None]:
+) -> tuple[Loss, dict[str, Any], Options]:
     """Refuse a request that makes no sense, without solving anything; arguments as `design`.
 
     Returns the loss, the request in exact numbers and the solver's options. Raises InvalidRequest.
@@ -128,12 +128,7 @@ def validate(
         named = loss_named(loss)
         named(1.0, question.values[:1])
         backend(solver)
-    if time_limit is not None and not (isinstance(time_limit, (int, float)) and 0 < time_limit < math.inf):
-        InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
-    if time_limit is not None and options is not None:
-        raise InvalidRequest("options must be given alone, without time_limit.")
-    if time_limit is not None:
-        options = Options(time_limit=time_limit)
+    options = settled(options, time_limit)
     plain = outputs is None and isinstance(neighbours, str) and neighbours == "all" and not constraints
     if method != "lp" and not (plain and notion == "pure"):
         InvalidRequest.must("method", "lp for other outputs, neighbours, notions and constraints", repr(method))

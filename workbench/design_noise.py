@@ -29,17 +29,16 @@ from workbench.noise_asked import (
     Budgets,
     checked_choices,
     checked_constraints,
-    checked_options,
     checked_prior,
     checked_start,
     differences,
-    limits,
     spent,
 )
 from workbench.noise_judged import Judge
 from workbench.numbers import Real
 from workbench.privacy.audit import audit
 from workbench.privacy.repair import exact_cost
+from workbench.solver_options import checked_options, settled
 
 __all__ = ["NOTIONS", "NoiseDesigner", "design", "validate"]
 
@@ -368,10 +367,7 @@ def design(
         InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit: see `workbench.errors`.
         NotProven: a limit was reached first; carries incumbent, bound and the unproven Design.
     """
-    if options is None:
-        options = limits(time_limit, gap, seed)
-    elif (time_limit, gap, seed) != (None, None, None):
-        raise InvalidRequest("options must be given alone, without time_limit, gap and seed.")
+    options = settled(options, time_limit, gap, seed)
     try:
         with NoiseDesigner(
             question, notion=notion, cost=cost, minimise=minimise, solver=solver, prior=prior,

@@ -30,6 +30,7 @@ from workbench.quantizer_certified import SMALL, certified_quantizer
 from workbench.quantizer_designed import QuantizerDesign
 from workbench.quantizer_methods import Made, NoLaw, run, why_none
 from workbench.quantizer_units import Units
+from workbench.solver_options import settled
 
 __all__ = ["METHODS", "QuantizerDesign", "design", "validate"]
 
@@ -156,10 +157,7 @@ def validate(
     if reach is not None and question.bins is not None:
         raise InvalidRequest(f"reach must be left out with bins, which say it. Got {reach}.")
     Units(question.c).epsilon(budget, metric)
-    if options is None:
-        if time_limit is not None and not (isinstance(time_limit, (int, float)) and 0 < time_limit < math.inf):
-            InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
-        options = Options(time_limit=time_limit)
+    options = settled(options, time_limit)
     limit = None if reach is None else float(positive(reach, "reach"))
     if limit is not None and metric is None and limit < smallest_reach(float(budget), float(question.c)) * (1 + 1e-9):
         need = smallest_reach(float(budget), float(question.c))

@@ -54,12 +54,13 @@ def delta_frontier(
     """
     rooms.check()
     from models import noise_frontier
-    from workbench.noise_asked import checked_choices, limits, numbers
+    from workbench.noise_asked import checked_choices, numbers
+    from workbench.solver_options import limits
 
     checked_choices(question, "pdp", cost, "error", "fast", solver)
     if cost not in _COSTS:
         InvalidRequest.must("cost", f"one of {', '.join(_COSTS)}", repr(cost))
-    limits(time_limit, None, None)
+    limits(time_limit)
     most = probability(high, "high")
     if not most:
         InvalidRequest.must("high", "a number in (0, 1]", high)

@@ -32,6 +32,7 @@ from workbench.frontier_noise_plots import draw
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.numbers import round_up
 from workbench.privacy.audit import audit_channel
+from workbench.solver_options import limits
 
 __all__ = ["LEVELS", "plan", "round_levels"]
 
@@ -80,8 +81,7 @@ def plan(
             validate(question, epsilon=epsilons[0], delta=delta, notion=notion, cost=cost, solver=solver)
     if cost == "prior-squared":
         InvalidRequest.must("cost", "one that needs no prior", repr(cost))
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        InvalidRequest.must("time_limit", "a finite number of seconds > 0", time_limit)
+    limits(time_limit)
     for level in levels or ():
         if level < 0:
             InvalidRequest.must("level", "errors >= 0", f"{float(level):g}")

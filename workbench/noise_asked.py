@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,20 +16,18 @@ from workbench import rooms  # noqa: F401  (it names a foreign `models` in one s
 # isort: split
 from models.noise import COSTS, UserConstraints
 from models.noise_fast import METHODS
-from solvers.backend import Options
 from solvers.solution import Start
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.numbers import Real, exact, probability
 
-__all__ = ["NOTIONS", "Budgets", "checked_choices", "checked_constraints", "checked_options", "checked_prior",
-           "checked_start", "differences", "limits", "numbers", "spent"]  # fmt: skip
+__all__ = ["NOTIONS", "Budgets", "checked_choices", "checked_constraints", "checked_prior",
+           "checked_start", "differences", "numbers", "spent"]  # fmt: skip
 
 NOTIONS = ("pdp", "dp", "pure")
 MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
 LEAST_EPSILON = Fraction(1, 10**12)
 MOST_COLUMNS = 5_000_000
-MOST_SEED = 2**31 - 1
 
 Budgets = dict[tuple[int, ...], Fraction]
 
@@ -52,35 +49,6 @@ def checked_choices(question: Any, notion: Any, cost: Any, minimise: Any, method
         InvalidRequest.must("question", "a ModuloNoise", repr(question))
     if not isinstance(solver, str):
         InvalidRequest.must("solver", "the name of a solver", repr(solver))
-
-
-def checked_options(options: Any) -> Options:
-    """The solver's options; none are the default ones."""
-    if options is not None and not isinstance(options, Options):
-        InvalidRequest.must("options", "a solvers.backend.Options", repr(options))
-    return options or Options()
-
-
-def limits(time_limit: Any, gap: Any, seed: Any) -> Options:
-    """The three options that every command has."""
-    if time_limit is not None and not (_number(time_limit) and 0 < time_limit < math.inf):
-        InvalidRequest.must("time_limit", "a finite number of seconds > 0", repr(time_limit))
-    if gap is not None and not (_number(gap) and 0 <= gap < math.inf):
-        InvalidRequest.must("gap", "a finite number >= 0", repr(gap))
-    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
-    if seed is not None and not (whole and 0 <= seed <= MOST_SEED):
-        InvalidRequest.must("seed", f"an integer in 0..{MOST_SEED}", repr(seed))
-    return Options(
-        time_limit=None if time_limit is None else min(float(time_limit), 1e9),
-        gap=None if gap is None else float(gap),
-        seed=None if seed is None else int(seed),
-    )
-
-
-def _number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    return bool(-1e300 < value < 1e300)
 
 
 def checked_prior(prior: ArrayLike | None) -> NDArray[np.float64] | None:

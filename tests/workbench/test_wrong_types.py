@@ -82,3 +82,19 @@ def test_without_a_bound_the_words_say_so(question, monkeypatch):
     d = wb.design(question, epsilon=1, notion="dp", delta=0.1)
     assert d.bound is None
     assert any("gives no bound" in sentence for sentence in d.words)
+
+
+@pytest.mark.parametrize("question", [wb.Labels.uniform(0, 5), wb.Quantization("-3,-0.5,0.5,3")])
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"time_limit": True}, "time_limit must be a finite number of seconds > 0. Got True."),
+        ({"time_limit": "1"}, "time_limit must be a finite number of seconds > 0. Got '1'."),
+        ({"time_limit": 1, "options": Options()}, "options must be given alone"),
+        ({"options": {"time_limit": 1}}, "options must be a solvers.backend.Options"),
+    ],
+)
+def test_options_are_read_alike_by_every_design(question: object, request_: dict[str, object], message: str):
+    with pytest.raises(wb.InvalidRequest) as raised:
+        wb.design(question, epsilon=1, **request_)
+    assert str(raised.value).startswith(message)
