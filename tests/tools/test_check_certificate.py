@@ -1,0 +1,182 @@
+"""The second checker: alone on a bare Python, right by other routes, and never at odds with the workbench."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.exact.numbers import exp_bounds
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools" / "check_certificate.py"
+sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
+from fuzz_certificates import GENERATORS, certificate, checker, compare, row, verdicts  # noqa: E402
+
+
+def run(*paths: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-I", "-S", str(TOOL), *map(str, paths)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def noise(weights: list[int], notion: str, epsilon: str, delta: str = "0", **mechanism: object) -> dict:
+    shape = {"kind": "noise", "sizes": [len(weights)], "shifts": [[1]], "directed": False, **row(weights)}
+    return certificate(shape | mechanism, notion, epsilon, delta)
+
+
+def quantizer(ends: list[list[int]], notion: str, epsilon: str, delta: str = "0") -> dict:
+    knots, outputs = [*map(str, range(len(ends) // 2 + 1))], [*map(str, range(len(ends[0])))]
+    shape = {"kind": "quantizer", "knots": knots, "outputs": outputs, "ends": [*map(row, ends)]}
+    return certificate(shape, notion, epsilon, delta)
+
+
+def verdict(data: dict) -> str:
+    try:
+        checker.check(data)
+    except checker.Refused as refused:
+        return refused.args[0]
+    return "proven"
+
+
+GOOD = noise([5, 3, 2, 3], "pure", "0.6")  # ln(5/3) = .511
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "sentence"),
+    [
+        (GOOD, 0, "proven: Noise modulo 4, 2 differences (of either sign): pure at epsilon = 0.6"),
+        (noise([5, 3, 2, 3], "pure", "0.51"), 1, "false: Neighbours"),
+        (GOOD | {"version": 3}, 2, "unknown: Version 3 is newer than this checker, which knows versions up to 2."),
+        (GOOD | {"mechanism": {"kind": "spline"}}, 2, "unknown: A mechanism of kind 'spline'"),
+        (noise([1 << 200_000] * 60 + [1], "pure", "0.6"), 2, "too large: It would take"),
+        (GOOD | {"format": "other"}, 1, "false: The format"),
+        ([], 1, "false: A certificate"),
+    ],
+)
+def test_one_file_on_a_bare_python(data, code, sentence, tmp_path: Path):
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(data))
+    done = run(path)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert f"{path}: {sentence}" in done.stdout
+
+
+def test_several_files_and_none(tmp_path: Path):
+    paths = [tmp_path / f"{k}.json" for k in range(3)]
+    for path, data in zip(paths, (GOOD, GOOD | {"version": 9}, GOOD | {"version": 0}), strict=True):
+        path.write_text(json.dumps(data))
+    assert run(paths[0], paths[0]).returncode == 0
+    assert run(*paths[:2]).returncode == 2
+    assert run(*paths).returncode == 1
+    assert run(*paths).stdout.count("\n") == 3
+    assert run().returncode != 0
+
+
+def test_it_stands_alone():
+    names = set()
+    for node in ast.walk(ast.parse(TOOL.read_text("utf-8"))):
+        names |= {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
+        names |= {node.module} if isinstance(node, ast.ImportFrom) else set()
+    assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff\xfe", b'{"a": 1, "a": 2}', b'{"a": NaN}', b'{"a": 1e999}', b"[" * 200_000, b'{"a": "\\ud800"}',
+     b'{"a": ' + b"9" * 5000 + b"}"],
+)  # fmt: skip
+def test_hostile_bytes_are_refused(content, tmp_path: Path):
+    path = tmp_path / "c.json"
+    path.write_bytes(content)
+    assert verdicts(path) == ("false", "false")
+
+
+def test_places_that_are_no_files(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "big").write_bytes(b" " * (checker.BYTES + 1))
+    for name, code in (("missing", 1), (".", 1), ("pipe", 1), ("big", 2)):
+        assert run(tmp_path / name).returncode == code
+
+
+def test_the_power_encloses_e_to_the_epsilon():
+    source, widest = random.Random(1), 0.0
+    for _ in range(200):
+        epsilon = Fraction(source.randrange(1, 10 ** source.randrange(1, 9)), 10 ** source.randrange(0, 9))
+        if epsilon > 5000:
+            continue
+        power = checker.Power(epsilon)
+        for level in range(4):
+            low, high, w = power.bounds(level)
+            below, above = exp_bounds(epsilon, w + 64)  # flint's balls
+            assert low << 64 <= below
+            assert above <= high << 64
+            assert (high - low) << (64 << level) <= low
+            widest = max(widest, math.log2(high - low))
+    assert widest > 10  # the enclosure is no point, so the test could have failed
+
+
+def test_pdp_on_real_inputs_at_its_exact_supremum():
+    refused = 0
+    for seed in range(120):
+        source = random.Random(seed)
+        m, top = source.choice([3, 4, 5]), source.choice([4, 8, 12])
+        ends = [[source.randrange(0, top) + (k == 0) for k in range(m)] for _ in range(4)]
+        ends = [[x // math.gcd(*law) for x in law] for law in ends]
+        law = wb.PiecewiseAffine.of(range(3), range(m), [[Fraction(x, sum(law)) for x in law] for law in ends])
+        at_zero = wb.audit(law, 0).worst("pdp").measured
+        assert at_zero.b == 0  # a rational, so δ can be exactly that
+        assert verdict(quantizer(ends, "pdp", "0", str(at_zero.a))) == "proven"
+        epsilon = source.choice(["0", "0.05", "0.1", "0.3"])
+        below, above = wb.audit(law, epsilon).worst("pdp").measured.sharp()
+        assert verdict(quantizer(ends, "pdp", epsilon, str(above))) == "proven", seed
+        if below > 0:
+            refused += 1
+            assert verdict(quantizer(ends, "pdp", epsilon, str(below * (1 - Fraction(1, 10**15))))) == "false", seed
+    assert refused > 50
+
+
+def test_end_laws_alone_do_not_decide_pdp():
+    ends = [[1, 7, 3], [1, 3, 8], [9, 7, 9], [4, 9, 8]]  # 2/3 between end laws, 0.9141576379 inside
+    assert verdict(quantizer(ends, "pdp", "0.3", "0.91")) == "false"
+    assert verdict(quantizer(ends, "pdp", "0.3", "0.9141577")) == "proven"
+
+
+def test_an_expected_loss_of_noise_is_no_objective():
+    data = GOOD | {"version": 2, "objective": {
+        "name": "error-rate", "value": "8/13", "labels": ["0"], "prior": ["1"], "outputs": ["0"] * 4, "rows": [0],
+    }}  # fmt: skip
+    assert verdict(data) == "false"
+    assert verdict(GOOD | {"objective": {"name": "error-rate", "value": "8/13", "costs": None}}) == "proven"
+
+
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_both_checkers_agree_on_mutations(kind, tmp_path: Path):
+    found = compare(200, 20, tmp_path, kind)  # 10,000 and more: make fuzz
+    assert found["proven"] > 20
+    assert found["false"] > 20
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        noise([1 << 200_000, (1 << 200_000) + 1] + [3] * 99, "pure", "1e-100"),
+        noise([1, 2, 3], "dp", "0x1" + "0" * 65_000 + "1/0x1" + "0" * 65_000, "1"),
+        noise([k + 1 for k in range(8000)], "pure", "9", shifts=[[k] for k in range(1, 4001)]),
+        quantizer([[k + 1 for k in range(100)], [101 - k for k in range(100)]], "pdp", "1", "1"),
+        quantizer([[k + 1, 1] for k in range(500)], "pure", "9"),
+    ],
+    ids=["wide", "epsilon", "differences", "pdp", "pieces"],
+)
+def test_both_refuse_what_is_too_large(data, tmp_path: Path):
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(data))
+    assert verdicts(path) == ("too large", "too large")

@@ -1,0 +1,686 @@
+#!/usr/bin/env python3
+"""A second, independent checker of certificates: one file, the standard library, nothing of the workbench.
+
+    python check_certificate.py FILE...
+
+    proven       exit code 0    everything the file states follows from its integers, by the definitions below
+    false        1              it does not, or the file is no certificate
+    too large    2              the count of work below is beyond the limit: nothing is said about the claim
+    unknown      2              a newer version of the format, or a kind of mechanism that this checker does not know
+
+With several files, 1 wins over 2. Nothing under "record" is looked at: it proves nothing.
+
+What is decided. A law is a list of integers over their sum. P against Q at ε >= 0, outcomes i:
+
+    pure, metric    P(i) <= e^ε Q(i) for all i                        (metric: every pair of laws has its own ε)
+    dp              Σ max(0, P(i) - e^ε Q(i)) <= δ
+    pdp             Σ P(i) over {i : P(i) > e^ε Q(i)} <= δ
+
+    noise        f(·) against f(· + μ) on the group Z_s1 x Z_s2 x ..., for all differences μ (and -μ unless directed)
+    channel      row i against row j, for all ordered pairs (i, j) in the file
+    quantizer    the laws at any two real inputs; between knots a law is affine in the input (`check_real_inputs`)
+
+What is counted, before any of it is done ("too large"). With
+
+    C  ordered comparisons: the differences of noise, the pairs of a channel, L² for L different end laws
+    n  outcomes of a law        T  weights in all: n, or n for every row or end law; + k n for k labels
+    b  bits of the largest total, + the most bits of ε (numerator and denominator), + those of δ
+    w  b + the most factors 2 in a denominator, + the bits of every different odd part of one, + those of the largest
+       numerator, among the other numbers: knots, outputs, and what the objective and the bias hold
+
+    audit       C n (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
+    cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
+    pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
+
+units of about 10^-7 s, at most LIMIT of them. The workbench counts by the same rule.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+import sys
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from functools import cmp_to_key, partial
+from itertools import combinations, pairwise, product
+from types import SimpleNamespace
+
+FORMAT, VERSION = "dp-workbench certificate", 2
+LIMIT = 200_000_000  # units of work
+BYTES = 16 << 20  # of a file
+
+
+class Refused(Exception):
+    """The verdict (false, too large, unknown) and the reason, a sentence."""
+
+
+def need(condition, sentence):
+    """The verdict is false unless a condition holds."""
+    if not condition:
+        raise Refused("false", sentence)
+
+
+# ---------------------------------------------------------------------------------------------------- e^ε, enclosed
+
+
+class Power:
+    """E = e^ε for a rational ε >= 0, enclosed in integers: low <= 2^w E <= high, as tightly as a comparison needs.
+
+    e^y = Σ y^n/n! for y = ε/2^s <= 1/2, in m columns (which saves products) of integers that are rounded down, with a
+    bound on what that loses; then e^ε by squaring s times. E is irrational for rational ε != 0 (Lindemann), so a
+    comparison of rationals with it always ends.
+    """
+
+    def __init__(self, epsilon):
+        """epsilon: Fraction >= 0."""
+        self.epsilon = epsilon
+        self.levels = []
+
+    def bounds(self, level):
+        """(low, high, w) with about 64 * 2^level correct bits."""
+        while len(self.levels) <= level:
+            self.levels.append(self._enclose(64 << len(self.levels)))
+        return self.levels[level]
+
+    def _enclose(self, bits):
+        halvings = round(bits ** (1 / 3)) + math.ceil(self.epsilon).bit_length() + 1
+        w, m = bits + 3 * halvings + 32, max(1, math.isqrt(bits // halvings))
+        y = (self.epsilon.numerator << w) // (self.epsilon.denominator << halvings)
+        power = 1 << w
+        for _ in range(m):
+            power = power * y >> w
+        columns, term, n = [0] * m, 1 << w, 0  # column i: Σ (y^m)^j / (j m + i)!, so that e^y = Σ column_i y^i
+        while term:
+            columns[n % m] += term
+            n += 1
+            term //= n
+            if n % m == 0:
+                term = term * power >> w
+        low = 0
+        for column in reversed(columns):
+            low = (low * y >> w) + column
+        # All was rounded down. A power or term lacks less than 8: a product passes on half of what its factor lacks and
+        # adds at most 5, a quotient adds 1. So the sum lacks 8 for each of its n terms, and 24 for those left out and
+        # for the last products.
+        e = 8 * n + 24
+        for _ in range(halvings):  # (low + e)² / 2^w
+            low, e = low * low >> w, ((2 * low + e) * e >> w) + 2
+        return low, low + e, w
+
+    def sign(self, x, y):
+        """The sign of x + y E, for integers x and y."""
+        if self.epsilon == 0:
+            return sign(x + y)
+        of_x, of_y = sign(x), sign(y)
+        if of_x * of_y >= 0:
+            return of_x or of_y
+        x, y = abs(x), abs(y)
+        if self.epsilon > x.bit_length():  # E > 2^ε > x, and y >= 1
+            return of_y
+        level = 0
+        while True:
+            low, high, w = self.bounds(level)
+            if x << w < y * low:
+                return of_y
+            if x << w > y * high:
+                return of_x
+            level += 1
+
+
+def sign(x):
+    """-1, 0 or 1."""
+    return (x > 0) - (x < 0)
+
+
+# ---------------------------------------------------------------------------------------- one law against another
+
+
+def violations(p, q, power):
+    """The outcomes i with P(i) > E Q(i). p, q: (integers, their sum)."""
+    (k, k_sum), (l, l_sum) = p, q
+    if power.epsilon > k_sum.bit_length() + l_sum.bit_length():  # E exceeds every ratio of two masses that are not 0
+        return [i for i, (x, y) in enumerate(zip(k, l, strict=True)) if x and not y]
+    low, high, w = power.bounds(0)
+    left, right_low, right_high = l_sum << w, k_sum * low, k_sum * high  # P > E Q is k l_sum > E l k_sum
+    found = []
+    for i, (x, y) in enumerate(zip(k, l, strict=True)):
+        mass = x * left
+        if mass > y * right_high or (mass > y * right_low and power.sign(x * l_sum, -y * k_sum) > 0):
+            found.append(i)
+    return found
+
+
+def check_pair(p, q, notion, power, delta, name):
+    """Refuse unless P against Q meets the notion at (ε, δ)."""
+    broken = violations(p, q, power)
+    if notion in ("pure", "metric"):
+        need(not broken, f"{name}: outcome {broken[:1]} exceeds e^epsilon times its mass in the other law.")
+        return
+    a, b = sum(p[0][i] for i in broken), sum(q[0][i] for i in broken)
+    u, v = delta.numerator, delta.denominator
+    if notion == "pdp":
+        need(a * v <= u * p[1], f"{name}: the outcomes that exceed e^epsilon weigh more than delta.")
+    else:  # a/p_sum - E b/q_sum - u/v <= 0, times p_sum q_sum v
+        excess = power.sign(a * q[1] * v - u * p[1] * q[1], -b * p[1] * v)
+        need(excess <= 0, f"{name}: the hockey stick exceeds delta.")
+
+
+# ------------------------------------------------------------------------------------- laws affine in a real input
+
+
+def check_real_inputs(quantizer, notion, power, delta):
+    """Refuse unless the laws at every two real inputs meet the notion.
+
+    pure, dp    max(0, P - E Q) is convex in P and in Q, and both are affine in their inputs on a piece: its sum is
+                largest, and the ratio exceeds E first, at ends of pieces. All ordered pairs of end laws decide.
+    metric      P(i|x) <= e^(ε |x - x'|) P(i|x') for all x, x' holds just when every mass p is continuous, with
+                |p'| <= ε p. On a piece p' is constant and p is least at an end.
+    pdp         is convex in neither: see `check_pdp`.
+    """
+    knots, ends = quantizer.knots, quantizer.laws
+    pieces = [*zip(ends[::2], ends[1::2], strict=True)]
+    if notion == "metric":
+        for (_, right), (left, _) in pairwise(pieces):
+            need(right == left, "The law jumps at a knot, so no distance bounds its ratio.")
+        for (a, b), (one, two) in zip(pairwise(knots), pieces, strict=True):
+            for x, y in zip(one[0], two[0], strict=True):
+                p, q = Fraction(x, one[1]), Fraction(y, two[1])
+                need(abs(q - p) <= power.epsilon * (b - a) * min(p, q), "A mass changes faster than epsilon allows.")
+    elif notion == "pdp":
+        for p, q in product(dict.fromkeys(pieces), repeat=2):
+            check_pdp(p, q, power, delta)
+    else:
+        for p, q in product(dict.fromkeys(ends), repeat=2):
+            check_pair(p, q, notion, power, delta, "Two end laws")
+
+
+def check_pdp(p_ends, q_ends, power, delta):
+    """Refuse unless Σ p_i(s) over {i : p_i(s) > E q_i(t)} <= δ for all s, t in [0, 1].
+
+    p_i is affine in s on its piece, q_i in t. The lines p_i(s) = E q_i(t) cut the unit square into cells. Inside a
+    cell the set of violations is fixed, so its mass is affine in s: on the closed cell it is largest at the least or
+    the largest s. On the lines themselves violations are only lost (the inequality is strict), so cells decide.
+
+    The cells above an open interval of s keep their order in t as long as no two lines cross there and none enters or
+    leaves the square: those s are `critical`. Between two neighbours of them one rational s shows all sets of
+    violations, t upwards; each is then weighed at both neighbours. Every s and E t here is (x + y E)/z in integers.
+    """
+    p, p_sum = integer_lines(*p_ends)
+    q, q_sum = integer_lines(*q_ends)
+    # P > E Q  <=>  (a + da s) q_sum > E (b + db t) p_sum: the scales go into the numbers
+    lines = [(a * q_sum, da * q_sum, b * p_sum, db * p_sum) for (a, da), (b, db) in zip(p, q, strict=True)]
+    scale, u, v = p_sum * q_sum, delta.numerator, delta.denominator  # of a mass, and δ = u/v
+    critical = {(0, 0, 1), (1, 0, 1)}
+    for a, da, b, db in lines:
+        if da:  # the line meets t = 0 and t = 1: a + da s = E b, = E (b + db)
+            critical |= {number(-a, b, da), number(-a, b + db, da)}
+    for (a, da, b, db), (c, dc, d, dd) in combinations(lines, 2):
+        if db and dd and (slope := da * dd - dc * db):  # they cross: (a + da s - E b)/db = (c + dc s - E d)/dd
+            critical.add(number(c * db - a * dd, b * dd - d * db, slope))
+    inside = [s for s in critical if compare(s, (0, 0, 1), power) >= 0 >= compare(s, (1, 0, 1), power)]
+    for low, high in pairwise(ordered(inside, power)):
+        for mass, slope in violating_masses(lines, between(low, high, power), power):
+            x, y, z = high if slope > 0 else low  # mass + slope s <= u/v scale, with s = (x + y E)/z
+            need(
+                power.sign(v * (mass * z + slope * x) - u * scale * z, v * slope * y) <= 0,
+                "Two real inputs have violating outcomes that weigh more than delta.",
+            )
+
+
+def violating_masses(lines, s, power):
+    """(mass, slope) of Σ a + da s over the violations, for every set of them that t in (0, 1) shows at s = (n, d)."""
+    n, d = s
+    mass = slope = 0
+    events = []  # (E t, whether the line's outcome violates after it, mass, slope)
+    for a, da, b, db in lines:
+        here = a * d + da * n  # times d
+        if not db:
+            first = power.sign(here, -b * d) > 0
+        else:  # here/d = E (b + db t) at E t = (here - E b d)/(d db); violations where E t is less (db > 0), or more
+            at = number(here, -b * d, d * db)
+            starts, ends = compare(at, (0, 0, 1), power) > 0, compare(at, (0, 1, 1), power) < 0
+            first = starts if db > 0 else not starts
+            if starts and ends:
+                events.append((at, db < 0, a, da))
+        if first:
+            mass, slope = mass + a, slope + da
+    events.sort(key=cmp_to_key(lambda one, two: compare(one[0], two[0], power)))
+    yield mass, slope
+    for k, (at, enters, a, da) in enumerate(events):
+        mass, slope = (mass + a, slope + da) if enters else (mass - a, slope - da)
+        if k + 1 == len(events) or compare(at, events[k + 1][0], power):  # lines that meet here change together
+            yield mass, slope
+
+
+def integer_lines(one, two):
+    """[(a, da)] with the mass at s equal to (a + da s)/scale, and the scale. one, two: the laws at s = 0 and 1."""
+    return [(x * two[1], y * one[1] - x * two[1]) for x, y in zip(one[0], two[0], strict=True)], one[1] * two[1]
+
+
+def number(x, y, z):
+    """(x + y E)/z with z > 0."""
+    return (x, y, z) if z > 0 else (-x, -y, -z)
+
+
+def compare(one, two, power):
+    """The sign of one - two, numbers (x + y E)/z."""
+    (x, y, z), (p, q, r) = one, two
+    return power.sign(x * r - p * z, y * r - q * z)
+
+
+def ordered(numbers, power):
+    """The different ones of numbers (x + y E)/z, least first."""
+    values = sorted(numbers, key=cmp_to_key(lambda one, two: compare(one, two, power)))
+    return values[:1] + [two for one, two in pairwise(values) if compare(one, two, power)]
+
+
+def between(low, high, power):
+    """(n, d): a rational n/d strictly between two numbers (x + y E)/z."""
+    x, y, z = low
+    level = 0
+    while True:
+        bits = 32 << level
+        down, up, w = power.bounds(level)
+        near = ((x << w) + y * (up if y > 0 else down) << bits) // (z << w)
+        for n in (near, near + 1):  # about low 2^bits
+            middle = n, 0, 1 << bits
+            if compare(low, middle, power) < 0 < compare(high, middle, power):
+                return n, 1 << bits
+        level += 1
+
+
+# ------------------------------------------------------------------------------------------------- cost and bias
+
+
+def check_objective(objective, mechanism):
+    """Refuse unless the stated value is the exact cost, rounded up by at most 1e-15 of it."""
+    name, value, costs, law = objective.name, objective.value, objective.costs, mechanism.laws[0]
+    if objective.rows is not None:
+        need(mechanism.kind == "channel", "Only a channel has an expected loss.")
+        exact = expected_loss(objective, mechanism.laws)
+    else:
+        need(mechanism.kind == "noise" and name != "worst-squared", "This is no objective of such a mechanism.")
+        need((costs is None) == (name == "error-rate"), "Costs belong to every objective but error-rate.")
+        costs = (0,) + (1,) * (len(law[0]) - 1) if costs is None else costs
+        need(len(costs) == len(law[0]), "There must be one cost for every noise value.")
+        if name in KNOWN:
+            parts = [[KNOWN[name](part, size) for part in range(size)] for size in mechanism.sizes]
+            known = all(c == sum(point) for c, point in zip(costs, product(*parts), strict=True))
+            need(known, f"The costs are not those of {name}.")
+        exact = mean(law, costs)
+    slack = max(abs(exact), Fraction(1, 10**300)) / 10**15
+    need(exact <= value <= exact + slack, f"The {name} is {shown(exact)}, not {shown(value)}.")
+
+
+KNOWN = {  # summed over the factors of the group
+    "squared": lambda part, size: part * (size - part),  # E (answer - truth)² over uniform truths in 0..size-1
+    "eta-squared": lambda part, size: part**2,
+    "circular-squared": lambda part, size: min(part, size - part) ** 2,
+}
+
+
+def mean(law, values):
+    """Σ P(i) values_i."""
+    return sum((x * value for x, value in zip(law[0], values, strict=True)), Fraction(0)) / law[1]
+
+
+def expected_loss(objective, laws):
+    """Σ_y prior(y) Σ_o Pr[o | row of y] loss(o - y), over Σ_y prior(y)."""
+    labels, prior, outputs, rows = objective.labels, objective.prior, objective.outputs, objective.rows
+    need(len(labels) == len(prior) == len(rows), "Labels, prior and rows differ in length.")
+    need(min(prior, default=0) >= 0 and any(prior), "The prior must be weights >= 0, not all 0.")
+    need(len(outputs) == len(laws[0][0]), "There must be one value for every output.")
+    need(all(0 <= row < len(laws) for row in rows), "A label has no such row.")
+    loss, scale, unit = loss_named(objective.name, (*labels, *outputs))
+    outputs, total = [int(o * scale) for o in outputs], Fraction(0)
+    for y, weight, row in zip((int(y * scale) for y in labels), prior, rows, strict=True):
+        k, k_sum = laws[row]
+        total += weight * Fraction(sum(x * loss(o - y) for x, o in zip(k, outputs, strict=True) if x), k_sum)
+    return total / sum(prior) / unit
+
+
+def loss_named(name, values):
+    """(f, scale, unit): loss(r) = f(r scale)/unit for r = output - label, with integers r scale for all the values."""
+    kind, colon, text = name.partition(":")
+    number = re.fullmatch(r"[0-9]{1,40}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?", text)
+    h = Fraction(text) if number else Fraction(1)
+    scale = math.lcm(h.denominator, *(x.denominator for x in values))
+    u, v, top = h.numerator, h.denominator, int(h * scale)
+    losses = {
+        "squared": (not colon, lambda r: r * r, scale, scale**2),
+        "absolute": (not colon, abs, scale, scale),
+        "zero-one": (not colon, lambda r: int(r != 0), scale, 1),
+        "pinball": (number and 0 < h < 1, lambda r: -u * r if r < 0 else (v - u) * r, scale, v * scale),
+        "huber": (
+            number and h > 0, lambda r: r * r if abs(r) <= top else top * (2 * abs(r) - top), scale, 2 * scale**2
+        ),
+    }  # fmt: skip
+    need(kind in losses and losses[kind][0], f"There is no loss {name!r}.")
+    return losses[kind][1:]
+
+
+def check_bias(bias, mechanism):
+    """Refuse unless the largest |mean of the output - input| is as stated; it is affine in a real input."""
+    laws = mechanism.laws
+    need(mechanism.kind != "noise", "Noise has no bias.")
+    about = len(bias.outputs) == len(laws[0][0]) and len(bias.inputs) == len(laws)
+    if mechanism.kind == "quantizer":
+        places = tuple(x for piece in pairwise(mechanism.knots) for x in piece)
+        about = (bias.outputs, bias.inputs) == (mechanism.outputs, places)
+    need(about, "The bias is about other inputs or outputs.")
+    worst = max(abs(mean(law, bias.outputs) - x) for law, x in zip(laws, bias.inputs, strict=True))
+    need(worst == bias.worst, f"The bias is {shown(worst)}, not {shown(bias.worst)}.")
+
+
+# ---------------------------------------------------------------------------------------- neighbours and the count
+
+
+def negative(shift, sizes):
+    """-shift in the group."""
+    return tuple(-part % size for part, size in zip(shift, sizes, strict=True))
+
+
+def moved(values, sizes, shift):
+    """[f(η + shift)] in row-major order: rotated along every axis."""
+    stride = len(values)
+    for size, part in zip(sizes, shift, strict=True):
+        block, stride = stride, stride // size
+        starts, cut = range(0, len(values), block), part * stride
+        values = [x for at in starts for x in values[at + cut : at + block] + values[at : at + cut]]
+    return values
+
+
+def check_privacy(mechanism, notion, epsilons, delta):
+    """Refuse unless every comparison of the mechanism meets the notion. epsilons: {label: ε}, or {None: ε} for all."""
+    powers = {value: Power(value) for value in epsilons.values()}
+    if mechanism.kind == "quantizer":
+        check_real_inputs(mechanism, notion, powers[epsilons[None]], delta)
+    for label in mechanism.labels:
+        if mechanism.kind == "noise":
+            p = mechanism.laws[0]
+            q = moved(p[0], mechanism.sizes, label), p[1]
+        else:
+            p, q = (mechanism.laws[row] for row in label)
+        power = powers[epsilons[None] if None in epsilons else epsilons[label]]
+        check_pair(p, q, notion, power, delta, f"Neighbours {label}")
+
+
+def bits_of(x):
+    """Of the numerator and the denominator."""
+    return x.numerator.bit_length() + x.denominator.bit_length()
+
+
+def work(mechanism, notion, epsilons, delta, objective, bias):
+    """The count of the module's docstring."""
+    laws, labels = mechanism.laws, ()
+    others = [*mechanism.knots, *mechanism.outputs] if mechanism.kind == "quantizer" else []
+    if objective is not None:
+        labels = objective.labels
+        others += [objective.value, *(objective.costs or ()), *labels, *objective.prior, *objective.outputs]
+    if bias is not None:
+        others += [*bias.outputs, *bias.inputs, bias.worst]
+    b = max(total.bit_length() for _, total in laws) + bits_of(delta) + max(map(bits_of, epsilons))
+    twos = [(x.denominator & -x.denominator).bit_length() - 1 for x in others]
+    odd = {x.denominator >> two for x, two in zip(others, twos, strict=True)}
+    w = b + max(twos, default=0) + sum(part.bit_length() for part in odd)
+    w += max((x.numerator.bit_length() for x in others), default=0)
+    c = len({*laws}) ** 2 if mechanism.kind == "quantizer" else len(mechanism.labels)
+    n, t = len(laws[0][0]), len(laws[0][0]) * (len(laws) + len(labels))
+    units = c * n * (4 + (b // 256) ** 2) + 1000 * c + (c + 8) * (b // 64) ** 2
+    units += t * (4 + (w // 256) ** 2) + (w // 64) ** 2
+    if mechanism.kind == "quantizer" and notion == "pdp":
+        units += (len(laws) // 2) ** 2 * n**4 * (100 + 2 * (b // 100) ** 2)
+    return units
+
+
+# ------------------------------------------------------------------------------------------------- reading a file
+# A reader takes a JSON value and what to call it, and returns what is meant.
+
+
+def typed(kind):
+    """The reader of values of one JSON type, true and false not being integers."""
+
+    def read_typed(data, what):
+        need(type(data) is kind, f"{what} must be of another type than {type(data).__name__}.")
+        return data
+
+    return read_typed
+
+
+def items(reader):
+    """The reader of lists of such values, as tuples."""
+    return lambda data, what: tuple(reader(x, f"An entry of {what}") for x in typed(list)(data, what))
+
+
+def fields(data, what, **readers):
+    """An object that has exactly these entries, each read by its reader."""
+    need(
+        isinstance(data, dict) and data.keys() == readers.keys(), f"{what} must have the entries {', '.join(readers)}."
+    )
+    return SimpleNamespace(**{name: reader(data[name], name) for name, reader in readers.items()})
+
+
+def whole(data, what):
+    """An integer >= 0 in hexadecimal, "0x1f"."""
+    fits = isinstance(data, str) and len(data) <= 65538 and re.fullmatch("0x(0|[1-9a-fA-F][0-9a-fA-F]*)", data)
+    need(fits, f"{what} must be a hexadecimal integer.")
+    return int(data, 16)
+
+
+def rational(data, what, characters=5000):
+    """An exact number: "0.1", "1e-9", "-1/3", "0x1f/0x20"."""
+    top, *bottom = typed(str)(data, what).split("/")
+    if len(bottom) == 1 and data.lstrip("-").startswith("0x"):
+        x, y = whole(top.removeprefix("-"), what), whole(bottom[0], what)
+        x = -x if data[0] == "-" else x
+    else:
+        short = len(bottom) <= 1 and len(data) <= characters and data.isascii() and data == data.strip()
+        need(short, f"{what} must be an exact number.")
+        x, y = decimal(top, what), decimal(bottom[0], what) if bottom else 1
+    need(y != 0, f"{what} divides by zero.")
+    return Fraction(x) / y
+
+
+def decimal(text, what):
+    """A decimal of at most 5000 digits before or after the point."""
+    try:
+        value = Decimal("nan" if "_" in text else text.strip())
+    except InvalidOperation:
+        value = Decimal("nan")
+    need(value.is_finite() and (value == 0 or abs(value.adjusted()) <= 5000), f"{what} must be an exact number.")
+    return Fraction(value) if value else Fraction(0)
+
+
+def read_law(data, what):
+    """(integers, their sum), without a common factor."""
+    found = fields(data, what, total=whole, weights=items(whole))
+    need(found.total == sum(found.weights) > 0, f"{what}: the weights do not add up to the total.")
+    need(math.gcd(*found.weights) == 1, f"{what}: the weights have a common factor.")
+    return found.weights, found.total
+
+
+text, integers, rationals, anything = typed(str), items(typed(int)), items(rational), lambda data, what: data
+
+
+def read_noise(data):
+    """The group, one law, and the differences that are compared as labels."""
+    shape = {"kind": text, "sizes": integers, "shifts": items(integers), "directed": typed(bool)}
+    noise = fields(data, "The noise", **shape, total=anything, weights=anything)
+    noise.laws = [read_law({"total": noise.total, "weights": noise.weights}, "The noise")]
+    sizes = noise.sizes
+    need(len(sizes) <= 32 and all(0 < size < 1 << 40 for size in sizes), "There may be 32 positive sizes.")
+    need(math.prod(sizes) == len(noise.weights) > 1, "The weights do not fill the group.")
+    given = set()
+    for shift in noise.shifts:
+        inside = len(shift) == len(sizes) and all(abs(part) < size for part, size in zip(shift, sizes, strict=True))
+        need(inside and any(shift), "A shift must lie in the group and not be 0.")
+        given.add(tuple(part % size for part, size in zip(shift, sizes, strict=True)))
+    need(1 <= len(given) <= 1_000_000, "There must be 1 to 1000000 shifts.")
+    noise.labels = sorted(given if noise.directed else given | {negative(shift, sizes) for shift in given})
+    return noise
+
+
+def read_channel(data):
+    """The rows as laws, and the ordered pairs that are compared as labels."""
+    channel = fields(data, "The channel", kind=text, rows=items(read_law), pairs=items(integers))
+    channel.laws, channel.labels = channel.rows, sorted(set(channel.pairs))
+    need(len({len(k) for k, _ in channel.laws}) == 1, "The rows must have one length.")
+    for pair in channel.labels:
+        different = len(pair) == 2 and pair[0] != pair[1] and all(0 <= row < len(channel.laws) for row in pair)
+        need(different, "A pair must be two different rows.")
+    need(channel.labels, "There must be a pair of neighbouring rows.")
+    return channel
+
+
+def read_quantizer(data):
+    """The knots, the outputs, and the laws at both ends of every piece."""
+    readers = {"kind": text, "knots": rationals, "outputs": rationals, "ends": items(read_law)}
+    quantizer = fields(data, "The quantizer", **readers)
+    knots, quantizer.laws, quantizer.labels = quantizer.knots, quantizer.ends, ()
+    need(len(knots) >= 2 and all(a < b for a, b in pairwise(knots)), "The knots must increase.")
+    need(len(quantizer.laws) == 2 * len(knots) - 2, "There must be two laws for each piece.")
+    need(all(len(k) == len(quantizer.outputs) for k, _ in quantizer.laws), "Every law must be one on the outputs.")
+    return quantizer
+
+
+KINDS = {"noise": read_noise, "channel": read_channel, "quantizer": read_quantizer}
+
+
+def read_epsilon(data, mechanism):
+    """{label: ε}, the label None meaning all comparisons."""
+    if isinstance(data, str):
+        found = {None: rational(data, "Epsilon")}
+    else:
+        listed = items(items(anything))(data, "Epsilon")
+        need(all(len(item) == 2 for item in listed), "Epsilon must be a list of labels and numbers.")
+        found = {integers(label, "A label"): rational(value, "Epsilon") for label, value in listed}
+        need(len(found) == len(listed), "Epsilon must be given once for each label.")
+        need(found and {*found} == {*mechanism.labels}, "Epsilon must be given for every comparison, and no others.")
+        if mechanism.kind == "noise" and not mechanism.directed:
+            same = all(found[negative(shift, mechanism.sizes)] == value for shift, value in found.items())
+            need(same, "Epsilon differs between a shift and its negative.")
+    need(all(0 <= value <= 10**6 for value in found.values()), "Epsilon must lie in [0, 1000000].")
+    return found
+
+
+def read_objective(data, version):
+    """The costs of noise (None: error-rate); from version 2 also labels, prior, outputs and rows of a channel."""
+    if data is None:
+        return None
+    found = {"costs": None, "labels": (), "prior": (), "outputs": (), "rows": None}
+    if version == 1 or not isinstance(data, dict) or "costs" in data:
+        costs = anything if isinstance(data, dict) and data.get("costs") is None else rationals
+        found |= vars(fields(data, "The objective", name=text, value=rational, costs=costs))
+        need(re.fullmatch("[a-z][a-z0-9-]{0,39}", found["name"]), "The name of an objective must be a word.")
+    else:
+        lists = {"labels": rationals, "prior": rationals, "outputs": rationals, "rows": integers}
+        found |= vars(fields(data, "The objective", name=text, value=rational, **lists))
+    return SimpleNamespace(**found)
+
+
+def read_bias(data):
+    """outputs, inputs and worst."""
+    if data is None:
+        return None
+    long = partial(rational, characters=10_000)
+    return fields(data, "The bias", outputs=rationals, inputs=rationals, worst=long)
+
+
+def read(path):
+    """Strict JSON from a regular file: no key twice, no NaN or Infinity, no number of more than 400 characters."""
+
+    def entries(pairs):
+        need(len(dict(pairs)) == len(pairs), "A key appears twice in one object.")
+        return dict(pairs)
+
+    def limited(word, kind):
+        need(len(word) <= 400 and abs(kind(word)) != math.inf, "A number is too large.")
+        return kind(word)
+
+    try:
+        need(stat.S_ISREG(os.stat(path).st_mode), "It is no regular file.")
+        with open(path, "rb") as file:
+            content = file.read(BYTES + 1)
+        if len(content) > BYTES:
+            raise Refused("too large", f"The file is larger than {BYTES} bytes.")
+        data = json.loads(
+            content.decode(), object_pairs_hook=entries, parse_int=partial(limited, kind=int),
+            parse_float=partial(limited, kind=float), parse_constant=lambda word: need(False, f"{word} is no number."),
+        )  # fmt: skip
+        json.dumps(data, ensure_ascii=False).encode()  # fails for half a character
+    except (OSError, ValueError, RecursionError) as error:
+        raise Refused("false", f"It cannot be read: {str(error)[:200]}.") from None
+    return data
+
+
+def check(data):
+    """What a certificate proves, in words. data: its JSON value. Raises Refused."""
+    parts = dict.fromkeys(("format", "mechanism", "claim", "objective", "bias"), anything)
+    file = fields(data, "A certificate", **parts, version=typed(int), record=typed(dict))
+    need(file.format == FORMAT and file.version >= 1, f"The format must be {FORMAT!r} of version 1 to {VERSION}.")
+    if file.version > VERSION:
+        newer = f"Version {file.version} is newer than this checker, which knows versions up to {VERSION}."
+        raise Refused("unknown", newer)
+    kind = file.mechanism.get("kind") if isinstance(file.mechanism, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise Refused("unknown", f"A mechanism of kind {str(kind)[:40]!r}: this checker knows {', '.join(KINDS)}.")
+    mechanism = KINDS[kind](file.mechanism)
+    claim = fields(file.claim, "The claim", notion=text, epsilon=anything, delta=rational)
+    notion, epsilons, delta = claim.notion, read_epsilon(claim.epsilon, mechanism), claim.delta
+    need(notion in ("pure", "dp", "pdp", "metric"), "The notion must be pure, dp, pdp or metric.")
+    need(0 <= delta <= (notion in ("dp", "pdp")), "Delta must lie in [0, 1], and be 0 for pure and metric.")
+    objective, bias = read_objective(file.objective, file.version), read_bias(file.bias)
+    units = work(mechanism, notion, epsilons.values(), delta, objective, bias)
+    if units > LIMIT:
+        raise Refused("too large", f"It would take {units} units of work; {LIMIT} are allowed.")
+    check_privacy(mechanism, notion, epsilons, delta)
+    if objective is not None:
+        check_objective(objective, mechanism)
+    if bias is not None:
+        check_bias(bias, mechanism)
+    return words(mechanism, claim, epsilons, objective, bias)
+
+
+def words(mechanism, claim, epsilons, objective, bias):
+    """What has been proven, in one sentence."""
+    count, size = len(mechanism.labels), f"{len(mechanism.laws)} x {len(mechanism.laws[0][0])}"
+    what = {"channel": f"A channel of {size}, {count} ordered pairs", "quantizer": "Any two real inputs"}
+    if mechanism.kind == "noise":
+        relation = "directed" if mechanism.directed else "of either sign"
+        what["noise"] = f"Noise modulo {' x '.join(map(str, mechanism.sizes))}, {count} differences ({relation})"
+    at = f"epsilon = {shown(epsilons[None])}" if None in epsilons else "each comparison's own epsilon"
+    cost = "no cost is stated" if objective is None else f"{objective.name} at most {shown(objective.value)}"
+    own = objective is not None and objective.costs is not None and objective.name not in KNOWN
+    return (
+        f"{what[mechanism.kind]}: {claim.notion} at {at}, delta = {shown(claim.delta)}; {cost}"
+        + (" by the file's own costs" if own else "")
+        + (f"; largest bias {shown(bias.worst)}." if bias is not None else ".")
+    )
+
+
+def shown(x):
+    """A rational for people to read."""
+    return f"{float(x):.12g}" if abs(x) < 1 << 1000 else "beyond 1e300"
+
+
+def main(paths):
+    """Print one line for each file; the exit code."""
+    verdicts = set()
+    for path in paths:
+        try:
+            verdict, reason = "proven", check(read(path))
+        except Refused as error:
+            verdict, reason = error.args
+        verdicts.add(verdict)
+        print(f"{path}: {verdict}: {reason}".encode(errors="backslashreplace").decode())
+    return 1 if "false" in verdicts else 0 if verdicts == {"proven"} else 2
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1:]))
