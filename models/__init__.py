@@ -4,4 +4,4 @@
 """
 
 # Lets the workbench tell this package from a stranger's `models` folder on the same path.
-__workbench_room__ = True
+__workbench_package__ = True

@@ -37,7 +37,10 @@ class Loss:
     @property
     def name(self) -> str:
         """As a user writes it: "squared", "pinball:0.9"."""
-        return self.kind if self.parameter is None else f"{self.kind}:{self.parameter:g}"
+        if self.parameter is None:
+            return self.kind
+        short = f"{self.parameter:g}"
+        return f"{self.kind}:{short if float(short) == self.parameter else repr(self.parameter)}"
 
     @property
     def poisson(self) -> bool:
@@ -57,8 +60,9 @@ class Loss:
             tau = float(self.parameter or 0.0)
             return np.asarray(np.where(o <= y, tau * (y - o), (1 - tau) * (o - y)))
         if self.kind == "huber":
-            h, r = float(self.parameter or 0.0), np.abs(o - y)
-            return np.asarray(np.where(r <= h, r * r / 2, h * (r - h / 2)))
+            r = np.abs(o - y)
+            h = np.minimum(r, float(self.parameter or 0.0))
+            return np.asarray(h * (r - h / 2))
         if (y < 0).any():
             raise ValueError(f"labels must be >= 0 for the loss {self.kind}. Got {y.min():g}.")
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -12,7 +12,7 @@ neighbouring databases move the answer by a difference mu in M. With f the noise
     DP-LP               min rho'f   s.t.  sum f = 1, y >= f(eta) - e^eps f(eta + mu), y >= 0, sum y <= delta
     minimum delta (15)  the same constraints with delta a variable to minimise and rho'f <= budget
 
-"PDP" bounds the mass on which the privacy loss exceeds eps, "DP" the hockey-stick divergence; both are LP (14) at
+(13) bounds the mass on which the privacy loss exceeds eps, the DP-LP the hockey-stick divergence; both are LP (14) at
 delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own.
 
 | paper                | here                        |
@@ -36,6 +36,7 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
+from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
 from solvers.program import Program, compile, stating
 
 __all__ = ["COSTS", "MASS_SCALE", "NoiseModel", "cost_vector", "equal_masses", "shifted", "zero_mean"]
@@ -132,7 +133,7 @@ class NoiseModel:
     Attributes:
         sizes: orders of the cyclic factors.
         shifts: the differences M, closed under negation when the relation is symmetric.
-        notion: "pdp", "dp" or "pure".
+        requires: of neighbouring distributions, one of `models.requirements.RATIO_BOUNDS`.
         cost: (N,) distortion of every noise value, or (N, N) for a worst case over true answers.
         minimise: "error" for given delta, or "delta" for a given error budget.
         positive_delta: False states LP (14), True the model with delta.
@@ -142,19 +143,25 @@ class NoiseModel:
 
     sizes: tuple[int, ...]
     shifts: tuple[Shift, ...]
-    notion: str
+    requires: str
     cost: Vector
     minimise: str = "error"
     positive_delta: bool = True
     groups: tuple[int, ...] = ()
     constraints: UserConstraints | None = field(default=None)
 
+    def __post_init__(self) -> None:
+        if self.requires not in RATIO_BOUNDS:
+            raise ValueError(f"requires must be one of {', '.join(RATIO_BOUNDS)}. Got {self.requires!r}.")
+        if self.minimise == "delta" and not self.positive_delta:
+            raise ValueError("positive_delta must be True where delta is minimised. Got False.")
+
     @property
     def kind(self) -> str:
         """Which of the models this is."""
-        if not self.positive_delta or self.notion == "pure":
+        if not self.positive_delta:
             return "LP (14)"
-        model = "DP-LP" if self.notion == "dp" else "MILP (13)"
+        model = "DP-LP" if self.requires == HOCKEY_STICK else "MILP (13)"
         return model if self.minimise == "error" else f"minimum delta by {model}"
 
     @stating
@@ -166,9 +173,8 @@ class NoiseModel:
         exp_epsilon = cp.Parameter(max(groups) + 1, name="exp_epsilon", nonneg=True)
         distortion = cp.max(self.cost @ f) if self.cost.ndim == 2 else self.cost @ f
         rows: list[Any] = [cp.sum(f) == 1]  # (13b)
-        with_delta = self.positive_delta and self.notion != "pure"
         delta: Any = None
-        if with_delta:
+        if self.positive_delta:
             if self.minimise == "delta":
                 delta = cp.Variable(name="delta", bounds=[0, 1])
             else:
@@ -177,12 +183,12 @@ class NoiseModel:
             e = exp_epsilon[group]
             moved = f[shifted(self.sizes, mu)]  # f(eta + mu)
             label = "_".join(map(str, mu))
-            if not with_delta:
+            if not self.positive_delta:
                 rows.append(f <= e * moved)  # (14c)
                 continue
             y = cp.Variable(N, name=f"y_{label}", bounds=[0, 1])
             rows.append(cp.sum(y) <= delta)  # (13c)
-            if self.notion == "dp":
+            if self.requires == HOCKEY_STICK:
                 rows.append(y >= f - e * moved)
                 continue
             u = cp.Variable(N, name=f"u_{label}", boolean=True)
@@ -212,4 +218,4 @@ class NoiseModel:
         named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":
             return named | {"budget": budget}
-        return named | {"delta": delta} if self.positive_delta and self.notion != "pure" else named
+        return named | {"delta": delta} if self.positive_delta else named

@@ -36,6 +36,7 @@ from models.noise import NoiseModel
 from models.noise_holes import Holes, facts, hole_search, weights
 from models.noise_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
 from models.noise_search import LIMITS, Outcome, fine, search
+from models.requirements import MASS_ABOVE_RATIO
 from solvers.backend import Backend, Options
 from solvers.program import Program
 from solvers.solution import PointStatus, Seconds, Solution, Start, Termination, relative_gap
@@ -52,8 +53,8 @@ _PROVEN = 1e-9 * (1 + 1e-6)
 
 
 def applies(model: NoiseModel) -> bool:
-    """Whether a model is one of those this file solves: PDP with a positive or minimised delta."""
-    return model.notion == "pdp" and (model.positive_delta or model.minimise == "delta")
+    """Whether a model is one of those this file solves: a mass above a ratio, with a positive or minimised delta."""
+    return model.requires == MASS_ABOVE_RATIO and model.positive_delta
 
 
 class FastSession:

@@ -10,17 +10,22 @@ feasible for (13) at delta exactly when it is so for B = the pairs it breaks. Th
        min over patterns, f and delta in [d1, d2] of  rho'f - beta delta,
    solved by `models.noise_search`: if nothing is below alpha (up to TOLERANCE), rho* = E on the whole piece, between
    the breakpoints as well as at them.
-3. Otherwise the better f breaks a new pattern B, whose v_B lowers E; go on with the new pieces.
+3. Otherwise the better f breaks a pattern B, whose v_B lowers E; go on with the new pieces.
 
-No pattern is found twice (E would already be as low as its f), and there are finitely many, so this ends. At a jump of
-rho*, where a pattern becomes affordable, the left piece is proven up to SEPARATION short of it.
+There are finitely many patterns, so this ends. At a jump of rho*, where a pattern becomes affordable, the left piece is
+proven up to SEPARATION short of it.
+
+Rounding may spoil a trace of v_B where it is steep, near the least delta that B needs. So the point (delta, cost) of
+the better f is entered as well: v_B is convex, hence the lower hull of known points is an upper bound of it, and E
+falls at the point found whatever the trace says. A piece whose program the solver cannot manage is halved. What stays
+unproven all the same has the proven bound of its search.
 
 v_B is traced exactly: the value and slope (the reduced cost of delta) at two points either meet in a breakpoint, which
 one more program confirms, or show another one between.
 
 | paper       | here                       |
 |-------------|----------------------------|
-| rho*(delta) | `delta_frontier`, `at`     |
+| rho*(delta) | `delta_frontier`           |
 | (15)        | its inverse                |
 """
 
@@ -28,7 +33,8 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,44 +43,61 @@ from numpy.typing import NDArray
 from models.noise import cost_vector
 from models.noise_holes import facts, weights
 from models.noise_patterns import Facts, Noise, Relaxation, relaxation
-from models.noise_search import fine, search
+from models.noise_search import Outcome, fine, search
 from solvers.backend import Backend, Options, backend
 from solvers.session import Session
 from solvers.solution import Solution, Start, Termination
 
-__all__ = ["Piece", "at", "delta_frontier"]
+__all__ = ["Piece", "delta_frontier", "piece_at"]
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Point = tuple[float, float]
+Progress = Callable[[float, int], None]
 
 TOLERANCE = 1e-9  # of values, relative to max(1, |value|)
+SHIFT = 1e-12  # of deltas: where rho* falls steeply a piece is proven up to such a shift
 SEPARATION = 1e-8  # of deltas at a jump
-_SLIVER = 1e-11  # of deltas: rounding of breakpoints
+_SLIVER = 1e-13  # of deltas: rounding of breakpoints
+_HALVINGS = 6  # of a piece whose program the solver cannot manage
+_TRIES = 30  # points better than one and the same piece, each lower only by what rounding hides
 
 
 @dataclass(frozen=True)
 class Piece:
-    """rho* is linear from (delta_low, value_low) to (delta_high, value_high); `proven`, or an upper bound only."""
+    """rho* is linear from (delta_low, value_low) to (delta_high, value_high) when `proven`.
+
+    Otherwise rho* lies between that line and the one from (delta_low, bound_low) to (delta_high, bound_high), which is
+    proven; of a proven piece the two are the same.
+    """
 
     delta_low: float
     delta_high: float
     value_low: float
     value_high: float
     proven: bool
+    bound_low: float
+    bound_high: float
 
     def value(self, delta: float) -> float:
         """The cost at a delta of the piece."""
+        return self._between(self.value_low, self.value_high, delta)
+
+    def bound(self, delta: float) -> float:
+        """A proven lower bound on rho* at a delta of the piece."""
+        return self._between(self.bound_low, self.bound_high, delta)
+
+    def _between(self, low: float, high: float, delta: float) -> float:
         share = (delta - self.delta_low) / (self.delta_high - self.delta_low) if self.delta_high > self.delta_low else 0
-        return self.value_low + share * (self.value_high - self.value_low)
+        return low + share * (high - low)
 
 
-def at(pieces: Sequence[Piece], delta: float) -> float:
-    """rho*(delta) on a frontier. Raises ValueError outside it."""
+def piece_at(pieces: Sequence[Piece], delta: float) -> Piece:
+    """The piece of a frontier that holds delta. Raises ValueError outside it."""
     k = bisect_right([piece.delta_low for piece in pieces], delta) - 1
     if k < 0 or delta > pieces[k].delta_high:
         raise ValueError(f"delta must be in [{pieces[0].delta_low:g}, {pieces[-1].delta_high:g}]. Got {delta}.")
-    return pieces[k].value(delta)
+    return pieces[k]
 
 
 def _uninterrupted(answer: Solution) -> Solution:
@@ -108,11 +131,13 @@ class _Patterns:
         values = {"room": np.where(broken, 1.0, 0.0), "least": np.where(broken, 0.0, -1.0)}
         answer = _uninterrupted(self.opened_least.solve(values))
         if not answer.optimal or answer.objective is None:
+            answer = _uninterrupted(self.opened_least.solve(values, start=Start.COLD))
+        if not answer.optimal or answer.objective is None:
             return []
         low = max(0.0, answer.objective)
         right = self._value(pattern, high)
-        starts = (0.0, 0.1 * SEPARATION) if low < 1e-12 else (low + 0.1 * SEPARATION,)  # clear of the tolerance
-        for start in starts:
+        starts = [low + clear * SEPARATION for clear in (0.1, 1.0, 10.0, 100.0)]  # clear of the tolerance
+        for start in [0.0, *starts] if low < 1e-12 else starts:
             left = self._value(pattern, start) if start <= high else None
             if left is not None and right is not None:
                 between = self._between(pattern, start, high, left, right, 60)
@@ -207,6 +232,7 @@ def delta_frontier(
     high: float = 1.0,
     solver: str = "highs",
     time_limit: float | None = None,
+    progress: Progress = lambda delta, pieces: None,
 ) -> list[Piece]:
     """rho*(delta) on [0, high] for PDP at fixed epsilon.
 
@@ -216,7 +242,8 @@ def delta_frontier(
         cost: a key of `models.noise.COSTS` without a prior and without a worst case, or (N,) distortions.
         high: the largest delta, in (0, 1].
         solver: a backend with duals that solves linear programs to a vertex.
-        time_limit: seconds; pieces that could not be proven in time are marked.
+        time_limit: seconds; pieces that could not be proven in time are marked, and have a bound.
+        progress: told (delta up to which all is proven, pieces so far) before every search.
 
     Returns:
         The pieces in order of delta. They join, except at jumps of rho*.
@@ -238,78 +265,163 @@ def delta_frontier(
         raise ValueError(f"solver must give duals and vertices of linear programs. Got {solver!r}.")
     patterns = _Patterns(noise, chosen, fine(Options(), chosen))
     try:
-        return _Frontier(noise, chosen, patterns, stop).run()
+        return _Frontier(noise, chosen, patterns, stop, progress).run()
     finally:
         patterns.close()
 
 
 class _Frontier:
-    def __init__(self, noise: Noise, solver: Backend, patterns: _Patterns, stop: float | None) -> None:
-        self.noise, self.solver, self.patterns, self.stop = noise, solver, patterns, stop
+    """progress: told (delta up to which everything is proven, pieces so far) after every program."""
+
+    def __init__(
+        self, noise: Noise, solver: Backend, patterns: _Patterns, stop: float | None, progress: Progress
+    ) -> None:
+        self.noise, self.solver, self.patterns, self.stop, self.progress = noise, solver, patterns, stop, progress
         self.high = noise.span[1]
-        self.functions: list[list[Point]] = []
-        self.seen: set[bytes] = set()
+        self.functions: dict[bytes, list[Point]] = {}  # pattern -> points of v_B, on its lower hull
         self.proven: list[tuple[Point, Point]] = []
-        self.left: set[tuple[Point, Point]] = set()  # neither proven nor improved
+        self.bounds: dict[tuple[Point, Point], float] = {}  # of pieces that were given up: on cost - slope delta
+        self.tries: Counter[tuple[float, float]] = Counter()
         self.w = weights(noise) if noise.error_rate else None
 
     def run(self) -> list[Piece]:
-        self._add(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
+        self._trace(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
         while True:
-            pieces = _envelope(self.functions, 0.0, self.high)
-            waiting = [piece for piece in pieces if not self._known(piece) and piece not in self.left]
-            late = self.stop is not None and time.perf_counter() > self.stop
-            if not waiting or late:
-                return [Piece(a, b, va, vb, self._known(((a, va), (b, vb)))) for (a, va), (b, vb) in pieces]
-            if not self._examine(waiting[0]):
-                self.left.add(waiting[0])
+            pieces = _envelope(list(self.functions.values()), 0.0, self.high)
+            waiting = [piece for piece in pieces if piece not in self.bounds and not self._known(piece)]
+            if not waiting or self._late():
+                return [self._finished(piece) for piece in pieces]
+            self.progress(waiting[0][0][0], len(pieces))
+            self._settle(waiting[0], _HALVINGS)
 
-    def _add(self, pattern: Mask) -> bool:
-        """Enter a pattern's value function; False when it is known or has none."""
+    def _late(self) -> bool:
+        return self.stop is not None and time.perf_counter() > self.stop
+
+    def _finished(self, piece: tuple[Point, Point]) -> Piece:
+        (a, va), (b, vb) = piece
+        if self._known(piece):
+            return Piece(a, b, va, vb, True, va, vb)
+        slope, bound = _slope(piece), self.bounds.get(piece)
+        if bound is None:  # there was no time for it: one program with nothing decided, towards cost 0 at delta = 1
+            slope = -va / (1.0 - a)
+            bound = self._search(((a, va), (b, va + slope * (b - a))), node_limit=0, stop=None)[0].bound
+        low, high = (max(0.0, min(bound + slope * x, value)) for x, value in piece)
+        return Piece(a, b, va, vb, False, low, high)
+
+    def _trace(self, pattern: Mask) -> bytes:
+        """Enter the points of a pattern's value function; returns its key."""
         key = np.packbits(pattern).tobytes()
-        if key in self.seen:
-            return False
-        self.seen.add(key)
-        traced = self.patterns.trace(pattern, self.high)
-        if traced:
-            self.functions.append(traced)
-        return bool(traced)
+        if key not in self.functions:
+            traced = self.patterns.trace(pattern, self.high)
+            if traced:
+                self.functions[key] = traced
+        return key
+
+    def _enter(self, key: bytes, point: Point) -> None:
+        """Enter a point (delta, cost) of a pattern's value function."""
+        points = self.functions.get(key, [])
+        self.functions[key] = _lower_hull([*points, point, (self.high, min([point[1], *(v for _, v in points)]))])
 
     def _known(self, piece: tuple[Point, Point]) -> bool:
-        """Whether a piece lies on one that is proven."""
-        (a, va), (b, vb) = piece
-        for (c, vc), (d, vd) in self.proven:
-            if c - _SLIVER <= a and b <= d + _SLIVER and d > c:
-                slope = (vd - vc) / (d - c)
-                small = TOLERANCE * max(1.0, abs(vc))
-                if abs(vc + slope * (a - c) - va) <= small and abs(vc + slope * (b - c) - vb) <= small:
-                    return True
-        return False
+        """Whether a piece lies on proven ones."""
+        (at, value), (end, _) = piece
+        slope = _slope(piece)
+        while True:
+            reach = at
+            for (c, vc), (d, vd) in self.proven:
+                if c - _SLIVER <= at and d > reach:
+                    steep = (vd - vc) / (d - c)
+                    small = _small(vc, steep)
+                    stop = min(d, end)
+                    ends = (at, value + slope * (at - piece[0][0])), (stop, value + slope * (stop - piece[0][0]))
+                    if all(abs(vc + steep * (x - c) - v) <= small for x, v in ends):
+                        reach = stop
+            if reach >= end - _SLIVER:
+                return True
+            if reach <= at:
+                return False
+            at = reach
 
-    def _examine(self, piece: tuple[Point, Point]) -> bool:
-        """Prove a piece or find what is better; False when neither was possible."""
+    def _settle(self, piece: tuple[Point, Point], halvings: int) -> bool:
+        """Prove a piece, or enter what is better; else halve it, and at last give it up with the bound there is.
+
+        Returns whether it is proven.
+        """
         (a, va), (b, vb) = piece
-        noise = self.noise
-        slope = (vb - va) / (b - a)
-        # short of the right end: a pattern that starts there makes rho* jump, and is known
-        starts = b < self.high and any(abs(f[0][0] - b) < SEPARATION for f in self.functions)
-        end = max(a, b - SEPARATION) if starts else b
-        asked = Noise(noise.sizes, noise.shifts, noise.exp_epsilon, noise.cost, span=(a, end), slope=slope)
-        kept = np.ones(noise.N, dtype=bool)
-        known = Facts.none(asked)
-        if self.w is not None:
-            known = facts(asked, self.w, max(0.0, 1.0 - va), end, kept)
-        made = relaxation(asked, known)
-        alpha = va - slope * a
-        cutoff = alpha - TOLERANCE * max(1.0, abs(va))
-        with self.solver.open(made.program, fine(Options(), self.solver)) as session:
-            found = search(asked, made, session, cutoff=cutoff, gap=1e-12, stop=self.stop)
+        slope = _slope(piece)
+        found, made, cutoff = self._search(piece, node_limit=None, stop=self.stop)
+        ended = found.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+        small = 1e-11 * max(1.0, abs(cutoff))
+        if found.on_word or (found.x is None and ended and found.bound < cutoff - small):
+            # a node without a checked ray has a point and a bound when less is known; or bounds of loose duals
+            found, made, cutoff = self._search(piece, node_limit=None, stop=self.stop, again=True)
         if found.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
-        if found.x is None:
-            ended = found.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
-            if not ended or found.on_word or found.bound < cutoff - 1e-11 * max(1.0, abs(cutoff)):
-                return False
+        self.tries[a, b] += 1
+        if found.x is not None and self.tries[a, b] <= _TRIES:
+            delta = float(found.x[made.program.block("delta").start])
+            self._enter(self._trace(made.pattern(self.noise, found.x)), (delta, found.value + slope * delta))
+            return False
+        ended = found.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+        small = 1e-11 * max(1.0, abs(cutoff))
+        if found.x is None and ended and not found.on_word and found.bound >= cutoff - small:
             self.proven.append(piece)
             return True
-        return self._add(made.pattern(noise, found.x))
+        if halvings and not self._late() and b - a > 4 * SEPARATION and found.x is None:
+            middle = ((a + b) / 2, (va + vb) / 2)
+            before = len(self.functions), sum(map(len, self.functions.values()))
+            left = self._settle((piece[0], middle), halvings - 1)
+            if self._settle((middle, piece[1]), halvings - 1) and left:
+                return True
+            if before != (len(self.functions), sum(map(len, self.functions.values()))):
+                return False  # something better was found: the envelope has changed
+        self.bounds[piece] = -np.inf if found.on_word else found.bound
+        return False
+
+    def _search(
+        self, piece: tuple[Point, Point], *, node_limit: int | None, stop: float | None, again: bool = False
+    ) -> tuple[Outcome, Relaxation, float]:
+        """What is below a piece; with the relaxation that was solved, and the value below which it looked.
+
+        again: without the facts that the level theorem gives, and with the tightest tolerances."""
+        (a, va), (b, _) = piece
+        noise, slope = self.noise, _slope(piece)
+        # short of the right end: a pattern that starts there makes rho* jump, and is known
+        starts = b < self.high and any(abs(f[0][0] - b) < SEPARATION for f in self.functions.values())
+        end = max(a, b - SEPARATION) if starts else b
+        below = Noise(noise.sizes, noise.shifts, noise.exp_epsilon, noise.cost, span=(a, end), slope=slope)
+        known = Facts.none(below)
+        if self.w is not None and not again:
+            # a little less than is known, or programs at the very value would be infeasible by nothing
+            known = facts(below, self.w, max(0.0, 1.0 - va - 1e-6), end, np.ones(noise.N, dtype=bool))
+        made = relaxation(below, known)
+        cutoff = va - slope * a - _small(va, slope)
+        options = Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10) if again else Options()
+        with self.solver.open(made.program, fine(options, self.solver)) as session:
+            found = search(below, made, session, cutoff=cutoff, gap=1e-12, stop=stop, node_limit=node_limit)
+        return found, made, cutoff
+
+
+def _small(value: float, slope: float) -> float:
+    """What a value on a piece is proven to: TOLERANCE of it, or SHIFT of delta."""
+    return TOLERANCE * max(1.0, abs(value)) + SHIFT * abs(slope)
+
+
+def _slope(piece: tuple[Point, Point]) -> float:
+    (a, va), (b, vb) = piece
+    return (vb - va) / (b - a)
+
+
+def _lower_hull(points: Sequence[Point]) -> list[Point]:
+    """The points on the lower convex hull, by rising delta."""
+    hull: list[Point] = []
+    for x, v in sorted(points):
+        if hull and hull[-1][0] == x:
+            continue
+        while len(hull) > 1:
+            (x0, v0), (x1, v1) = hull[-2:]
+            if (v1 - v0) * (x - x0) < (v - v0) * (x1 - x0):
+                break
+            hull.pop()
+        hull.append((x, v))
+    return hull

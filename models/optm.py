@@ -1,10 +1,11 @@
 """OPTM, the linear programs of Cai et al. 2024: Theorem 5 (all pairs), Theorem 6 (reduced), Theorem 4 (asymmetric).
 
-The mechanism draws a left bin by q^l_j and a right bin by q^r_{m-j} (workbench.mechanisms.two_bin); p(x, i) is a
-product of two q's. A linear program needs bounds o <= q <= u on one factor of each product: in z(x, i) >= p(x, i) that
-factor is replaced by u, in w(x, i) <= p(x, i) by o, (11)-(12). The factor replaced is the one of the shorter vector
-(q_j with j <= m/2), the own one q_j(i) when both have the same length; products with q_1(1) = 1 are linear as they
-are. With m = 4 that leaves one number, q_2(1), and slices [l, l + 0.01] of it: 99 LPs for one choice of bins.
+The mechanism draws a left bin by q^l_j and a right bin by q^r_{m-j} (mechanisms.baselines.two_bin in the workbench);
+p(x, i) is a product of two q's. A linear program needs bounds o <= q <= u on one factor of each product: in z(x, i) >=
+p(x, i) that factor is replaced by u, in w(x, i) <= p(x, i) by o, (11)-(12). The factor replaced is the one of the
+shorter vector (q_j with j <= m/2), the own one q_j(i) when both have the same length; products with q_1(1) = 1 are
+linear as they are. With m = 4 that leaves one number, q_2(1), and slices [l, l + 0.01] of it: 99 LPs for one choice of
+bins.
 
     minimise    Σ_j Pr[B_j <= X < B_{j+1}] (ζ^r_{m-j} + B_{j+1} - B_j + ζ^l_j) / 2            (8); (7) when q^l = q^r
     subject to  z <= e^ε w  for every z of S̄_i and every w of S_i (Lemma 2), every i           Theorem 5
@@ -14,6 +15,10 @@ Theorem 5 is read as all pairs (z, w) of Lemma 2's two sets, as its proof needs;
 and its "q_{m+1-j}(m+1-j)" must read q_{m+1-i}(m+1-i). All pairs of one i share a number t_i: z <= e^ε t_i, t_i <= w.
 For a bin right of c the largest p is approached at the right ends of pieces (Lemma 2 prints p(B_k, i) there too,
 which is harmless under its symmetry but not in Theorem 4's setting).
+
+The authors' public program for m = 4 (osu-srml/DP_Linprog, optm.py), which made the numbers the paper prints, differs:
+p(B_2, 2) = q_2(2), linear as it is, stays so; of the product q_2(2) q_2(1) at B_3 the factor q_2(1) is bounded;
+p(B_3, 2) from the right bounds nothing; every q >= 1e-5. That is `authors_code`, audited like everything else.
 
 | paper              | here                                                        |
 |--------------------|-------------------------------------------------------------|
@@ -230,6 +235,46 @@ class TwoBinShape:
                 sheet.lower[col[name]] = max(sheet.lower[col[name]], bound)
         if j0 > 1:
             sheet.upper[col["l", j0, j0]] = u
+        return sheet
+
+    def authors_code(self, epsilon: float, low: float, high: float) -> Sheet:
+        """The LP of the authors' public program on one slice low <= q_2(1) <= high, for symmetric bins, two inside.
+
+        The same columns as `theorem5`; the objective is their own (a multiple of (7) without its constant).
+        """
+        if not self.symmetric or self.m != 4 or not -self.c < self.bins[1] < self.bins[2] < self.c:
+            raise ValueError("The authors' program must have four symmetric bins with two inside (-c, c).")
+        (B1, B2, B3, B4), c, odds = self.bins, self.c, float(np.exp(epsilon))
+        q21, q22 = (self.column["l", 2, k] for k in (1, 2))
+        q31, q32, q33 = (self.column["l", 3, k] for k in (1, 2, 3))
+        sheet = Sheet(len(self.column))
+        sheet.c[[q32, q31]] = (B2 + c) * (B3 - B2), (B2 + c) * (B4 - B2)
+        sheet.c[q21] = -2 * B2 * (B2 - B1)
+        sheet.lower[:] = 1e-5
+        sheet.lower[q21], sheet.upper[q21] = max(low, 1e-5), high
+        for side, j in self.vectors:
+            sheet.row([self.column[side, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
+        # output B_1: p(-c), and the two limits at B_2 and B_3 with q_2(1) or its other factor bounded
+        outer_large = (
+            {q33: (B2 + c) / (B2 - B1), q32: (B3 + c) / (B3 - B1), q31: (B4 + c) / (B4 - B1)},
+            {q22: high * (B3 - B2) / (B3 - B1), q21: high * (B4 - B2) / (B4 - B1)},
+            {q31: (B4 - B3) / (B4 - B1)},
+        )
+        outer_small = (
+            {q32: (B3 - B2) / (B3 - B1), q31: (B4 - B2) / (B4 - B1)},
+            {q21: low * (B4 - B3) / (B4 - B1)},
+            {q31: (B4 - c) / (B4 - B1)},
+        )
+        # output B_2: its maxima are q_2(2) and q_3(3)
+        inner_large = ({q22: 1.0}, {q33: 1.0})
+        inner_small = (
+            {q22: low * (B4 - B3) / (B4 - B2)}, {q32: (B4 - c) / (B4 - B2)}, {q33: (B4 - c) / (B4 - B3)},
+        )  # fmt: skip
+        for larger, smaller in ((outer_large, outer_small), (inner_large, inner_small)):
+            for z in larger:
+                for w in smaller:
+                    columns = [*z, *w]
+                    sheet.row(columns, [*z.values(), *(-odds * v for v in w.values())], -np.inf, 0.0)
         return sheet
 
     def selection(self, x: Vector) -> tuple[list[Vector | None], list[Vector | None]]:

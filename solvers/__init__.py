@@ -4,4 +4,4 @@ Nothing here knows about privacy, and nothing here imports the other rooms.
 """
 
 # Lets the workbench tell this package from a stranger's `solvers` folder on the same path.
-__workbench_room__ = True
+__workbench_package__ = True

@@ -8,7 +8,8 @@ sessions: a live solver object for one Program, re-solved hot as the parameters 
     second = session.solve({"delta": 0.2})         # moves the entries that changed and runs hot
     again = session.solve({"delta": 0.2}, start="cold")
 
-To add a backend, write one file with a `Backend` subclass and add its line to `REGISTRY`.
+To add a backend, write one file with a `Backend` subclass and add its line to `REGISTRY`. Those of other packages come
+from the function given to `extend`, which is asked at the first unknown name and for every listing.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import importlib
 import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
@@ -40,6 +42,7 @@ __all__ = [
     "Session",
     "backend",
     "choose",
+    "extend",
     "found",
     "listing",
     "names",
@@ -128,6 +131,15 @@ class Options:
         }  # fmt: skip
 
 
+@lru_cache
+def _version(distribution: str) -> str | None:
+    """Of an installed distribution; reading it from disk takes longer than a small program, and it cannot change."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 class Backend(ABC):
     """A solver behind the one contract. `variant` picks an algorithm or engine ("glop" in "ortools:glop")."""
 
@@ -158,10 +170,7 @@ class Backend(ABC):
 
     def version(self) -> str | None:
         """Version of the native library, or None when it is not installed."""
-        try:
-            return importlib.metadata.version(self.distribution)
-        except importlib.metadata.PackageNotFoundError:
-            return None
+        return _version(self.distribution)
 
     def licence(self) -> Licence:
         """The licence state; may probe the native library."""
@@ -224,7 +233,7 @@ def choose(option: str, value: Any, choices: Mapping[str, Any]) -> Any:
 def names() -> list[str]:
     """Every backend and variant this workbench knows, as a user writes them."""
     listed = []
-    for name in REGISTRY:
+    for name in [*REGISTRY, *_more()]:
         variants = _class(name).variants
         listed += [f"{name}:{variant}" for variant in variants] if variants else [name]
     return listed
@@ -237,7 +246,7 @@ def backend(label: str) -> Backend:
         BackendUnavailable: for an unknown backend or variant.
     """
     name, _, variant = label.partition(":")
-    if name not in REGISTRY:
+    if name not in REGISTRY and name not in _more():
         raise BackendUnavailable(f"solver must be one of {', '.join(names())}. Got {label!r}.")
     return _class(name)(variant or None)
 
@@ -266,7 +275,18 @@ def listing(*, probe: bool = False) -> list[dict[str, Any]]:
     return rows
 
 
+_more: Callable[[], Mapping[str, type[Backend]]] = dict
+
+
+def extend(more: Callable[[], Mapping[str, type[Backend]]]) -> None:
+    """Where backends of other packages come from: a function that gives their classes by name."""
+    global _more
+    _more = more
+
+
 def _class(name: str) -> type[Backend]:
+    if name not in REGISTRY:
+        return _more()[name]
     module, attribute = REGISTRY[name]
     found: type[Backend] = getattr(importlib.import_module(module), attribute)
     return found

@@ -1,9 +1,10 @@
 """What can go wrong below the models, before a solver has anything to say.
 
     SolverError                 base
-    ├── InvalidProgram          the problem is not a linear program this room can state, or its numbers are not usable
+    ├── InvalidProgram          the problem is not a program that can be stated here, or its numbers are not usable
     ├── BackendUnavailable      unknown or not installed backend, or one that cannot solve this kind of program
     │   └── LicenceExceeded     the backend's licence is too small for the program
+    ├── NoRationalSolution      a program in rationals has no exact answer that could be found and proven
     └── UnsupportedOption       a backend was given an option it cannot honour; the option is named
 
 What a solver answers (infeasible, time limit, numerical trouble) is not an error: it is in `Solution.termination`.
@@ -11,7 +12,15 @@ What a solver answers (infeasible, time limit, numerical trouble) is not an erro
 
 from __future__ import annotations
 
-__all__ = ["BackendUnavailable", "InvalidProgram", "LicenceExceeded", "SolverError", "UnsupportedOption", "one_line"]
+__all__ = [
+    "BackendUnavailable",
+    "InvalidProgram",
+    "LicenceExceeded",
+    "NoRationalSolution",
+    "SolverError",
+    "UnsupportedOption",
+    "one_line",
+]
 
 
 def one_line(error: BaseException) -> str:
@@ -20,7 +29,7 @@ def one_line(error: BaseException) -> str:
 
 
 class SolverError(Exception):
-    """Base of the errors of this room."""
+    """Base of the errors of this package."""
 
 
 class InvalidProgram(SolverError, ValueError):
@@ -33,6 +42,10 @@ class BackendUnavailable(SolverError):
 
 class LicenceExceeded(BackendUnavailable):
     """The backend's licence is too small for the program."""
+
+
+class NoRationalSolution(SolverError):
+    """A program in rationals is infeasible, or no exact answer to it could be found and proven."""
 
 
 class UnsupportedOption(SolverError, ValueError):

@@ -188,9 +188,21 @@ class _HighsSession(Session):
             interrupted = interruption.seen
             if interrupted:
                 h.clearCallbacks()
+        if not interrupted and self._optimal_without_point():
+            h.clearSolver()
+            h.run()
+            start = Start.COLD
         raw = self._read(time.perf_counter() - begin, start)
+        if self._optimal_without_point():
+            raw.termination = Termination.NUMERICAL
         raw.interrupted = interrupted
         return raw
+
+    def _optimal_without_point(self) -> bool:
+        """Whether HiGHS calls a linear program optimal at a point that it calls infeasible: after a hot start the
+        infeasibilities of the unscaled program may exceed its tolerance."""
+        optimal = self._h.getModelStatus() == self._highspy.HighsModelStatus.kOptimal
+        return bool(optimal and not self._mip and self._info("primal_solution_status") != _FEASIBLE)
 
     def _stop(self) -> None:
         """Called by another thread while HiGHS runs: from now on its interrupt callbacks fire, and say stop."""

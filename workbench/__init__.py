@@ -20,60 +20,72 @@ __version__ = "0.1.0"
 _HOMES = {
     "AdditiveNoise": "workbench.mechanisms.additive",
     "Certificate": "workbench.privacy.certificate",
-    "ChannelPairs": "workbench.privacy.relation",
+    "Channel": "workbench.mechanisms.channel",
     "CorruptFile": "workbench.errors",
-    "DataLaw": "workbench.mechanisms.dyadic_bits",
-    "Design": "workbench.designing",
-    "DyadicLaplace": "workbench.mechanisms.dyadic_laplace",
+    "DataLaw": "workbench.mechanisms.dyadic_laplace.mean_length",
+    "Design": "workbench.families.design",
+    "DyadicLaplace": "workbench.mechanisms.dyadic_laplace.dyadic_laplace",
     "Infeasible": "workbench.errors",
-    "InsecureLocalStream": "workbench.mechanisms.randomness",
+    "InsecureLocalStream": "workbench.mechanisms.dyadic_laplace.randomness",
     "InvalidRequest": "workbench.errors",
-    "LaplaceDesign": "workbench.mechanisms.dyadic_design",
-    "LabelDesign": "workbench.design_labels",
-    "LabelRandomizer": "workbench.mechanisms.label_randomizer",
-    "Labels": "workbench.mechanisms.labels",
-    "Ledger": "workbench.ledger",
+    "LaplaceDesign": "workbench.families.laplace.design",
+    "LabelRandomizer": "workbench.mechanisms.label_randomizers.label_randomizer",
+    "Labels": "workbench.mechanisms.label_randomizers.labels",
+    "Ledger": "workbench.sweeps.ledger",
     "LicenceLimit": "workbench.errors",
-    "LocalStream": "workbench.mechanisms.randomness",
+    "LocalStream": "workbench.mechanisms.dyadic_laplace.randomness",
     "ModuloNoise": "workbench.mechanisms.additive",
     "NotCertified": "workbench.errors",
     "NotProven": "workbench.errors",
-    "PiecewiseAffine": "workbench.mechanisms.piecewise",
+    "PiecewiseAffine": "workbench.mechanisms.piecewise_affine",
     "Privacy": "workbench.privacy.audit",
     "Quantization": "workbench.mechanisms.quantization",
-    "Quantizer": "workbench.mechanisms.quantizer",
-    "QuantizedPiecewiseLinear": "workbench.mechanisms.piecewise_linear",
-    "SharedStream": "workbench.mechanisms.randomness",
+    "QuantizedPiecewiseLinear": "workbench.mechanisms.dyadic_laplace.piecewise_linear",
+    "SharedStream": "workbench.mechanisms.dyadic_laplace.randomness",
     "SolverUnavailable": "workbench.errors",
-    "NoiseDesigner": "workbench.design_noise",
-    "OracleVerdict": "workbench.designing",
+    "NoiseDesigner": "workbench.families.noise.design",
+    "OracleVerdict": "workbench.families.design",
     "WorkbenchError": "workbench.errors",
-    "delta_frontier": "workbench.frontier_exact",
-    "design": "workbench.designing",
-    "design_laplace": "workbench.mechanisms.dyadic_design",
+    "delta_frontier": "workbench.families.noise.delta_frontier",
+    "design": "workbench.families.api",
+    "design_laplace": "workbench.families.laplace.design",
     "audit": "workbench.privacy.audit",
     "audit_channel": "workbench.privacy.audit",
+    "budget_table": "workbench.frontiers.budget_table",
+    "compare": "workbench.comparison.compare",
     "certify": "workbench.privacy.certify",
     "certify_channel": "workbench.privacy.certify",
     "certify_quantizer": "workbench.privacy.certify",
-    "compose": "workbench.privacy.accounting",
-    "error_at": "workbench.frontier_exact",
+    "compose": "workbench.privacy.composition",
+    "evaluate": "workbench.families.quantizer.evaluate",
+    "error_at": "workbench.families.noise.delta_frontier",
+    "frontier": "workbench.frontiers.run",
+    "list_families": "workbench.families.api",
     "load": "workbench.privacy.loading",
     "profile": "workbench.privacy.curve",
+    "register": "workbench.io.plugins",
+    "reproduce": "workbench.papers.reproduce",
+    "Result": "workbench.io.result",
     "sample": "workbench.privacy.sampling",
-    "sweep": "workbench.sweeping",
+    "sweep": "workbench.sweeps.run",
+    "verify": "workbench.comparison.verify",
+    "save": "workbench.privacy.certificate_file",
     "save_certificate": "workbench.privacy.certificate_file",
     "verify_certificate": "workbench.privacy.certificate_file",
     "audit_quantizer": "workbench.privacy.quantizer",
 }
 
-__all__ = sorted([*_HOMES, "__version__"])
+# earlier public name -> public name
+_ALIASES = {"ChannelPairs": "Channel", "Quantizer": "PiecewiseAffine"}
+
+__all__ = sorted([*_HOMES, *_ALIASES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    known = _ALIASES.get(name, name)
+    if known not in _HOMES:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(importlib.import_module(_HOMES[known]), known)
     globals()[name] = value
     return value
 

@@ -42,7 +42,7 @@ class InvalidRequest(WorkbenchError, ValueError):
     def must(cls, name: str, constraint: str, got: object) -> NoReturn:
         """Raise the one form of a validation message: "{name} must be {constraint}. Got {got}."."""
         try:
-            text = str(got)
+            text = " ".join(str(got).split())  # an array is shown on several lines
         except ValueError:  # Python spells no integer of more than 4300 digits
             text = "a number of thousands of digits"
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from models.oracles import bounded_difference, dp_law, hops, level_cut, level_search, single_distance
 from models.oracles.closed_form import ClosedForm, Kind, OutsideDomain, Shift, close
-from models.oracles.question import Notion, Question, ask
+from models.oracles.question import Question, ask
+from models.requirements import RatioBound
 
-__all__ = ["ORACLES", "Bounds", "ClosedForm", "Kind", "Notion", "OutsideDomain", "Question", "Shift", "bounds", "judge"]
+__all__ = ["ORACLES", "Bounds", "ClosedForm", "Kind", "OutsideDomain", "Question", "Shift", "bounds", "judge"]
 
 ORACLES: tuple[Callable[[Question], Iterator[ClosedForm]], ...] = (
     hops.statements,  # δ = 0: optimum, any shifts, one ε or one per shift
@@ -41,18 +42,18 @@ def bounds(
     directed: bool,
     epsilon: float | Mapping[Shift, float],
     delta: float,
-    notion: Notion,
+    requires: RatioBound,
     cost: str = "error-rate",
     nodes: int = level_search.NODES,
 ) -> Bounds:
     """The best proven lower and upper bound on the least error rate of additive noise on Z_{n1} x ... x Z_{nk}.
 
     `sizes` holds n1..nk; every shift is a tuple of k whole numbers, the zero shift constraining nothing; a relation
-    that is not directed lists -μ beside every μ; `epsilon` is one number or one per shift; `notion` is "pure", "dp" or
-    "pdp". A cost other than "error-rate" has no oracle yet. `nodes` limits the level search. Raises OutsideDomain, a
-    ValueError, on a malformed question.
+    that is not directed lists -μ beside every μ; `epsilon` is one number or one per shift; `requires` is
+    "hockey-stick" (DP) or "mass-above-ratio" (PDP), the same at δ = 0. A cost other than "error-rate" has no oracle
+    yet. `nodes` limits the level search. Raises OutsideDomain, a ValueError, on a malformed question.
     """
-    question = ask(sizes, shifts, directed, epsilon, delta, notion)
+    question = ask(sizes, shifts, directed, epsilon, delta, requires)
     if cost != "error-rate":
         return Bounds(None, None)
     lower: ClosedForm | None = None
@@ -80,7 +81,7 @@ def judge(
     directed: bool,
     epsilon: float | Mapping[Shift, float],
     delta: float,
-    notion: Notion,
+    requires: RatioBound,
     cost: str = "error-rate",
     nodes: int = level_search.NODES,
 ) -> ClosedForm | None:
@@ -88,5 +89,5 @@ def judge(
 
     Arguments and errors as in `bounds`, which also tells the other side of an unproven answer.
     """
-    proven = bounds(sizes, shifts, directed, epsilon, delta, notion, cost, nodes)
+    proven = bounds(sizes, shifts, directed, epsilon, delta, requires, cost, nodes)
     return proven.upper or proven.lower

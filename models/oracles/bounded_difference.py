@@ -33,6 +33,7 @@ from models.oracles.columns import Grid
 from models.oracles.cuts import cut_pmf, least_delta
 from models.oracles.hops import multiples, order
 from models.oracles.question import Question
+from models.requirements import MASS_ABOVE_RATIO
 
 STARTS = 256
 """How many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}."""
@@ -161,7 +162,7 @@ def statements(question: Question) -> Iterator[ClosedForm]:
     several shifts is BD whatever u is: {2, 4, 6} mod 9 is {1, 2, 3} seen through the unit 2.
     """
     epsilon, shifts = question.epsilon, question.shifts
-    if question.notion != "pdp" or epsilon is None or len(shifts) < 2 or question.delta == 0.0:
+    if question.requires != MASS_ABOVE_RATIO or epsilon is None or len(shifts) < 2 or question.delta == 0.0:
         return
     unit, longest = shifts[0], 0
     for candidate in shifts[:STARTS]:

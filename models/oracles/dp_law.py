@@ -25,6 +25,7 @@ from dataclasses import replace
 from models.oracles.closed_form import ClosedForm, Shift, check_delta
 from models.oracles.hops import hop_law
 from models.oracles.question import Question
+from models.requirements import HOCKEY_STICK
 
 
 def dp_law(
@@ -51,10 +52,8 @@ def dp_law(
 
 def statements(question: Question) -> Iterator[ClosedForm]:
     """Answer DP questions; bound PDP questions from below, since PDP implies DP."""
-    if question.notion == "pure":
-        return
     law = dp_law(question.sizes, question.shifts, question.budgets, question.delta)
-    if question.notion == "dp":
+    if question.requires == HOCKEY_STICK:
         yield law
     else:
         yield replace(

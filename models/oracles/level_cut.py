@@ -18,6 +18,7 @@ from models.oracles.closed_form import ClosedForm, check_budgets, check_delta, c
 from models.oracles.cuts import best_cut, cut_pmf
 from models.oracles.hops import UNREACHABLE, hop_distances
 from models.oracles.question import Question
+from models.requirements import MASS_ABOVE_RATIO
 
 
 def level_cut_law(sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon: float, delta: float) -> ClosedForm:
@@ -56,5 +57,5 @@ def level_cut_law(sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon
 
 def statements(question: Question) -> Iterator[ClosedForm]:
     """Give every PDP question with one ε an achievable error rate."""
-    if question.notion == "pdp" and question.epsilon is not None:
+    if question.requires == MASS_ABOVE_RATIO and question.epsilon is not None:
         yield level_cut_law(question.sizes, question.shifts, question.epsilon, question.delta)

@@ -45,6 +45,7 @@ from models.oracles.closed_form import (
 from models.oracles.hops import UNREACHABLE, hop_distances
 from models.oracles.level_cut import level_cut_law
 from models.oracles.question import Question
+from models.requirements import MASS_ABOVE_RATIO
 
 NODES = 100_000
 """Default number of decisions before the search gives up: about a second."""
@@ -204,10 +205,10 @@ def _pmf(
 def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> ClosedForm:
     """Prove a feasible PDP answer optimal, or replace it by a better one; `kind` tells whether the search finished.
 
-    Raises OutsideDomain unless the notion is "pdp", the shifts share one ε and the group is small enough.
+    Raises OutsideDomain unless a mass above a ratio is bounded, the shifts share one ε and the group is small enough.
     """
-    if question.notion != "pdp" or question.epsilon is None:
-        raise OutsideDomain("the level search needs the notion 'pdp' and one epsilon for all shifts.")
+    if question.requires != MASS_ABOVE_RATIO or question.epsilon is None:
+        raise OutsideDomain("the level search needs a bounded mass above a ratio and one epsilon for all shifts.")
     if math.prod(question.sizes) > ELEMENTS:
         raise OutsideDomain(f"sizes must have a product of at most {ELEMENTS}. Got {question.sizes}.")
     search = _Search(question.sizes, question.shifts, question.epsilon, nodes)
@@ -237,7 +238,7 @@ def level_search(
     """
     known = level_cut_law(sizes, shifts, epsilon, delta)
     shape = check_sizes(sizes)
-    return improve(Question(shape, check_budgets(shape, shifts, epsilon), float(delta), "pdp"), known, nodes)
+    return improve(Question(shape, check_budgets(shape, shifts, epsilon), float(delta), MASS_ABOVE_RATIO), known, nodes)
 
 
 def search_least_delta(

@@ -5,25 +5,24 @@
 | n + 1     | `prod(sizes)`                   |
 | 𝓜 and ε   | `budgets`: shift -> ε           |
 | δ         | `delta`                         |
+| PDP, DP   | `requires`: "mass-above-ratio", "hockey-stick" (`models.requirements`) |
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
 
 from models.oracles.closed_form import OutsideDomain, Shift, check_budgets, check_delta, check_sizes
-
-Notion: TypeAlias = Literal["pure", "dp", "pdp"]
+from models.requirements import RATIO_BOUNDS, RatioBound
 
 
 @dataclass(frozen=True)
 class Question:
-    """Least error rate of additive noise on Z_{n1} x ... x Z_{nk} under a notion of privacy; build it with `ask`."""
+    """Least error rate of additive noise on Z_{n1} x ... x Z_{nk} under a bound on ratios; build it with `ask`."""
 
     sizes: tuple[int, ...]
     budgets: Mapping[Shift, float]
     delta: float
-    notion: Notion
+    requires: RatioBound
 
     @property
     def shifts(self) -> tuple[Shift, ...]:
@@ -48,19 +47,17 @@ def ask(
     directed: bool,
     epsilon: float | Mapping[Shift, float],
     delta: float,
-    notion: Notion,
+    requires: RatioBound,
 ) -> Question:
     """Validate a question. A relation that is not directed must list -μ beside every μ. Raises OutsideDomain."""
     shape = check_sizes(sizes)
     budgets = check_budgets(shape, shifts, epsilon)
-    if notion not in get_args(Notion):
-        raise OutsideDomain(f"notion must be one of {', '.join(get_args(Notion))}. Got {notion!r}.")
-    if notion == "pure" and check_delta(delta) != 0.0:
-        raise OutsideDomain(f"delta must be 0 for the notion 'pure'. Got {delta!r}.")
+    if requires not in RATIO_BOUNDS:
+        raise OutsideDomain(f"requires must be one of {', '.join(RATIO_BOUNDS)}. Got {requires!r}.")
     if not directed:
         for shift in budgets:
             if opposite(shape, shift) not in budgets:
                 raise OutsideDomain(
                     f"shifts must be closed under negation unless directed. Missing {opposite(shape, shift)}."
                 )
-    return Question(shape, budgets, check_delta(delta), notion)
+    return Question(shape, budgets, check_delta(delta), requires)

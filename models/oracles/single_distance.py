@@ -40,6 +40,7 @@ from models.oracles.cuts import best_cut, cut_pmf, least_delta
 from models.oracles.hops import multiples
 from models.oracles.hops import order as shift_order
 from models.oracles.question import Question, opposite
+from models.requirements import MASS_ABOVE_RATIO
 
 
 def _cut_cycle(
@@ -146,7 +147,7 @@ def single_distance_limit(epsilon: float) -> float:
 
 def statements(question: Question) -> Iterator[ClosedForm]:
     """Solve PDP with one shift or one pair ±μ; bound any other 𝓜 by its hardest single shift or pair."""
-    if question.notion != "pdp":
+    if question.requires != MASS_ABOVE_RATIO:
         return
     budgets, sizes = question.budgets, question.sizes
     best: ClosedForm | None = None

@@ -1,28 +1,37 @@
 """Additive noise on a finite abelian group: answer q is published as q + η modulo the group, η ~ f.
 
-f is held exactly (`Masses`), so that what is audited, saved and sampled is one and the same mechanism.
+f is held exactly (`Distribution`), so that what is audited, saved and sampled is one and the same mechanism.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.mechanisms.masses import Masses
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.exact.distribution import Distribution
+from workbench.exact.plain import plain_numbers, refuse_masked
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
+from workbench.io.records import law_record, listed, read_law, refuse, take
+from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment
+from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
+from workbench.mechanisms.shown_mechanism import ShownMechanism
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["AdditiveNoise", "ModuloNoise"]
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class AdditiveNoise:
+class AdditiveNoise(ShownMechanism):
     """The mechanism q -> q + η on the group of a question, Pr[η] = weights[η] / Σ weights.
 
     question: the ModuloNoise it answers; weights: N non-negative ints or Fractions in row-major order, not all zero.
@@ -30,10 +39,12 @@ class AdditiveNoise:
     """
 
     question: ModuloNoise
-    masses: Masses
+    masses: Distribution
 
-    def __init__(self, question: ModuloNoise, weights: Iterable[Any] | Masses) -> None:
-        self._set(question, weights if isinstance(weights, Masses) else Masses(weights))
+    segments: ClassVar[tuple[Segment, ...]] = ()
+
+    def __init__(self, question: ModuloNoise, weights: Iterable[Any] | Distribution) -> None:
+        self._set(question, weights if isinstance(weights, Distribution) else Distribution(weights))
 
     @classmethod
     def from_pmf(cls, question: ModuloNoise, pmf: ArrayLike) -> AdditiveNoise:
@@ -43,14 +54,18 @@ class AdditiveNoise:
         answer) is divided out. pmf: shape (N,) row-major, or the sizes of the group.
         Raises InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
         """
-        array = np.asarray(pmf)
+        refuse_masked(pmf, "pmf", "an array of finite numbers >= 0")
+        try:
+            array = np.asarray(pmf)
+        except ValueError:
+            InvalidRequest.must("pmf", f"an array of {question.order} masses", pmf)
         if array.shape not in {(question.order,), question.sizes}:
             InvalidRequest.must("pmf", f"an array of {question.order} masses", f"shape {array.shape}")
         self = cls.__new__(cls)
-        self._set(question, Masses.from_floats(array.reshape(-1)))
+        self._set(question, Distribution.from_floats(array.reshape(-1)))
         return self
 
-    def _set(self, question: ModuloNoise, masses: Masses) -> None:
+    def _set(self, question: ModuloNoise, masses: Distribution) -> None:
         if not isinstance(question, ModuloNoise):
             InvalidRequest.must("question", "a ModuloNoise", question)
         if len(masses) != question.order:
@@ -58,10 +73,80 @@ class AdditiveNoise:
         object.__setattr__(self, "question", question)
         object.__setattr__(self, "masses", masses)
 
+    # What a mechanism is.
+
+    def law(self, x: Any = None) -> Distribution:
+        """The law of x + η over row-major positions; of η itself without an x. Raises InvalidRequest."""
+        if x is None:
+            return self.masses
+        origin = self.question.answer(x)
+        return self.masses.take(self.question.index(self.question.negative(origin))) if any(origin) else self.masses
+
+    @property
+    def outputs(self) -> NDArray[np.int64]:
+        """The answers by row-major position: 0..n of a scalar query, shape (N,); else shape (N, factors)."""
+        positions = np.arange(self.question.order)
+        if self.question.scalar:
+            return positions
+        return np.stack(np.unravel_index(positions, self.question.sizes), axis=-1)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether a difference is in M without its negative."""
+        question = self.question
+        return not {*map(question.negative, question.differences)} <= {*question.differences}
+
+    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+        """The budget of every difference; 0 is allowed here. Raises InvalidRequest."""
+        return self.question.budgets(epsilon, or_zero=True)
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """f against f moved by every difference μ of the question: (7), (8) of Kadam et al. 2024."""
+        question = self.question
+        for shift in question.differences:
+            index = question.index(shift)
+
+            def describe(k: int, index: NDArray[np.intp] = index) -> tuple[str, str]:
+                return f"f({question.show(question.point(k))})", f"f({question.show(question.point(int(index[k])))})"
+
+            yield Comparison(shift, self.masses, self.masses.take(index), describe)
+
+    def extremes(self) -> Iterator[Comparison]:
+        """All of them: there is one for each difference."""
+        return self.comparisons()
+
+    def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
+        """x + η in the group, η itself without an x. Shape (count,); (count, k) on a group of k > 1 factors."""
+        q = self.question
+        origin = (0,) * len(q.sizes) if x is None else q.answer(x)
+        noise = np.stack(np.unravel_index(Sampler(self.masses, source).draw(count), q.sizes), axis=-1)
+        moved = (noise + np.array(origin)) % np.array(q.sizes)
+        return np.asarray(moved[:, 0] if q.scalar else moved, dtype=np.int64)
+
+    def describe(self) -> str:
+        """One line."""
+        q = self.question
+        relation = "given differences only" if q.directed else "differences of either sign"
+        group = " x ".join(map(str, q.sizes))
+        return f"Additive noise modulo {group}, {len(q.differences)} neighbouring differences ({relation})"
+
+    def figure(self) -> Figure:
+        """The PMF: bars, a heat map for two factors."""
+        from workbench.io.figures import pmf_plot
+
+        return pmf_plot(self.pmf, self.question.sizes, self.describe())
+
+    # Numbers.
+
     @property
     def pmf(self) -> NDArray[np.float64]:
         """f as floats, each the nearest to its exact value. Shape (N,), row-major, read-only."""
         return self.masses.floats
+
+    @property
+    def joint_pmf(self) -> NDArray[np.float64]:
+        """f as floats in the shape of the group: f(η) at the index η. Shape `question.sizes`, read-only."""
+        return self.masses.floats.reshape(self.question.sizes)
 
     @property
     def exact_pmf(self) -> list[Fraction]:
@@ -75,7 +160,7 @@ class AdditiveNoise:
 
     def expected(self, cost: ArrayLike) -> float:
         """Σ f(η) cost(η), correct to a few ulps. cost: shape (N,) row-major, or the sizes of the group; finite."""
-        array = np.asarray(cost, dtype=np.float64)
+        array = plain_numbers(cost, "cost")
         if array.shape not in {(self.question.order,), self.question.sizes}:
             InvalidRequest.must("cost", f"an array of {self.question.order} numbers", f"shape {array.shape}")
         if not np.isfinite(array).all():
@@ -83,19 +168,38 @@ class AdditiveNoise:
         return math.fsum(self.pmf * array.reshape(-1))
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description, read back by `from_dict`: the question and the weights as hexadecimal integers."""
-        return {"question": self.question.to_dict(), "weights": [hex(k) for k in self.masses.integers]}
+        """JSON-ready, read back by `from_dict`: sizes, shifts, directed, and the weights as hexadecimal integers."""
+        return {"kind": "noise", **self.question.to_dict(), **law_record(self.masses)}
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveNoise:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile."""
-        if not isinstance(data, Mapping) or set(data) != {"question", "weights"}:
-            raise CorruptFile("Additive noise must have exactly the entries question and weights.")
+        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest.
+
+        Also reads what earlier versions wrote: a question and weights.
+        """
+        if not (isinstance(data, Mapping) and set(data) == {"question", "weights"}):
+            return cls._read(data)
         question = ModuloNoise.from_dict(data["question"])
         try:
             return cls(question, [int(k, 16) for k in data["weights"]])
         except (TypeError, ValueError) as error:
             raise CorruptFile(f"The weights in the file are not valid: {error}") from error
+
+    @classmethod
+    def _read(cls, data: Any) -> AdditiveNoise:
+        entries = take(data, "The noise", {"kind", "sizes", "shifts", "directed", "total", "weights"})
+        sizes, shifts = listed(entries["sizes"], "sizes"), listed(entries["shifts"], "shifts")
+        if not all(type(size) is int and 0 < size < 1 << 40 for size in sizes):
+            refuse("sizes", "positive integers")
+        if len(sizes) > MAX_FACTORS:  # before they are multiplied
+            refuse("sizes", f"at most {MAX_FACTORS} integers")
+        if not all(isinstance(shift, list) and all(type(part) is int for part in shift) for shift in shifts):
+            refuse("shifts", "lists of integers")
+        weights = listed(entries["weights"], "weights")
+        if math.prod(sizes) != len(weights):
+            raise CorruptFile(f"{len(weights)} weights do not fill a group of sizes {sizes[:8]}.")
+        question = ModuloNoise(sizes=sizes, shifts=shifts, directed=entries["directed"])
+        return cls(question, read_law({"total": entries["total"], "weights": weights}, "The noise"))
 
     def __repr__(self) -> str:
         return f"AdditiveNoise({self.question!r}, error_rate={self.error_rate:.6g})"

@@ -1,4 +1,4 @@
-"""A finite channel: Pr[k | q] for answers q = 0..n and outputs k, every row held exactly.
+"""A finite channel: Pr[k | q] for answers q = 0..n and outputs k, every row held exactly, and its neighbouring rows.
 
 MSE = 1/(n+1) Σ_q Σ_k Pr[k|q] (k - q)²        ER = 1 - 1/(n+1) Σ_q Pr[q|q]        (answers uniform)
 """
@@ -6,47 +6,88 @@ MSE = 1/(n+1) Σ_q Σ_k Pr[k|q] (k - q)²        ER = 1 - 1/(n+1) Σ_q Pr[q|q]  
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from itertools import permutations
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.plain import is_whole, plain_list, plain_numbers
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
+from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.masses import Masses
+from workbench.mechanisms.mechanism import (
+    Budget,
+    Comparison,
+    Label,
+    Segment,
+    compare_pairs,
+    extreme_pairs,
+    pair_budgets,
+)
+from workbench.mechanisms.shown_mechanism import ShownMechanism
 
-__all__ = ["Channel", "within"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Channel", "Rows", "within"]
+
+Rows: TypeAlias = "Channel | Sequence[Any] | np.ndarray[Any, Any]"
 
 
-@dataclass(frozen=True)
-class Channel:
-    """rows[q]: the exact distribution of the output on answer q. Build it with `from_rows` or `from_noise`."""
+@dataclass(frozen=True, repr=False)
+class Channel(ShownMechanism):
+    """rows[q]: the exact distribution of the output on answer q. Build it with `of`, `from_rows` or `from_noise`.
 
-    rows: tuple[Masses, ...]
+    neighbours: ordered pairs of row numbers, sorted; None: every two rows (label privacy).
+    """
+
+    rows: tuple[Distribution, ...]
+    neighbours: tuple[tuple[int, int], ...] | None = None
+
+    segments: ClassVar[tuple[Segment, ...]] = ()
 
     def __post_init__(self) -> None:
         if not self.rows or len({len(row) for row in self.rows}) != 1:
             InvalidRequest.must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
+        count = len(self.rows)
+        if self.neighbours is not None and len(self.neighbours) == count * (count - 1):
+            object.__setattr__(self, "neighbours", None)
+
+    @classmethod
+    def of(cls, rows: Rows, pairs: Iterable[Any] | None = None, *, directed: bool = False) -> Channel:
+        """Rows (a Channel, a float matrix, or rows of exact numbers) with neighbouring row numbers.
+
+        pairs: (i, j) of different rows, both orders unless directed; None: every two. Raises InvalidRequest.
+        """
+        laws = rows.rows if isinstance(rows, Channel) else cls.from_rows(rows).rows
+        return cls(laws, None if pairs is None else _ordered(pairs, len(laws) - 1, directed=directed))
 
     @classmethod
     def from_rows(cls, rows: Sequence[Any] | np.ndarray[Any, Any]) -> Channel:
-        """The channel with these rows, each normalised by its exact sum.
+        """The channel with these rows, each normalised by its exact sum, every two of them neighbours.
 
         rows: shape (answers, outputs); floats are read as the exact rationals they are, else ints and Fractions.
         Raises InvalidRequest for NaN, infinities, negative numbers, rows of zeros and rows of different lengths.
         """
-        found = []
-        for row in rows:
-            if isinstance(row, Masses):
-                found.append(row)
-            elif isinstance(row, np.ndarray) or any(isinstance(value, float) for value in row):
-                found.append(Masses.from_floats(row, "a row of the channel"))
+        laws = []
+        for row in plain_list(rows, "rows", "a list of rows of numbers"):
+            if isinstance(row, Distribution):
+                laws.append(row)
+            elif isinstance(row, np.ndarray) or any(
+                isinstance(value, float) for value in plain_list(row, "a row of the channel", "a list of numbers")
+            ):
+                laws.append(Distribution.from_floats(row, "a row of the channel"))
             else:
-                found.append(Masses(row, "a row of the channel"))
-        return cls(tuple(found))
+                laws.append(Distribution(row, "a row of the channel"))
+        return cls(tuple(laws))
 
     @classmethod
     def from_noise(cls, noise: AdditiveNoise) -> Channel:
@@ -59,6 +100,85 @@ class Channel:
             rows.append(noise.masses.take(back))
         return cls(tuple(rows))
 
+    # What a mechanism is.
+
+    def law(self, x: Any) -> Distribution:
+        """The law of row x, an integer. Raises InvalidRequest."""
+        top = len(self.rows) - 1
+        if not is_whole(x) or not 0 <= x <= top:
+            InvalidRequest.must("answer", f"a row of the channel, an integer in 0..{top}", x)
+        return self.rows[int(x)]
+
+    @property
+    def outputs(self) -> NDArray[np.int64]:
+        """The outputs 0..m-1. Shape (m,)."""
+        return np.arange(len(self.rows[0]))
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Every ordered pair of neighbouring rows, sorted; of a single row, itself."""
+        if self.neighbours is not None:
+            return self.neighbours
+        return tuple(permutations(range(len(self.rows)), 2)) if len(self.rows) > 1 else ((0, 0),)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether a pair is listed in one order only."""
+        return self.neighbours is not None and not {(j, i) for i, j in self.neighbours} <= {*self.neighbours}
+
+    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+        """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
+        return pair_budgets(self.pairs, epsilon)
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """Every ordered pair of neighbouring rows."""
+        return compare_pairs(self.rows, self.pairs)
+
+    def extremes(self) -> Iterator[Comparison]:
+        """The pairs that decide pure ε: linear in the channel where every two rows are neighbours."""
+        return compare_pairs(self.rows, extreme_pairs(self.rows) if self.neighbours is None else self.neighbours)
+
+    def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
+        """Outputs on row x. Shape (count,)."""
+        return Sampler(self.law(x), source).draw(count)
+
+    def describe(self) -> str:
+        """One line."""
+        return (
+            f"A channel of {len(self.rows)} inputs and {len(self.rows[0])} outputs, "
+            f"{len(self.pairs)} ordered pairs of neighbours"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, read back by `from_dict`: rows and ordered pairs."""
+        return {"kind": "channel", "rows": [*map(law_record, self.rows)], "pairs": [*map(list, self.pairs)]}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Channel:
+        """The channel written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        entries = take(data, "The channel", {"kind", "rows", "pairs"})
+        rows = tuple(read_law(row, "A row") for row in listed(entries["rows"], "rows"))
+        pairs = listed(entries["pairs"], "pairs")
+        if not all(isinstance(pair, list) and len(pair) == 2 and all(type(k) is int for k in pair) for pair in pairs):
+            refuse("pairs", "pairs of row numbers")
+        return cls.of(cls(rows), pairs, directed=True)
+
+    def with_rows(self, rows: Sequence[Distribution]) -> Channel:
+        """Other laws under the same relation."""
+        return Channel(tuple(rows), self.neighbours)
+
+    def figure(self) -> Figure:
+        """Pr[k|q] as marks."""
+        from workbench.io.figures import channel_plot
+
+        return channel_plot(np.arange(len(self.rows)), self.outputs, self.matrix, self.describe())
+
+    def __repr__(self) -> str:
+        relation = "every two neighbours" if self.neighbours is None else f"{len(self.pairs)} pairs of neighbours"
+        return f"Channel({len(self.rows)} x {len(self.rows[0])}, {relation})"
+
+    # Numbers.
+
     @cached_property
     def matrix(self) -> NDArray[np.float64]:
         """Pr[k|q] as floats. Shape (answers, outputs)."""
@@ -66,9 +186,11 @@ class Channel:
 
     def expected(self, cost: ArrayLike) -> float:
         """1/(n+1) Σ_q Σ_k Pr[k|q] cost[q, k], correct to a few ulps. cost: shape (answers, outputs)."""
-        table = np.asarray(cost, dtype=np.float64)
+        table = plain_numbers(cost, "cost")
         if table.shape != self.matrix.shape:
             InvalidRequest.must("cost", f"an array of shape {self.matrix.shape}", f"shape {table.shape}")
+        if not np.isfinite(table).all():
+            InvalidRequest.must("cost", "an array of finite numbers", table)
         return math.fsum((self.matrix * table).reshape(-1)) / len(self.rows)
 
     @property
@@ -84,6 +206,22 @@ class Channel:
     def _gap(self) -> NDArray[np.int64]:
         answers, outputs = self.matrix.shape
         return np.arange(outputs)[None, :] - np.arange(answers)[:, None]
+
+
+def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> tuple[tuple[int, int], ...]:
+    """Pairs of different rows in 0..top, in both orders unless directed, sorted. Raises InvalidRequest."""
+    ordered: set[tuple[int, int]] = set()
+    for pair in plain_list(pairs, "pairs", "a list of pairs of rows"):
+        ends = tuple(plain_list(pair, "a pair", f"two rows in 0..{top}"))
+        if len(ends) != 2 or not all(is_whole(end) and 0 <= end <= top for end in ends):
+            InvalidRequest.must("a pair", f"two rows in 0..{top}", pair)
+        i, j = int(ends[0]), int(ends[1])
+        if i == j:
+            InvalidRequest.must("a pair", "two different rows", pair)
+        ordered |= {(i, j)} if directed else {(i, j), (j, i)}
+    if not ordered:
+        InvalidRequest.must("pairs", "a list of at least one pair of neighbouring rows", "none")
+    return tuple(sorted(ordered))
 
 
 def within(n: int, max_shift: int) -> list[tuple[int, int]]:

@@ -23,11 +23,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.numbers import exact
+from workbench.exact.numbers import exact
+from workbench.exact.plain import plain_numbers
 
 __all__ = ["Density", "from_function", "histogram", "normal", "samples", "spelled", "uniform"]
 
 Vector = NDArray[np.float64]
+
+_NARROWEST, _FARTHEST = 1e-4, 1e6  # standard deviations and means, in units of c
 
 
 @dataclass(frozen=True)
@@ -131,13 +134,20 @@ def uniform(c: float = 1.0) -> Density:
 
 
 def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
-    """N(mu, sigma²) clipped to [-c, c]: what falls outside sits at ±c. Raises InvalidRequest unless sigma > 0."""
-    mean, deviation = float(exact(mu, "mu")), float(exact(sigma, "sigma"))
-    if deviation <= 0:
-        InvalidRequest.must("sigma", "a finite number > 0", sigma)
+    """N(mu, sigma²) clipped to [-c, c]: what falls outside sits at ±c.
+
+    Raises InvalidRequest unless |mu| <= 10^6 c and 10^-4 c <= sigma <= 10^6 c: a narrower one is a point to the grid,
+    a farther one sits at an end.
+    """
+    mean, deviation = _double(mu, "mu"), _double(sigma, "sigma")
+    if not c * _NARROWEST <= deviation <= c * _FARTHEST:
+        InvalidRequest.must("sigma", f"a number in [{c * _NARROWEST:g}, {c * _FARTHEST:g}]", sigma)
+    if not abs(mean) <= c * _FARTHEST:
+        InvalidRequest.must("mu", f"a number in [{-c * _FARTHEST:g}, {c * _FARTHEST:g}]", mu)
 
     def shape(x: Vector) -> Vector:
-        return np.asarray(np.exp(-(((x - mean) / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi)))
+        z = np.minimum(np.abs(x - mean) / deviation, 38.0)  # e^(-38²/2) is the last double
+        return np.asarray(np.exp(-(z**2) / 2) / (deviation * math.sqrt(2 * math.pi)))
 
     def tail(z: float) -> float:
         return math.erfc(z / math.sqrt(2)) / 2
@@ -149,9 +159,17 @@ def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
     return Density(f"normal:{mu},{sigma}", float(c), shape, breaks, atoms, symmetric=mean == 0)
 
 
+def _double(value: Any, name: str) -> float:
+    """A request's number as a double. Raises InvalidRequest, also for one that none can hold."""
+    try:
+        return float(exact(value, name))
+    except OverflowError:
+        InvalidRequest.must(name, "a number that a double can hold", value)
+
+
 def histogram(edges: ArrayLike, masses: ArrayLike, c: float | None = None) -> Density:
     """Constant between edges, which run from -c to c. edges: (k + 1,) increasing; masses: (k,) >= 0, sum 1."""
-    cuts, parts = np.asarray(edges, dtype=float), np.asarray(masses, dtype=float)
+    cuts, parts = plain_numbers(edges, "edges"), plain_numbers(masses, "masses")
     good = cuts.ndim == 1 and parts.shape == (cuts.size - 1,) and np.isfinite(cuts).all() and (np.diff(cuts) > 0).all()
     if not good or not np.isfinite(parts).all() or (parts < 0).any() or abs(parts.sum() - 1) > 1e-9:
         InvalidRequest.must("histogram", "increasing edges and masses >= 0 that sum to 1", f"{cuts}, {parts}")
@@ -169,7 +187,7 @@ def histogram(edges: ArrayLike, masses: ArrayLike, c: float | None = None) -> De
 
 def samples(values: ArrayLike, c: float = 1.0) -> Density:
     """The empirical distribution of samples in [-c, c]: one atom a sample. Raises InvalidRequest for others."""
-    found = np.asarray(values, dtype=float).ravel()
+    found = plain_numbers(values, "samples").ravel()
     if not found.size or not np.isfinite(found).all() or (np.abs(found) > c).any():
         InvalidRequest.must("samples", f"finite numbers in [-{c:g}, {c:g}]", f"{found[:3]}")
     at, counts = np.unique(found, return_counts=True)
@@ -206,7 +224,6 @@ def spelled(text: Any, c: float = 1.0) -> Density:
         return uniform(c)
     parts = [part.strip() for part in rest.split(",")]
     if kind == "normal" and len(parts) == 2:
-        made = normal(float(exact(parts[0], "mu")), float(exact(parts[1], "sigma")), c)
-        return made.checked()
+        return normal(_double(parts[0], "mu"), _double(parts[1], "sigma"), c).checked()
     InvalidRequest.must("density", 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1"', repr(text))
     return None

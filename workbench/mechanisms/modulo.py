@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.numbers import Real, positive
+from workbench.exact.numbers import Real, positive
+from workbench.exact.plain import is_whole
 
 __all__ = ["ModuloNoise", "Shift"]
 
@@ -126,6 +127,18 @@ class ModuloNoise:
             InvalidRequest.must("a shift", "different from zero", shift)
         return tuple(int(part) % size for part, size in zip(parts, self.sizes, strict=True))
 
+    def answer(self, x: Any) -> Shift:
+        """An answer of the query, an integer or a tuple of them, as a group element. Raises InvalidRequest."""
+        listed = isinstance(x, (tuple, list)) or (isinstance(x, np.ndarray) and x.ndim == 1)
+        parts = tuple(x) if listed else (x,)
+        inside = all(_is_int(p) and 0 <= p < size for p, size in zip(parts, self.sizes, strict=False))
+        if len(parts) != len(self.sizes) or not inside:
+            where = f"an answer of the query, in 0..{self.sizes[0] - 1}"
+            InvalidRequest.must(
+                "answer", where if self.scalar else f"{len(self.sizes)} integers, each in 0..size-1 of {self.sizes}", x
+            )
+        return tuple(int(part) for part in parts)
+
     def index(self, shift: Any) -> NDArray[np.intp]:
         """Row-major positions of η + shift, for η = 0..N-1 in row-major order. Shape (N,).
 
@@ -193,7 +206,7 @@ class ModuloNoise:
 
 
 def _is_int(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return is_whole(value)
 
 
 def _sizes(n: object, sizes: object) -> tuple[int, ...]:

@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import Real
 from workbench.mechanisms.density import Density, spelled
-from workbench.mechanisms.quantizer import read_bins
-from workbench.numbers import Real, positive
+from workbench.mechanisms.real_inputs import half_width, read_bins
 
 __all__ = ["Quantization"]
 
@@ -36,7 +36,7 @@ class Quantization:
     def __init__(self, bins: Any = None, *, levels: int | None = None, c: Real = 1, density: Any = "uniform") -> None:
         if (bins is None) == (levels is None):
             raise InvalidRequest("bins or levels must be given, and not both.")
-        half = positive(c, "c")
+        half = half_width(c)
         if bins is None and (not isinstance(levels, int) or isinstance(levels, bool) or not 2 <= levels <= 64):
             InvalidRequest.must("levels", "an integer in 2..64", levels)
         found = None if bins is None else read_bins(bins, half)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import workbench.families  # noqa: F401  (refuses foreign packages that are named models or solvers)
+
 # paper -> module with `PAPER`; one line per paper
 PAPERS = {
     "modulo-noise": "workbench.papers.modulo_noise",
@@ -9,5 +11,5 @@ PAPERS = {
     "optm": "workbench.papers.optm",
     "label-dp": "workbench.papers.label_dp",
     "frontier": "workbench.papers.frontier",
-    "solver_comparison": "workbench.suite_report",
+    "solver_comparison": "workbench.papers.solver_comparison",
 }

@@ -18,7 +18,21 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Artifact", "Comparison", "Erratum", "Paper", "printed"]
+__all__ = ["DIGITS", "Artifact", "Comparison", "Erratum", "Paper", "printed", "rounded"]
+
+
+DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
+_NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
+
+
+def rounded(value: float, digits: int = DIGITS) -> float:
+    """The value to so many significant digits, the same on every machine that agrees to two digits more.
+
+    Rounded twice: a value that sits on a tie but for rounding errors is first put onto it.
+    """
+    if not math.isfinite(value):
+        return value
+    return 0.0 if abs(value) < _NOISE else float(f"{float(f'{value:.{digits + 2}g}'):.{digits}g}")
 
 
 @dataclass(frozen=True)
@@ -27,7 +41,8 @@ class Comparison:
 
     what: the quantity; place: where the paper prints it; printed, ours: the numbers; tolerance: half a unit of the
     last printed digit (or wider, with the reason in `remark`); expected: whether they should agree at all, False where
-    the printed number is wrong and `remark` says which erratum shows it.
+    the printed number is wrong and `remark` says which erratum shows it; explained: False where a difference is known
+    and nothing we computed accounts for it.
     """
 
     what: str
@@ -37,6 +52,7 @@ class Comparison:
     tolerance: float
     expected: bool = True
     remark: str = ""
+    explained: bool = True
 
     @property
     def difference(self) -> float:
@@ -50,10 +66,10 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """In words: "agrees", "differs: erratum", or the two surprising ones."""
+        """In words: "agrees", "differs: erratum", "differs: not explained", or the surprising ones."""
         if self.agrees:
-            return "agrees" if self.expected else "agrees, although an erratum says otherwise"
-        return "DIFFERS" if self.expected else "differs: erratum"
+            return "agrees" if self.expected else "agrees, although it is said to differ"
+        return "DIFFERS" if self.expected else f"differs: {'erratum' if self.explained else 'not explained'}"
 
     @property
     def surprising(self) -> bool:
@@ -87,6 +103,8 @@ class Artifact:
         draw: table -> Figure; None for a table without a figure.
         caption: how it was computed and every way in which it differs from the paper's.
         comparisons: printed numbers beside ours.
+        digits: significant digits of columns that a search or a solver stands behind, as many as it converges to on
+            every machine; the others have DIGITS.
     """
 
     name: str
@@ -95,6 +113,16 @@ class Artifact:
     draw: Callable[[pd.DataFrame], Figure] | None
     caption: str
     comparisons: Sequence[Comparison] = ()
+    digits: Mapping[str, int] = field(default_factory=dict)
+
+    def shown(self) -> pd.DataFrame:
+        """The table as it is written and drawn: every float rounded to its column's digits."""
+        table = self.table.copy()
+        for column in table.columns:
+            count = self.digits.get(str(column), DIGITS)
+            table[column] = [rounded(v, count) if isinstance(v, float) else v for v in table[column]]
+        table.attrs = self.table.attrs
+        return table
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
     theorem8    E[-ln δ_T] against the bound "read off a plot"
     bits        mean length against ℓ at several ε, with Theorem 8's two bounds (a figure of ours)
 
-In fig3 the curve of the MVU mechanism comes from the quantization models (workbench.quantizer_mvu).
+In fig3 the curve of the MVU mechanism comes from the quantization models (workbench.families.quantizer.mvu).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from workbench.mechanisms.dyadic_bits import DataLaw, mean_bits, theorem8_bounds
-from workbench.mechanisms.dyadic_design import design_laplace
-from workbench.mechanisms.dyadic_law import component, levels
-from workbench.mechanisms.elias import check_code
-from workbench.papers.artifact import Artifact, Comparison, Paper, printed
+from workbench.families.laplace.design import design_laplace
+from workbench.families.quantizer.mvu import mvu_curve
+from workbench.io.figures import COLOURS, panels
+from workbench.mechanisms.dyadic_laplace.dyadic_law import component, levels
+from workbench.mechanisms.dyadic_laplace.elias import check_code
+from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw, mean_bits, theorem8_bounds
+from workbench.papers.artifact import Artifact, Comparison, Paper, printed, rounded
 from workbench.papers.dql_errata import errata
-from workbench.plots import COLOURS, panels
 from workbench.privacy.quantizer import audit_quantizer
-from workbench.quantizer_mvu import mvu_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,8 +125,12 @@ def _fig3(full: bool) -> Artifact:
     frame = pd.DataFrame(rows, columns=columns, dtype=float)
     size = 2 ** int(claims["parameters"]["bits"])
     other = mvu_curve(np.geomspace(0.1, 10.0, 41 if full else _MVU_POINTS).tolist(), bits=size.bit_length() - 1)
+    # the outputs of an MVU end a search: its error and ε to the digits that this converges to
     mvu = pd.DataFrame(
-        [["MVU", epsilon, mse, audit_quantizer(made, "absolute").epsilon, made.m] for epsilon, mse, made in other],
+        [
+            ["MVU", epsilon, rounded(mse, 4), rounded(audit_quantizer(found, "absolute").epsilon, 6), found.m]
+            for epsilon, mse, found in other
+        ],
         columns=["mechanism", "epsilon", "mse", "database_epsilon", "outputs"],
     )
     mvu["decoder_epsilon"] = mvu["database_epsilon"]

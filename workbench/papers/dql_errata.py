@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.mechanisms.dyadic_bits import mean_bits, theorem8_bounds
-from workbench.mechanisms.dyadic_design import design_laplace
-from workbench.mechanisms.dyadic_laplace import DyadicLaplace
-from workbench.mechanisms.dyadic_law import component, levels
-from workbench.mechanisms.randomness import InsecureLocalStream, SharedStream
+from workbench.families.laplace.design import design_laplace
+from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
+from workbench.mechanisms.dyadic_laplace.dyadic_law import component, levels
+from workbench.mechanisms.dyadic_laplace.mean_length import mean_bits, theorem8_bounds
+from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 from workbench.papers.artifact import Erratum
 
 __all__ = ["errata"]

@@ -9,79 +9,82 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from workbench import rooms
-
-# isort: split
 import pandas as pd
 
-from workbench import frontier_labels, frontier_laplace, frontier_noise, frontier_quantizer
 from workbench.errors import WorkbenchError
-from workbench.frontier import Plan, frame, run
-from workbench.frontier_table import budget_table
-from workbench.frontier_table import plan as table_plan
-from workbench.grids import grid
-from workbench.mechanisms.labels import Labels
+from workbench.frontiers.budget_table import budget_table
+from workbench.frontiers.run import frontier
+from workbench.io.result import Result
+from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.modulo import ModuloNoise
-from workbench.papers.artifact import Artifact, Paper
+from workbench.papers.artifact import DIGITS, Artifact, Paper, rounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["PAPER"]
 
-rooms.check()
+
+_EXPECTED = ("infeasible", "unreachable")  # what no parameter or no code meets is an answer
 
 
-def _noise(full: bool) -> Plan:
-    epsilons = grid("0.1:4:40" if full else "0.4:4:10", "epsilon")
-    deltas = grid("0,1e-6,0.01,0.1", "delta")
-    return frontier_noise.plan(ModuloNoise(n=8, max_shift=3), epsilons, deltas, notions=("pdp", "dp"))
+def _noise(full: bool) -> Result:
+    epsilon = "0.1:4:40" if full else "0.4:4:10"
+    question = ModuloNoise(n=8, max_shift=3)
+    return frontier(question, epsilon=epsilon, delta="0,1e-6,0.01,0.1", notion="pdp,dp", whole=True)
 
 
-def _quantizer(full: bool) -> Plan:
-    epsilons = grid("0.5:3:11" if full else "0.5,1,2", "epsilon")
-    methods = ("exact", "mvu", "optm") if full else ("exact",)
-    return frontier_quantizer.plan([2, 4, 8], epsilons, methods=methods, starts=4 if full else 1)
+def _quantizer(full: bool) -> Result:
+    method = "exact,mvu,optm" if full else "exact"
+    epsilon = "0.5:3:11" if full else "0.5,1,2"
+    return frontier("quantizer", levels="2,4,8", epsilon=epsilon, method=method, starts=4 if full else 1)
 
 
-def _labels(full: bool) -> Plan:
-    epsilons = grid("0.1:8:20:log" if full else "0.5:8:6:log", "epsilon")
-    methods = ("bins", "lp", "unbiased")
-    return frontier_labels.plan(Labels.uniform(0, 10), epsilons, grid("0,0.01,0.1", "delta"), methods=methods)
+def _labels(full: bool) -> Result:
+    epsilon = "0.1:8:20:log" if full else "0.5:8:6:log"
+    return frontier(Labels.uniform(0, 10), epsilon=epsilon, delta="0,0.01,0.1", method="bins,lp,unbiased")
 
 
-def _laplace(full: bool) -> Plan:
-    return frontier_laplace.plan(grid("0.2:4:20" if full else "0.25:4:6:log", "epsilon"), grid("3,4,5,8", "bits"))
+def _laplace(full: bool) -> Result:
+    return frontier("laplace", epsilon="0.2:4:20" if full else "0.25:4:6:log", bits="3,4,5,8")
 
 
-_PLANS: dict[str, Callable[[bool], Plan]] = {
+_FRONTIERS: dict[str, Callable[[bool], Result]] = {
     "noise": _noise, "quantizer": _quantizer, "labels": _labels, "laplace": _laplace,
 }  # fmt: skip
 
 
+# significant digits that a solver's or a search's tolerance leaves certain; of the others, the usual number
+_CONVERGED = {"labels": 5, "quantizer": 5}
+
+
 @lru_cache
-def _made(kind: str, full: bool) -> tuple[Plan, pd.DataFrame]:
-    """A plan and its rows. Raises WorkbenchError when a request failed."""
-    plan = _PLANS[kind](full)
-    outcome = run(plan)
-    if outcome.interrupted:
+def _computed(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
+    """A frontier and its table. Raises WorkbenchError when a request failed."""
+    result = _FRONTIERS[kind](full)
+    if result.interrupted:
         raise KeyboardInterrupt
-    table = frame(outcome.rows)
-    failed = table[table["status"] == "failed"]
+    table = result.to_frame()
+    failed = table[table["objective"].isna() & table["error"].notna() & ~table["status"].isin(_EXPECTED)]
     if len(failed):
         raise WorkbenchError(f"The {kind} frontier has a row that failed: {failed['error'].iloc[0]}")
-    return plan, table.drop(columns=["seconds"])
+    table = table.drop(columns=["seconds"])
+    if kind == "labels":  # how many outputs an LP's optimum uses is not determined where several laws are optimal
+        table.loc[table["mechanism"] == "unbiased", "outputs"] = None
+    for column in table.columns.difference(["epsilon", "delta"]):
+        table[column] = [rounded(v, _CONVERGED.get(kind, DIGITS)) if isinstance(v, float) else v for v in table[column]]
+    return result, table
 
 
 def _artifact(
     name: str, kind: str, plot: str, curves: tuple[str, ...], title: str, caption: str
 ) -> Callable[[bool], Artifact]:
     def compute(full: bool) -> Artifact:
-        plan, rows = _made(kind, full)
+        result, rows = _computed(kind, full)
         table = rows[rows["curve"].isin(curves)].dropna(axis="columns", how="all").reset_index(drop=True)
 
         def draw(_: pd.DataFrame) -> Figure:
-            figure = plan.draw(rows)[plot]()
+            figure = result.draw(rows)[plot]()
             assert figure is not None  # the rows are complete
             return figure
 
@@ -96,12 +99,10 @@ _QUERY = "Queries with answers 0..8 whose neighbouring answers differ by at most
 
 
 def _budgets(full: bool) -> Artifact:
-    bits = grid("2,4,6" if full else "2,6", "bits")
-    plan = table_plan(grid("0.5,1,2" if full else "1", "epsilon"), grid("0,0.01", "delta"), bits)
-    outcome = run(plan)
-    if outcome.interrupted:
+    result = budget_table("0.5,1,2" if full else "1", "0,0.01", "2,4,6" if full else "2,6")
+    if result.interrupted:
         raise KeyboardInterrupt
-    table = budget_table(outcome.rows, bits)
+    table = result.to_frame()
     best = table[table["best"]].drop(columns=["best", "fits", "error"])
     caption = (
         "The least error of every comparable group at a budget, among the mechanisms that fit its bits; ties are all "
@@ -110,7 +111,8 @@ def _budgets(full: bool) -> Artifact:
         "pays for protecting answers that wrap around: for counts with neighbours ±1 the clamped geometric law is as "
         "good as any channel."
     )
-    return Artifact("budgets", "Which mechanism for which budget", best.reset_index(drop=True), None, caption)
+    return Artifact("budgets", "Which mechanism for which budget", best.reset_index(drop=True), None, caption,
+                    digits={"objective": 6, "bound": 6, "gap": 1})  # fmt: skip
 
 
 PAPER = Paper(

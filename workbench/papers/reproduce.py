@@ -16,20 +16,25 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.files import write_whole
+from workbench.io.figures import save_figure
+from workbench.io.files import write_whole
+from workbench.io.result import Plots, Result, Row
 from workbench.papers import PAPERS
-from workbench.papers.artifact import Artifact, Comparison, Erratum, Paper
+from workbench.papers.artifact import Artifact, Erratum, Paper, rounded
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["gallery", "load", "reproduce", "save_figure", "write_artifact", "write_whole"]
+__all__ = ["gallery", "load", "reproduce", "write_artifact"]
 
-Progress = Callable[[str], None]
+Progress = Callable[[int, int, str], None]
+COLUMNS = ("paper", "artifact", "what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising")
 FOLD = 12  # comparisons that are shown without a click
 
 
@@ -41,35 +46,15 @@ def load(name: str) -> Paper:
     return paper
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Save a figure in the format of the path's ending, the same bytes for the same data (no dates, fixed ids)."""
-    import io
-
-    import matplotlib as mpl
-
-    form = path.suffix.lstrip(".").lower()
-    if form not in ("png", "svg", "pdf"):
-        InvalidRequest.must("plot file", "named .png, .svg or .pdf", path.name)
-    metadata: dict[str, Any] = {"Software": None} if form == "png" else {"Date": None}
-    if form == "pdf":
-        metadata = {"CreationDate": None}
-    buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "workbench", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format=form, dpi=150, metadata=metadata, bbox_inches="tight")
-    content = buffer.getvalue()
-    if form == "svg":  # matplotlib leaves trailing blanks
-        content = b"\n".join(line.rstrip() for line in content.split(b"\n"))
-    write_whole(path, content)
-
-
 def write_artifact(artifact: Artifact, folder: Path) -> None:
     """Write an artifact's table, figure and record into a folder."""
     import matplotlib.pyplot as plt
 
-    table = artifact.table.to_csv(index=False, float_format="%.12g", lineterminator="\n")
+    shown = artifact.shown()
+    table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
     write_whole(folder / f"{artifact.name}.csv", table.encode())
     if artifact.draw is not None:
-        figure = artifact.draw(artifact.table)
+        figure = artifact.draw(shown)
         save_figure(figure, folder / f"{artifact.name}.png")
         save_figure(figure, folder / f"{artifact.name}.svg")
         plt.close(figure)
@@ -79,7 +64,13 @@ def write_artifact(artifact: Artifact, folder: Path) -> None:
         "caption": artifact.caption,
         "figure": artifact.draw is not None,
         "comparisons": [
-            {**asdict(c), "difference": c.difference, "verdict": c.verdict, "surprising": c.surprising}
+            {
+                **asdict(c),
+                "ours": rounded(c.ours),
+                "difference": rounded(c.difference, 4),
+                "verdict": c.verdict,
+                "surprising": c.surprising,
+            }
             for c in artifact.comparisons
         ],
     }
@@ -87,71 +78,118 @@ def write_artifact(artifact: Artifact, folder: Path) -> None:
 
 
 def reproduce(
-    papers: Iterable[str] | None = None,
-    only: Sequence[str] | None = None,
-    results: Path = Path("results"),
+    papers: str | Iterable[str] | None = None,
+    only: str | Sequence[str] | None = None,
+    results: str | Path = Path("results"),
     *,
     full: bool = False,
-    progress: Progress = lambda line: None,
-) -> list[Comparison]:
-    """Recompute artifacts and write them, their records and the gallery.
+    progress: Progress = lambda done, total, what: None,
+) -> Result:
+    """Recompute figures and tables of the papers; write them, their records and the gallery (`workbench reproduce`).
+
+        >>> import workbench as wb
+        >>> found = wb.reproduce("modulo-noise", "table1", "results")     # doctest: +SKIP
+        >>> [row["what"] for row in found if row["surprising"]]           # doctest: +SKIP
+        []
 
     Args:
         papers: names; all by default.
         only: names of artifacts; all by default. With one paper or several, each named artifact must exist in one.
         results: the folder.
         full: also what takes longer than the default's minutes.
-        progress: told one line when an artifact starts, every half minute while it runs, and when it is done.
+        progress: told (artifacts done, artifacts, a line) when one starts, every half minute, and when it is done.
 
     Returns:
-        The surprising comparisons (empty when everything is as expected).
+        One row for every printed number: paper, artifact, what, place, printed, ours, difference, tolerance, verdict,
+        surprising (not as expected), remark. After Ctrl-C those of the artifacts finished so far; these are written.
+
+    Raises:
+        InvalidRequest: an unknown name, before anything runs; WorkbenchError: an artifact cannot be computed.
     """
-    chosen = [paper for name in (papers or PAPERS) if not (paper := load(name)).on_demand or full or papers]
+    names = [papers] if isinstance(papers, str) else list(papers or ())
+    artifacts = [only] if isinstance(only, str) else only
+    chosen = [paper for name in (names or PAPERS) if not (paper := load(name)).on_demand or full or names]
     known = [artifact for paper in chosen for artifact in paper.artifacts]
-    for name in only or ():
+    for name in artifacts or ():
         if name not in known:
             listed = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in chosen]
             InvalidRequest.must("only", f"one of {'; '.join(listed)}", repr(name))
     large = {artifact for paper in chosen for artifact in paper.only_full} if not full else set()
-    for name in large.intersection(only or ()):
+    for name in large.intersection(artifacts or ()):
         InvalidRequest.must("only", f"given with --full for {name}, which takes minutes", repr(name))
-    surprises: list[Comparison] = []
-    wanted = [name for name in known if name not in large and (only is None or name in only)]
-    total = len(wanted)
-    done = 0
-    for paper in chosen:
-        folder = results / paper.name
-        for name, compute in paper.artifacts.items():
-            if name not in wanted:
-                continue
-            done += 1
-            progress(f"[{done}/{total}] {paper.name} {name} ...")
-            begin = time.perf_counter()
-            with _heartbeat(progress, f"[{done}/{total}] {paper.name} {name}"):
-                artifact = compute(full)
-            seconds = time.perf_counter() - begin
-            write_artifact(artifact, folder)
-            agree = sum(c.agrees for c in artifact.comparisons)
-            count = f", {agree} of {len(artifact.comparisons)} printed numbers agree" if artifact.comparisons else ""
-            progress(f"[{done}/{total}] {paper.name} {name} done in {seconds:.1f} s{count}")
-            surprises += [c for c in artifact.comparisons if c.surprising]
-        if only is None and paper.errata is not None:
-            progress(f"{paper.name}: checking the errata ...")
-            errata = list(paper.errata())
-            content = json.dumps([asdict(e) for e in errata], indent=1, ensure_ascii=False) + "\n"
-            write_whole(folder / "errata.json", content.encode())
-        gallery(results)
-    return surprises
+    wanted = [name for name in known if name not in large and (artifacts is None or name in artifacts)]
+    rows: list[Row] = []
+    done, begin = 0, time.perf_counter()
+    try:
+        for paper in chosen:
+            for name in [name for name in paper.artifacts if name in wanted]:
+                label = f"[{done + 1}/{len(wanted)}] {paper.name} {name}"
+                rows += _artifact(paper, name, Path(results), full, partial(progress, done, len(wanted)), label)
+                done += 1
+            if artifacts is None and paper.errata is not None:
+                progress(done, len(wanted), f"{paper.name}: checking the errata ...")
+                errata = list(paper.errata())
+                content = json.dumps([asdict(e) for e in errata], indent=1, ensure_ascii=False) + "\n"
+                write_whole(Path(results) / paper.name / "errata.json", content.encode())
+            gallery(Path(results))
+    except KeyboardInterrupt:
+        done = min(done, len(wanted) - 1)  # an interrupted check of errata, too
+    sentences = (f"{_agreement(rows)}.",) if rows else ()
+    return Result("Printed numbers beside ours", rows, "printed_numbers", COLUMNS, _plots, done, len(wanted),
+                  time.perf_counter() - begin, sentences)  # fmt: skip
+
+
+def _artifact(paper: Paper, name: str, results: Path, full: bool, tell: Callable[[str], None], label: str) -> list[Row]:
+    """Compute one artifact and write it; a row for every printed number in it."""
+    tell(f"{label} ...")
+    begin = time.perf_counter()
+    with _heartbeat(tell, label):
+        artifact = paper.artifacts[name](full)
+    seconds = time.perf_counter() - begin
+    write_artifact(artifact, results / paper.name)
+    agree = sum(c.agrees for c in artifact.comparisons)
+    count = f", {agree} of {len(artifact.comparisons)} printed numbers agree" if artifact.comparisons else ""
+    tell(f"{label} done in {seconds:.1f} s{count}")
+    return [
+        {
+            "paper": paper.name, "artifact": name, "what": c.what, "place": c.place, "printed": c.printed,
+            "ours": c.ours, "difference": c.difference, "tolerance": c.tolerance, "verdict": c.verdict,
+            "surprising": c.surprising, "remark": c.remark,
+        }
+        for c in artifact.comparisons
+    ]  # fmt: skip
+
+
+def _plots(table: pd.DataFrame) -> Plots:
+    return {"differences": partial(_draw, table)}
+
+
+def _draw(table: pd.DataFrame) -> Figure | None:
+    """|ours - printed| in units of the tolerance, one mark for every printed number."""
+    if table.empty:
+        return None
+    from workbench.io.figures import COLOURS, legend_below, panels
+
+    figure, (axis,) = panels(width=7.2)
+    units = (table["difference"].abs() / table["tolerance"]).clip(lower=1e-3)
+    for k, (verdict, part) in enumerate(table.groupby("verdict", sort=False)):
+        axis.plot(part.index, units[part.index], "o", color=COLOURS[k % len(COLOURS)], label=str(verdict))
+    axis.axhline(1.0, color="#999999", linewidth=0.8)
+    axis.set_yscale("log")
+    axis.set_xlabel("printed numbers")
+    axis.set_ylabel("|ours - printed| / tolerance")
+    legend_below(figure, [axis])
+    return figure
 
 
 @contextmanager
-def _heartbeat(progress: Progress, name: str, every: float = 30.0) -> Iterator[None]:
+def _heartbeat(tell: Callable[[str], None], name: str, every: float = 30.0) -> Iterator[None]:
     """Say every so many seconds that something is still running."""
     done, begin = threading.Event(), time.perf_counter()
 
     def beat() -> None:
         while not done.wait(every):
-            progress(f"{name} ... {time.perf_counter() - begin:.0f} s so far")
+            tell(f"{name} ... {time.perf_counter() - begin:.0f} s so far")
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()
@@ -227,11 +265,14 @@ def _agreement(records: Sequence[dict[str, Any]]) -> str:
     verdicts = [c["verdict"] for c in records]
     agree = sum(v == "agrees" for v in verdicts)
     errata = sum(v == "differs: erratum" for v in verdicts)
+    unexplained = sum(v == "differs: not explained" for v in verdicts)
     words = f"{agree} of {len(records)} printed numbers agree"
     if errata:
         words += f", {errata} differ because of an erratum"
-    if len(records) - agree - errata:
-        words += f", {len(records) - agree - errata} are unexpected"
+    if unexplained:
+        words += f", {unexplained} differ and are not explained"
+    if unexpected := len(records) - agree - errata - unexplained:
+        words += f", {unexpected} are unexpected"
     return words
 
 

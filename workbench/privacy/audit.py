@@ -1,63 +1,75 @@
 """The exact audit: what a mechanism with exact masses is private for, as rationals and decided comparisons.
 
-    notion   meets (ε, δ) when, for every difference μ with its own ε_μ (or ordered pair of neighbouring rows),
-    "pdp"    Σ f(η) over {η : f(η) > e^ε f(η+μ)}  <= δ              (3), (5), (8) of Kadam et al. 2024
-    "dp"     Σ max(0, f(η) - e^ε f(η+μ))  <= δ                      the hockey stick
-    "pure"   f(η) <= e^ε f(η+μ) for every η                         δ = 0
-    "metric" the same as "pure": each difference under its own budget
+Every comparison is measured once, by every notion that an audit at a budget ε reports
 
-Nothing is compared in floating point alone: δ's are rationals or a - b e^ε, the largest is decided, and the floats
-given for reports are rounded so that they never understate a δ or an ε.
+    pdp_delta   Σ f(η) over {η : f(η) > e^ε f(η+μ)}      (3), (5), (8) of Kadam et al. 2024
+    dp_delta    Σ max(0, f(η) - e^ε f(η+μ))              the hockey stick
+    ratio       max f(η) / f(η+μ)                        e^ε of pure and metric privacy
+
+and by any other when it is asked for. Whether a claim holds, and the sentence that says so, are the notion's
+(`workbench.privacy.notions`). Nothing is compared in floating point alone, and the floats given for reports are
+rounded so that they never understate a δ or an ε.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
-
-import numpy as np
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.additive import AdditiveNoise
-from workbench.numbers import ExpNumber, Real, exact, largest, ln_up, probability, sign_exp
-from workbench.privacy.relation import Auditable, Budget, ChannelPairs, Noise, Rows
-from workbench.privacy.tally import max_ratio, tally, violations
+from workbench.exact.numbers import ExpNumber, Real, positive, round_up
+from workbench.io.files import spelled, write_whole
+from workbench.io.shown import Shown
+from workbench.mechanisms.channel import Channel, Rows
+from workbench.mechanisms.mechanism import Budget, Comparison, Mechanism, as_mechanism, on_real_inputs
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions import Notion, notion
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.notions.notion import Result
 
-__all__ = ["PairAudit", "Privacy", "audit", "audit_channel", "audit_subject"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-NOTIONS = ("dp", "pdp", "pure", "metric")
+__all__ = ["PairAudit", "Privacy", "audit", "audit_channel", "audit_extremes", "holds", "measure"]
+
+_REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
 
 
 @dataclass(frozen=True)
 class PairAudit:
-    """One difference or ordered pair of rows: its budget, its exact δ's and ratio, and the outcome of largest ratio."""
+    """One difference or ordered pair of rows: its budget ε and what was measured there, by quantity."""
 
     label: tuple[int, ...]
     epsilon: Fraction
-    pdp_delta: Fraction
-    dp_delta: ExpNumber
-    violations: int
-    ratio: Fraction | None
-    outcome: int
+    measured: Mapping[str, Any]
 
     @property
-    def loss(self) -> float:
-        """The largest privacy loss ln P/Q, rounded up; inf where Q is 0."""
-        return math.inf if self.ratio is None else ln_up(self.ratio)
+    def pdp_delta(self) -> Fraction:
+        """The exact PDP δ."""
+        delta: ExpNumber = self.measured["pdp_delta"]
+        return delta.a
 
-    def pure_at(self, epsilon: Fraction) -> bool:
-        """Whether P <= e^ε Q everywhere, decided exactly."""
-        return self.ratio is not None and sign_exp(self.ratio, Fraction(1), epsilon) <= 0
+    @property
+    def dp_delta(self) -> ExpNumber:
+        """The exact DP δ, a - b e^ε."""
+        delta: ExpNumber = self.measured["dp_delta"]
+        return delta
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """The largest ratio of masses; None: unbounded."""
+        ratio: Fraction | None = self.measured["ratio"].value
+        return ratio
 
 
-@dataclass(frozen=True)
-class Privacy:
-    """What an audit found. Every comparison it answers is decided exactly.
+@dataclass(frozen=True, repr=False)
+class Privacy(Shown):
+    """The audit of a mechanism at a budget ε. Every comparison it answers is decided exactly.
 
     epsilon: the common budget, None when the pairs have different ones (see `pairs`);
     pdp_delta: the largest PDP δ, exact; dp_delta: the largest DP δ, the exact number a - b e^ε with float bounds
@@ -67,165 +79,204 @@ class Privacy:
 
     epsilon: Fraction | None
     pairs: tuple[PairAudit, ...]
-    subject: Auditable = field(repr=False, compare=False)
+    mechanism: Mechanism = field(repr=False, compare=False)
+    _measured: list[tuple[Claim, tuple[Result, ...]]] = field(default_factory=list, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        at = "budgets of their own" if self.epsilon is None else f"epsilon={float(self.epsilon):g}"
+        return f"Privacy({len(self.pairs)} comparisons at {at}, pure_epsilon={self.pure_epsilon!r})"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The exact values, rounded up."""
+        at = "each pair's own epsilon" if self.epsilon is None else f"epsilon = {float(self.epsilon):g}"
+        rows = [("mechanism", self.mechanism.describe()), ("exact pure epsilon", repr(self.pure_epsilon)),
+                ("exact DP delta", f"{self.dp_delta.upper!r} at {at}")]  # fmt: skip
+        if not on_real_inputs(self.mechanism):
+            rows.append(("exact PDP delta", f"{round_up(self.pdp_delta)!r} at {at}"))
+        return rows
+
+    @property
+    def drawable(self) -> bool:
+        """Whether the profiles of so many comparisons are drawn in a moment."""
+        return len(self.pairs) * len(self.mechanism.outputs) <= 20_000
+
+    def figure(self) -> Figure:
+        """The exact privacy profiles, the budget marked."""
+        from workbench.privacy.curve import profile_figure
+
+        return profile_figure(self.mechanism, [] if self.epsilon is None else [self.epsilon])
+
+    def save(self, path: str | Path) -> None:
+        """Write the facts and the budgets as JSON."""
+        budgets = [[list(label), spelled(value)] for label, value in self.budgets.items()]
+        data = {**dict(self.facts()), "budgets": budgets}
+        write_whole(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode())
 
     @property
     def budgets(self) -> dict[tuple[int, ...], Fraction]:
         """The budget of every difference or ordered pair of rows."""
         return {pair.label: pair.epsilon for pair in self.pairs}
 
-    @cached_property
-    def worst_pdp(self) -> PairAudit:
-        """The pair with the largest PDP δ. Raises InvalidRequest where pairs do not decide it."""
-        if not self.subject.pairs_decide_pdp:
-            raise InvalidRequest("The PDP delta on real inputs is given by workbench.privacy.pdp_quantizer.pdp_delta.")
-        return max(self.pairs, key=lambda pair: pair.pdp_delta)
+    def worst(
+        self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, **parameters: Any
+    ) -> Result:
+        """The comparison that a notion finds worst, at these budgets unless others are given; on real inputs what it
+        measures over all of them. Raises InvalidRequest."""
+        found = notion(named)
+        if epsilon is None and "epsilon" in found.parameters:
+            epsilon = self.budgets if self.epsilon is None else self.epsilon
+        results = self.results(self.claim(found, epsilon, delta, **parameters))
+        return results[0] if len(results) == 1 else found.worst(results)
 
     @cached_property
-    def worst_dp(self) -> PairAudit:
-        """The pair with the largest DP δ."""
-        top = self.dp_delta
-        return next(pair for pair in self.pairs if pair.dp_delta == top)
-
-    @cached_property
-    def worst_pure(self) -> PairAudit:
-        """The pair with the largest ratio."""
-        open_ = [pair for pair in self.pairs if pair.ratio is None]
-        if open_:
-            return max(open_, key=lambda pair: pair.pdp_delta)
-        return max(self.pairs, key=lambda pair: pair.ratio or Fraction(0))
-
-    @property
     def pdp_delta(self) -> Fraction:
-        """The exact PDP δ."""
-        return self.worst_pdp.pdp_delta
+        """The exact PDP δ. Raises InvalidRequest on real inputs, where it need not be rational (`worst`)."""
+        if on_real_inputs(self.mechanism):
+            raise InvalidRequest("The PDP delta on real inputs is no rational number; worst('pdp') gives it.")
+        return max(pair.pdp_delta for pair in self.pairs)
 
     @cached_property
     def dp_delta(self) -> ExpNumber:
         """The exact DP δ."""
-        return largest(pair.dp_delta for pair in self.pairs)
+        delta: ExpNumber = self.worst("dp").measured
+        return delta
 
-    @property
+    @cached_property
     def pure_ratio(self) -> Fraction | None:
         """The largest ratio of masses; None: unbounded."""
-        return self.worst_pure.ratio
+        ratio: Fraction | None = self.worst("pure").measured.value
+        return ratio
 
-    @property
+    @cached_property
     def pure_epsilon(self) -> float:
         """The ε of pure DP, rounded up; inf when a zero mass is reachable."""
-        return self.worst_pure.loss
+        return float(self.worst("pure").measured.loss)
 
     def at(self, epsilon: Budget) -> Privacy:
         """The audit of the same mechanism at another budget; this one when the budgets are the same."""
-        return self if self.subject.budgets(epsilon) == self.budgets else audit_subject(self.subject, epsilon)
+        if not isinstance(epsilon, Mapping) and self.epsilon == positive(epsilon, "epsilon", or_zero=True):
+            return self
+        return self if self.mechanism.budgets(epsilon) == self.budgets else audit(self.mechanism, epsilon)
 
-    def meets(self, notion: str, epsilon: Budget, delta: Real = 0) -> bool:
-        """Whether the mechanism is private for (ε, δ) in the notion "dp", "pdp", "pure" or "metric", decided exactly.
+    def results(self, claim: Claim) -> tuple[Result, ...]:
+        """What the notion of a claim measures of every comparison, measured once. Raises InvalidRequest."""
+        known = next((results for one, results in self._measured if one == claim), None)
+        if known is None:
+            known = tuple(self._results(claim))
+            self._measured.append((claim, known))
+        return known
 
-        epsilon: a number, or a mapping for each shift or pair, as `audit` takes. Raises InvalidRequest; δ must be 0
-        for "pure" and "metric".
+    def _results(self, claim: Claim) -> Iterable[Result]:
+        quantity = claim.notion.quantity
+        if quantity not in self.pairs[0].measured or (on_real_inputs(self.mechanism) and not claim.notion.convex):
+            return measure(self.mechanism, claim)
+        # the largest ratio is the same at every budget
+        pairs = self.pairs if claim.by_ratio else self.at(claim.values["epsilon"]).pairs
+        return (Result(pair.label, pair.measured[quantity], claim.at(pair.label)) for pair in pairs)
+
+    def meets(
+        self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, **parameters: Any
+    ) -> bool:
+        """Whether the mechanism is private in a notion, decided exactly.
+
+        named: the notion, such as "dp"; epsilon: a number, or a mapping for each shift or pair, as `audit` takes;
+        delta: 0 for "pure" and "metric"; parameters: of other notions, by name. Raises InvalidRequest.
         """
-        allowed = _notion_delta(notion, delta)
-        here = self.at(epsilon)
-        if notion == "pdp":
-            return here.pdp_delta <= allowed
-        if notion == "dp":
-            return all(pair.dp_delta.compare(allowed) <= 0 for pair in here.pairs)
-        return all(pair.pure_at(pair.epsilon) for pair in here.pairs)
+        return self.holds(self.claim(named, epsilon, delta, **parameters))
 
-    def verdict(self, notion: str, epsilon: Budget, delta: Real = 0, *, subject: str = "The mechanism") -> str:
-        """`meets` in words: the exact δ beside the one asked, and one outcome that breaks the budget."""
-        allowed = _notion_delta(notion, delta)
-        good = self.meets(notion, epsilon, delta)
-        here = self.at(epsilon)
-        opening = f"{subject} {'meets' if good else 'misses'} the request:"
-        at = "each shift's own epsilon" if here.epsilon is None else f"epsilon = {_decimal(here.epsilon)}"
-        at += " for one-sided neighbours" if self.subject.one_sided else ""
-        if notion in {"pure", "metric"}:
-            ratio = "unbounded" if here.pure_ratio is None else f"{here.pure_epsilon!r}"
-            found = f"{opening} exact pure epsilon is {ratio}, asked {at}"
-            if good:
-                return found
-            bad = [pair for pair in here.pairs if not pair.pure_at(pair.epsilon)]
-            pair = max(bad, key=lambda pair: (pair.loss - float(pair.epsilon), pair.pdp_delta))
-            return f"{found} ({here._witness(pair, pair.outcome)})"
-        worst = here.worst_pdp if notion == "pdp" else here.worst_dp
-        value = here.pdp_delta if notion == "pdp" else here.dp_delta.sharp()[1]
-        found = f"{opening} exact {notion.upper()} delta is {_apart(value, allowed)} at {at}, asked {_decimal(allowed)}"
-        return found if good else f"{found} ({here._witness(worst)})"
+    def verdict(
+        self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, *,
+        subject: str = "The mechanism", **parameters: Any,
+    ) -> str:  # fmt: skip
+        """`meets` in words: what was measured beside what was asked, and one outcome that breaks the budget."""
+        return self.words(self.claim(named, epsilon, delta, **parameters), subject)
 
-    def _witness(self, pair: PairAudit, outcome: int | None = None) -> str:
-        """One broken outcome in words; unless named, a rounding accident if there is one, else the heaviest."""
-        one = next(c for c in self.subject.comparisons(self.budgets) if c.label == pair.label)
-        if outcome is None:
-            broken = np.flatnonzero(violations(one.p, one.q, one.epsilon))
-            with np.errstate(all="ignore"):  # only a choice of example: floats will do, and may underflow
-                spare = 1 - math.exp(min(float(one.epsilon), 700.0)) * one.q.floats[broken] / one.p.floats[broken]
-            spare = np.abs(np.where(np.isfinite(spare), spare, 1.0))
-            outcome = int(broken[np.argmin(spare) if spare.min() < 1e-6 else np.argmax(one.p.floats[broken])])
-        high, low = one.describe(outcome)
-        gap = ExpNumber.of(one.p[outcome], one.q[outcome], one.epsilon).upper
-        if one.q[outcome] == 0:
-            return f"{high} is {gap:.2g} where {low} is 0"
-        return f"{high} exceeds e^epsilon {low} by {gap:.2g}"
+    def claim(
+        self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, **parameters: Any
+    ) -> Claim:
+        """A request about this mechanism as a claim. Raises InvalidRequest."""
+        return Claim.of(named, self.mechanism, {"epsilon": epsilon, "delta": delta, **parameters})
+
+    def holds(self, claim: Claim) -> bool:
+        """Whether every comparison meets a claim, decided exactly."""
+        return all(claim.notion.meets(result.measured, result.values) for result in self.results(claim))
+
+    def words(self, claim: Claim, subject: str = "The mechanism") -> str:
+        """The verdict on a claim."""
+        measuring, results = claim.notion, self.results(claim)
+        broken = [result for result in results if not measuring.meets(result.measured, result.values)]
+        worst = results[0] if len(results) == 1 else measuring.worst(results)
+        budget = claim.budget_words(one_sided=self.mechanism.one_sided)
+        opening = f"{subject} {'misses' if broken else 'meets'} the request"
+        sentence = f"{opening}: {measuring.finding(worst.measured, worst.values, budget)}"
+        if not broken or not worst.label:  # no single comparison stands for a mechanism measured as a whole
+            return sentence
+        result = measuring.most_broken(broken)
+        one = next(one for one in self.mechanism.comparisons() if one.label == result.label)
+        witness = measuring.witness(Laws(one.p, one.q), result, one.describe)
+        return sentence if witness is None else f"{sentence} ({witness})"
 
 
-def audit(mechanism: AdditiveNoise | ChannelPairs, epsilon: Budget) -> Privacy:
-    """The exact audit of a mechanism: additive noise (f against f(· + μ) for every difference μ of its question) or a
-    finite channel (every row against its neighbours).
+def measure(mechanism: Mechanism, claim: Claim) -> Iterator[Result]:
+    """What the notion of a claim measures, as far as it decides the claim, one comparison after the other.
 
-    epsilon: a finite number >= 0, or a mapping shift (or pair of rows) -> number. Raises InvalidRequest.
+    Raises InvalidRequest.
     """
-    if isinstance(mechanism, AdditiveNoise):
-        return audit_subject(Noise(mechanism), epsilon)
-    if not isinstance(mechanism, ChannelPairs):
-        InvalidRequest.must("mechanism", "an AdditiveNoise or a ChannelPairs", type(mechanism).__name__)
-    return audit_subject(mechanism, epsilon)
+    measuring = claim.notion
+    whole = _whole(mechanism, measuring, claim.values)
+    if whole is not None:
+        yield Result((), whole, claim.values)
+        return
+    for one in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
+        values = claim.at(one.label)
+        yield Result(one.label, measuring.measure(Laws(one.p, one.q), values), values)
+
+
+def _whole(mechanism: Mechanism, measuring: Notion, values: Mapping[str, Any]) -> Any | None:
+    """What a notion measures over all pairs of real inputs at once; None where the comparisons decide it.
+
+    Raises InvalidRequest where nothing decides it.
+    """
+    if mechanism.segments is None and not measuring.convex:
+        raise InvalidRequest(f"The notion {measuring.name} is not decided for a law that is not affine in its input.")
+    return measuring.measure_segments(mechanism.segments, values) if mechanism.segments else None
+
+
+def holds(mechanism: Mechanism, claim: Claim) -> bool:
+    """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
+    return all(claim.notion.meets(result.measured, result.values) for result in measure(mechanism, claim))
+
+
+def audit(mechanism: Any, epsilon: Budget) -> Privacy:
+    """The exact audit of a mechanism: every comparison of it, each under its own budget.
+
+    mechanism: any, or a Design or Certificate of one; epsilon: a finite number >= 0, or a mapping label -> number
+    (shifts of additive noise, pairs of rows of a channel). Raises InvalidRequest.
+    """
+    subject = as_mechanism(mechanism)
+    return _audit(subject, subject.comparisons(), subject.budgets(epsilon))
+
+
+def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
+    """The audit of the comparisons that decide pure ε: linear in a channel whose rows are all neighbours. Its pure ε is
+    that of all; so are its δ's where pure ε holds, and they are too small elsewhere. Raises InvalidRequest."""
+    subject, value = as_mechanism(mechanism), positive(epsilon, "epsilon", or_zero=True)
+    extremes = tuple(subject.extremes())
+    return _audit(subject, extremes, {one.label: value for one in extremes})
 
 
 def audit_channel(rows: Rows, pairs: Iterable[Any], epsilon: Budget, *, directed: bool = False) -> Privacy:
-    """The exact audit of a finite channel whose neighbouring rows are pairs, in both orders unless directed.
-
-    rows: a Channel, a float matrix of shape (answers, outputs) or rows of ints and Fractions, each row normalised by
-    its exact sum; epsilon: a finite number >= 0, or a mapping (i, j) -> number. Raises InvalidRequest.
+    """The exact audit of a finite channel. rows: a Channel, floats read as the rationals they are, or exact numbers,
+    each row normalised by its exact sum; pairs: of neighbouring rows. Raises InvalidRequest.
     """
-    return audit_subject(ChannelPairs.of(rows, pairs, directed=directed), epsilon)
+    return audit(Channel.of(rows, pairs, directed=directed), epsilon)
 
 
-def audit_subject(subject: Auditable, epsilon: Budget) -> Privacy:
-    """The exact audit of anything that says which of its distributions neighbour each other. Raises InvalidRequest."""
-    found = []
-    for one in subject.comparisons(epsilon):
-        count = tally(one.p, one.q, one.epsilon)
-        ratio, outcome = max_ratio(one.p, one.q)
-        found.append(
-            PairAudit(one.label, one.epsilon, count.pdp_delta, count.dp_delta, count.violations, ratio, outcome)
-        )
-    budgets = {pair.epsilon for pair in found}
-    return Privacy(budgets.pop() if len(budgets) == 1 else None, tuple(found), subject)
-
-
-def _notion_delta(notion: str, delta: Real) -> Fraction:
-    if notion not in NOTIONS:
-        InvalidRequest.must("notion", f"one of {', '.join(NOTIONS)}", notion)
-    allowed = probability(delta, "delta")
-    if notion in {"pure", "metric"} and allowed:
-        InvalidRequest.must("delta", f"0 for the notion {notion}", delta)
-    return allowed
-
-
-def _decimal(value: Fraction) -> str:
-    """A rational in at most 17 digits."""
-    return f"{float(value):.17g}" if exact(f"{float(value):.6g}", "value") != value else f"{float(value):.6g}"
-
-
-def _apart(value: Fraction, asked: Fraction) -> str:
-    """A δ rounded up to 6 digits, or to as many as show how far on which side of the asked one it lies."""
-    text = ""
-    for digits in (6, 9, 12, 17):
-        up = Context(prec=digits, rounding=ROUND_CEILING)
-        text = f"{up.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(up):g}"
-        if value == asked or 10 * (Fraction(text) - value) <= abs(value - asked):
-            return text
-    side = "above" if value > asked else "below"
-    return f"{text} ({float(abs(value - asked)):.2g} {side} the one asked)"
+def _audit(mechanism: Mechanism, comparisons: Iterable[Comparison], budgets: Mapping[Any, Fraction]) -> Privacy:
+    pairs = []
+    for one in comparisons:
+        laws, values = Laws(one.p, one.q), {"epsilon": budgets[one.label]}
+        measured = {found.quantity: found.measure(laws, values) for found in _REPORTED}
+        pairs.append(PairAudit(one.label, budgets[one.label], measured))
+    different = {pair.epsilon for pair in pairs}
+    return Privacy(different.pop() if len(different) == 1 else None, tuple(pairs), mechanism)

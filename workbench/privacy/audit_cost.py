@@ -1,45 +1,122 @@
-"""What an audit would cost, counted before it starts: a hostile file may be small and still take for ever.
+"""What a proof would cost, counted from a file's numbers before it starts: a small hostile file may take for ever.
 
-unit        one comparison of two short masses, about 10^-7 s
-two laws    their outcomes, each 1 + bits/1024 units, and (bits/100)² for the fractions they end in
-PDP on real inputs    20 m³ for every two pieces of a law on m outputs: every order in which outcomes can violate
+With   C  ordered comparisons: the differences of noise, the pairs of a channel, L² for L different end laws
+       n  outcomes of a law        T  weights in all: n, or n for every row or end law; + k n for k labels
+       b  bits of the largest total, + the most bits of ε (numerator and denominator), + those of δ
+       w  b + the most factors 2 in a denominator, + the bits of every different odd part of one, + those of the largest
+          numerator, among the other numbers: knots, outputs, and what the objective and the bias hold
+
+    audit       C n (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
+    cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
+    PDP on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well: critical inputs, the outcomes that violate between them
+
+units of about 10^-7 s; the limit is 2·10^8. Squares, since integers of b bits are multiplied, divided and reduced to
+lowest terms; ln of a ratio near 1, and a comparison with e^ε that is nearly equal, take about 2b bits and are the 8.
+`tools/check_certificate.py` counts by the same rule: what one of them refuses as too large, the other does too.
+Notions that take a logarithm or a power of every outcome (which that checker does not decide) count each outcome
+`outcome_cost` times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, TypeAlias
 
 from workbench.errors import CorruptFile
+from workbench.exact.distribution import Distribution
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.masses import Masses
-from workbench.mechanisms.piecewise import PiecewiseAffine
-from workbench.privacy.relation import ChannelPairs
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.mechanism import Mechanism
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.privacy.notions import Notion
 
 __all__ = ["LIMIT", "affordable", "cost"]
 
-LIMIT = 200_000_000  # half a minute
+LIMIT = 200_000_000
+
+Subject: TypeAlias = AdditiveNoise | Channel | PiecewiseAffine
 
 
-def cost(mechanism: AdditiveNoise | ChannelPairs | PiecewiseAffine, notion: str | None = None) -> int:
-    """The units an audit takes; notion: of a claim, where one is to be decided."""
-    if isinstance(mechanism, AdditiveNoise):
-        return 2 * len(mechanism.question.shifts) * _pair([mechanism.masses])
-    if isinstance(mechanism, ChannelPairs):
-        return len(mechanism.pairs) * _pair(mechanism.channel.rows)
-    found = len(mechanism.ends) ** 2 * _pair(mechanism.ends)
-    if notion == "pdp":
-        found += (len(mechanism.ends) // 2) ** 2 * 20 * len(mechanism.outputs) ** 3
-    return found
+def cost(
+    mechanism: Mechanism,
+    notion: Notion | None = None,
+    values: Mapping[str, Any] | None = None,
+    numbers: Iterable[Fraction] = (),
+    labels: int = 0,
+) -> int:
+    """The units of the module's rule. notion and values (its parameters): of a claim, where one is to be decided;
+    numbers: of the objective and the bias; labels: of the objective."""
+    if not isinstance(mechanism, (AdditiveNoise, Channel, PiecewiseAffine)):
+        return _listed(mechanism, notion)
+    others, laws, comparisons = [*numbers], _laws(mechanism), _comparisons(mechanism)
+    outcomes = len(laws[0])
+    budgets = dict(values or {})
+    delta = budgets.pop("delta", None) or Fraction(0)
+    bits = max(law.total.bit_length() for law in laws) + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)
+    if isinstance(mechanism, PiecewiseAffine):
+        others += [*mechanism.knots, *mechanism.bins]
+    twos = [(number.denominator & -number.denominator).bit_length() - 1 for number in others]
+    odd = {number.denominator >> two for number, two in zip(others, twos, strict=True)}
+    wide = bits + max(twos, default=0) + sum(part.bit_length() for part in odd)
+    wide += max((number.numerator.bit_length() for number in others), default=0)
+    each = 1 if notion is None else notion.outcome_cost
+    units = comparisons * (outcomes * (4 + (bits // 256) ** 2) * each + 1000)
+    units += (comparisons + 8) * (bits // 64) ** 2
+    units += outcomes * (len(laws) + labels) * (4 + (wide // 256) ** 2) + (wide // 64) ** 2
+    if notion is not None and isinstance(mechanism, PiecewiseAffine):
+        units += notion.segment_cost(len(laws) // 2, outcomes, bits)
+    return units
 
 
-def _pair(laws: Iterable[Masses]) -> int:
-    one = next(iter(laws := list(laws)))
-    bits = max(law.total.bit_length() for law in laws)
-    return len(one) * (1 + bits // 1024) + (bits // 100) ** 2
+def _listed(mechanism: Mechanism, notion: Notion | None) -> int:
+    """Of a mechanism of another package: its comparisons one by one, as many as are allowed."""
+    each = 1 if notion is None else notion.outcome_cost
+    units = 0
+    for comparison in mechanism.comparisons():
+        bits = max(law.total.bit_length() for law in (comparison.p, comparison.q))
+        units += len(comparison.p) * (4 + (bits // 256) ** 2) * each + 1000 + (bits // 64) ** 2
+        if units > LIMIT:
+            return units
+    segments = mechanism.segments or ()
+    return units + (notion.segment_cost(len(segments), len(mechanism.outputs), 64) if notion and segments else 0)
 
 
-def affordable(mechanism: AdditiveNoise | ChannelPairs | PiecewiseAffine, notion: str | None = None) -> None:
-    """Raise CorruptFile for an audit beyond the limit."""
-    units = cost(mechanism, notion)
+def affordable(
+    mechanism: Mechanism,
+    notion: Notion | None = None,
+    values: Mapping[str, Any] | None = None,
+    numbers: Iterable[Fraction] = (),
+    labels: int = 0,
+) -> None:
+    """Raise CorruptFile for a proof beyond the limit; the arguments are those of `cost`."""
+    units = cost(mechanism, notion, values, numbers, labels)
     if units > LIMIT:
-        raise CorruptFile(f"An audit of {units} comparisons is refused; {LIMIT} are allowed.")
+        raise CorruptFile(f"A proof of {units} comparisons is refused as too large; {LIMIT} are allowed.")
+
+
+def _laws(mechanism: Subject) -> tuple[Distribution, ...]:
+    if isinstance(mechanism, AdditiveNoise):
+        return (mechanism.masses,)
+    return mechanism.rows if isinstance(mechanism, Channel) else mechanism.ends
+
+
+def _comparisons(mechanism: Subject) -> int:
+    if isinstance(mechanism, AdditiveNoise):
+        return len(mechanism.question.differences)
+    return len(mechanism.pairs) if isinstance(mechanism, Channel) else len({*mechanism.ends}) ** 2
+
+
+def _fractions(value: Any) -> Iterable[Fraction]:
+    """Every number in the parameters of a claim."""
+    if isinstance(value, Mapping):
+        value = value.values()
+    if isinstance(value, (int, Fraction)):
+        yield Fraction(value)
+    elif isinstance(value, Iterable) and not isinstance(value, str):
+        for part in value:
+            yield from _fractions(part)
+
+
+def _bits(number: Fraction) -> int:
+    return number.numerator.bit_length() + number.denominator.bit_length()

@@ -18,25 +18,29 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.masses import Masses
-from workbench.mechanisms.piecewise import PiecewiseAffine
-from workbench.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
-from workbench.privacy.certificate import Mechanism, subject_of
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
+from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
+from workbench.privacy.notions import delta_notion
+from workbench.privacy.notions.delta_notion import DeltaNotion
 
-__all__ = ["Piece", "Profile", "plot_profile", "profile"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Piece", "Profile", "plot_profile", "profile", "profile_figure"]
 
 _STEPS = 4000  # breakpoints drawn one by one
 
 
 @dataclass(frozen=True)
 class Piece:
-    """δ on ln low <= ε < ln high, low and high ratios (high None: ∞). PDP: p; DP: p - q e^ε."""
+    """δ = p - q e^ε on ln low <= ε < ln high, low and high ratios (high None: ∞)."""
 
     low: Fraction
     high: Fraction | None
@@ -54,7 +58,7 @@ class Piece:
 class Profile:
     """δ(ε) of a mechanism for every ε >= 0, exact. curves: the pieces of every different pair, from ε = 0 upwards.
 
-    notion: "dp" or "pdp".
+    notion: one with a δ at every ε, such as "dp" or "pdp".
     """
 
     notion: str
@@ -80,7 +84,7 @@ class Profile:
             else:
                 low = middle + 1
         piece = curve[low]
-        return ExpNumber.of(piece.p, piece.q if self.notion == "dp" else Fraction(0), epsilon)
+        return ExpNumber.of(piece.p, piece.q, epsilon)
 
     @cached_property
     def _logs(self) -> dict[Fraction, float]:
@@ -98,9 +102,8 @@ class Profile:
         for curve in self.curves:
             at = np.searchsorted([self._logs[piece.low] for piece in curve], epsilons, side="right") - 1
             height = np.array([float(piece.p) for piece in curve])[at]
-            if self.notion == "dp":
-                mass = np.array([float(piece.q) for piece in curve])[at]
-                height = height - mass * np.exp(np.minimum(epsilons, 700.0))
+            mass = np.array([float(piece.q) for piece in curve])[at]
+            height = height - mass * np.exp(np.minimum(epsilons, 700.0))
             found = np.maximum(found, height)
         return found
 
@@ -111,17 +114,17 @@ class Profile:
         return math.inf if any(piece.p for piece in last) else max(ln_up(piece.low) for piece in last)
 
 
-def profile(mechanism: Mechanism, notion: str = "dp") -> Profile:
+def profile(mechanism: Any, notion: str = "dp") -> Profile:
     """The exact profile of a mechanism with its relation. Raises InvalidRequest."""
-    if notion not in {"dp", "pdp"}:
-        InvalidRequest.must("notion", "dp or pdp", notion)
-    if notion == "pdp" and isinstance(mechanism, PiecewiseAffine):
-        raise InvalidRequest("notion must be dp for a mechanism on real inputs. Got pdp.")
-    curves = dict.fromkeys(_pieces(one.p, one.q) for one in subject_of(mechanism).comparisons(0))
-    return Profile(notion, tuple(curves))
+    found = delta_notion(notion)
+    subject = as_mechanism(mechanism)
+    if on_real_inputs(subject) and not found.convex:
+        raise InvalidRequest(f"notion must be decided by laws at knots for a mechanism on real inputs. Got {notion}.")
+    curves = dict.fromkeys(_pieces(one.p, one.q, found) for one in subject.comparisons())
+    return Profile(found.name, tuple(curves))
 
 
-def _pieces(p: Masses, q: Masses) -> tuple[Piece, ...]:
+def _pieces(p: Distribution, q: Distribution, notion: DeltaNotion) -> tuple[Piece, ...]:
     """The pieces of one pair from ε = 0 upwards."""
     groups: dict[Fraction | None, list[int]] = {}
     for k, l in zip(p.integers, q.integers, strict=True):
@@ -134,30 +137,38 @@ def _pieces(p: Masses, q: Masses) -> tuple[Piece, ...]:
     found = []
     top: Fraction | None = None
     for ratio in sorted((r for r in groups if r is not None and r > 1), reverse=True):
-        found.append(Piece(ratio, top, Fraction(a, p.total), Fraction(b, q.total)))
+        found.append(Piece(ratio, top, *notion.coefficients(Fraction(a, p.total), Fraction(b, q.total))))
         a, b, top = a + groups[ratio][0], b + groups[ratio][1], ratio
-    found.append(Piece(Fraction(1), top, Fraction(a, p.total), Fraction(b, q.total)))
+    found.append(Piece(Fraction(1), top, *notion.coefficients(Fraction(a, p.total), Fraction(b, q.total))))
     return tuple(reversed(found))
 
 
-def plot_profile(mechanism: Mechanism, path: Path | str, epsilons: Iterable[Real] = (), title: str = "") -> None:
+def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = (), title: str = "") -> None:
     """Draw the exact profiles of a mechanism (.png, .svg or .pdf). epsilons: budgets to mark. Raises InvalidRequest."""
-    from workbench.papers.reproduce import save_figure
-    from workbench.plots import COLOURS, panels
+    from workbench.io.figures import save_figure
 
-    notions = ["dp"] if isinstance(mechanism, PiecewiseAffine) else ["dp", "pdp"]
-    curves = {notion: profile(mechanism, notion) for notion in notions}
-    ends = curves["dp"].ends
+    save_figure(profile_figure(mechanism, epsilons, title), Path(path))
+
+
+def profile_figure(mechanism: Any, epsilons: Iterable[Real] = (), title: str = "") -> Figure:
+    """The exact profiles of a mechanism, budgets marked. Raises InvalidRequest."""
+    from workbench.io.figures import COLOURS, panels
+
+    real_inputs = on_real_inputs(as_mechanism(mechanism))
+    drawn = [delta_notion(name) for name in ("dp", "pdp")]
+    curves = {one: profile(mechanism, one.name) for one in drawn if one.convex or not real_inputs}
+    ends = next(iter(curves.values())).ends
     last = max(1e-3, 1.15 * float(ends[-1]))
     steps = ends if len(ends) <= _STEPS else np.linspace(0, last, _STEPS)  # finer than a picture can show
     grid = np.unique(np.concatenate([np.linspace(0, last, 300), np.minimum(steps, last)]))
     figure, (axis,) = panels(width=6.4)
     for colour, (notion, curve) in zip(COLOURS, curves.items(), strict=False):
-        style: dict[str, Any] = {"drawstyle": "steps-post"} if notion == "pdp" else {}
-        axis.plot(grid, curve.heights(grid), color=colour, label=f"{notion.upper()} δ", **style)
+        steps_only = all(not piece.q for pieces in curve.curves for piece in pieces)
+        style: dict[str, Any] = {"drawstyle": "steps-post"} if steps_only else {}
+        axis.plot(grid, curve.heights(grid), color=colour, label=f"{notion.title} δ", **style)
     for epsilon in epsilons:
         axis.axvline(float(positive(epsilon, "epsilon", or_zero=True)), color=COLOURS[7], linestyle="--", linewidth=1)
     axis.set(xlabel="ε", ylabel="δ(ε)")
     axis.legend(frameon=False)
     axis.set_title(title or "Privacy profile, exact for all neighbours", fontsize=10)
-    save_figure(figure, Path(path))
+    return figure

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.files import parse_json, read_text
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import round_up
+from workbench.io.files import named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.masses import Masses
+from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.modulo import ModuloNoise
-from workbench.numbers import round_up
-from workbench.privacy.certificate import Certificate, Mechanism
-from workbench.privacy.certificate_file import FORMAT, MECHANISM, VERSION, from_dict, mechanism_of
-from workbench.privacy.relation import ChannelPairs
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.certificate_file import FORMAT, MECHANISM, VERSION, any_mechanism, from_dict
 
 __all__ = ["Found", "load", "read"]
 
@@ -36,10 +36,14 @@ _SUM = Fraction(1, 10**6)  # how far floats may be from adding up to 1
 
 @dataclass(frozen=True)
 class Found:
-    """What a file holds: a mechanism with its relation, bare `Masses` or a bare `Channel`; its certificate, if any."""
+    """What a file holds: a mechanism, or a bare `Distribution`; its certificate, if any.
 
-    mechanism: Mechanism | Masses | Channel
+    relates: whether the file says which inputs are neighbours.
+    """
+
+    mechanism: Mechanism | Distribution
     certificate: Certificate | None = None
+    relates: bool = True
 
     def related(
         self, *, sizes: Iterable[int] | None = None, shifts: Iterable[Any] | None = None, max_shift: int | None = None,
@@ -51,13 +55,14 @@ class Found:
         at most so far apart. Raises InvalidRequest.
         """
         found = self.mechanism
-        if not isinstance(found, (Masses, Channel)):
+        if self.relates:
+            assert not isinstance(found, Distribution)
             if any(given is not None for given in (sizes, shifts, max_shift, pairs)) or directed:
                 raise InvalidRequest(
                     "The file has its own neighbour relation; leave out sizes, shifts, max-shift and pairs."
                 )
             return found
-        if isinstance(found, Masses):
+        if isinstance(found, Distribution):
             if pairs is not None:
                 raise InvalidRequest("pairs are for channels; give shifts or max-shift for a PMF.")
             if shifts is None and max_shift is None:
@@ -65,6 +70,7 @@ class Found:
             where: dict[str, Any] = {"n": len(found) - 1} if sizes is None else {"sizes": sizes}
             question = ModuloNoise(**where, shifts=shifts, max_shift=max_shift, directed=directed)
             return AdditiveNoise(question, found)
+        assert isinstance(found, Channel)
         if sizes is not None or shifts is not None:
             raise InvalidRequest("sizes and shifts are for PMFs; give pairs or max-shift for a channel.")
         if pairs is not None and max_shift is not None:
@@ -75,13 +81,14 @@ class Found:
             if isinstance(reach, bool) or not isinstance(reach, int) or not 1 <= reach < count:
                 InvalidRequest.must("max_shift", f"an integer in 1..{count - 1}", reach)
             pairs = [(i, j) for i in range(count) for j in range(i + 1, min(count, i + reach + 1))]
-        return ChannelPairs.of(found, pairs, directed=directed)
+        return Channel.of(found, pairs, directed=directed)
 
 
-def load(path: Path | str) -> Mechanism | Masses | Channel:
-    """The mechanism of a file (see the module's docstring); a PMF gives Masses, a matrix a Channel.
+def load(path: Path | str) -> Mechanism | Distribution:
+    """The mechanism of a file (see the module's docstring); a PMF gives Distribution, a matrix a Channel.
 
-    A certificate is proven again before its mechanism is returned. Raises CorruptFile with the reason.
+    A certificate is proven again before its mechanism is returned. Raises CorruptFile with the reason, and
+    InvalidRequest for a file that cannot be read.
     """
     return read(path).mechanism
 
@@ -91,9 +98,10 @@ def read(path: Path | str) -> Found:
     text = read_text(path).removeprefix("\ufeff")  # spreadsheets write a byte order mark
     start = text.lstrip()[:1]
     try:
-        if start in {"{", "["} or Path(path).suffix.lower() == ".json":
-            return _json(parse_json(text))
-        return Found(_numbers(_csv(text)))
+        with named(path):
+            if start in {"{", "["} or Path(path).suffix.lower() == ".json":
+                return _json(parse_json(text))
+            return Found(_numbers(_csv(text)), relates=False)
     except InvalidRequest as error:
         raise CorruptFile(f"{Path(path).name} holds no mechanism: {error}") from None
 
@@ -106,7 +114,7 @@ def _json(data: Any) -> Found:
         if data.get("format") == MECHANISM:
             if set(data) != {"format", "version", "mechanism"} or data["version"] != VERSION:
                 raise CorruptFile(f"A mechanism must have exactly the entries format, version {VERSION} and mechanism.")
-            return Found(mechanism_of(data["mechanism"]))
+            return Found(any_mechanism(data["mechanism"]))
         named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
         if len(named) != 1:
             raise CorruptFile("The object must be a certificate, a mechanism, or hold one of pmf, rows and matrix.")
@@ -117,7 +125,7 @@ def _json(data: Any) -> Found:
     if not all(isinstance(row, list) for row in rows):
         raise CorruptFile("Every row must be a list of numbers.")
     table = [[_value(cell) for cell in row] for row in rows]
-    return Found(_masses(table[0]) if not isinstance(data[0], list) else _channel(table))
+    return Found(_masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False)
 
 
 def _csv(text: str) -> list[list[Fraction]]:
@@ -145,7 +153,7 @@ def _is_name(cell: str) -> bool:
     return (name[:1].isalpha() or name[:1] == "_") and name.lower() not in {"nan", "inf", "infinity"}
 
 
-def _numbers(rows: list[list[Fraction]]) -> Masses | Channel:
+def _numbers(rows: list[list[Fraction]]) -> Distribution | Channel:
     if len(rows) == 1:
         return _masses(rows[0])
     if all(len(row) == 1 for row in rows):
@@ -169,14 +177,14 @@ def _value(cell: Any) -> Fraction:
         raise CorruptFile(f"{str(cell)[:40]!r} is not a finite number.") from None
 
 
-def _masses(values: list[Fraction]) -> Masses:
+def _masses(values: list[Fraction]) -> Distribution:
     if min(values) < 0:
         raise CorruptFile(f"A probability is negative: {round_up(min(values)):g}.")
     total = sum(values, Fraction(0))
     weights = all(value.denominator == 1 for value in values)
     if not weights and abs(total - 1) > _SUM:
         raise CorruptFile(f"The probabilities add up to {round_up(total):.9g}, not 1.")
-    return Masses(values)
+    return Distribution(values)
 
 
 def _channel(rows: list[list[Fraction]]) -> Channel:

@@ -22,12 +22,13 @@ from functools import lru_cache
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.numbers import Real, exact, positive, round_up
+from workbench.exact.sampler import Sampler
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
-from workbench.numbers import Real, exact, positive, round_up
 from workbench.privacy.audit import Privacy, audit
-from workbench.privacy.relation import Noise
-from workbench.privacy.sampling import Sampler
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.notions.renyi import Loss
 
 __all__ = ["MEASURES", "measurement", "renyi"]
 
@@ -115,24 +116,5 @@ def renyi(mechanism: AdditiveNoise, alpha: float) -> float:
     order = exact(alpha, "alpha", "a finite number > 1")
     if order <= 1:
         InvalidRequest.must("alpha", "a finite number > 1", alpha)
-    from flint import arb, ctx, fmpq
-
-    worst = 0.0
-    seen = set()
-    with ctx.workprec(192):
-        power = arb(fmpq(order.numerator, order.denominator))
-        for one in Noise(mechanism).comparisons(0):
-            rows = [(k, l) for k, l in zip(one.p.integers, one.q.integers, strict=True) if k]
-            key = tuple(sorted(rows))
-            if key in seen:
-                continue
-            seen.add(key)
-            if any(not l for _, l in rows):
-                return math.inf
-            total = arb(0)
-            for k, l in rows:
-                total += arb(k) / one.p.total * (arb(k) / l * (arb(one.q.total) / one.p.total)) ** (power - 1)
-            value = total.log() / (power - 1)
-            top = float(value.upper())
-            worst = max(worst, math.nextafter(top, math.inf) if top > 0 else 0.0)
-    return worst
+    losses = {(one.p, one.q): Laws(one.p, one.q) for one in mechanism.comparisons()}
+    return max(Loss(laws).upper(order) for laws in losses.values())

@@ -1,13 +1,9 @@
-"""The exact audit of a quantizer for every real input: extremes at end laws, ratios of rationals.
+"""The least ε of a quantizer for every real input, linear in its end laws.
 
-Between knots p(., i) is affine, so over x in [-c, c] its extremes are end laws (both one-sided limits at every knot):
-
-    pure ε           max_i ln( max_x p(x, i) / min_x p(x, i) )                               eq. (6)
-    metric, |x-x'|   the least ε with |∂p/∂x| <= ε p everywhere, which is equivalent to p(x) <= e^{ε|x-x'|} p(x'):
-                     max over pieces [a, b] of |p(b) - p(a)| / ((b - a) min(p(a), p(b))); ∞ at a jump
-    metric, |x-x'|²  for inputs dithered to the knots only: max over neighbouring knots of ln ratio / (b - a)².
-                     (On the interval itself it would force a constant law: cut a path from x to x' into n steps, each
-                     worth ε|x-x'|²/n², n in all; their sum tends to 0.)
+    pure ε           the largest ratio of an output's masses, over the mechanism's extremes  (Cai et al. 2024, eq. (6))
+metric, |x-x'|   `PiecewiseAffine.metric_epsilon`: the steepest slope of ln p; ∞ at a jump
+metric, |x-x'|²  for inputs dithered to the knots only: max over neighbouring knots of ln ratio / (b - a)²
+                 (`PiecewiseAffine.from_knots` says why)
 """
 
 from __future__ import annotations
@@ -16,11 +12,15 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from typing import Any
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.quantizer import Quantizer
-from workbench.numbers import Real, ln_up, positive, round_up, sign_exp
+from workbench.exact.numbers import Real, ln_up, positive, round_up, sign_exp
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.mechanism import Comparison, as_mechanism
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.notions.metric import Metric
 
 __all__ = ["METRICS", "QuantizerPrivacy", "audit_quantizer"]
 
@@ -38,14 +38,15 @@ class QuantizerPrivacy:
         step: for "squared", the (squared) length of the worst link.
         bias: max_x |E M(x) - x|, exact.
         output: position of the bin where it happens.
-        high, low: where p is largest and smallest, such as "0.5+" for the right limit at 0.5.
+        high, low: its mass where it is largest and smallest, such as "Pr[0|x=0.5+]" for the right limit at 0.5; "" for
+            a metric.
     """
 
     ratio: Fraction | None
     bias: Fraction
-    output: int
-    high: str
-    low: str
+    output: int = 0
+    high: str = ""
+    low: str = ""
     metric: str | None = None
     step: Fraction = Fraction(1)
 
@@ -74,69 +75,45 @@ class QuantizerPrivacy:
     def verdict(self, epsilon: Real, bins: Iterable[Fraction]) -> str:
         """`meets` in words, with the place where the law varies most."""
         good = self.meets("pure" if self.metric is None else "metric", epsilon)
-        at = float(list(bins)[self.output])
-        found = f"exact epsilon is {self.epsilon!r}, asked {float(positive(epsilon, 'epsilon', or_zero=True)):.17g}"
-        where = f"output {at:g}: most likely at x = {self.high}, least at x = {self.low}"
-        return f"{found} ({where})" if good else f"misses the request: {found} ({where})"
+        sentence = f"exact epsilon is {self.epsilon!r}, asked {float(positive(epsilon, 'epsilon', or_zero=True)):.17g}"
+        if self.high:
+            sentence += f" (output {float(list(bins)[self.output]):g}: {self.high} against {self.low})"
+        return sentence if good else f"misses the request: {sentence}"
 
 
-def audit_quantizer(mechanism: Quantizer, metric: str | None = None) -> QuantizerPrivacy:
-    """The exact audit of a piecewise-affine quantizer. metric: None, "absolute" or "squared". Raises InvalidRequest."""
-    if not isinstance(mechanism, Quantizer):
-        InvalidRequest.must("mechanism", "a Quantizer", type(mechanism).__name__)
+def audit_quantizer(mechanism: PiecewiseAffine, metric: str | None = None) -> QuantizerPrivacy:
+    """The least ε of a quantizer, exact. metric: None, "absolute" or "squared". Raises InvalidRequest."""
+    subject: Any = as_mechanism(mechanism)
+    if not isinstance(subject, PiecewiseAffine):
+        InvalidRequest.must("mechanism", "a PiecewiseAffine", type(subject).__name__)
     if metric is None:
-        return _pure(mechanism)
+        worst, names = _largest(subject.extremes())
+        return QuantizerPrivacy(worst[0], subject.bias, worst[1], *names)
     if metric not in METRICS:
         InvalidRequest.must("metric", f"one of {', '.join(METRICS)}", repr(metric))
-    return _metric(mechanism, metric)
+    steepest = Metric().measure_segments(subject.segments, {}).value
+    if metric == "absolute":
+        return QuantizerPrivacy(steepest, subject.bias, metric=metric)
+    if steepest is None:  # a jump, or an output that one end of a piece never draws
+        return QuantizerPrivacy(None, subject.bias, metric=metric)
+    worst_link = Fraction(1), Fraction(1)
+    for segment in subject.segments:
+        laws = Channel((segment.left, segment.right))
+        ratio, step = _largest(laws.comparisons())[0][0], (segment.high - segment.low) ** 2
+        assert ratio is not None
+        worst_link = max(worst_link, (ratio, step), key=lambda link: ln_up(link[0]) / float(link[1]))
+    return QuantizerPrivacy(worst_link[0], subject.bias, metric=metric, step=worst_link[1])
 
 
-def _pure(mechanism: Quantizer) -> QuantizerPrivacy:
-    laws, names = [], []
-    for (left, right), (a, b) in zip(mechanism.pieces, pairwise(mechanism.knots), strict=True):
-        laws += [left, right]
-        names += [f"{float(a):g}+" if a > -mechanism.c else f"{float(a):g}",
-                  f"{float(b):g}-" if b < mechanism.c else f"{float(b):g}"]  # fmt: skip
-    worst: tuple[Fraction | None, int, str, str] | None = None
-    for i in range(mechanism.m):
-        column = [law[i] for law in laws]
-        top, bottom = max(column), min(column)
-        if top == 0:
-            continue
-        ratio = None if bottom == 0 else top / bottom
-        if worst is None or ratio is None or (worst[0] is not None and ratio > worst[0]):
-            worst = ratio, i, names[column.index(top)], names[column.index(bottom)]
+def _largest(comparisons: Iterable[Comparison]) -> tuple[tuple[Fraction | None, int], tuple[str, str]]:
+    """The largest ratio P/Q (None: unbounded) with its outcome, and the names of the two masses."""
+    best: tuple[Fraction | None, int] | None = None
+    names = ("", "")
+    for one in comparisons:
+        ratio, outcome = Laws(one.p, one.q).max_ratio
+        if best is None or ratio is None or (best[0] is not None and ratio > best[0]):
+            best, names = (ratio, outcome), one.describe(outcome)
         if ratio is None:
             break
-    assert worst is not None
-    return QuantizerPrivacy(worst[0], mechanism.bias, worst[1], worst[2], worst[3])
-
-
-def _metric(mechanism: Quantizer, metric: str) -> QuantizerPrivacy:
-    worst: tuple[float, Fraction | None, int, int, Fraction] = (-1.0, Fraction(0), 0, 0, Fraction(1))
-    for k, (left, right) in enumerate(mechanism.pieces):
-        if k and mechanism.pieces[k - 1][1] != left:
-            at = f"{float(mechanism.knots[k]):g}"
-            return QuantizerPrivacy(None, mechanism.bias, 0, f"{at}-", f"{at}+", metric)
-        width = mechanism.knots[k + 1] - mechanism.knots[k]
-        for i in range(mechanism.m):
-            a, b = left[i], right[i]
-            if a == b:
-                continue
-            low, high = min(a, b), max(a, b)
-            if low == 0:
-                size, ratio, step = math.inf, None, Fraction(1)
-            elif metric == "absolute":
-                ratio, step = (high - low) / (width * low), Fraction(1)
-                size = float(ratio)
-            else:
-                ratio, step = high / low, width**2
-                size = ln_up(ratio) / float(step)
-            if size > worst[0] or (metric == "absolute" and ratio is not None and worst[1] is not None
-                                   and ratio > worst[1]):  # fmt: skip
-                worst = size, ratio, i, k, step
-    _, ratio, i, k, step = worst
-    if worst[0] < 0:
-        ratio = Fraction(0) if metric == "absolute" else Fraction(1)
-    ends = f"{float(mechanism.knots[k]):g}", f"{float(mechanism.knots[k + 1]):g}"
-    return QuantizerPrivacy(ratio, mechanism.bias, i, ends[0], ends[1], metric, step)
+    assert best is not None
+    return best, names

@@ -5,7 +5,7 @@ k(η) over 2^b and E = ⌊2^112 e^ε⌋ / 2^112 <= e^ε
 
     raise        k(η+μ) to ⌈k(η) / E⌉ wherever η is no violation of μ, to the least fixed point
     then         k(η) <= E k(η+μ) <= e^ε k(η+μ) holds exactly there, whatever the k are divided by
-    violations   "pdp": the pattern {η : f(η) > e^ε f(η+μ)} of every μ is kept, zeros stay zero
+    violations   of a bound on their mass: the pattern {η : f(η) > e^ε f(η+μ)} of every μ is kept, zeros stay zero
     room         if δ is still missed, mix with the closure without violations, k <- (1-θ) k + θ k', by the least 2^-j
                  that does: k' is purely private, and both the hockey stick and the mass on violations can only fall
 
@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import NotCertified
+from workbench.errors import NotCertified, NotProven
+from workbench.exact.numbers import exp_bounds
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
-from workbench.numbers import exp_bounds
-from workbench.privacy.audit import audit
+from workbench.privacy.audit import holds
+from workbench.privacy.claim import Claim
 
 __all__ = ["Pattern", "exact_cost", "pattern_of", "raised", "repair_noise", "threshold"]
 
@@ -84,19 +85,19 @@ def raised(
 def repair_noise(
     question: ModuloNoise,
     values: Sequence[Fraction],
-    budgets: Mapping[Shift, Fraction],
-    notion: str,
-    delta: Fraction,
+    claim: Claim,
     pattern: Pattern | None = None,
     *,
     bits: int = 96,
 ) -> AdditiveNoise:
-    """A mechanism near `values` that meets (ε, δ) in the notion, judged by the exact audit.
+    """A mechanism near `values` that meets a claim, decided by the exact audit.
 
     Args:
-        question: of N elements; values: N rationals, negative ones count as 0; budgets: difference -> ε.
-        notion: "pdp", "dp" or "pure"; delta: exact.
-        pattern: of violations ("pdp"); by default what the values mean.
+        question: of N elements; values: N rationals, negative ones count as 0.
+        claim: what to meet; masses are raised for the ratios that its notion bounds, and mixed with uniform noise where
+            it bounds none (uniform noise reveals nothing).
+        pattern: of the outcomes that may break the ratio, where the notion bounds their mass; by default what the
+            values mean.
         bits: of the smallest mass.
 
     Raises:
@@ -111,29 +112,45 @@ def repair_noise(
     k = [max(0, int(value * (1 << width))) for value in values]
 
     def private(weights: Sequence[int]) -> AdditiveNoise | None:
-        made = AdditiveNoise(question, weights)
-        return made if audit(made, budgets).meets(notion, budgets, delta) else None
+        noise = AdditiveNoise(question, weights)
+        try:
+            return noise if holds(noise, claim) else None
+        except NotProven:  # as good as refused: a mechanism a little further away can be proven
+            return None
 
-    pure = delta == 0 or notion in {"pure", "metric"}
-    if pure:
-        made = private(raised(question, k, budgets, None))
-        if made is None:
+    required = {shift: claim.requirements(shift) for shift in question.differences}
+    kinds = {one.kind for several in required.values() for one in several}
+    budgets = {shift: min(one.epsilon for one in several) for shift, several in required.items() if several}
+    if kinds and all(one.delta == 0 for several in required.values() for one in several):
+        repaired = private(raised(question, k, budgets, None))
+        if repaired is None:
             raise NotCertified("The exact audit refuses the repaired masses.")
-        return made
-    if notion == "pdp":
+        return repaired
+    if kinds == {"mass-above-ratio"}:
         if pattern is None:
             pattern = pattern_of(AdditiveNoise(question, k), budgets)
         k = raised(question, k, budgets, pattern)
-    made = private(k)
-    if made is not None:
-        return made
-    closed = raised(question, k, budgets, None)
+    repaired = private(k)
+    if repaired is not None:
+        return repaired
+    closed = raised(question, k, budgets, None) if kinds else [1] * len(k)
     total, room = sum(k), sum(closed)
+
+    def mixed(share: Fraction) -> AdditiveNoise | None:
+        top, whole = share.numerator, share.denominator
+        return private([(whole - top) * a * room + top * b * total for a, b in zip(k, closed, strict=True)])
+
     for power in range(80, -1, -4):
-        keep = (1 << power) - 1
-        made = private([keep * a * room + b * total for a, b in zip(k, closed, strict=True)])
-        if made is not None:
-            return made
+        repaired = mixed(Fraction(1, 1 << power))
+        if repaired is not None and kinds and all(len(several) == 1 for several in required.values()):
+            return repaired
+        if repaired is not None:  # the share may be large here, where a solver has not come close before
+            low, high = Fraction(1, 16 << power), Fraction(1, 1 << power)
+            for _ in range(10):
+                middle = (low + high) / 2
+                found = mixed(middle)
+                low, high, repaired = (middle, high, repaired) if found is None else (low, middle, found)
+            return repaired
     raise NotCertified("The exact audit refuses the repaired masses.")
 
 

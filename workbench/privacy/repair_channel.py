@@ -6,7 +6,8 @@ A row is a law on m outputs; every row is mixed with its own row of a centre R, 
     without a mean to keep   R = the average row for everybody: identical rows are perfectly private
     unbiased, E[o|y] = y     R_y = (1-α) T_y + α r with r the average row and T_y on the two outermost outputs, its mean
                              chosen so that R_y has mean y: exactly unbiased, and strictly private for some α whenever
-                             an unbiased mechanism with room to spare exists on these outputs
+                             an unbiased mechanism with room to spare exists on these outputs; where the average row's
+                             mass would push T_y beyond them, r is uniform over the outputs and α small
 
 Rows are first made exactly unbiased by moving mass between two outputs, so E[o|y] = y holds in rationals before and
 after. What an unbiased repair cannot reach is refused, or (allow_bias) mixed with the average row, its bias stated.
@@ -16,37 +17,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from typing import Any, Protocol, TypeVar
 
 from workbench.errors import NotCertified
-from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.masses import Masses
-from workbench.mechanisms.piecewise import mean
+from workbench.exact.distribution import Distribution
+from workbench.mechanisms.piecewise_affine import mean
 
 __all__ = ["repair_rows"]
 
 Rows = list[list[Fraction]]
 
 
+class _HasRows(Protocol):
+    @property
+    def rows(self) -> Sequence[Distribution]: ...
+
+    def with_rows(self, rows: Sequence[Distribution]) -> Any: ...
+
+
+Rebuilt = TypeVar("Rebuilt", bound=_HasRows)  # a channel, or a law affine in real inputs, whose rows are its end laws
+
+
 def repair_rows(
-    channel: Channel,
-    private: Callable[[Channel], bool],
+    mechanism: Rebuilt,
+    private: Callable[[Rebuilt], bool],
     *,
     outputs: Sequence[Fraction] | None = None,
     means: Sequence[Fraction] | None = None,
     allow_bias: bool = False,
-) -> tuple[Channel, Fraction]:
-    """The channel, or the nearest mixture of it that `private` accepts, and the share θ that was mixed in.
+) -> tuple[Rebuilt, Fraction]:
+    """The mechanism, or the nearest mixture of it that `private` accepts, and the share θ that was mixed in.
 
     means: what every row's mean of `outputs` (m,) must be exactly. allow_bias: give that up rather than refuse.
 
     Raises:
         NotCertified: no mixture is accepted; with `means`, or rows cannot be made exactly unbiased.
     """
-    start = channel
+    start = mechanism
     why = "no mixture with a common row is private"
     if means is not None and outputs is not None:
         try:
-            start = Channel(tuple(_with_mean(row, outputs, y) for row, y in zip(channel.rows, means, strict=True)))
+            unbiased = [_with_mean(row, outputs, y) for row, y in zip(mechanism.rows, means, strict=True)]
+            start = mechanism.with_rows(unbiased)
         except NotCertified:
             if not allow_bias:
                 raise
@@ -56,29 +68,33 @@ def repair_rows(
     rows = [[row[i] for i in range(len(row))] for row in start.rows]
     if means is not None and outputs is not None:
         for centre in _unbiased_centres(rows, outputs, means):
-            if private(Channel.from_rows(centre)):
-                return _mixed(rows, centre, private)
+            if private(mechanism.with_rows([*map(Distribution, centre)])):
+                return _mixed(mechanism, rows, centre, private)
         why = "these outputs leave no room for an unbiased private mechanism with every output in use"
         if not allow_bias:
             raise NotCertified(f"The channel is not private, and {why}.")
     common = _average(rows)
     centre = [common] * len(rows)
-    if not private(Channel.from_rows(centre)):
+    if not private(mechanism.with_rows([*map(Distribution, centre)])):
         raise NotCertified("The channel is not private, and neither is one that ignores its input.")
-    return _mixed(rows, centre, private)
+    return _mixed(mechanism, rows, centre, private)
 
 
-def _mixed(rows: Rows, centre: Rows, private: Callable[[Channel], bool]) -> tuple[Channel, Fraction]:
+def _mixed(
+    mechanism: Rebuilt, rows: Rows, centre: Rows, private: Callable[[Rebuilt], bool]
+) -> tuple[Rebuilt, Fraction]:
     """The mixture of least share θ that is private, to 1/64 of θ: its power of two first. θ = 1 is known to be."""
 
-    def at(share: Fraction) -> Channel | None:
-        made = Channel.from_rows(
-            [
-                [(1 - share) * a + share * b for a, b in zip(*both, strict=True)]
-                for both in zip(rows, centre, strict=True)
-            ]
-        )
-        return made if private(made) else None
+    ends = [(Distribution(row), Distribution(other)) for row, other in zip(rows, centre, strict=True)]
+
+    def at(share: Fraction) -> Rebuilt | None:
+        top, whole = share.numerator, share.denominator
+        mixtures = []
+        for a, b in ends:  # in integers: (1-θ) k/K + θ l/L is (1-θ) L k + θ K l, up to a factor
+            left, right = (whole - top) * b.total, top * a.total
+            mixtures.append(Distribution([left * k + right * l for k, l in zip(a.integers, b.integers, strict=True)]))
+        mixed: Rebuilt = mechanism.with_rows(mixtures)
+        return mixed if private(mixed) else None
 
     enough, less = 0, 96  # θ = 2^-enough is private, 2^-less is not
     while less - enough > 1:
@@ -101,8 +117,10 @@ def _average(rows: Rows) -> list[Fraction]:
     mixed in at a share near 1, as the largest of them is e^ε times what a pure mechanism allows beside nothing.
     """
     count, width = len(rows), len(rows[0])
-    sums = [sum((row[i] for row in rows), Fraction(0)) / count for i in range(width)]
-    units = [max(1 << 44, round(value * (1 << 64))) if value else 0 for value in sums]
+    # exact sums of fractions without a common denominator grow too long; 2^-96 is finer than what is kept
+    sums = [sum((row[i].numerator << 96) // row[i].denominator for row in rows) for i in range(width)]
+    used = [any(row[i] for row in rows) for i in range(width)]
+    units = [max(1 << 44, value // count >> 32) if use else 0 for value, use in zip(sums, used, strict=True)]
     return [Fraction(unit, sum(units)) for unit in units]
 
 
@@ -112,9 +130,11 @@ def _unbiased_centres(rows: Rows, outputs: Sequence[Fraction], means: Sequence[F
     left, right = outputs.index(lowest), outputs.index(highest)
     if lowest == highest:
         return
-    common = _average(rows)
-    middle = sum((p * o for p, o in zip(common, outputs, strict=True)), Fraction(0))
-    for power in (1, 2, 3, 4, 6, 8, 12, 16):
+    average = _average(rows)
+    uniform = [Fraction(1, len(outputs))] * len(outputs)
+    tries = [(average, power) for power in (1, 2, 3, 4, 6, 8, 12, 16)]
+    for common, power in tries + [(uniform, power) for power in (12, 16, 20, 24, 28, 32, 40, 48)]:
+        middle = sum((p * o for p, o in zip(common, outputs, strict=True)), Fraction(0))
         alpha = Fraction(1, 1 << power)
         centre = []
         for y in means:
@@ -129,7 +149,7 @@ def _unbiased_centres(rows: Rows, outputs: Sequence[Fraction], means: Sequence[F
             yield centre
 
 
-def _with_mean(row: Masses, outputs: Sequence[Fraction], y: Fraction) -> Masses:
+def _with_mean(row: Distribution, outputs: Sequence[Fraction], y: Fraction) -> Distribution:
     """The row with mean exactly y: mass moves between its two heaviest outputs of different value."""
     miss = y - mean(row, outputs)
     if not miss:
@@ -141,5 +161,5 @@ def _with_mean(row: Masses, outputs: Sequence[Fraction], y: Fraction) -> Masses:
             move = miss / (outputs[b] - outputs[a])  # from a to b
             moved = [row[i] + (move if i == b else -move if i == a else 0) for i in range(len(row))]
             if min(moved) >= 0:
-                return Masses(moved, "a row of the channel")
+                return Distribution(moved, "a row of the channel")
     raise NotCertified(f"A row cannot be given the mean {float(y):g} exactly: it misses it by {float(miss):.3g}.")

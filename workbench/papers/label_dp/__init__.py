@@ -13,9 +13,6 @@
 
 from __future__ import annotations
 
-from workbench import rooms
-
-# isort: split
 from workbench.papers.artifact import Paper
 from workbench.papers.label_dp.errata_checks import errata
 from workbench.papers.label_dp.extras import channel_lp, channel_lp_large, splits, unbiasedness
@@ -24,8 +21,6 @@ from workbench.papers.label_dp.pictures import fig3, fig4, fig5, fig6
 from workbench.papers.label_dp.run_time import runtime, work
 
 __all__ = ["PAPER"]
-
-rooms.check()
 
 PAPER = Paper(
     name="label-dp",

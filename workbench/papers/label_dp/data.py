@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.labels import Labels
+from workbench.mechanisms.label_randomizers.labels import Labels
 
 __all__ = ["CENSUS_FILE", "CRITEO_FILE", "DataSet", "census", "criteo", "load_census", "load_criteo"]
 

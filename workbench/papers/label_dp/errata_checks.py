@@ -10,8 +10,8 @@ import numpy as np
 
 from models.losses import loss_named
 from models.oracles.bins import interval_costs, optimal_bins
-from workbench.mechanisms.label_lattice import LatticeNoise
-from workbench.mechanisms.label_randomizer import project
+from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
+from workbench.mechanisms.label_randomizers.label_randomizer import project
 from workbench.papers.artifact import Erratum
 from workbench.papers.label_dp.mechanism_loss import numbers
 from workbench.papers.label_dp.pictures import signature

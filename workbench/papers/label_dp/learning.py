@@ -20,13 +20,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from workbench.design_labels import best_bins
 from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.mechanisms.draws import Source
-from workbench.mechanisms.label_lattice import LatticeNoise
-from workbench.mechanisms.label_noise import LabelNoise
-from workbench.mechanisms.label_randomizer import LabelRandomizer
-from workbench.mechanisms.randomized_response import with_prior
+from workbench.exact.random_source import Source
+from workbench.families.labels.design import best_bins
+from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
+from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
+from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
+from workbench.mechanisms.label_randomizers.randomized_response import with_prior
 from workbench.papers.label_dp.data import census
 
 __all__ = ["EPSILONS", "census_errors", "count_errors", "diabetes_errors"]
@@ -64,7 +64,7 @@ def _mechanisms(values: Vector, epsilon: float, *, integer: bool) -> dict[str, P
             made[name] = lambda y, seed, exact=exact: exact.sample(y, Source(seed)).astype(float)  # type: ignore[misc]
         elif not integer:
             noise = LabelNoise(kind, low, high, epsilon, clip=clip)
-            made[name] = lambda y, seed, noise=noise: noise.sample(y, np.random.default_rng(seed))  # type: ignore[misc]
+            made[name] = lambda y, seed, noise=noise: noise.insecure_sample(y, np.random.default_rng(seed))  # type: ignore[misc]
     return made
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
 from workbench.papers.artifact import Artifact, Comparison
 from workbench.papers.label_dp.data import census, criteo
 from workbench.papers.label_dp.learning import EPSILONS, census_errors, count_errors, diabetes_errors
 from workbench.papers.label_dp.mechanism_loss import bins_at, continuous, lattice, numbers
-from workbench.plots import COLOURS, MARKERS, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from models.oracles.bins import Bins, optimal_bins, printed_bins
+from workbench.io.figures import COLOURS, MARKERS, panels
 from workbench.papers.artifact import Artifact
-from workbench.plots import COLOURS, MARKERS, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

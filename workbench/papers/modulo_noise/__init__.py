@@ -14,9 +14,6 @@
 
 from __future__ import annotations
 
-from workbench import rooms
-
-# isort: split
 from workbench.papers.artifact import Paper
 from workbench.papers.modulo_noise.comparisons import NOT_REPRODUCIBLE, fig5, fig6, fig8
 from workbench.papers.modulo_noise.curves import dp_vs_pdp, fig11, fig12
@@ -28,8 +25,6 @@ from workbench.papers.modulo_noise.tradeoffs import fig7
 from workbench.papers.modulo_noise.vectors import eq59, fig13
 
 __all__ = ["PAPER"]
-
-rooms.check()
 
 PAPER = Paper(
     name="modulo-noise",

@@ -3,7 +3,7 @@
     δ(ε) = max over neighbouring answers q, q' = q ± 1 of  Σ_k Pr[k|q] over {k : Pr[k|q] > e^ε Pr[k|q']}       (2), (3)
 
 is a staircase in ε whose steps are the privacy losses ln Pr[k|q]/Pr[k|q']. The least error is that of the smallest
-parameter with δ(ε) <= δ, found by the scan of `workbench.frontier_baselines`; `full` scans ten times finer.
+parameter with δ(ε) <= δ, found by the scan of `workbench.families.noise.baselines`; `full` scans ten times finer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import lru_cache
 import numpy as np
 
 from workbench.errors import WorkbenchError
-from workbench.frontier_baselines import Scan
-from workbench.numbers import exact
+from workbench.exact.numbers import exact
+from workbench.families.noise.baselines import Scan
 from workbench.papers.modulo_noise.common import Floats
 
 __all__ = ["adjacent_pairs", "least_parameter", "pdp_steps", "two_sided"]

@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from models import oracles
-from models.oracles import ClosedForm, Notion
+from models.oracles import ClosedForm
 from models.oracles.bounded_difference import column_cut_law
-from workbench.design_noise import NoiseDesigner
-from workbench.designing import Design
 from workbench.errors import WorkbenchError
+from workbench.exact.numbers import Real, exact, exp_bounds
+from workbench.families.design import Design
+from workbench.families.noise.design import NoiseDesigner
+from workbench.families.requirements import ratio_kind
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
-from workbench.numbers import Real, exact, exp_bounds
 from workbench.papers.artifact import Comparison, printed
 from workbench.privacy.audit import audit
 
@@ -105,12 +106,13 @@ def solve(question: ModuloNoise, epsilon: Real, delta: Real = 0, *, notion: str 
         return designer.design(epsilon, delta)
 
 
-def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: Notion = "pdp") -> ClosedForm:
+def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp") -> ClosedForm:
     """The oracle of the least error rate, a closed form or an exact search; `kind` says whether it is proven.
 
     Raises WorkbenchError.
     """
-    found = oracles.judge(question.sizes, question.differences, question.directed, epsilon, delta, notion, "error-rate")
+    kind = ratio_kind(notion)
+    found = oracles.judge(question.sizes, question.differences, question.directed, epsilon, delta, kind, "error-rate")
     if found is None:
         raise WorkbenchError(f"No closed form is known for {question!r}.")
     return found

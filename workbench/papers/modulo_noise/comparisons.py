@@ -19,12 +19,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from workbench.mechanisms.baselines import clamped_gaussian, clamped_geometric, data_independent, geometric_alpha
-from workbench.mechanisms.fitting import FAMILIES
+from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels
+from workbench.mechanisms.baselines.count_queries import (
+    clamped_gaussian,
+    clamped_geometric,
+    data_independent,
+    geometric_alpha,
+)
+from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.papers.artifact import Artifact
 from workbench.papers.modulo_noise.baseline_curves import adjacent_pairs, least_parameter, pdp_steps, two_sided
 from workbench.papers.modulo_noise.common import compare, law, needed, numbers, single, solve_each
-from workbench.plots import COLOURS, MARKERS, SOLVER, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from models.oracles import Notion
 from models.oracles.columns import Grid
+from workbench.families.requirements import HOCKEY_STICK, ratio_kind
+from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels
 from workbench.mechanisms.additive import ModuloNoise
 from workbench.papers.artifact import Artifact
 from workbench.papers.modulo_noise.common import DIRECTED, bounded, law, numbers, single, solve_each
 from workbench.papers.modulo_noise.lines import column_cut_curve, printed_curve, single_curve
-from workbench.plots import COLOURS, MARKERS, SOLVER, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ __all__ = ["dp_vs_pdp", "fig11", "fig12"]
 FIG11_EPSILONS = (0.5, 1.0, 1.5, 2.0)
 FIG11_DELTAS = (0.0, 0.2, 0.5, 0.7)
 FIG12_EPSILONS = (0.75, 1.5, 2.25)  # at least ln 2, where the column-cut law is proven (μ̄ = 3 divides n = 9)
-NOTIONS: tuple[Notion, ...] = ("pdp", "dp")
+NOTIONS = ("pdp", "dp")
 DP_VS_PDP = {"n": 8, "mu_bar": 3, "epsilon": 1.5}
 
 
@@ -152,9 +152,9 @@ def dp_vs_pdp(full: bool = False) -> Artifact:
     return Artifact("dp_vs_pdp", "Extra: DP against PDP", table, _draw_dp, caption)
 
 
-def _line(question: ModuloNoise, n: int, mu_bar: int, epsilon: float, notion: Notion) -> list[tuple[float, float]]:
-    if notion == "dp":
-        return [(delta, law(question, epsilon, delta, "dp").value) for delta in (0.0, 1.0)]
+def _line(question: ModuloNoise, n: int, mu_bar: int, epsilon: float, notion: str) -> list[tuple[float, float]]:
+    if ratio_kind(notion) == HOCKEY_STICK:  # a line
+        return [(delta, law(question, epsilon, delta, notion).value) for delta in (0.0, 1.0)]
     if question.directed:
         return [(delta, 1 - mass) for delta, mass in column_cut_curve(Grid(n, mu_bar, epsilon))]
     fine = [float(delta) for delta in np.round(np.linspace(0, 0.6, 241), 4)]
@@ -170,7 +170,7 @@ def _draw_dp(table: pd.DataFrame) -> Figure:
             line, solved = (here[here["curve"] == curve] for curve in ("law", "solver"))
             if len(line):
                 axis.plot(line["delta"], line["error_rate"], color=COLOURS[k], label=f"{names[notion]}, oracle")
-            by = "MILP (13)" if notion == "pdp" else "DP-LP"
+            by = "DP-LP" if ratio_kind(notion) == HOCKEY_STICK else "MILP (13)"
             axis.plot(
                 solved["delta"], solved["error_rate"], color=COLOURS[k], marker=MARKERS[k],
                 label=f"{names[notion]}, {by}, HiGHS", **SOLVER,

@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 
 from models.oracles.single_distance import level_curve
-from workbench.design_noise import NoiseDesigner
-from workbench.mechanisms.baselines import clamped_gaussian, clamped_geometric, geometric_alpha
+from workbench.exact.numbers import exact
+from workbench.families.noise.design import NoiseDesigner
+from workbench.mechanisms.baselines.count_queries import clamped_gaussian, clamped_geometric, geometric_alpha
+from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import within
-from workbench.mechanisms.fitting import FAMILIES
-from workbench.numbers import exact
 from workbench.papers.artifact import Erratum
 from workbench.papers.modulo_noise.baseline_curves import adjacent_pairs, least_parameter, two_sided
 from workbench.papers.modulo_noise.common import Floats, bounded, numbers, single, solve_each

@@ -15,6 +15,7 @@ import pandas as pd
 
 from models.oracles.columns import Grid
 from models.oracles.printed_theorem3 import staircases
+from workbench.io.figures import COLOURS, SOLVER, legend_below, panels
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.papers.artifact import Artifact, Comparison
 from workbench.papers.modulo_noise.common import (
@@ -32,7 +33,6 @@ from workbench.papers.modulo_noise.common import (
     staircase,
 )
 from workbench.papers.modulo_noise.lines import column_cut_curve, printed_curve
-from workbench.plots import COLOURS, SOLVER, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,6 +19,7 @@ import pandas as pd
 from models.oracles.columns import Grid
 from models.oracles.printed_theorem3 import printed_pmf, staircases
 from models.oracles.single_distance import breakpoints
+from workbench.io.figures import COLOURS, SOLVER, legend_below, panels
 from workbench.papers.artifact import Artifact
 from workbench.papers.modulo_noise.common import (
     DIRECTED,
@@ -34,7 +35,6 @@ from workbench.papers.modulo_noise.common import (
     solve_each,
 )
 from workbench.papers.modulo_noise.lines import column_cut_curve, printed_curve
-from workbench.plots import COLOURS, SOLVER, legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

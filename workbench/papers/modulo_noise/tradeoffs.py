@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 
 from models.oracles.single_distance import level_curve
-from workbench.mechanisms.fitting import FAMILIES, fit
+from workbench.io.figures import legend_below, panels
+from workbench.mechanisms.baselines.fitting import FAMILIES, fit
 from workbench.papers.artifact import Artifact
 from workbench.papers.modulo_noise.baseline_curves import adjacent_pairs, pdp_steps
 from workbench.papers.modulo_noise.common import least_deltas, numbers, single
 from workbench.papers.modulo_noise.comparisons import LABELS, NOT_REPRODUCIBLE, epsilons, points, solver_entry, style
 from workbench.papers.modulo_noise.lines import symmetric_single_least_delta
-from workbench.plots import legend_below, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from workbench.io.figures import panels, pmf_heat
 from workbench.mechanisms.additive import ModuloNoise
 from workbench.papers.artifact import Artifact
 from workbench.papers.modulo_noise.common import DIRECTED, Floats, compare, law, numbers, snap, solve
-from workbench.plots import panels, pmf_heat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,22 +7,24 @@ from functools import lru_cache
 from typing import Any
 
 from models.quantizer import usual_reach
+from workbench.exact.numbers import exact
+from workbench.families.quantizer.certify import repaired
+from workbench.families.quantizer.law_program import exact_quantizer, optimised_bins
+from workbench.families.quantizer.limit import Limit, mae_limit
+from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.optm import authors_optm, optm_thinner
+from workbench.families.quantizer.published import largest_q
+from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.density import Density, uniform
-from workbench.mechanisms.quantizer import Quantizer, read_bins
-from workbench.mechanisms.two_bin import erm, rqm
-from workbench.numbers import exact
+from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.real_inputs import read_bins
 from workbench.papers.artifact import printed
-from workbench.quantizer_certified import repaired
-from workbench.quantizer_exact import exact_quantizer, optimised_bins
-from workbench.quantizer_limit import Limit, mae_limit
-from workbench.quantizer_mvu import mvu
-from workbench.quantizer_optm import optm_thinner
-from workbench.quantizer_published import largest_q
 
 __all__ = [
     "EPSILONS",
     "NAMES",
     "STYLE",
+    "authors_optm_at",
     "best_exact",
     "certified",
     "exact_at",
@@ -51,12 +53,21 @@ def parameters() -> dict[str, Any]:
     return printed("optm")
 
 
-def optm_at(bins: str, epsilon: str, density: Density | None = None, *, offset: float = 0.01) -> Quantizer:
+def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantizer:
     """OPTM at given bins: the best of its slices by its own objective; thinner slices when 0.01 leaves no solution."""
-    found = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), offset=offset)
-    if found is None:
+    answer = optm_thinner(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform())
+    if answer is None:
         raise ValueError(f"OPTM has no solution at {bins} and epsilon {epsilon}")
-    return certified(found.quantizer, epsilon)
+    return certified(answer.quantizer, epsilon)
+
+
+@lru_cache
+def authors_optm_at(epsilon: str) -> Quantizer:
+    """OPTM of Tables 3-5 as the authors' public program computes it, before any repair."""
+    answer = authors_optm(read_bins(parameters()[_TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon"))
+    if answer is None:
+        raise ValueError(f"the authors' program has no solution at epsilon {epsilon}")
+    return answer.quantizer
 
 
 def mvu_at(bins: str, epsilon: str, inputs: int = 4) -> Quantizer:

@@ -10,19 +10,19 @@ import numpy as np
 import pandas as pd
 
 from workbench.errors import Infeasible
+from workbench.exact.numbers import exact
+from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.optm import optm_thinner
+from workbench.families.quantizer.plots import draw_law
+from workbench.families.quantizer.published import best_rqm
+from workbench.families.quantizer.search import searched_bins
+from workbench.io.figures import COLOURS, MARKERS, panels
+from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.density import uniform
-from workbench.mechanisms.quantizer import Quantizer
-from workbench.mechanisms.two_bin import equal_bins, erm, randomized_response
-from workbench.numbers import exact
+from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact
 from workbench.papers.optm.common import EPSILONS, STYLE, best_exact, certified, exact_at, limit, parameters, published
-from workbench.plots import COLOURS, MARKERS, panels
 from workbench.privacy.quantizer import audit_quantizer
-from workbench.quantizer_mvu import mvu
-from workbench.quantizer_optm import optm_thinner
-from workbench.quantizer_plots import draw_law
-from workbench.quantizer_published import best_rqm
-from workbench.quantizer_search import searched_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def fig2(full: bool) -> Artifact:
     rows = []
     for k in range(len(quantizer.pieces)):
         for side, at in ((0, quantizer.knots[k]), (1, quantizer.knots[k + 1])):
-            law = quantizer.ends[k, side]
+            law = quantizer.matrix[2 * k + side]
             rows.append({"x": float(at), "side": "+" if side == 0 else "-", "p(x, 3)": law[2], "p(x, 6)": law[5]})
 
     def draw(table: pd.DataFrame) -> Figure:
@@ -105,7 +105,7 @@ def fig3(full: bool) -> Artifact:
         "with unlimited outputs (a bound on the average of a curve, not on the curve). At ε = 0.5 there is no RQM and "
         "no ERM."
     )
-    return Artifact("fig3", "Fig. 3: error against x", data, draw, caption)
+    return Artifact("fig3", "Fig. 3: error against x", data, draw, caption, digits={"error": 4})
 
 
 def _optm(levels: int, epsilon: str) -> Quantizer | None:
@@ -174,4 +174,6 @@ def price_of_bits(full: bool) -> Artifact:
         "every m only in the full run. With two outputs all are two-point randomized response. The band is the "
         "interval of the limit for unlimited outputs (its lower edge proven)."
     )
-    return Artifact("price-of-bits", "The price of bits", pd.DataFrame(rows), draw, caption)
+    return Artifact("price-of-bits", "The price of bits", pd.DataFrame(rows), draw, caption,
+                    digits={"mae": 4, "mae, at most so many outputs": 4, "mse": 3, "largest output": 2,
+                            "exact epsilon": 7})  # fmt: skip

@@ -15,16 +15,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, WorkbenchError
+from workbench.exact.numbers import exact
+from workbench.families.quantizer.law_program import optimised_bins
+from workbench.families.quantizer.mvu import mvu
+from workbench.io.figures import COLOURS, panels
+from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import uniform
-from workbench.mechanisms.quantizer import Quantizer
-from workbench.mechanisms.two_bin import rqm
-from workbench.numbers import exact
+from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact
 from workbench.papers.optm.common import STYLE, certified, optm_at, parameters
 from workbench.papers.optm.data import breast_cancer, digits, mnist
-from workbench.plots import COLOURS, panels
-from workbench.quantizer_exact import optimised_bins
-from workbench.quantizer_mvu import mvu
+from workbench.papers.optm.simulation import simulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,7 +72,7 @@ def train(
         gap = p - one[y[chosen]]
         gradients = np.clip(here[..., :, None] * gap[..., None, :], -clip, clip)  # (runs, batch, d + 1, classes)
         if quantizer is not None:
-            gradients = clip * quantizer.sample(gradients / clip, rng, clip=True)
+            gradients = clip * simulated(quantizer, gradients / clip, rng)
         weights -= rate * gradients.mean(axis=1)
         accuracy[:, step] = ((shown @ weights).argmax(axis=2) == answers).mean(axis=1)
     return accuracy

@@ -12,15 +12,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from models.quantizer import smallest_epsilon
+from workbench.exact.numbers import exact
+from workbench.families.quantizer.law_program import optimised_bins
+from workbench.families.quantizer.limit import unlimited
+from workbench.families.quantizer.mvu import mvu
+from workbench.io.figures import COLOURS, MARKERS, panels
 from workbench.mechanisms.density import Density, from_function, uniform
-from workbench.mechanisms.quantizer import Quantizer
-from workbench.numbers import exact
+from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact
 from workbench.papers.optm.common import STYLE, certified, largest_q, optm_at, parameters
-from workbench.plots import COLOURS, MARKERS, panels
-from workbench.quantizer_exact import optimised_bins
-from workbench.quantizer_limit import unlimited
-from workbench.quantizer_mvu import mvu
+from workbench.papers.optm.simulation import simulated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,7 +89,7 @@ def _figure(name: str, title: str, inputs: str, caption: str) -> Artifact:
         rng = np.random.default_rng(4)
         vectors = cube(_COUNT, rng) if inputs == "cube" else ball(_COUNT, rng)
         for mechanism, quantizer in _mechanisms(epsilon, inputs).items():
-            out = quantizer.sample(vectors, rng)
+            out = simulated(quantizer, vectors, rng)
             errors = np.linalg.norm(out - vectors, axis=1)
             rows.append(
                 {

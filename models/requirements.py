@@ -1,0 +1,20 @@
+"""What a model can require of two neighbouring distributions P and Q, by name and as plain numbers; m = e^ε.
+
+    "hockey-stick"        Σ max(0, P - m Q) <= δ              linear
+    "mass-above-ratio"    Σ P over {P > m Q} <= δ             linear with one binary for each outcome
+    either, with δ = 0    P <= m Q                            linear
+
+A notion of privacy says which of them it needs; no model and no oracle knows a notion by name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+__all__ = ["HOCKEY_STICK", "MASS_ABOVE_RATIO", "RATIO_BOUNDS", "RatioBound"]
+
+RatioBound: TypeAlias = Literal["hockey-stick", "mass-above-ratio"]
+
+HOCKEY_STICK: RatioBound = "hockey-stick"
+MASS_ABOVE_RATIO: RatioBound = "mass-above-ratio"
+RATIO_BOUNDS: tuple[RatioBound, ...] = (HOCKEY_STICK, MASS_ABOVE_RATIO)

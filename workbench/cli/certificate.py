@@ -1,0 +1,262 @@
+"""`workbench audit`, `verify-certificate`, `sample` and `compose`: what can be done with a mechanism file alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from workbench.cli.console import Json, emit_json, facts, out, table
+from workbench.cli.output_paths import output_file
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact
+from workbench.io.files import distinct_files
+from workbench.io.grids import integers
+
+if TYPE_CHECKING:
+    from workbench.mechanisms.mechanism import Mechanism
+    from workbench.privacy.loading import Found
+
+__all__ = ["AUDIT_EXAMPLES", "COMPOSE_EXAMPLES", "SAMPLE_EXAMPLES", "VERIFY_EXAMPLES", "audit", "compose", "sample",
+           "verify_certificate"]  # fmt: skip
+
+AUDIT_EXAMPLES = """Examples:
+
+  workbench audit noise.json
+
+  workbench audit noise.json --epsilon 0.5 --plot profile.png
+
+  workbench audit pmf.csv --max-shift 2 --epsilon 1 --json       (a PMF: say which answers are neighbours)
+
+  workbench audit matrix.csv --pairs 0-1,1-2 --epsilon 1         (a channel: all rows are neighbours by default)"""
+
+VERIFY_EXAMPLES = """Examples:
+
+  workbench verify-certificate noise.json
+
+  workbench verify-certificate noise.json --json"""
+
+SAMPLE_EXAMPLES = """Examples:
+
+  workbench sample noise.json --count 10
+
+  workbench sample noise.json --count 1000 --answer 3 > answers.txt
+
+  workbench sample labels.json --count 5 --answer 7     (a label in, published values out)
+
+  workbench sample matrix.csv --count 5 --answer 0 --json"""
+
+COMPOSE_EXAMPLES = """Examples:
+
+  workbench compose noise.json --times 50 --delta 1e-6
+
+  workbench compose matrix.csv --times 10 --epsilon 3 --json"""
+
+File = Annotated[Path, typer.Argument(help="A certificate, a mechanism, or a PMF or matrix as CSV or JSON.")]
+Sizes = Annotated[str | None, typer.Option(help='Of a PMF on a vector query, "5x5".')]
+Shifts = Annotated[str | None, typer.Option(help='Neighbours of a PMF: "1,2,3", for vectors "0,1;1,0".')]
+MaxShift = Annotated[int | None, typer.Option(help="Neighbours: answers (rows) at most so far apart.")]
+Pairs = Annotated[str | None, typer.Option(help='Neighbouring rows of a channel, "0-1,1-2"; all by default.')]
+Directed = Annotated[bool, typer.Option("--directed", help="Only the given sign or order of every pair.")]
+
+
+_KINDS = {"Channel": "ChannelPairs"}  # what scripts that read --json know it by
+
+
+def audit(
+    file: File,
+    epsilon: Annotated[
+        str | None, typer.Option(help="Budget >= 0 at which δ is taken (a certificate's own by default).")
+    ] = None,
+    sizes: Sizes = None,
+    shifts: Shifts = None,
+    max_shift: MaxShift = None,
+    pairs: Pairs = None,
+    directed: Directed = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the exact privacy profile (.png, .svg or .pdf).")] = None,
+    json: Json = False,
+) -> None:
+    """The exact privacy of any mechanism file: pure ε, PDP and DP δ at a budget, the worst neighbours."""
+    if plot is not None:
+        output_file(plot, "plot file", (".png", ".svg", ".pdf"))
+        distinct_files({"mechanism": file}, {"plot file": plot})
+    found, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
+    from workbench.exact.numbers import positive
+    from workbench.io.files import spelled
+    from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+    from workbench.privacy.audit import audit
+
+    claim = found.certificate
+    continuous = isinstance(mechanism, PiecewiseAffine)
+    own = claim is not None and not (continuous and claim.claim.notion.per_distance)
+    budget: Any = claim.epsilon if own and claim is not None else None
+    if epsilon is not None:
+        budget = positive(epsilon, "epsilon", or_zero=True)
+    privacy = audit(mechanism, 0 if budget is None else budget)
+    made: dict[str, Any] = {
+        "file": file.name,
+        "kind": _KINDS.get(type(mechanism).__name__, type(mechanism).__name__),
+        "neighbours": len(privacy.pairs),
+        "one_sided": mechanism.one_sided,
+        "pure_epsilon": _number(privacy.pure_epsilon),
+        "epsilon": None if budget is None else _number(None if privacy.epsilon is None else float(privacy.epsilon)),
+        "pdp_delta": None if budget is None else privacy.worst("pdp").measured.upper,
+        "dp_delta": None if budget is None else privacy.dp_delta.upper,
+        "metric_epsilon": _metric(privacy) if continuous else None,
+        "bias": float(mechanism.bias) if isinstance(mechanism, PiecewiseAffine) else None,
+        "certified": None if claim is None else claim.notion,
+    }
+    if plot is not None:
+        from workbench.privacy.curve import plot_profile
+
+        plot_profile(mechanism, plot, [] if budget is None or isinstance(budget, dict) else [budget])
+    if json:
+        emit_json(made)
+        return
+    rows = [("mechanism", f"{made['kind']}, {made['neighbours']} ordered pairs of neighbours"),
+            ("exact pure epsilon", f"{made['pure_epsilon']} (rounded up)")]  # fmt: skip
+    if budget is None:
+        rows.append(("delta", "give --epsilon to see the exact delta at a budget"))
+    else:
+        at = "each pair's own epsilon" if privacy.epsilon is None else f"epsilon = {spelled(privacy.epsilon)}"
+        rows.append(("exact PDP delta", f"{made['pdp_delta']!r} at {at}"))
+        rows.append(("exact DP delta", f"{made['dp_delta']!r} at {at}"))
+    if continuous:
+        rows += [("metric epsilon", f"{made['metric_epsilon']} for |x - x'|"), ("largest bias", f"{made['bias']!r}")]
+    if made["one_sided"]:
+        rows.append(("note", "one-sided neighbours: real ones go both ways, and the other way was not compared"))
+    if claim is not None:
+        rows.append(("certificate", claim.words[1]))
+    out.print(facts(rows), highlight=False)
+
+
+def verify_certificate(file: Annotated[Path, typer.Argument(help="A certificate file.")], json: Json = False) -> None:
+    """Prove a certificate again, from its file alone, and say what is proven."""
+    from workbench.privacy.certificate_file import verify_certificate as prove
+
+    proven = prove(file)
+    if json:
+        claim = proven.to_dict()["claim"]
+        emit_json({"file": file.name, "proven": True, "claim": claim, "words": list(proven.words),
+                   "not_proven": dict(proven.record)})  # fmt: skip
+        return
+    out.print(
+        f"Proven from {_plain(file.name)} alone, in exact arithmetic:", style="bold", highlight=False, markup=False
+    )
+    for sentence in proven.words:
+        out.print(f"  {sentence}", highlight=False, markup=False)
+    if proven.record:
+        out.print("Recorded, not proven:", highlight=False)
+        noted = [(escape(f"  {_plain(key)}"), escape(_plain(value))) for key, value in proven.record.items()]
+        out.print(facts(noted[:40]), highlight=False)
+
+
+def sample(
+    file: File,
+    count: Annotated[int, typer.Option(help="How many draws.")] = 1,
+    answer: Annotated[
+        str | None,
+        typer.Option(help='True answer: noise is added to it ("1,2" for vectors); a label, or a row of a channel; x.'),
+    ] = None,
+    insecure_seed: Annotated[int | None, typer.Option(help="Repeatable draws for experiments. NOT private.")] = None,
+    json: Json = False,
+) -> None:
+    """Draw from a mechanism, exactly distributed, with randomness of the operating system; one draw a line."""
+    if not 0 <= count <= 100_000_000:
+        InvalidRequest.must("count", "an integer in 0..100000000", count)
+    if json and count > 1_000_000:
+        InvalidRequest.must("count", "at most 1000000 with --json", count)
+    from workbench.privacy.loading import read
+    from workbench.privacy.sampling import sample as draw
+
+    found = read(file)
+    subject = found.mechanism if found.certificate is None else found.certificate
+    point: Any = answer
+    labelled = found.certificate is not None and found.certificate.labelled is not None
+    if answer is not None and not labelled and not getattr(found.mechanism, "segments", ()):
+        parts = integers(answer, "answer")
+        point = parts[0] if len(parts) == 1 else tuple(parts)
+    draws = draw(subject, count, answer=point, insecure_seed=insecure_seed)
+    if json:
+        emit_json({"file": file.name, "secure": insecure_seed is None, "draws": draws.tolist()})
+        return
+    for start in range(0, count, 65536):
+        part = draws[start : start + 65536].tolist()
+        lines = (",".join(map(str, row)) if isinstance(row, list) else str(row) for row in part)
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def compose(
+    file: File,
+    times: Annotated[int, typer.Option(help="How often it runs.")] = 1,
+    delta: Annotated[str | None, typer.Option(help="Find ε at this δ.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Find δ at this ε.")] = None,
+    interval: Annotated[float, typer.Option(help="Grid of privacy losses; finer is tighter and slower.")] = 1e-4,
+    sizes: Sizes = None,
+    shifts: Shifts = None,
+    max_shift: MaxShift = None,
+    pairs: Pairs = None,
+    json: Json = False,
+) -> None:
+    """What many runs of a mechanism cost together (needs the extra "accounting")."""
+    for name, given in (("delta", delta), ("epsilon", epsilon)):
+        if given is not None:
+            exact(given, name)
+    _, mechanism = _open(file, sizes, shifts, max_shift, pairs, False)
+    from workbench.privacy.composition import compose as run
+
+    found = run(mechanism, times, delta=delta, epsilon=epsilon, interval=interval)
+    made = {
+        "file": file.name,
+        "times": times,
+        "epsilon": _number(found.epsilon),
+        "epsilon_low": _number(found.epsilon_low),
+        "delta": found.delta,
+        "delta_low": found.delta_low,
+    }
+    if json:
+        emit_json(made)
+        return
+    heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]
+    cells = [times, found.epsilon, found.epsilon_low, found.delta, found.delta_low]
+    caption = "By dp_accounting from the exact dominating pair over all neighbours; the safe side is an upper bound."
+    out.print(table("Composition", heads, [cells], caption=caption))
+
+
+def _open(
+    file: Path, sizes: str | None, shifts: str | None, max_shift: int | None, pairs: str | None, directed: bool
+) -> tuple[Found, Mechanism]:
+    """A file with its neighbour relation."""
+    from workbench.privacy.loading import read
+
+    orders = None if sizes is None else integers(sizes.lower().replace("x", ","), "sizes")
+    moves: list[Any] | None = None
+    if shifts is not None:
+        if orders is not None and len(orders) > 1:
+            moves = [tuple(integers(part, "shifts")) for part in shifts.split(";") if part.strip()]
+        else:
+            moves = list(integers(shifts.replace(";", ","), "shifts"))
+    rows = None if pairs is None else [integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
+    found = read(file)
+    return found, found.related(
+        sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows
+    )  # fmt: skip
+
+
+def _plain(value: object) -> str:
+    """Anything a file says as at most 200 printable characters."""
+    return "".join(c if c.isprintable() else "?" for c in str(value)[:200])
+
+
+def _number(value: float | None) -> float | str | None:
+    return "inf" if value == float("inf") else value
+
+
+def _metric(privacy: Any) -> float | str:
+    from workbench.exact.numbers import round_up
+
+    reached = privacy.worst("metric").measured.value
+    return "inf" if reached is None else round_up(reached)

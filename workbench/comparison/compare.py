@@ -1,0 +1,188 @@
+"""Solvers compared, on one request or on a suite: the answers are judged, not only the times. A failure is a row."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from workbench.comparison.run import GOOD, Progress, installed, run_suite
+from workbench.errors import InvalidRequest
+from workbench.families.base import Family, Request
+from workbench.families.outcome import COLUMNS, attempt
+from workbench.families.programs import SUITES, chosen
+from workbench.families.registry import family_of
+from workbench.io.result import Result, Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from workbench.families.design import Design
+
+__all__ = ["compare", "compare_request", "compare_suite", "solver_names"]
+
+TIME_LIMITS = {"request": 60.0, "suite": 20.0}  # seconds of one run
+
+Solvers = str | Sequence[str] | None
+
+
+def compare(
+    question: Any,
+    solvers: Solvers = None,
+    *,
+    instances: str | None = None,
+    progress: Progress = lambda done, total, what: None,
+    **request: Any,
+) -> Result:
+    """The same on several solvers: status, bound, residual, exact privacy, time, and which one to use.
+
+        >>> import workbench as wb
+        >>> result = wb.compare(wb.ModuloNoise(n=8, max_shift=3), ["highs", "ortools:glop"], epsilon=1)
+        >>> [row["status"] for row in result]
+        ['optimal', 'optimal']
+        >>> len(result.sentences)
+        1
+
+    Args:
+        question: of any family whose requests go to a solver; or a suite of programs, "small" or "default".
+        solvers: names from `workbench solvers`, a list or a text "highs,gurobi"; "all" and None: every installed one.
+        instances: of a suite: patterns of instance names, "noise-milp-*,mvu-*".
+        progress: told (runs done, runs, what is next).
+        request: of a question: as `wb.design`, without solver and certify; of a suite: time_limit alone.
+
+    Returns:
+        Of a question one row per solver: the columns of `workbench.families.outcome`, of the mechanism as returned
+        (without repair), and solver, version, seconds. Of a suite one row per instance and solver, each run in a
+        process of its own (`workbench.comparison.report.COLUMNS`). `sentences` say which solver to use and why. After
+        Ctrl-C the finished runs.
+
+    Raises:
+        InvalidRequest, SolverUnavailable: what is wrong for every solver; what one of them cannot do is a row.
+    """
+    if not callable(progress):
+        InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
+    if isinstance(question, str):
+        limit = request.pop("time_limit", TIME_LIMITS["suite"])
+        if request:
+            InvalidRequest.must("request", "made of time_limit for a suite", next(iter(request)))
+        return compare_suite(question, solvers, instances=instances, time_limit=limit, progress=progress)
+    if instances is not None:
+        InvalidRequest.must("instances", "left out, except for a suite", repr(instances))
+    kind = compared(family_of(question))
+    for name in ("solver", "certify"):
+        if name in request:
+            InvalidRequest.must("request", f"made of options of wb.design but {name}, which differs here", name)
+    if not {"time_limit", "options"} & set(request):
+        request["time_limit"] = TIME_LIMITS["request"]
+    return compare_request(kind.request(question, certify=False, **request), solver_names(solvers), progress=progress)
+
+
+def compared(kind: Family) -> Family:
+    """The family, whose requests must go to a solver. Raises InvalidRequest."""
+    if not any(option.name == "solver" for option in kind.options):
+        InvalidRequest.must("question", "of a family that solves programs", kind.name)
+    return kind
+
+
+def solver_names(solvers: Solvers) -> list[str]:
+    """The names that are meant; they need not be of solvers. Raises InvalidRequest for other types or none."""
+    if solvers is None or solvers == "all":
+        return installed()
+    names = solvers.split(",") if isinstance(solvers, str) else solvers
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        InvalidRequest.must("solvers", "a list of names of solvers", repr(solvers))
+    found = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    return found or InvalidRequest.must("solvers", "at least one name", repr(solvers))
+
+
+def compare_request(
+    request: Request, solvers: Sequence[str], *, progress: Progress = lambda done, total, what: None
+) -> Result:
+    """Design the same mechanism on every solver, cold and without a certificate; see `compare`."""
+    rows: list[Row] = []
+    begin = time.perf_counter()
+    try:
+        for solver in solvers:
+            progress(len(rows), len(solvers), solver)
+            row, _ = attempt(partial(_design, request, solver))
+            rows.append(row | {"solver": solver})
+    except KeyboardInterrupt:
+        pass
+    title = f"{request.question!r} on {len(solvers)} solver{'' if len(solvers) == 1 else 's'}"
+    return Result(title, rows, "comparison", ("solver", "version", *COLUMNS, "seconds"), _plots, len(rows),
+                  len(solvers), time.perf_counter() - begin, (recommendation(rows),))  # fmt: skip
+
+
+def _design(request: Request, solver: str) -> Design:
+    kind = request.family
+    named = kind.option("solver").of(solver)
+    with kind.open(replace(request, solver=named)) as session:  # type: ignore[call-arg]
+        return session.design()
+
+
+def recommendation(rows: Sequence[Row]) -> str:
+    """Which solver to use for a request, and why: proven first, then private as returned, then fast."""
+    answered = [row for row in rows if row["objective"] is not None and row.get("oracle_agrees") is not False]
+    if not answered:
+        return "No solver can be recommended for this request: none of them gave an answer that can be trusted."
+
+    def order(row: Row) -> tuple[bool, bool, float]:
+        seconds = row.get("seconds")
+        return not _proven(row), not row.get("private"), float("inf") if seconds is None else seconds
+
+    best = min(answered, key=order)
+    proven = "proves the optimum" if _proven(best) else "does not prove an optimum, and none of the others does"
+    private = "is private as returned" if best.get("private") else "must be repaired to be private"
+    took = [row["seconds"] for row in answered if row.get("seconds") is not None]
+    speed = f" ({best['seconds']:.3g} s cold, {best['seconds'] / min(took):.3g} times the fastest)" if took else ""
+    return f"Use {best['solver']} for this request: it {proven}, and its mechanism {private}{speed}."
+
+
+def _proven(row: Row) -> bool:
+    gap, residual = row.get("gap"), row.get("residual")
+    return row["status"] == "optimal" and gap is not None and gap <= GOOD and (residual is None or residual <= GOOD)
+
+
+def compare_suite(
+    suite: str,
+    solvers: Solvers = None,
+    *,
+    instances: str | None = None,
+    time_limit: float = TIME_LIMITS["suite"],
+    progress: Progress = lambda done, total, what: None,
+) -> Result:
+    """A versioned suite of programs on several solvers; see `compare`."""
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit <= 86_400:
+        InvalidRequest.must("time_limit", "seconds in (0, 86400]", time_limit)
+    if instances is not None and not isinstance(instances, str):
+        InvalidRequest.must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
+    taken, labels = chosen(suite, instances), installed(solver_names(solvers))
+    title = f"Suite {suite}, version {SUITES[suite][0]}"
+    result = run_suite(taken, labels, title=title, time_limit=time_limit, progress=progress)
+    if all(row["status"] == "not applicable" for row in result) and not result.interrupted:
+        InvalidRequest.must("solvers", "some that can state one of the instances", ",".join(labels))
+    return result
+
+
+def _plots(table: pd.DataFrame) -> dict[str, Any]:
+    return {"seconds": partial(_draw, table)}
+
+
+def _draw(table: pd.DataFrame) -> Figure | None:
+    """Seconds of every solver that answered; full colour where the mechanism is private as returned."""
+    from workbench.io.figures import COLOURS, panels
+
+    answered = table[table["seconds"].notna() & table["objective"].notna()]
+    if answered.empty:
+        return None
+    figure, (axis,) = panels(width=7.2, height=1.2 + 0.4 * len(answered))
+    looks = [1.0 if private is True else 0.45 for private in answered["private"]]
+    bars = axis.barh(answered["solver"].tolist(), answered["seconds"].astype(float).tolist(), color=COLOURS[0])
+    for bar, alpha in zip(bars, looks, strict=True):
+        bar.set_alpha(alpha)
+    axis.set_xscale("log")
+    axis.set_xlabel("seconds, cold (pale: not private as returned)")
+    return figure

@@ -1,0 +1,204 @@
+"""Run a suite: the same program for every solver, one process per run, cold, one thread, a time limit.
+
+What happens to a process is a row: a crash ("crashed", with the signal), one that does not come back within GRACE
+seconds of its limit ("killed"), a size the licence does not cover ("licence"), an error. A solver that cannot state a
+kind of program (an LP solver and a MILP) is not run on it: status "not applicable". Every answer is judged by the
+parent: residuals recomputed, the mechanism audited and certified in exact arithmetic.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvers.backend import Backend, backend, names
+from solvers.solution import relative_gap
+from workbench.comparison.report import COLUMNS, plots, recommendations, summary
+from workbench.comparison.task import read_answer, read_task, write_task
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.families.outcome import translated_errors
+from workbench.families.programs import Instance, Judged
+from workbench.io.result import Result, Row
+
+__all__ = ["GRACE", "installed", "judged_rows", "run_one", "run_suite"]
+
+Runner = Callable[[Instance, Path, str, float], Row]
+Progress = Callable[[int, int, str], None]  # told (runs done, runs, what is next)
+
+GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
+GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
+EXACT = 1e-9  # residuals up to here are rounding
+_ONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+def installed(labels: Sequence[str] | None = None) -> list[str]:
+    """The solvers to compare: the given ones, or every installed one. Raises InvalidRequest, SolverUnavailable."""
+    with translated_errors():
+        if labels is None:
+            return [label for label in names() if backend(label).installed()]
+        if not labels:
+            InvalidRequest.must("solvers", "at least one name", "none")
+        for label in labels:
+            backend(label)
+    return list(dict.fromkeys(labels))
+
+
+def run_suite(
+    instances: Sequence[Instance],
+    solvers: Sequence[str],
+    *,
+    title: str = "Solver comparison",
+    time_limit: float = 20.0,
+    progress: Progress = lambda done, total, what: None,
+    runner: Runner | None = None,
+) -> Result:
+    """Every solver on every instance, judged; Ctrl-C stops it and the rows so far are kept.
+
+    time_limit: seconds of one solve. runner: of one run, for tests.
+    """
+    rows: list[Row] = []
+    total, begin = len(instances) * len(solvers), time.perf_counter()
+    try:
+        with tempfile.TemporaryDirectory(prefix="workbench-suite-") as folder:
+            for instance in instances:
+                program, values = instance.build()
+                task = Path(folder) / "program.npz"
+                write_task(task, program, values)
+                shared = {
+                    "instance": instance.name, "model": instance.model, "kind": "MILP" if program.is_mip else "LP",
+                    "rows": program.shape[0], "columns": program.shape[1],
+                }  # fmt: skip
+                for solver in solvers:
+                    progress(len(rows), total, f"{instance.name} by {solver}")
+                    row = _unfit(backend(solver), program)
+                    if row is None:
+                        row = (runner or run_one)(instance, task, solver, time_limit)
+                        row |= _judge(instance, row.pop("x", None), row.get("objective"))
+                    rows.append(shared | {"solver": solver} | row)
+    except KeyboardInterrupt:
+        pass
+    result = Result(
+        title, judged_rows(rows), "runs", COLUMNS, plots, len(rows), total, time.perf_counter() - begin
+    )  # fmt: skip
+    if all(row["status"] == "not applicable" for row in rows):
+        return result
+    return replace(result, sentences=recommendations(summary(result.to_frame(), time_limit)))
+
+
+def _unfit(solver: Backend, program: Any) -> Row | None:
+    """The row of a solver that cannot state such programs."""
+    able = solver.capabilities()
+    whole = bool(program.template.integrality.all())
+    if (able.milp if program.is_mip else able.lp) and (whole or not able.integer_only):
+        return None
+    return {"status": "not applicable", "error": f"{solver.label} solves {able.words()}"}
+
+
+def run_one(instance: Instance, task: Path, solver: str, time_limit: float) -> Row:
+    """One run in a process of its own, killed when it does not come back."""
+    chosen = backend(solver)
+    options: dict[str, Any] = {"threads": 1, "time_limit": time_limit}
+    left_out = [name for name in options if name not in chosen.supported_options]
+    options = {name: value if name not in left_out else None for name, value in options.items()}
+    given, target = task.with_name("task.npz"), task.with_name("answer.json")
+    program, *_ = read_task(task)
+    write_task(given, program, {}, solver, options)
+    target.unlink(missing_ok=True)
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "workbench.comparison.worker", str(given), str(target), str(os.getpid())],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+        env={**os.environ, **dict.fromkeys(_ONE, "1")}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        _, stderr = process.communicate(timeout=time_limit + GRACE)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        return {"status": "killed", "wall": time.perf_counter() - begin,
+                "error": f"no answer {GRACE:g} s after the time limit"}  # fmt: skip
+    except BaseException:
+        _end(process)
+        raise
+    row: Row = {"wall": time.perf_counter() - begin}
+    if process.returncode == 0 and target.exists():
+        row |= read_answer(target)
+    else:
+        row |= {"status": "crashed", "error": _why(process.returncode, stderr)}
+    if left_out:
+        row["left_out"] = ", ".join(left_out)
+    return row
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def _why(code: int, stderr: str) -> str:
+    last = stderr.strip().splitlines()[-1] if stderr.strip() else "no word"
+    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return f"the process ended with {how}: {last}"
+
+
+def _judge(instance: Instance, x: Any, objective: float | None) -> Row:
+    """The exact judgement of a point, or what kept it from being judged."""
+    if x is None or objective is None:
+        return {}
+    try:
+        judged: Judged = instance.judge(np.asarray(x), objective)
+    except (WorkbenchError, ValueError, ArithmeticError) as error:  # a point too wild to be a mechanism
+        return {"private": False, "certified": False, "judgement": f"no mechanism: {error}"}
+    return asdict(judged)
+
+
+def judged_rows(rows: Sequence[Row]) -> list[Row]:
+    """Rows with what only all of them together can say.
+
+    best_objective: the least that is reached beyond doubt, by a certified mechanism or (without one) a point whose
+        residual is up to EXACT; a point with residuals of 1e-6 may lie below the optimum by much more than that;
+    best_bound: the largest bound that this does not contradict;
+    gap_to_best: |objective - best_bound| / max(1, |objective|); contradicted: a bound above what is reached;
+    solved: optimal, with residuals and a gap to the best bound up to GOOD.
+    """
+    judged = []
+    for row in rows:
+        same = [other for other in rows if other["instance"] == row["instance"]]
+        best = min((value for other in same if (value := _reached(other)) is not None), default=None)
+        slack = GOOD * max(1.0, abs(best)) if best is not None else 0.0
+        bounds = [value for other in same if (value := other.get("bound")) is not None]
+        bound = max((value for value in bounds if best is None or value <= best + slack), default=None)
+        gap = relative_gap(row.get("objective"), bound)
+        own = row.get("bound")
+        judged.append(
+            row | {
+                "best_objective": best, "best_bound": bound, "gap_to_best": gap,
+                "gap": relative_gap(row.get("objective"), own),
+                "contradicted": own is not None and best is not None and own > best + slack,
+                "solved": row["status"] == "optimal" and _feasible(row, GOOD) and gap is not None and gap <= GOOD,
+            }
+        )  # fmt: skip
+    return judged
+
+
+def _reached(row: Row) -> float | None:
+    """What a row reaches beyond doubt."""
+    proven: float | None = row.get("certified_objective")
+    if proven is not None:
+        return proven
+    return row["objective"] if _feasible(row, EXACT) else None
+
+
+def _feasible(row: Row, tolerance: float) -> bool:
+    """Whether a row has a point whose recomputed residuals are within a tolerance, relative to max(1, |objective|)."""
+    residual, objective = row.get("residual"), row.get("objective")
+    return residual is not None and objective is not None and residual <= tolerance * max(1.0, abs(objective))

@@ -1,0 +1,175 @@
+"""Models against oracles on a grid: every request is solved, judged by its closed form and audited."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from solvers.backend import backend
+from workbench.comparison.compare import Solvers, solver_names
+from workbench.comparison.run import Progress
+from workbench.errors import InvalidRequest, SolverUnavailable, WorkbenchError
+from workbench.families.base import Family, Session
+from workbench.families.outcome import attempt, failure, translated_errors
+from workbench.families.registry import families, family
+from workbench.families.verification import Group
+from workbench.io.result import Result, Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from workbench.families.design import Design
+
+__all__ = ["COLUMNS", "summary", "verify"]
+
+COLUMNS = ("question", "solver", "status", "objective", "bound", "oracle", "oracle_kind", "oracle_value", "difference",
+           "agrees", "private", "error")  # fmt: skip
+
+
+def verify(
+    solvers: Solvers = ("highs",), *, small: bool = False, progress: Progress = lambda done, total, what: None
+) -> Result:
+    """Solve requests whose closed forms are known on every solver, and judge each answer (`workbench verify`).
+
+        >>> import workbench as wb
+        >>> result = wb.verify("highs", small=True)                 # doctest: +SKIP
+        >>> [row for row in result if row["agrees"] is False]       # doctest: +SKIP
+        []
+
+    Args:
+        solvers: names, as for `wb.compare`.
+        small: the small grid (seconds) instead of the full one.
+        progress: told (requests done, requests, what is solved).
+
+    Returns:
+        One row per request and solver: question, the request, status, objective, bound, oracle (its name), oracle_kind,
+        oracle_value, difference, agrees (None without a closed form, and for programs of a kind the solver is not made
+        for), private (exactly), error. A failure is a row. After Ctrl-C the requests answered so far.
+
+    Raises:
+        InvalidRequest; SolverUnavailable: a solver is unknown or not installed.
+    """
+    names = solver_names(solvers)
+    for name in names:
+        with translated_errors():
+            if not backend(name).installed():
+                raise SolverUnavailable(f"solver must be an installed one. Got {name!r}.")
+    if not isinstance(small, bool):
+        InvalidRequest.must("small", "True or False", repr(small))
+    if not callable(progress):
+        InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
+    grid = [(kind.name, group) for kind in families() for group in _groups(kind, small)]
+    total, begin = sum(len(group.points) for _, group in grid) * len(names), time.perf_counter()
+    rows: list[Row] = []
+    try:
+        for solver in names:
+            for kind_name, group in grid:
+                for row in _rows(family(kind_name), group, solver):
+                    rows.append(row)
+                    progress(len(rows), total, solver)
+    except KeyboardInterrupt:
+        pass
+    compared = [row["agrees"] for row in rows if row["agrees"] is not None]
+    sentence = f"{sum(compared)} of {len(compared)} answers with a closed form agree with it."
+    return Result("Models against oracles", rows, "verification", COLUMNS, _plots, len(rows), total,
+                  time.perf_counter() - begin, (sentence,))  # fmt: skip
+
+
+def _groups(kind: Family, small: bool) -> list[Group]:
+    if kind.verification is None:
+        return []
+    found: list[Group] = importlib.import_module(kind.verification).groups(small)
+    return found
+
+
+def _rows(kind: Family, group: Group, solver: str) -> Iterator[Row]:
+    """One live session answers a group."""
+    try:
+        request = kind.request(group.question, solver=solver, certify=False, **group.options, **group.points[0])
+        session = kind.open(request)
+    except WorkbenchError as error:
+        for point in group.points:
+            yield _judged(group, point, solver, failure(error), None)
+        return
+    with session:
+        for point in group.points:
+            yield _judged(group, point, solver, *attempt(_solve(session, kind, point)))
+
+
+def _solve(session: Session, kind: Family, point: Mapping[str, Any]) -> Callable[[], Design]:
+    exact = {name: kind.option(name).of(value) for name, value in point.items()}
+    return lambda: session.design(exact)
+
+
+def _judged(group: Group, point: Mapping[str, Any], solver: str, row: Row, design: Design | None) -> Row:
+    cannot = row["status"] in ("unavailable", "licence")  # another kind of program than this solver's
+    agrees = None if cannot else False if row["error"] is not None else row["oracle_agrees"]
+    oracle = "not for this solver" if cannot else row.get("oracle")
+    return {
+        "question": repr(group.question), **group.options, **point, "solver": solver, "status": row["status"],
+        "objective": row["objective"], "bound": row["bound"], "oracle": oracle,
+        "oracle_kind": row.get("oracle_kind"), "oracle_value": row.get("oracle_value"),
+        "difference": None if design is None else design.oracle.difference, "agrees": agrees,
+        "private": row.get("private"), "error": row["error"],
+    }  # fmt: skip
+
+
+def _plots(table: pd.DataFrame) -> dict[str, Any]:
+    return {"differences": partial(_draw, table)}
+
+
+def _draw(table: pd.DataFrame) -> Figure | None:
+    """|objective - oracle| of every answer (1e-17: none), by solver."""
+    from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
+
+    judged = table[table["difference"].notna()]
+    if judged.empty:
+        return None
+    figure, (axis,) = panels(width=7.2)
+    for k, (solver, part) in enumerate(judged.groupby("solver", sort=False)):
+        sizes = part["difference"].astype(float).abs().clip(lower=1e-17)
+        axis.plot(
+            range(len(part)), sizes, MARKERS[k % len(MARKERS)], color=COLOURS[k % len(COLOURS)], label=str(solver)
+        )
+    axis.set_yscale("log")
+    axis.set_xlabel("requests")
+    axis.set_ylabel("|objective - oracle| (1e-17: none)")
+    legend_below(figure, [axis])
+    return figure
+
+
+def summary(rows: Sequence[Row]) -> list[Row]:
+    """One row per solver, oracle and kind: how many requests, how many agree, the worst |difference|.
+
+    For an unproven law (an upper bound) the difference counts only where the solver is above it.
+    """
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        key = (
+            row["solver"],
+            row["oracle"] or ("failed" if row["error"] else "no closed form"),
+            row["oracle_kind"] or "-",
+        )
+        groups.setdefault(key, []).append(row)
+    table = []
+    for (solver, oracle, kind), members in sorted(groups.items()):
+        differences = [r["difference"] for r in members if r["difference"] is not None]
+        if kind == "upper bound":
+            differences = [max(0.0, d) for d in differences]
+        table.append(
+            {
+                "solver": solver,
+                "oracle": oracle,
+                "kind": kind,
+                "requests": len(members),
+                "agree": sum(r["agrees"] is True for r in members),
+                "disagree": sum(r["agrees"] is False for r in members),
+                "worst": max(map(abs, differences), default=None),
+                "exactly_private": sum(r["private"] is True for r in members),
+            }
+        )
+    return table

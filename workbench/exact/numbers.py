@@ -1,0 +1,313 @@
+"""Exact numbers: what a request means, and comparisons with e^ε that are decided, never guessed.
+
+A budget is a rational number. A comparison "a > b e^ε" between rationals is decided by refining a ball around e^ε
+until the answer is certain; for rational ε != 0 the number e^ε is transcendental (Lindemann), so a != b e^ε unless
+a = b = 0 and the refinement always ends. ε = 0 is compared exactly.
+
+    meaning                                  name
+    the value a request asks for             exact, positive, probability
+    ⌊2^p e^ε⌋ and ⌈2^p e^ε⌉                  exp_bounds
+    sign of a - b e^ε                        sign_exp
+    the number a - b e^ε itself              ExpNumber
+    a float on the safe side of a rational   round_up, round_down
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from functools import cmp_to_key, lru_cache
+from typing import Any, TypeAlias
+
+from workbench.errors import InvalidRequest
+
+__all__ = [
+    "ExpNumber",
+    "Real",
+    "ball_ends",
+    "exact",
+    "exp_bounds",
+    "largest",
+    "ln_up",
+    "nearest_float",
+    "positive",
+    "probability",
+    "round_down",
+    "round_up",
+    "sign_exp",
+]
+
+Real: TypeAlias = "str | int | float | Decimal | Fraction"
+
+_MAX_EXPONENT = 5000  # decimal digits of a request, before or after the point; more is a mistake or an attack
+
+
+def exact(value: Any, name: str, constraint: str = "a finite number") -> Fraction:
+    """The rational number a request means.
+
+    An int, Decimal or Fraction is itself; a string is the decimal or the ratio it spells ("0.1", "1e-6", "1/3"); a
+    float (or NumPy float) is the decimal its repr shows, so 0.1 means 1/10 and not 3602879701896397/2^55.
+
+    value: str | int | float | Decimal | Fraction or a NumPy scalar; name: what the error message calls it.
+    Raises InvalidRequest for NaN, infinities, booleans, other types, and beyond 5000 decimal digits.
+    """
+    found = _read(value)
+    if found is None:
+        InvalidRequest.must(name, constraint, value)
+    return found
+
+
+def positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
+    """`exact(value)`, required > 0 (or >= 0): the budgets ε. Raises InvalidRequest."""
+    constraint = "a finite number >= 0" if or_zero else "a finite number > 0"
+    found = exact(value, name, constraint)
+    if found < 0 or (found == 0 and not or_zero):
+        InvalidRequest.must(name, constraint, value)
+    return found
+
+
+def probability(value: Any, name: str) -> Fraction:
+    """`exact(value)`, required in [0, 1]: the budgets δ. Raises InvalidRequest."""
+    constraint = "a number in [0, 1]"
+    found = exact(value, name, constraint)
+    if not 0 <= found <= 1:
+        InvalidRequest.must(name, constraint, value)
+    return found
+
+
+def _read(value: Any) -> Fraction | None:
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        # float32(0.1) means 0.1 as well: its own shortest decimal, not that of its widening to a double
+        if value.dtype.kind not in "iuf":  # a time span would become a count of its unit
+            return None
+        value = str(value) if value.dtype.kind == "f" else value.item()
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, int):
+        return Fraction(value)
+    text = float.__repr__(value) if isinstance(value, float) else value
+    if isinstance(text, str):
+        text = text.strip()
+        if len(text) > 2 * _MAX_EXPONENT or not text.isascii() or "_" in text:  # "1_0" and full-width digits
+            return None
+        if "/" in text:
+            parts = [_read(part) for part in text.split("/")]
+            if len(parts) != 2 or parts[0] is None or not parts[1]:
+                return None
+            return parts[0] / parts[1]
+        try:
+            text = Decimal(text)
+        except InvalidOperation:
+            return None
+    if not isinstance(text, Decimal) or not text.is_finite():
+        return None
+    if text and abs(text.adjusted()) > _MAX_EXPONENT:
+        return None
+    return Fraction(text)
+
+
+def nearest_float(value: Fraction) -> float:
+    """The float nearest to a rational; infinite beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def round_up(value: Fraction) -> float:
+    """The smallest float >= value (inf above the largest float)."""
+    try:
+        near = value.numerator / value.denominator
+    except OverflowError:
+        return math.inf if value > 0 else -sys.float_info.max
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def round_down(value: Fraction) -> float:
+    """The largest float <= value (-inf below the most negative float)."""
+    return -round_up(-value) if value else 0.0
+
+
+@lru_cache(maxsize=4096)
+def exp_bounds(epsilon: Fraction, bits: int) -> tuple[int, int]:
+    """Integers (lo, hi) with lo <= 2^bits e^ε <= hi; lo = hi = 2^bits when ε = 0, else hi - lo is 1 or 2."""
+    if epsilon == 0:
+        return 1 << bits, 1 << bits
+    from flint import arb, ctx, fmpq
+
+    working = bits + max(0, math.ceil(epsilon * 3 / 2)) + 32
+    with ctx.workprec(working):
+        ball = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
+        low, high = ball_ends(ball)
+    one = 1 << bits
+    below, above = math.floor(low * one), math.ceil(high * one)
+    # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
+    return (max(below, one), above) if epsilon > 0 else (below, min(above, one))
+
+
+def ball_ends(ball: Any) -> tuple[Fraction, Fraction]:
+    """The two ends of a finite flint ball, as exact rationals."""
+    (mid, mid_exp), (rad, rad_exp) = ball.mid().man_exp(), ball.rad().man_exp()
+    centre, radius = _dyadic(int(mid), int(mid_exp)), _dyadic(int(rad), int(rad_exp))
+    return centre - radius, centre + radius
+
+
+def _dyadic(mantissa: int, exponent: int) -> Fraction:
+    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+
+
+def ln_up(ratio: Fraction) -> float:
+    """The smallest float >= ln(ratio), decided exactly; 0 for ratio = 1. ratio > 0."""
+    if ratio == 1:
+        return 0.0
+    from flint import arb, ctx, fmpq
+
+    bits = 128
+    while True:
+        with ctx.workprec(bits):
+            low, high = ball_ends(arb(fmpq(ratio.numerator, ratio.denominator)).log())
+        if (high - low) * 2**60 <= abs(high):  # a ratio near 1 has a small logarithm: its first digits cancel
+            near = round_up(low)
+            return near if sign_exp(ratio, Fraction(1), Fraction(near)) <= 0 else math.nextafter(near, math.inf)
+        bits *= 2
+
+
+def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
+    """The sign (-1, 0, 1) of a - b e^ε, decided exactly for all rationals a, b, ε."""
+    if b == 0 or epsilon == 0 or (a > 0) != (b > 0) or a == 0:
+        gap = a - b
+        return (gap > 0) - (gap < 0)
+    flip = 1 if a > 0 else -1
+    left, right = abs(a.numerator) * b.denominator, abs(b.numerator) * a.denominator  # left : right = a : b
+    if abs(epsilon) > left.bit_length() + right.bit_length():  # then 2^|ε| alone outweighs any ratio of the two
+        return -flip if epsilon > 0 else flip
+    bits = 64
+    while True:
+        low, high = exp_bounds(epsilon, bits)
+        if left << bits < right * low:
+            return -flip
+        if left << bits > right * high:
+            return flip
+        bits *= 2
+
+
+@dataclass(frozen=True, eq=False)
+class ExpNumber:
+    """The number a - b e^ε with rational a, b, ε: what a hockey stick sums to. Build it with `ExpNumber.of`.
+
+    b != 0 only if ε != 0, so the number is irrational exactly when b != 0.
+    """
+
+    a: Fraction
+    b: Fraction
+    epsilon: Fraction
+
+    @classmethod
+    def of(cls, a: Fraction, b: Fraction, epsilon: Fraction) -> ExpNumber:
+        """a - b e^ε in canonical form."""
+        if b == 0 or epsilon == 0:
+            return cls(a - b, Fraction(0), Fraction(0))
+        return cls(a, b, epsilon)
+
+    def ends(self, bits: int) -> tuple[Fraction, Fraction]:
+        """Rationals (lo, hi) with lo <= a - b e^ε <= hi, from 2^-bits enclosures of e^ε."""
+        low, high = exp_bounds(self.epsilon, bits)
+        one, two = self.a - self.b * Fraction(low, 1 << bits), self.a - self.b * Fraction(high, 1 << bits)
+        return min(one, two), max(one, two)
+
+    def sharp(self) -> tuple[Fraction, Fraction]:
+        """Rationals (lo, hi) around the number, at most 2^-60 of it apart."""
+        bits = 128
+        while True:
+            low, high = self.ends(bits)
+            if (high - low) * 2**60 <= abs(high):
+                return low, high
+            bits *= 2
+
+    @property
+    def lower(self) -> float:
+        """A float <= the number."""
+        return round_down(self.sharp()[0])
+
+    @property
+    def upper(self) -> float:
+        """A float >= the number: the one to report."""
+        return round_up(self.sharp()[1])
+
+    def compare(self, other: ExpNumber | Fraction) -> int:
+        """The sign of self - other, decided exactly.
+
+        For different exponents 1, e^ε, e^ε' are linearly independent over the rationals (Lindemann-Weierstrass), so
+        the two numbers differ and their enclosures separate.
+        """
+        that = other if isinstance(other, ExpNumber) else ExpNumber.of(other, Fraction(0), Fraction(0))
+        if self == that:
+            return 0
+        if self.b == 0 or that.b == 0 or self.epsilon == that.epsilon:
+            return sign_exp(self.a - that.a, self.b - that.b, self.epsilon if self.b else that.epsilon)
+        bits = 128
+        while True:
+            (low, high), (low2, high2) = self.ends(bits), that.ends(bits)
+            if high < low2:
+                return -1
+            if low > high2:
+                return 1
+            bits *= 2
+
+    def __float__(self) -> float:
+        """The nearest float, or one of the two nearest."""
+        low, high = self.sharp()
+        return float((low + high) / 2)
+
+    def __lt__(self, other: Any) -> bool:
+        return self._sign(other) < 0
+
+    def __le__(self, other: Any) -> bool:
+        return self._sign(other) <= 0
+
+    def __gt__(self, other: Any) -> bool:
+        return self._sign(other) > 0
+
+    def __ge__(self, other: Any) -> bool:
+        return self._sign(other) >= 0
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ExpNumber):
+            return (self.a, self.b, self.epsilon) == (other.a, other.b, other.epsilon)
+        that = _plain(other)
+        return NotImplemented if that is None else self.b == 0 and self.a == that
+
+    def __hash__(self) -> int:
+        return hash(self.a) if self.b == 0 else hash((self.a, self.b, self.epsilon))
+
+    def _sign(self, other: Any) -> int:
+        """The sign of self - other; a float is the rational it is. Raises TypeError for what is no number."""
+        that = other if isinstance(other, ExpNumber) else _plain(other)
+        if that is None:
+            if isinstance(other, float) and math.isinf(other):
+                return -1 if other > 0 else 1
+            raise TypeError(f"an exact number cannot be compared with {other!r}")
+        return self.compare(that)
+
+    def __str__(self) -> str:
+        if self.b == 0:
+            return str(self.a)
+        return f"{self.a} - {self.b}*exp({self.epsilon})"
+
+
+def _plain(value: Any) -> Fraction | None:
+    """A finite int, float or Fraction as the rational it is."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return Fraction(value) if isinstance(value, (int, float, Fraction)) else None
+
+
+def largest(numbers: Iterable[ExpNumber]) -> ExpNumber:
+    """The largest of some numbers a - b e^ε, decided exactly. Raises ValueError when there is none."""
+    return max(dict.fromkeys(numbers), key=cmp_to_key(ExpNumber.compare))

@@ -1,0 +1,127 @@
+"""Random draws that follow exact rational laws: no float ever decides an outcome.
+
+    words          independent 64-bit words, from the operating system (or, seeded, from PCG64: not for releases)
+    below          uniform on 0..d-1, by rejection
+    bernoulli      true with probability a/b: the next word against ⌊2^64 a/b⌋, more bits only on a tie
+    discrete_laplace   Pr[y] ∝ e^{-|y| s/t} for integers s, t > 0 (Canonne, Kamath, Steinke 2020, Algorithm 2)
+
+Samplers with floats are a known hole in published mechanisms (Mironov 2012); these have none to attack.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.plain import is_whole
+
+__all__ = ["Source"]
+
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]
+
+_WORD = 1 << 64
+
+
+class Source:
+    """A stream of random words of the operating system.
+
+    insecure_seed: an integer >= 0 makes it repeatable, for experiments only: who knows the seed knows the noise.
+    Raises InvalidRequest.
+    """
+
+    def __init__(self, insecure_seed: int | None = None) -> None:
+        whole = is_whole(insecure_seed)
+        if insecure_seed is not None and not (whole and insecure_seed >= 0):
+            InvalidRequest.must("insecure_seed", "an integer >= 0", insecure_seed)
+        self.generator = None if insecure_seed is None else np.random.default_rng(insecure_seed)
+
+    @property
+    def secure(self) -> bool:
+        """Whether the words are the operating system's."""
+        return self.generator is None
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """(count,) independent uniform 64-bit words."""
+        if self.generator is not None:
+            return self.generator.integers(0, _WORD - 1, count, dtype=np.uint64, endpoint=True)
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+    def short_words(self, count: int) -> NDArray[np.uint16]:
+        """(count,) independent uniform 16-bit words."""
+        if self.generator is not None:
+            return self.generator.integers(0, 1 << 16, size=count, dtype=np.uint16)
+        return np.frombuffer(os.urandom(2 * count), dtype=np.uint16)
+
+    def short_bytes(self, count: int) -> NDArray[np.uint8]:
+        """(count,) independent uniform bytes."""
+        if self.generator is not None:
+            return self.generator.integers(0, 1 << 8, size=count, dtype=np.uint8)
+        return np.frombuffer(os.urandom(count), dtype=np.uint8)
+
+    def below(self, bound: int, count: int) -> Integers:
+        """(count,) uniform integers in 0..bound-1; 1 <= bound < 2^63."""
+        limit = np.uint64(_WORD - _WORD % bound - 1)  # accept words up to here: a multiple of bound of them
+        found = self.words(count).copy()
+        again = np.flatnonzero(found > limit)
+        while again.size:
+            found[again] = self.words(again.size)
+            again = again[found[again] > limit]
+        return (found % np.uint64(bound)).astype(np.int64)
+
+    def integer(self, bound: int) -> int:
+        """One uniform integer in 0..bound-1, of any size."""
+        bits = bound.bit_length()
+        while True:
+            draw = 0
+            for word in self.words(-(-bits // 64)).tolist():
+                draw = (draw << 64) | word
+            draw &= (1 << bits) - 1
+            if draw < bound:
+                return draw
+
+    def bernoulli(self, numerator: int, denominator: int, count: int) -> Flags:
+        """(count,) booleans, true with probability numerator/denominator exactly. 0 <= numerator <= denominator."""
+        cut, rest = divmod(numerator * _WORD, denominator)
+        if cut >= _WORD:
+            return np.ones(count, dtype=bool)
+        words = self.words(count)
+        true = words < np.uint64(cut)
+        ties = np.flatnonzero(words == np.uint64(cut)) if rest else np.zeros(0, dtype=np.intp)
+        if ties.size:
+            true[ties] = self.bernoulli(rest, denominator, ties.size)
+        return true
+
+    def discrete_laplace(self, s: int, t: int, count: int) -> Integers:
+        """(count,) draws of Pr[y] ∝ e^{-|y| s/t}. s, t > 0, t < 2^40."""
+        found = np.zeros(count, dtype=np.int64)
+        open_ = np.arange(count)
+        while open_.size:
+            u = self.below(t, open_.size)
+            kept = self._exp_minus(u, t)
+            open_kept, u = open_[kept], u[kept]
+            v = np.zeros(u.size, dtype=np.int64)
+            going = np.arange(u.size)
+            while going.size:
+                going = going[self._exp_minus(np.ones(going.size, dtype=np.int64), 1)]
+                v[going] += 1
+            y = (u + t * v) // s
+            negative = self.below(2, y.size) == 1
+            good = ~(negative & (y == 0))
+            found[open_kept[good]] = np.where(negative, -y, y)[good]
+            open_ = np.concatenate([open_[~kept], open_kept[~good]])
+        return found
+
+    def _exp_minus(self, u: Integers, t: int) -> Flags:
+        """True with probability e^{-u/t}, 0 <= u <= t: the parity of the first failure of Bernoulli(u/(t j))."""
+        parity = np.zeros(u.size, dtype=bool)
+        alive = np.arange(u.size)
+        j = 0
+        while alive.size:
+            j += 1
+            parity[alive] = j % 2 == 1
+            alive = alive[self.below(t * j, alive.size) < u[alive]]
+        return parity

@@ -1,0 +1,135 @@
+"""Exact sampling from integer weights with integer randomness: no float decides anything.
+
+For weights k_1..k_m with sum T the cumulative sums C_0 = 0 < ... < C_m = T cut [0, T). A draw is
+a uniform real U in [0, T), of which only the leading bits are drawn, and the i with C_{i-1} <= U < C_i. The first n
+bits v of U/T leave it in the cell [v, v+1) T / 2^n; where no C lies inside the cell the draw is settled, otherwise more
+bits are taken. Hence the probabilities are exactly k_i / T, whatever T is, with no rejection:
+
+    n <= 16    a table of 2^n entries for every law settles all but a share m / 2^n
+    n = 64     (48 for several laws) a binary search among the integers ⌊C 2^n / T⌋ settles all but m / 2^n
+    beyond     16 bits at a time, integers compared with integers
+
+Words come from the operating system in bulk (`Source`). Against timing attacks nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.plain import is_whole
+from workbench.exact.random_source import Source
+
+__all__ = ["Sampler"]
+
+Indices = NDArray[np.int64]
+
+_WORD = 16
+_CHUNK = 1 << 20
+_CELLS = 1 << 20  # of all tables together: what a processor's cache holds
+_LAWS = 1 << _WORD
+
+
+class Sampler:
+    """Draws from one distribution, or from several on equally many outcomes, with exact probabilities k_i / T.
+
+    laws: at most 65536; source: of randomness, the operating system by default. Raises InvalidRequest.
+    """
+
+    def __init__(self, laws: Distribution | Sequence[Distribution], source: Source | None = None) -> None:
+        self.laws = (laws,) if isinstance(laws, Distribution) else tuple(laws)
+        if not 1 <= len(self.laws) <= _LAWS:
+            InvalidRequest.must("laws", f"1 to {_LAWS} distributions", len(self.laws))
+        self.source = source or Source()
+        self.sums = [list(accumulate(law.integers)) for law in self.laws]  # C_1..C_m of every law
+        self.bits = max(8, min(_WORD, (_CELLS // len(self.laws)).bit_length() - 1))
+        self.table = np.concatenate([_table(sums, self.bits) for sums in self.sums])
+        # boundaries of all laws in one sorted array: the law's number in the leading bits
+        self.depth = 64 if len(self.laws) == 1 else 64 - _WORD
+        floors = [[(c << self.depth) // sums[-1] for c in sums if c < sums[-1]] for sums in self.sums]
+        self.floors = np.array(
+            [(law << self.depth) + floor for law, part in enumerate(floors) for floor in part], dtype=np.uint64
+        )
+        self.before = np.array([0, *accumulate(map(len, floors))], dtype=np.int64)
+
+    def draw(self, count: int) -> Indices:
+        """Independent draws of 0..m-1 from the first law. count: >= 0. Shape (count,). Raises InvalidRequest."""
+        if not is_whole(count) or count < 0:
+            InvalidRequest.must("count", "an integer >= 0", count)
+        drawn = np.empty(int(count), dtype=np.int64)
+        for start in range(0, int(count), _CHUNK):
+            words = self.source.short_words(min(_CHUNK, int(count) - start))
+            cells = words if self.bits == _WORD else words >> np.uint16(_WORD - self.bits)
+            part = self.table[cells]
+            open_ = np.flatnonzero(part < 0)
+            if open_.size:
+                part[open_] = self._settle_many(np.zeros(open_.size, dtype=np.int64), words[open_])
+            drawn[start : start + part.size] = part
+        return drawn
+
+    def draw_from(self, which: NDArray[np.integer]) -> NDArray[np.int32]:
+        """One draw from each of the laws named. which: (n,) numbers of laws. Shape (n,)."""
+        words = self.source.short_words(which.size)
+        cells = (which.astype(np.int32) << self.bits) + (words >> np.uint16(_WORD - self.bits))
+        drawn: NDArray[np.int32] = self.table[cells]
+        open_ = np.flatnonzero(drawn < 0)
+        if open_.size:
+            drawn[open_] = self._settle_many(which[open_].astype(np.int64), words[open_])
+        return drawn
+
+    def _settle_many(self, which: Indices, words: NDArray[np.uint16]) -> Indices:
+        """The outcomes of draws with these first words: 48 (32) more bits each, and more where that is not enough."""
+        value = words.astype(np.uint64)
+        more = self.depth // _WORD - 1
+        for next_words in self.source.short_words(more * words.size).reshape(more, -1):
+            value = value << np.uint64(_WORD) | next_words
+        key = value if len(self.laws) == 1 else which.astype(np.uint64) << np.uint64(self.depth) | value
+        place = np.searchsorted(self.floors, key, side="left")
+        outcome = place - self.before[which]
+        for at in np.flatnonzero(np.searchsorted(self.floors, key, side="right") != place).tolist():
+            outcome[at] = self._settle(self.sums[int(which[at])], int(value[at]), self.depth)
+        return np.asarray(outcome, dtype=np.int64)
+
+    def _settle(self, sums: Sequence[int], value: int, bits: int) -> int:
+        """The outcome of a draw whose first bits are `value`: more words until its cell meets one piece only."""
+        while True:
+            first = _locate(sums, value * sums[-1], bits)
+            last = _locate(sums, (value + 1) * sums[-1] - 1, bits)
+            if first == last:
+                return first
+            value = value << _WORD | int(self.source.short_words(1)[0])
+            bits += _WORD
+
+
+def _table(sums: Sequence[int], bits: int) -> NDArray[np.int32]:
+    """The outcome of every cell of 2^-bits, -1 where it meets two pieces."""
+    table = np.empty(1 << bits, dtype=np.int32)
+    start, before = 0, 0  # cells below `start` are done; the last boundary
+    for i, end in enumerate(sums):
+        if end == before:
+            continue
+        whole, rest = divmod(end << bits, sums[-1])  # cells that end at or before the boundary
+        table[start:whole] = i
+        start = max(start, whole)
+        if rest and start == whole:
+            table[whole] = -1
+            start = whole + 1
+        before = end
+    return table
+
+
+def _locate(sums: Sequence[int], scaled: int, bits: int) -> int:
+    """The piece that holds the number scaled / 2^bits, 0 <= scaled / 2^bits < T: the first C_i > it."""
+    low, high = 0, len(sums) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if sums[middle] << bits > scaled:
+            high = middle
+        else:
+            low = middle + 1
+    return low

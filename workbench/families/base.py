@@ -1,0 +1,288 @@
+"""What a kind of question is to everything generic: a `Family` with its options, its requests and its sessions.
+
+    options ──read──▶ Request (frozen, exact numbers) ──open──▶ Session ──design(point)──▶ Design
+
+The command line, sweeps, frontiers and the comparison of solvers are written against this file and know no family by
+name. To add a family: one folder with a `Family`, and one line in `workbench.families.registry`.
+"""
+
+from __future__ import annotations
+
+import copy
+import textwrap
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.families.option import Option, Place, spell
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from workbench.families.design import Design
+
+__all__ = ["Family", "Request", "Session"]
+
+Values = Mapping[str, Any]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked, in exact numbers: the question, and one field for each option that does not spell it.
+
+    Making one checks everything that can be known without solving, and raises InvalidRequest.
+    check: "none", "bound", "audit" or "certify": what is done with the solver's answer. family: the kind of question.
+    """
+
+    question: Any
+    check: str = "certify"
+    family: Family = field(default=None, repr=False, compare=False)  # type: ignore[assignment]  # set by its family
+
+    @property
+    def certified(self) -> bool:
+        """Whether a certificate is wanted."""
+        return self.check == "certify"
+
+    def at(self, point: Values) -> Request:
+        """The same request at other values of hot options, which are exact already. Raises InvalidRequest."""
+        moved = copy.copy(self)
+        for name, value in point.items():
+            object.__setattr__(moved, name, value)
+        moved.__post_init__()
+        return moved
+
+    def __post_init__(self) -> None:
+        """Check the request; families extend it."""
+
+
+class Session(ABC):
+    """One request, answered at many values of its hot options; it may keep a live solver from point to point."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    @abstractmethod
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        """The design at a point (hot option -> exact value; the request's own where left out).
+
+        start: "hot" from where the last solve ended, or "cold".
+        Raises InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven, NotCertified.
+        """
+
+    def row(self, point: Values, *, start: str = "hot") -> Row:
+        """The answer at a point as a row of a table (`workbench.families.outcome`). Errors as `design`."""
+        from workbench.families.outcome import row
+
+        return row(self.design(point, start=start))
+
+    def close(self) -> None:  # noqa: B027  (most sessions hold nothing)
+        """Give native resources back."""
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _OneByOne(Session):
+    """The session of a family without a hot start: every point is solved on its own."""
+
+    def __init__(self, request: Request, solve: Callable[[Any], Design]) -> None:
+        super().__init__(request)
+        self._solve = solve
+
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        return self._solve(self.request.at(point or {}))
+
+
+class Family(ABC):
+    """One kind of question.
+
+    name: in commands, sweeps and keys. title: what is designed, in a few words. summary: one sentence.
+    examples: command lines. options: in the order of tables. checks: what a sweep may ask to be done with an answer.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    summary: ClassVar[str]
+    examples: ClassVar[Sequence[str]] = ()
+    options: ClassVar[Sequence[Option]]
+    certifies: ClassVar[bool] = True  # whether its designs have certificates, and files of their mechanisms
+    draws: ClassVar[bool] = True  # whether its mechanisms have a picture
+    frontier: ClassVar[str | None] = None  # module with `FRONTIER`
+    programs: ClassVar[str | None] = None  # module with `instances()`
+    verification: ClassVar[str | None] = None  # module with `groups(small)`
+
+    @property
+    @abstractmethod
+    def question(self) -> type:
+        """The class of its questions."""
+
+    @abstractmethod
+    def spelled_question(self, values: Values) -> Any:
+        """The question that options spell. Raises InvalidRequest."""
+
+    @abstractmethod
+    def checked(self, question: Any, values: dict[str, Any]) -> Request:
+        """The request made of exact values: check, options (solvers.backend.Options), and every option that does not
+        spell the question. Raises InvalidRequest."""
+
+    def open(self, request: Any) -> Session:
+        """A session for a request; solves nothing."""
+        return _OneByOne(request, self.solve)
+
+    def solve(self, request: Any) -> Design:
+        """The design of one request, for a family without a hot start."""
+        raise NotImplementedError
+
+    # Options.
+
+    def given_in(self, place: Place) -> list[Option]:
+        """The options of a command line, of Python or of a sweep."""
+        return [option for option in self.options if place in option.places]
+
+    @property
+    def hot(self) -> tuple[str, ...]:
+        """The options that move along a path; the last one varies fastest."""
+        return tuple(option.name for option in self.options if option.hot)
+
+    @cached_property
+    def _named(self) -> dict[str, Option]:
+        return {name: option for option in self.options for name in (*option.aliases, option.name)}
+
+    def option(self, name: str) -> Option:
+        """The option of a name, or of one it had before. Raises KeyError."""
+        return self._named[name]
+
+    def read(self, given: Values, place: Place = "python") -> dict[str, Any]:
+        """The exact value of every option of a place, with the defaults. Raises InvalidRequest."""
+        known = self.arguments if place == "python" else self.given_in(place)
+        values: dict[str, Any] = {}
+        for name, value in given.items():
+            option = self._named.get(name)
+            if option not in known:
+                InvalidRequest.must("request", f"made of {', '.join(option.name for option in known)}", name)
+            values[option.name] = option.of(value)
+        for option in known:
+            if option.name not in values:
+                if option.required:
+                    raise InvalidRequest(f"{option.name} must be given. Got none.")
+                values[option.name] = option.default
+        return values
+
+    def request(self, question: Any, **given: Any) -> Request:
+        """The request for a question, as Python gives it. Raises InvalidRequest."""
+        return self._request(question, self.read(given))
+
+    def request_of(self, values: Values) -> Request:
+        """The request that exact values of all options, those of the question too, amount to. Raises InvalidRequest."""
+        spelling = {option.name for option in self.options if option.question}
+        rest = {name: value for name, value in values.items() if name not in spelling}
+        return self._request(self.spelled_question(values), rest)
+
+    def _request(self, question: Any, values: dict[str, Any]) -> Request:
+        if not isinstance(question, self.question):
+            InvalidRequest.must("question", f"a {self.question.__name__}", repr(question))
+        certify = values.pop("certify", None)
+        values.setdefault("check", "audit" if certify is False else "certify")
+        ours = {option.name for option in self.options if option.solver}
+        if ours:
+            from workbench.families.solver_options import settled
+
+            given = {name: values.pop(name) for name in ours if name in values}
+            values["options"] = settled(values.get("options"), given)
+        request = self.checked(question, values)
+        object.__setattr__(request, "family", self)
+        return request
+
+    # Keys of sweeps.
+
+    def key(self, values: Values) -> dict[str, Any]:
+        """The fixed options of a sweep as they enter its keys, so that two spellings of one question share one."""
+        return {
+            option.name: spell(values[option.name])
+            for option in self.given_in("sweep")
+            if not option.hot and not (option.added and values[option.name] == option.default)
+        }
+
+    def completed(self, values: Values, point: Values) -> Values:
+        """A point with its defaults; values: the fixed options."""
+        return point
+
+    def backend(self, values: Values) -> str | None:
+        """The label of the solver that is asked, None when there is none."""
+        return str(values["solver"])
+
+    def points_per_task(self, values: Values) -> int:
+        """How many points of one path make a task of a sweep."""
+        return 1
+
+    # Mechanisms from elsewhere (`workbench.families.baseline`).
+
+    def cost(self, request: Any, mechanism: Any) -> float:
+        """What a mechanism costs that was made for a request. Raises InvalidRequest for one that does not fit it."""
+        raise InvalidRequest(f"The family {self.name} takes no baselines from outside.")
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        """The mechanism under the neighbour relation of the request's question, for the audit."""
+        return mechanism
+
+    # What a design of this family shows beyond what every design does.
+
+    def status(self, design: Design) -> str:
+        """How the search stopped."""
+        return "optimal" if design.solution is None else str(design.solution.termination)
+
+    def exact(self, design: Design) -> dict[str, Any]:
+        """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
+        raise NotImplementedError
+
+    def columns(self, design: Design) -> Row:
+        """Columns of a row that only this family has."""
+        return {}
+
+    def json(self, design: Design) -> dict[str, Any]:
+        """Keys of `--json` that only this family has, or has in its own way."""
+        return {}
+
+    def heading(self, design: Design) -> str:
+        """The first line of a report."""
+        return repr(design.question)
+
+    def facts(self, design: Design) -> list[tuple[str, str]]:
+        """What a report says before proof, oracle and solver: (label, sentence) rows."""
+        raise NotImplementedError
+
+    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+        """The mechanism as tables: (title, heads, rows)."""
+        return []
+
+    def bare(self, design: Design) -> Any:
+        """The mechanism as a file knows it, which claims nothing."""
+        return design.mechanism
+
+    def figure(self, design: Design) -> Figure:
+        """A picture of the mechanism. Raises WorkbenchError for a family without one."""
+        raise WorkbenchError(f"Mechanisms of the family {self.name} have no picture.")
+
+    @property
+    def arguments(self) -> list[Option]:
+        """The keywords of `workbench.design` for a question of this family, those first that must be given."""
+        options = [option for option in self.given_in("python") if not option.question]
+        return sorted(options, key=lambda option: not option.required)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.title} (question: {self.question.__name__})"
+
+    def __str__(self) -> str:
+        lines = [repr(self)]
+        for option in self.arguments:
+            given = "required" if option.required else f"default {spell(option.default)!r}"
+            text = f"{option.name} ({given}): {option.help}"
+            lines += textwrap.wrap(text, 116, initial_indent="    ", subsequent_indent="        ")
+        return "\n".join(lines)

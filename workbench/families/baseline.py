@@ -1,0 +1,72 @@
+"""Baselines of other packages: published mechanisms that stand in the frontier of a family beside its optimum.
+
+`workbench.register(Baseline("staircase", "noise", build))`, or an entry point of the group `workbench.baselines`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.exact.numbers import round_up
+from workbench.families.base import Family, Request, Row
+from workbench.families.frontier_plan import Task, failed_row
+from workbench.io.plugins import plugins
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
+from workbench.privacy.audit import audit
+
+__all__ = ["Baseline", "baseline_tasks"]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A published mechanism for the questions of a family.
+
+    name: of the series; family: the name of the family; mechanism: (request) -> the mechanism that is to meet its
+    budget, None where there is none. It is audited exactly, and its cost computed by the family.
+    """
+
+    name: str
+    family: str
+    mechanism: Callable[[Any], Mechanism | None]
+
+
+def baseline_tasks(kind: Family, points: Iterable[tuple[Row, Request]]) -> list[Task]:
+    """One task for every baseline of a family at every point: (columns that name the point, request)."""
+    theirs = [(plugin.thing, plugin.package) for plugin in plugins("baselines").values()]
+    theirs = [(baseline, package) for baseline, package in theirs if baseline.family == kind.name]
+    if not theirs:
+        return []
+    places = list(points)
+    return [_task(kind, baseline, package, *place) for baseline, package in theirs for place in places]
+
+
+def _task(kind: Family, baseline: Baseline, package: str, point: Row, request: Request) -> Task:
+    def compute() -> list[Row]:
+        known = {"curve": "baseline", "mechanism": baseline.name, **point, "package": package}
+        try:
+            given = baseline.mechanism(request)
+            if given is None:
+                return [known | {"status": "infeasible", "error": "no mechanism of it meets the budget"}]
+            return [known | _judged(kind, request, as_mechanism(given))]
+        except WorkbenchError as error:
+            return [failed_row(error, **known)]
+        except Exception as error:  # of code that is not ours
+            return [known | {"status": "failed", "error": f"{package}: {type(error).__name__}: {error}"}]
+
+    return compute
+
+
+def _judged(kind: Family, request: Any, given: Mechanism) -> Row:
+    """What a mechanism costs, if it meets the budget of a request under the neighbour relation of its question."""
+    cost, mechanism = kind.cost(request, given), kind.related(request, given)
+    privacy = audit(mechanism, request.epsilon)
+    claim = (getattr(request, "notion", "pure"), request.epsilon, getattr(request, "delta", None) or 0)
+    exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
+    if not on_real_inputs(mechanism):
+        exact["pdp_delta"] = round_up(privacy.pdp_delta)
+    if not privacy.meets(*claim):
+        return {**exact, "private": False, "status": "not_certified", "error": privacy.verdict(*claim)}
+    return {**exact, "private": True, "status": "audited", "objective": cost, "error": None}

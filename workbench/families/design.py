@@ -1,0 +1,252 @@
+"""A designed mechanism and everything that is known about it: what every family returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from workbench.families.oracle import OracleVerdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from solvers.solution import Solution
+    from workbench.families.base import Family
+    from workbench.privacy.certificate import Certificate
+
+__all__ = ["Claim", "Design", "OracleVerdict", "jsonable", "upward"]
+
+
+class Claim(NamedTuple):
+    """What a mechanism is to be private for: the request's budgets, with δ as it was reached where it is minimised."""
+
+    notion: str
+    epsilon: Fraction | Mapping[Any, Fraction]
+    delta: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, repr=False)
+class Design:
+    """A designed mechanism and everything that is known about it.
+
+    Attributes:
+        request: what was asked, in exact numbers; `question` is its question.
+        mechanism: its weights exact: the certified one, or the solver's own with certify=False; None where no mechanism
+            meets the request and the family has that as an answer.
+        objective: what `mechanism` costs (with minimise="delta": the delta it reaches; with certify=False the one the
+            solver claims), exactly, as a float.
+        bound: what the solver proved (None: nothing), or the closed form where `words` says so.
+        claim: notion, epsilon and delta that `mechanism` is audited for.
+        oracle: the closed form's verdict on what the solver claims.
+        solution: the solver's full answer, None where none took part.
+        words: sentences a reader must know (missed privacy, one-sided relations, limits reached).
+        privacy: the exact audit of `mechanism`, None where it was not audited.
+        certificate: the proof, None with certify=False.
+        raw: the solver's own answer as a mechanism, None where `mechanism` is it.
+        route: where the certified masses come from, in words.
+        optimum: a proven lower bound on the cost of any mechanism that breaks the budget where this one does.
+        details: what only its family knows.
+    """
+
+    request: Any
+    mechanism: Any
+    objective: float
+    bound: float | None
+    claim: Claim
+    oracle: OracleVerdict
+    solution: Solution | None = None
+    words: tuple[str, ...] = ()
+    privacy: Any = None
+    certificate: Certificate | None = None
+    raw: Any = None
+    route: str | None = None
+    optimum: float | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def question(self) -> Any:
+        """What was asked about."""
+        return self.request.question
+
+    @property
+    def family(self) -> Family:
+        """The kind of question."""
+        found: Family = self.request.family
+        return found
+
+    @property
+    def claimed(self) -> float:
+        """What the solver claims to have reached, recomputed from its point."""
+        claimed = self.objective if self.solution is None else self.solution.objective
+        assert claimed is not None
+        return claimed
+
+    @property
+    def loss(self) -> float:
+        """objective - claimed: what certifying cost (negative: it improved). A claim may be out of reach."""
+        return self.objective - self.claimed
+
+    @property
+    def loss_to_bound(self) -> float | None:
+        """objective - bound: no mechanism is better than the one returned by more, if the bound is right."""
+        return None if self.bound is None else self.objective - self.bound
+
+    @property
+    def gap(self) -> float | None:
+        """|objective - bound| / max(1, |objective|)."""
+        from solvers.solution import relative_gap
+
+        return relative_gap(self.objective, self.bound)
+
+    @property
+    def status(self) -> str:
+        """How the search stopped."""
+        return self.family.status(self)
+
+    @cached_property
+    def private(self) -> bool | None:
+        """Whether the exact audit of the mechanism as returned meets the claim; None: it was not audited."""
+        return None if self.privacy is None else bool(self.privacy.meets(*self.claim))
+
+    @cached_property
+    def exact(self) -> dict[str, Any]:
+        """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
+        return self.family.exact(self)
+
+    @property
+    def proof(self) -> str:
+        """Whether there is a certificate, and what it cost, in one sentence."""
+        if self.certificate is None:
+            if self.private is None:
+                return "not certified, and not audited"
+            return "not certified; the audit is exact" if self.private else "not certified: MISSES the request"
+        words = f"certified ({self.route})" if self.route else "certified"
+        if self.solution is None:
+            return words
+        more = "" if self.loss_to_bound is None else f", {self.loss_to_bound:+.2g} to the proven bound"
+        return f"{words}, {self.loss:+.2g} to the solver's claim{more}"
+
+    @property
+    def bound_words(self) -> str:
+        """The bound in words."""
+        return "unknown" if self.bound is None else f"{self.bound:.9g}"
+
+    # Reports.
+
+    def facts(self) -> list[tuple[str, str]]:
+        """A report: (label, sentence) rows."""
+        oracle, solution = self.oracle, self.solution
+        rows = [*self.family.facts(self), ("proof", self.proof)]
+        if oracle.value is None:
+            rows.append(("oracle", f"none: {oracle.proof}"))
+        else:
+            verdict = "agrees" if oracle.agrees else "no verdict" if oracle.agrees is None else "DISAGREES"
+            rows.append(("oracle", f"{oracle.name} {oracle.value:.9g} ({oracle.kind}), {verdict}. {oracle.proof}"))
+        if solution is not None:
+            seconds = solution.seconds.total
+            rows.append(("solver", f"{solution.solver} {solution.version}, {self.status}, {seconds:.3f} s"))
+        return rows + [("note", sentence) for sentence in self.words]
+
+    def __str__(self) -> str:
+        facts = self.facts()
+        width = max(len(label) for label, _ in facts)
+        rows = [f"  {label:<{width}} {sentence}" for label, sentence in facts]
+        return "\n".join([self.family.heading(self), *rows])
+
+    def __repr__(self) -> str:
+        state = "certified" if self.certificate is not None else "private" if self.private else "not certified"
+        return f"Design({self.family.heading(self)}: objective={self.objective:.9g}, {self.status}, {state})"
+
+    def _repr_html_(self) -> str:
+        """Table and picture, without script."""
+        from workbench.families.html import design_html
+
+        return design_html(self)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """A picture of the mechanism, saved where a path is given (.png, .svg or .pdf)."""
+        from workbench.io.figures import save_figure
+
+        figure = self.family.figure(self)
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate; with certify=False the bare mechanism, which claims nothing."""
+        from workbench.privacy.certificate_file import save_certificate, save_mechanism
+
+        if self.certificate is not None:
+            save_certificate(self.certificate, Path(path))
+        else:
+            save_mechanism(self.family.bare(self), Path(path))
+
+    def row(self) -> dict[str, Any]:
+        """One row of a table: the columns of `workbench.families.outcome`."""
+        from workbench.families.outcome import row
+
+        return row(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The row as a table."""
+        import pandas as pd
+
+        return pd.DataFrame([self.row()])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
+        found: dict[str, Any] = {
+            "objective": jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
+            "exact": {name: jsonable(value) for name, value in self.exact.items()}, "private": self.private,
+            "certified": self.certificate is not None, "route": self.route, "optimum_of_pattern": self.optimum,
+            "oracle": self.oracle.to_dict(), "words": list(self.words),
+        }  # fmt: skip
+        if self.solution is not None:
+            found |= {
+                "solver": self.solution.solver, "version": self.solution.version,
+                "seconds": self.solution.seconds.total, "claimed": self.claimed, "loss": self.loss,
+                "loss_to_bound": self.loss_to_bound,
+            }  # fmt: skip
+        return found | self.family.json(self)
+
+
+def upward(value: float | str | None, *asked: float) -> str:
+    """A bound in nine significant digits, rounded up; in full where that would cross a budget it keeps.
+
+    >>> upward(1.0000000000000002, 1.0), upward(0.25, 0.25)
+    ('1.00000001', '0.25')
+    """
+    if value is None:
+        return "not known"
+    if isinstance(value, str) or math.isinf(value):
+        return str(value)
+    short = float(Context(prec=9, rounding=ROUND_CEILING).create_decimal_from_float(value))
+    return repr(value) if any(value <= budget < short for budget in asked) else f"{short:.9g}"
+
+
+def exact_words(design: Design) -> dict[str, str]:
+    """The exact values of a design in nine digits, rounded up, and on the right side of what was asked."""
+    _, epsilon, delta = design.claim
+    budgets = [float(value) for value in (epsilon.values() if isinstance(epsilon, Mapping) else [epsilon])]
+    return {
+        name: upward(value, *(budgets if name == "pure_epsilon" else [float(delta)]))
+        for name, value in design.exact.items()
+    }
+
+
+def jsonable(value: Any) -> Any:
+    """Strict JSON for one value: rationals as floats, infinities as "inf", shifts as strings."""
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else ",".join(map(str, key)): jsonable(v) for key, v in value.items()}
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value

@@ -1,0 +1,184 @@
+"""Plots that several kinds of frontier share: series in panels, and a heat map. Each from the table of rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Series", "all_series", "by_panel", "few", "heat", "lines"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """How a mechanism is drawn: its name in the legend, its colour (index) and dash."""
+
+    label: str
+    colour: int
+    dash: str = "-"
+
+
+def few(values: Sequence[float], most: int = 5) -> list[float]:
+    """At most so many of the values, spread over their order."""
+    ordered = sorted(set(values))
+    places = np.unique(np.linspace(0, len(ordered) - 1, min(most, len(ordered))).round().astype(int))
+    return [ordered[k] for k in places]
+
+
+def all_series(ours: Mapping[str, Series], table: pd.DataFrame) -> dict[str, Series]:
+    """The series of a family, and those of baselines from other packages."""
+    drawn = table[table["curve"] == "baseline"]["mechanism"].dropna().unique() if len(table) else ()
+    others = [name for name in drawn if name not in ours]
+    return {**ours, **{name: Series(name, len(ours) + k, "--") for k, name in enumerate(others)}}
+
+
+def plain_log(axes: Axes, which: str) -> None:
+    """A logarithmic axis ("x" or "y") with ticks at 1, 2, 5 written as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=20))
+    axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def by_panel(
+    table: pd.DataFrame,
+    panel_by: str,
+    x: str,
+    x_label: str,
+    y_label: str,
+    series: Mapping[str, Series],
+    title: str,
+    *,
+    panel: str,
+    log: bool = False,
+    most: int = 4,
+) -> Figure | None:
+    """objective against x, one line per mechanism, one panel per value of another column; None with too few rows.
+
+    Points have markers, baselines none. Rows without a value of the panel's column (Laplace has no number of outputs)
+    stand in every panel; a "limit" is a band from its bound to its objective.
+    """
+    rows = table[table["objective"].notna()]
+    if rows.empty or panel_by not in rows or x not in rows:
+        return None
+    values = few(rows[rows["curve"] == "point"][panel_by].dropna().astype(float).tolist(), most)
+    if not values or rows[rows["curve"] == "point"][x].nunique() < 2:
+        return None
+    figure, axes = panels(len(values), width=max(3.6, 11.0 / max(2, len(values))), height=4.0)
+    span = rows[rows["curve"] == "point"][x].astype(float)
+    for axis, value in zip(axes, values, strict=True):
+        here = rows[(rows[panel_by] == value) | rows[panel_by].isna()]
+        _band(axis, here[here["curve"] == "limit"], x, (float(span.min()), float(span.max())))
+        for name, look in series.items():
+            part = here[(here["mechanism"] == name) & (here["curve"] != "limit")]
+            if part.empty:
+                continue
+            style: dict[str, Any] = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
+            if part[x].isna().all():  # a mechanism without this coordinate is a level line
+                axis.axhline(float(part["objective"].iloc[0]), **style)
+                continue
+            part = part.dropna(subset=[x]).sort_values(x)
+            if (part["curve"] == "point").any():
+                style |= {"marker": MARKERS[look.colour], "markersize": 4.5}
+            axis.plot(part[x].astype(float), part["objective"], linewidth=1.5, **style)
+        axis.set_title(panel.format(value), fontsize=10)
+        axis.set_xlabel(x_label)
+        if log:
+            plain_log(axis, "y")
+        else:
+            axis.set_ylim(0, 1.08 * float(here["objective"].max()))
+    axes[0].set_ylabel(y_label)
+    figure.suptitle(title, fontsize=10)
+    legend_below(figure, axes, columns=4)
+    return figure
+
+
+def _band(axis: Axes, limit: pd.DataFrame, x: str, span: tuple[float, float]) -> None:
+    if limit.empty:
+        return
+    look: dict[str, Any] = {
+        "color": "black",
+        "alpha": 0.25,
+        "linewidth": 0,
+        "label": "limit for any outputs, proven interval",
+    }
+    if limit[x].isna().all():
+        axis.axhspan(float(limit["bound"].iloc[0]), float(limit["objective"].iloc[0]), **look)
+        return
+    line = limit.sort_values(x)
+    axis.fill_between(line[x].astype(float), line["bound"].astype(float), line["objective"].astype(float), **look)
+
+
+def heat(
+    table: pd.DataFrame, x: str, y: str, x_label: str, y_label: str, value: str, title: str, column: str = "objective"
+) -> Figure | None:
+    """A column over two others, one row of cells per value of y; None unless both have several values."""
+    rows = table[table[column].notna()] if column in table and y in table else table[:0]
+    if rows.empty or rows[x].nunique() < 2 or rows[y].nunique() < 2:
+        return None
+    grid = rows.pivot_table(index=y, columns=x, values=column)
+    at = np.asarray(grid.columns, dtype=float)
+    edges = np.concatenate([[at[0]], (at[1:] + at[:-1]) / 2, [at[-1]]])
+    figure, (axis,) = panels(width=6.4, height=min(6.0, 1.6 + 0.45 * len(grid)))
+    image = axis.pcolormesh(edges, np.arange(len(grid) + 1) - 0.5, grid.to_numpy(dtype=float), cmap="viridis")
+    axis.grid(False)
+    step = max(1, len(grid) // 12)
+    axis.set_yticks(range(0, len(grid), step), [f"{float(level):.4g}" for level in grid.index][::step])
+    axis.set_xlabel(x_label)
+    axis.set_ylabel(y_label)
+    axis.set_title(title, fontsize=10)
+    figure.colorbar(image, ax=axis, label=value)
+    return figure
+
+
+def lines(
+    table: pd.DataFrame,
+    x: str,
+    x_label: str,
+    y_label: str,
+    by: str,
+    series: Mapping[Any, Series],
+    title: str,
+    *,
+    y: str = "objective",
+    log: bool = True,
+    log_x: bool = False,
+) -> Figure | None:
+    """y against x, one line per value of a column; points with markers, closed forms over them, open gaps as bands."""
+    rows = table[table[y].notna()] if y in table else table[:0]
+    if rows.empty or rows[x].nunique() < 2:
+        return None
+    figure, (axis,) = panels(width=7.2, height=4.6)
+    for key, look in series.items():
+        part = rows[rows[by] == key].sort_values(x)
+        if part.empty:
+            continue
+        style: dict[str, Any] = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
+        if (part["curve"] == "point").any():
+            style |= {"marker": MARKERS[look.colour], "markersize": 4.5}
+        axis.plot(part[x].astype(float), part[y].astype(float), linewidth=1.5, **style)
+        if y == "objective" and (part["objective"] - part["bound"] > 1e-6 * part["objective"].abs()).any():
+            axis.fill_between(part[x].astype(float), part["bound"].astype(float), part[y].astype(float),
+                              color=COLOURS[look.colour], alpha=0.25, linewidth=0)  # fmt: skip
+    axis.set_xlabel(x_label)
+    axis.set_ylabel(y_label)
+    if log:
+        plain_log(axis, "y")
+    if log_x:
+        plain_log(axis, "x")
+    axis.set_title(title, fontsize=10)
+    legend_below(figure, [axis], columns=3)
+    return figure

@@ -1,0 +1,1 @@
+"""Label randomizers: RR-on-Bins, any channel, the unbiased optimum."""

@@ -1,0 +1,183 @@
+"""What every designed label randomizer goes through: the exact audit, repair and certificate, or a refusal in words.
+
+A certificate holds one row for every label, states max |E[o|y] - y| and the expected loss under the prior (where that
+is rational: not for Poisson losses), so its file knows labels, prior and outputs. Where so many rows cannot be compared
+two by two, RR-on-Bins has one for every bin (all labels of a bin share their law).
+
+For pure ε over all pairs, the repair is steered by the rows that give each output most and least mass
+(`extreme_pairs`, exact and linear in the channel); the certificate itself compares every pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from solvers.solution import Solution, Termination
+from workbench.errors import Infeasible, InvalidRequest, NotProven
+from workbench.families.design import Design
+from workbench.families.labels.relation import Pairs
+from workbench.families.labels.request import LabelRequest
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
+from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
+from workbench.privacy.audit import Privacy, audit, audit_extremes, holds
+from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
+from workbench.privacy.claim import Claim
+from workbench.privacy.objective import is_exact_loss
+from workbench.privacy.repair_channel import repair_rows
+
+__all__ = ["audited", "bare", "certified", "check_size", "missed", "proven", "refuse", "rows_of"]
+
+# What a certificate may take, its repair included: each is a minute or two.
+_MASSES = 2_000_000  # of a channel whose rows are all compared for pure ε, which is decided output by output
+_ROWS = 1_500  # whose pairs are listed one by one
+_FULL = 100_000  # masses up to which RR-on-Bins has a row for every label, not only for every bin
+_WORK = 10_000_000  # ordered pairs times (outputs + _PAIR), where every pair is compared on its own
+_PAIR = 200  # outputs that one more pair counts as
+_STATED = 1_000_000  # labels times outputs up to which a certificate states the loss (a second)
+
+
+def certified(
+    mechanism: LabelChannel | RandomizedResponse, request: LabelRequest, *, unbiased: bool = False
+) -> Certificate | None:
+    """The channel, repaired if it misses the request, with its proof; None only where no certificate is wanted.
+
+    unbiased: whether E[o|y] = y is to hold exactly; where no repair reaches that, the certificate states the bias that
+    is left. Raises NotCertified, InvalidRequest.
+    """
+    return _proof(mechanism, bare(mechanism, request.pairs), request, unbiased=unbiased) if request.certified else None
+
+
+def bare(mechanism: LabelChannel | RandomizedResponse, pairs: Pairs | None = None) -> Channel:
+    """The channel as it is with its neighbours (None: all), claiming nothing. Raises InvalidRequest when too large.
+
+    A row for every label; of RR-on-Bins one for every bin, where the rows of all labels would be too many.
+    """
+    k, m = mechanism.labels.k, mechanism.outputs.size
+    if isinstance(mechanism, LabelChannel):
+        check_size(k, m, pairs)
+        return Channel.of(mechanism.channel, pairs or None)
+    if k == 1:
+        check_size(k, m, pairs)
+    at = list(range(k))
+    if k > _ROWS or k * m > _FULL:
+        at = mechanism.distinct().tolist()
+        at = at if len(at) > 1 else [0, k - 1]  # two labels of the only bin
+        if len(at) > _ROWS or len(at) * m > _MASSES:
+            InvalidRequest.must("bins", f"at most {math.isqrt(_MASSES)} for a certificate of so many labels", m)
+    return Channel(tuple(map(mechanism.row, at)))
+
+
+def check_size(k: int, m: int, pairs: Pairs | None) -> None:
+    """Raise InvalidRequest when a channel of k labels and m outputs is too large, or too small, to be certified.
+
+    pairs: those that are compared one by one; None for pure ε over all, which is decided output by output.
+    """
+    if k == 1:
+        InvalidRequest.must("labels", "at least two for a neighbour relation", 1)
+    if pairs is None:
+        most = min(_ROWS, _MASSES // m)
+        if k > most:
+            InvalidRequest.must("labels", f"at most {most} for a certificate of {m} outputs", k)
+        return
+    most = _WORK // (2 * (m + _PAIR))
+    if len(pairs) > most:
+        got = f"{len(pairs)} ({k} labels)"
+        InvalidRequest.must("pairs of neighbours", f"at most {most} for a certificate of {m} outputs", got)
+
+
+def rows_of(certificate: Certificate) -> Channel:
+    """The certified channel."""
+    assert isinstance(certificate.mechanism, Channel)
+    return certificate.mechanism
+
+
+def _proof(
+    mechanism: LabelChannel | RandomizedResponse,
+    found: Channel,
+    request: LabelRequest,
+    *,
+    unbiased: bool,
+) -> Certificate:
+    """found: the rows and pairs to certify."""
+    notion, epsilon, delta = request.claim
+    claim = Claim.of(notion, found, {"epsilon": epsilon, "delta": delta})
+    outputs = [Fraction(value) for value in mechanism.outputs.tolist()]
+    labels = [Fraction(value) for value in mechanism.labels.values.tolist()]
+    made, share = repair_rows(
+        found, lambda rows: holds(rows, claim), outputs=outputs if unbiased else None,
+        means=labels if unbiased else None, allow_bias=True,
+    )  # fmt: skip
+    record: dict[str, Any] = {"method": request.method, "loss": request.named_loss.name}
+    if share:
+        record["repair_mixed_in"] = float(share)
+    whole = len(made.rows) == mechanism.labels.k
+    objective = _expected_loss(mechanism, made, request.named_loss.name, whole)
+    if not whole and isinstance(mechanism, RandomizedResponse):
+        record |= {"rows": "one for every bin", "bins": mechanism.bins()}
+    bias = Bias.of(made, outputs, labels) if whole else None
+    return Certificate(made, notion, epsilon, delta, objective, bias, record)
+
+
+def _expected_loss(
+    mechanism: LabelChannel | RandomizedResponse, channel: Channel, loss: str, whole: bool
+) -> ExpectedLoss | None:
+    """The loss under the labels' prior, for the certificate to recompute; None where it is not rational or too long.
+
+    whole: whether the channel has a row for every label; else RR-on-Bins has one for every bin.
+    """
+    k, m = mechanism.labels.k, mechanism.outputs.size
+    if k * m > _STATED or not is_exact_loss(loss):
+        return None
+    rows: Sequence[int] = range(k)
+    if not whole and isinstance(mechanism, RandomizedResponse):
+        bins = mechanism.own[mechanism.distinct()].tolist()
+        rows = [bins.index(own) for own in mechanism.own.tolist()]
+    labels, prior, outputs = (
+        tuple(map(Fraction, array.tolist()))
+        for array in (mechanism.labels.values, mechanism.labels.prior, mechanism.outputs)
+    )
+    return ExpectedLoss(loss, Fraction(0), labels, prior, outputs, tuple(rows)).at(channel)
+
+
+def audited(channel: Channel, request: LabelRequest) -> Privacy:
+    """The exact audit of the mechanism as returned; for all pairs and pure ε the extreme pairs of rows suffice."""
+    if request.pairs is None:
+        return audit_extremes(Channel(channel.rows), request.epsilon)
+    return audit(Channel.of(channel, request.pairs), request.claim.epsilon)
+
+
+def missed(privacy: Privacy, request: LabelRequest) -> tuple[str, ...]:
+    """A sentence when the mechanism misses the request, none otherwise."""
+    if privacy.meets(*request.claim):
+        return ()
+    return (privacy.verdict(*request.claim, subject="The solver's channel"),)
+
+
+def refuse(solution: Solution, constraints: tuple[str, ...]) -> NoReturn:
+    """Raise what a solve without a point means."""
+    if solution.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
+    said = f"{solution.solver} says {solution.raw_status!r}"
+    if solution.termination is Termination.INFEASIBLE:
+        what = f"the constraints {', '.join(constraints)} on these outputs" if constraints else "this request"
+        raise Infeasible(f"No channel meets {what} ({said}).")
+    raise NotProven(f"{said} and returned no channel.", bound=solution.bound)
+
+
+def proven(made: Design) -> Design:
+    """The design of a solve that ended; raises NotProven, with the design, when it stopped before an optimum."""
+    solution = made.solution
+    assert solution is not None
+    if solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT):
+        return made
+    bound = "unknown" if made.bound is None else f"{made.bound:.9g}"
+    raise NotProven(
+        f"{solution.solver} stopped with {solution.raw_status!r} before proving an optimum: incumbent "
+        f"{made.objective:.9g}, bound {bound}.",
+        incumbent=made.objective, bound=made.bound, design=made,
+        interrupted=solution.termination is Termination.INTERRUPTED,
+    )  # fmt: skip

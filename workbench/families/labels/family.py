@@ -1,0 +1,257 @@
+"""Private label randomizers as a family: its options, its requests, what its designs show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import positive, probability
+from workbench.families.base import Family
+from workbench.families.design import jsonable
+from workbench.families.option import (
+    OPTIONS,
+    PROGRESS,
+    SOLVER,
+    TIME_LIMIT,
+    Option,
+    certify_option,
+    check_option,
+    listed,
+    one_of,
+    text,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from workbench.families.design import Design
+    from workbench.families.labels.request import LabelRequest
+    from workbench.mechanisms.label_randomizers.labels import Labels
+
+__all__ = ["FAMILY", "METHODS"]
+
+METHODS = ("bins", "printed", "lp", "unbiased")
+NOTIONS = ("pure", "dp", "metric")
+_USED = 1e-9  # an output of less mass than this, for every label, is not in use
+_SHOWN = 40  # bins or outputs in a report
+
+
+def _labels(value: Any, name: str) -> Labels:
+    """ "0..20", or a CSV of labels and weights: their content, since files change."""
+    from workbench.mechanisms.label_randomizers.labels import Labels
+
+    return value if isinstance(value, Labels) else Labels.parse(text(value, name))
+
+
+def _outputs(value: Any, name: str) -> tuple[float, ...]:
+    """ "0..20", a CSV, or the values."""
+    from workbench.mechanisms.label_randomizers.labels import Labels
+
+    try:
+        found = Labels.parse(text(value, name)) if isinstance(value, str) else Labels(value)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"outputs must be LOW..HIGH, such as -10..30, or increasing numbers. {error}") from None
+    return tuple(found.values.tolist())
+
+
+def _neighbours(value: Any, name: str) -> Any:
+    """A named relation, or pairs of label positions, "0-1,1-2" or [(0, 1), (1, 2)]."""
+    expected = 'all, consecutive, or pairs of positions such as "0-1,1-2"'
+    if isinstance(value, str) and (value in ("all", "consecutive") or "-" not in value):
+        return one_of("all", "consecutive")(value, name)
+    parts = [pair.split("-") for pair in value.split(",")] if isinstance(value, str) else value
+    try:
+        return tuple((int(i), int(j)) for i, j in parts)
+    except (ValueError, TypeError):
+        InvalidRequest.must(name, expected, repr(value))
+
+
+def _loss(value: Any, name: str) -> Any:
+    """The canonical name of a loss, or a Loss."""
+    from models.losses import Loss, loss_named
+    from workbench.families.outcome import translated_errors
+
+    if isinstance(value, Loss):
+        return value
+    with translated_errors():
+        return loss_named(text(value, name)).name
+
+
+def _constraint_names() -> Iterable[str]:
+    from models.channel import CONSTRAINTS
+
+    return CONSTRAINTS
+
+
+def _constraints(value: Any, name: str) -> tuple[str, ...]:
+    return listed(one_of(more=_constraint_names))(value, name) if len(value) else ()
+
+
+class _LabelFamily(Family):
+    name = "labels"
+    title = "private randomizers of labels"
+    summary = "The least-loss randomizer of labels: bins, channel LP or unbiased; judged and audited exactly."
+    examples = (
+        "design labels --prior uniform:0..20 --loss squared --epsilon 4",
+        "design labels --prior prior.csv --loss absolute --epsilon 1 --method lp --json",
+        "design labels --prior uniform:0..7 --loss absolute --epsilon 1 --method lp --neighbours consecutive",
+        "design labels --prior uniform:0..10 --epsilon 1 --method unbiased --save unbiased.json --plot channel.png",
+        "(prior.csv has two columns: label, weight; a header line is optional)",
+    )
+    options = (
+        Option(
+            "labels", _labels, help="CSV of labels and weights, or uniform:LOW..HIGH.", required=True, question=True,
+            command="prior", aliases=("prior",),
+        ),
+        Option(
+            "loss", _loss, "squared",
+            "squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h.",
+        ),
+        Option("method", one_of(*METHODS), "bins", "bins, printed, lp or unbiased."),
+        Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
+        Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
+        Option("notion", one_of(*NOTIONS), "pure", "lp: pure, dp or metric."),
+        Option(
+            "constraints", _constraints, (), kind=list, command="constraint",
+            help="lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.",
+        ),
+        check_option("audit", "certify"),
+        certify_option(),
+        SOLVER,
+        TIME_LIMIT,
+        OPTIONS,
+        PROGRESS,
+        Option("delta", probability, Fraction(0), "lp with notion dp: in [0, 1].", hot=True),
+        Option(
+            "epsilon", positive, help="Privacy budget > 0; with notion metric per unit of the label.", required=True,
+            hot=True,
+        ),
+    )  # fmt: skip
+    frontier = "workbench.families.labels.frontier_options"
+    programs = "workbench.families.labels.programs"
+
+    @property
+    def question(self) -> type[Labels]:
+        from workbench.mechanisms.label_randomizers.labels import Labels
+
+        return Labels
+
+    def spelled_question(self, values: Mapping[str, Any]) -> Labels:
+        found: Labels = values["labels"]
+        return found
+
+    def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest:
+        from workbench.families.labels.request import LabelRequest
+
+        return LabelRequest(question=question, **values)
+
+    def solve(self, request: Any) -> Design:
+        from workbench.families.labels.design import design
+
+        return design(request)
+
+    def backend(self, values: Mapping[str, Any]) -> str | None:
+        """Bins are found without a solver."""
+        return None if values["method"] in ("bins", "printed") else str(values["solver"])
+
+    # Mechanisms from elsewhere.
+
+    def cost(self, request: Any, mechanism: Any) -> float:
+        """The expected loss of a randomizer of the same labels, under their prior."""
+        from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
+
+        labels = request.question
+        if not isinstance(mechanism, LabelMechanism) or not np.array_equal(mechanism.label_values, labels.values):
+            InvalidRequest.must("baseline", "a randomizer of the request's labels", repr(mechanism))
+        losses = request.named_loss.matrix(mechanism.published, labels.values)
+        return float((labels.prior @ (mechanism.whole_channel().matrix * losses)).sum())
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        from workbench.mechanisms.channel import Channel
+
+        return mechanism if request.pairs is None else Channel.of(mechanism.whole_channel(), request.pairs)
+
+    # What a design shows.
+
+    def exact(self, design: Design) -> dict[str, Any]:
+        privacy = design.privacy
+        if design.request.notion == "dp":
+            return {
+                "pdp_delta": float(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
+                "pure_epsilon": privacy.pure_epsilon,
+            }  # fmt: skip
+        known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
+        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": privacy.pure_epsilon}
+
+    def columns(self, design: Design) -> dict[str, Any]:
+        return {"outputs_used": outputs_in_use(design.mechanism)}
+
+    def json(self, design: Design) -> dict[str, Any]:
+        asked, mechanism = design.request, design.mechanism
+        exact = {name: jsonable(value) for name, value in design.exact.items()}
+        exact["epsilon"] = exact["pure_epsilon"]
+        if asked.notion == "dp":
+            exact["delta"] = exact["dp_delta"]
+        found = {
+            "method": asked.method, "loss": asked.named_loss.name, "epsilon": float(asked.epsilon),
+            "delta": float(asked.delta), "notion": asked.notion, "labels": asked.question.k,
+            "neighbours": asked.neighbours if isinstance(asked.neighbours, str) else "listed",
+            "d": outputs_in_use(mechanism), "bins": _bins(mechanism), "exact": exact,
+        }  # fmt: skip
+        if design.solution is not None:
+            found |= {"outputs": mechanism.outputs.tolist(), "channel": mechanism.matrix.tolist()}
+        return found
+
+    def facts(self, design: Design) -> list[tuple[str, str]]:
+        r = self.json(design)
+        budget = f"epsilon = {r['epsilon']:g}, delta = {r['delta']:g}, {r['neighbours']} pairs"
+        return [
+            (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
+            ("bound", design.bound_words),
+            ("asked", f"{r['notion']}, {budget}"),
+            ("exact", f"pure epsilon {r['exact']['epsilon']}"),
+            ("outputs", f"{r['d']} in use"),
+        ]
+
+    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+        bins, mechanism = _bins(design.mechanism), design.mechanism
+        if bins is not None:
+            rows = [[b["lower"], b["upper"], b["value"]] for b in bins]
+            return [(f"{len(rows)} bins", ["lower", "upper", "publishes"], rows[:_SHOWN])]
+        mass = design.question.prior @ mechanism.matrix
+        used = (mechanism.matrix.max(axis=0) > _USED).nonzero()[0]
+        rows = [[float(mechanism.outputs[j]), float(mass[j])] for j in used]
+        return [(f"{len(rows)} outputs in use", ["publishes", "overall probability"], rows[:_SHOWN])]
+
+    def bare(self, design: Design) -> Any:
+        from workbench.families.labels.certify import bare
+
+        return bare(design.mechanism, design.request.pairs)
+
+    def figure(self, design: Design) -> Figure:
+        from workbench.io.figures import channel_plot
+
+        r, mechanism = self.json(design), design.mechanism
+        title = f"{design.question!r}, {r['notion']} at ε = {r['epsilon']:g}: {r['loss']} loss {design.objective:.6g}"
+        return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
+
+
+def outputs_in_use(mechanism: Any) -> int:
+    """How many outputs some label has."""
+    if _bins(mechanism) is not None:
+        return int(mechanism.outputs.size)
+    return int((mechanism.matrix.max(axis=0) > _USED).sum())
+
+
+def _bins(mechanism: Any) -> list[dict[str, float]] | None:
+    """lower, upper (first and last label) and value of every bin; None when the mechanism has no bins."""
+    from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
+
+    return mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None
+
+
+FAMILY = _LabelFamily()

@@ -1,0 +1,94 @@
+"""Instances of the channel LP: labels with all pairs as neighbours, counts with consecutive ones, DP, unbiased."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.channel import ChannelModel, consecutive
+from models.losses import loss_named
+from workbench.exact.numbers import Real, exact
+from workbench.families.programs import Instance, Judged, certified_or_not
+from workbench.mechanisms.channel import Channel
+from workbench.privacy.audit import audit_channel
+from workbench.privacy.certify import certify_channel
+
+__all__ = ["instances"]
+
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """Labels 0..k-1, uniform, onto outputs low..high."""
+
+    k: int
+    epsilon: Real
+    loss: str = "squared"
+    delta: Real = 0
+    counts: bool = False
+    outputs: tuple[int, int] | None = None
+    constraints: tuple[str, ...] = ()
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        return consecutive(self.k) if self.counts else tuple(combinations(range(self.k), 2))
+
+    @lru_cache  # noqa: B019  (instances live as long as the process)
+    def model(self) -> ChannelModel:
+        labels = np.arange(self.k, dtype=float)
+        low, high = self.outputs or (0, self.k - 1)
+        outputs = np.arange(low, high + 1, dtype=float)
+        pairs = self.pairs if self.counts or self.delta else None
+        return ChannelModel(
+            labels, outputs, np.full(self.k, 1 / self.k), loss_named(self.loss).matrix(outputs, labels), pairs,
+            (0,) * len(pairs or ()), bool(self.delta), self.constraints,
+        )  # fmt: skip
+
+    def build(self) -> tuple[Any, Mapping[str, Any]]:
+        model = self.model()
+        return model.program, model.values([float(exact(self.epsilon, "epsilon"))], float(self.delta))
+
+    def judge(self, x: Vector, objective: float) -> Judged:
+        model, epsilon = self.model(), exact(self.epsilon, "epsilon")
+        channel = Channel.from_rows(np.maximum(model.program.block("M").read(x), 0.0))
+        notion = "dp" if self.delta else "pure"
+        found = audit_channel(channel, self.pairs, epsilon)
+        unbiased = "unbiased" in self.constraints
+        means: dict[str, Any] = {}
+        if unbiased:
+            means = {
+                "outputs": [Fraction(o) for o in model.outputs],
+                "unbiased_for": [Fraction(y) for y in model.labels],
+            }
+        certified, value = certified_or_not(
+            lambda: certify_channel(channel, self.pairs, notion=notion, epsilon=epsilon, delta=self.delta, **means),
+            lambda made: float(made.mechanism.expected(model.cost)),
+        )
+        exact_delta = found.dp_delta.upper if self.delta else None
+        return Judged(
+            float(epsilon), float(self.delta), found.pure_epsilon, exact_delta,
+            found.meets(notion, epsilon, self.delta), certified, value,
+        )  # fmt: skip
+
+
+def instances() -> list[Instance]:
+    """The channel instances of the suites."""
+    cases = [
+        ("channel-labels-k8", "channel LP, all pairs", _Case(8, 1), True),
+        ("channel-labels-k32", "channel LP, all pairs", _Case(32, 2), False),
+        ("channel-absolute-k20", "channel LP, all pairs", _Case(20, "0.5", "absolute"), False),
+        ("channel-counts-k16", "channel LP, counts", _Case(16, 1, "zero-one", counts=True), False),
+        ("channel-counts-dp-k16", "channel LP, counts, DP", _Case(16, 1, "squared", "0.01", counts=True), False),
+        ("channel-unbiased-k6", "channel LP, unbiased",
+         _Case(6, 2, outputs=(-10, 15), constraints=("unbiased",)), False),
+    ]  # fmt: skip
+    return [Instance(name, model, case.build, case.judge, small) for name, model, case, small in cases]

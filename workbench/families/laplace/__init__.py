@@ -1,0 +1,1 @@
+"""Laplace noise in few bits (dyadic quantized Laplace)."""

@@ -1,0 +1,187 @@
+"""The dyadic quantized Laplace mechanism within a bit budget, as a family. No solver takes part.
+
+`objective` is the decoder's ε, found by search over an exact mean length; nothing bounds it from below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact, positive
+from workbench.families.base import Family, Request
+from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.option import Option, one_of, spell
+
+if TYPE_CHECKING:
+    from workbench.families.laplace.design import LaplaceDesign
+    from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
+
+__all__ = ["FAMILY", "LaplaceRequest"]
+
+_USELESS = 100  # times ε, from where a decoder learns nearly everything
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaplaceRequest(Request):
+    """The smallest ℓ whose exact mean length is at most `bits`; question: the law of one scalar.
+
+    epsilon: of the database, per unit of |x - x'|; code: of the integers, "gamma" or "delta".
+    """
+
+    question: DataLaw
+    epsilon: Fraction
+    bits: Fraction
+    code: str = "gamma"
+
+    def __post_init__(self) -> None:
+        from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
+
+        for name in ("epsilon", "bits"):
+            positive_float(getattr(self, name), name)
+
+
+def _number(read: Callable[[Any, str], Fraction]) -> Callable[[Any, str], Fraction]:
+    def reader(value: Any, name: str) -> Fraction:
+        if isinstance(value, float) and not math.isfinite(value):
+            InvalidRequest.must(name, "a finite number", value)
+        return read(value, name)
+
+    return reader
+
+
+class _Laplace(Family):
+    name = "laplace"
+    title = "exact Laplace noise in few bits"
+    summary = (
+        "The dyadic quantized Laplace mechanism with the best decoder privacy whose exact mean length fits the budget."
+    )
+    examples = (
+        "design laplace --epsilon 1 --bits 5",
+        "design laplace --epsilon 0.1 --bits 8 --low 0 --high 100 --code delta --json",
+    )
+    options = (
+        Option("code", one_of("gamma", "delta"), "gamma", "Signed Elias code of the integers: gamma or delta."),
+        Option(
+            "low", _number(exact), help="The data are uniform on [low, high]; -1 by default.", kind=float, question=True
+        ),
+        Option(
+            "high", _number(exact), help="The data are uniform on [low, high]; 1 by default.", kind=float, question=True
+        ),
+        Option(
+            "point", _number(exact), help="The datum is this number (instead of --low, --high).", kind=float,
+            question=True, added=True,
+        ),
+        Option("bits", positive, help="Mean bits a scalar, > 0.", required=True, hot=True),
+        Option(
+            "epsilon", positive, help="Database privacy per unit of |x - x'|, > 0.", required=True, hot=True
+        ),
+    )  # fmt: skip
+    certifies = False
+    draws = False
+    frontier = "workbench.families.laplace.frontier_options"
+
+    @property
+    def question(self) -> type[DataLaw]:
+        from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
+
+        return DataLaw
+
+    def spelled_question(self, values: Mapping[str, Any]) -> DataLaw:
+        low, high, point = (values[name] for name in ("low", "high", "point"))
+        if point is not None:
+            if low is not None or high is not None:
+                raise InvalidRequest("point must be given without low and high.")
+            return self.question.point(float(point))
+        ends = [float(default if given is None else given) for given, default in ((low, -1), (high, 1))]
+        if not ends[0] < ends[1]:
+            InvalidRequest.must("low and high", "finite numbers with low < high", f"{ends[0]:g} and {ends[1]:g}")
+        return self.question.uniform(*ends)
+
+    def checked(self, question: Any, values: dict[str, Any]) -> LaplaceRequest:
+        return LaplaceRequest(question=question, **values)
+
+    def backend(self, values: Mapping[str, Any]) -> str | None:
+        """There is none."""
+        return None
+
+    def points_per_task(self, values: Mapping[str, Any]) -> int:
+        return 4
+
+    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """low and high are spelled out, unless the datum is a point."""
+        ends = {} if values["point"] is not None else {"low": -1, "high": 1}
+        spelled = {name: spell(Fraction(end)) for name, end in ends.items() if values[name] is None}
+        return super().key(values) | spelled
+
+    def solve(self, request: Any) -> Design:
+        from workbench.families.laplace.design import design_laplace
+        from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
+        from workbench.mechanisms.dyadic_laplace.elias import check_code
+
+        code = check_code(request.code)
+        answer = design_laplace(float(request.epsilon), float(request.bits), code, request.question)
+        mechanism, words = None, []
+        if answer.ell is not None:
+            try:
+                mechanism = DyadicLaplace(answer.epsilon, answer.ell)
+            except InvalidRequest:
+                words.append("No stream can be encoded with an ell so close to 1; allow fewer bits.")
+        if answer.decoder_epsilon is not None and answer.decoder_epsilon > _USELESS * answer.epsilon:
+            words.append("At this ell the decoder learns nearly everything; allow more bits.")
+        return Design(
+            request, mechanism, math.inf if answer.decoder_epsilon is None else answer.decoder_epsilon, None,
+            Claim("metric", request.epsilon), OracleVerdict.none("no closed form is known for the least ell."),
+            words=tuple(words), details={"answer": answer},
+        )  # fmt: skip
+
+    # What a design shows.
+
+    def status(self, design: Design) -> str:
+        return "found" if _answer(design).reachable else "infeasible"
+
+    def exact(self, design: Design) -> dict[str, Any]:
+        return {"pdp_delta": None, "dp_delta": None, "pure_epsilon": None}
+
+    def columns(self, design: Design) -> dict[str, Any]:
+        answer = _answer(design)
+        missing = None if answer.reachable else f"no ell brings the mean length to {answer.bits:g} bits"
+        return {
+            "error": missing, "objective": answer.decoder_epsilon, "ell": answer.ell, "mse": answer.mse,
+            "mean_bits": answer.mean_bits, "least_bits": answer.least_bits,
+        }  # fmt: skip
+
+    def json(self, design: Design) -> dict[str, Any]:
+        return asdict(_answer(design)) | {"objective": _answer(design).decoder_epsilon}
+
+    def heading(self, design: Design) -> str:
+        return "Dyadic quantized Laplace"
+
+    def facts(self, design: Design) -> list[tuple[str, str]]:
+        answer = _answer(design)
+        if not answer.reachable:
+            return [
+                ("not reachable", f"Not reachable: no ell brings the mean length for epsilon = {answer.epsilon:g} and "
+                 f"{answer.data} to {answer.bits:g} bits of Elias {answer.code}; the least is "
+                 f"{answer.least_bits:.6g}."),
+            ]  # fmt: skip
+        shown = {name: value for name, value in asdict(answer).items() if name not in ("reachable", "least_bits")}
+        # an epsilon in full, because nine digits could understate it
+        rows = [
+            (name, repr(value) if "epsilon" in name or not isinstance(value, float) else f"{value:.9g}")
+            for name, value in shown.items()
+        ]
+        rows = [(name, value.strip("'")) for name, value in rows]
+        return [*rows, ("guarantee", "of real arithmetic with ideal random numbers, per unit of |x - x'|")]
+
+
+def _answer(design: Design) -> LaplaceDesign:
+    found: LaplaceDesign = design.details["answer"]
+    return found
+
+
+FAMILY = _Laplace()

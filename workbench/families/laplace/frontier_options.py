@@ -1,0 +1,39 @@
+"""What can be asked of the trade-offs of the dyadic quantized Laplace mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.errors import InvalidRequest
+from workbench.families.frontier_plan import EPSILON, Frontier, Plan
+from workbench.families.option import Option, one_of
+from workbench.io.grids import grid
+from workbench.mechanisms.dyadic_laplace.elias import CODES
+from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM
+
+__all__ = ["FRONTIER"]
+
+
+def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
+    from workbench.families.laplace.frontier import plan
+
+    if question is not None and question != UNIFORM:
+        InvalidRequest.must("question", f"{UNIFORM!r}, which the bits are counted for", repr(question))
+    return plan(values["epsilon"], values["bits"], code=values["code"], ells=values["ell"])
+
+
+FRONTIER = Frontier(
+    "Privacy, error and bits of the dyadic quantized Laplace mechanism (ε per unit of |x - x'|).",
+    (
+        EPSILON,
+        Option("bits", grid, "3,4,5,6,8", "Mean bits a scalar, a grid."),
+        Option("code", one_of(*CODES), "gamma", "Signed Elias code of the integers: gamma or delta."),
+        Option("ell", grid, "1.05,1.2,1.5,2,4", "Decoder relaxations of the level curves, a grid."),
+    ),
+    _plan,
+    (
+        "frontier laplace --epsilon 0.1:4:20 --bits 3,4,5,6,8",
+        "frontier laplace --epsilon 0.1:4:12:log --bits 4:10:4 --code delta --ell 1.1,2,10",
+    ),
+)

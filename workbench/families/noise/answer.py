@@ -1,0 +1,78 @@
+"""What a solver's answer to a noise program is worth: whether it proves an optimum, and what a missing point means."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NoReturn
+
+from solvers.solution import Solution, Termination
+from workbench.errors import Infeasible, NotProven
+from workbench.families.noise.request import NoiseRequest
+from workbench.families.oracle import ABSOLUTE
+
+__all__ = ["check_limit", "meets", "refuse", "stopped", "why_unproven"]
+
+_LIMITS = {
+    Termination.TIME_LIMIT: "the time limit",
+    Termination.NODE_LIMIT: "the node limit",
+    Termination.ITERATION_LIMIT: "the iteration limit",
+    Termination.INTERRUPTED: "an interrupt",
+    Termination.NUMERICAL: "numerical trouble",
+}
+
+
+def stopped(solution: Solution) -> bool:
+    """Whether Ctrl-C ended the solve."""
+    return solution.termination is Termination.INTERRUPTED
+
+
+def why_unproven(solution: Solution) -> str | None:
+    """Why the answer is not a proven optimum; None when it is.
+
+    A solver's word alone is not enough: where a bound is known, objective and bound must agree to 1e-6 relative
+    (or 2e-9 absolute), whatever the solver's own tolerances call optimal.
+    """
+    if solution.termination is not Termination.OPTIMAL:
+        limit = _LIMITS.get(solution.termination, f"its status {solution.termination}")
+        return f"stopped at {limit} before proving an optimum"
+    objective, bound = solution.objective, solution.bound
+    assert objective is not None
+    if bound is not None and not meets(objective, bound):
+        return "says optimal, but its bound does not prove it"
+    return None
+
+
+def meets(objective: float, bound: float) -> bool:
+    """Whether a bound is so close that it proves an objective optimal."""
+    return abs(objective - bound) <= 1e-6 * abs(objective) + ABSOLUTE
+
+
+def check_limit(request: NoiseRequest, solution: Solution) -> None:
+    """Raise Infeasible for a least δ above the limit of the request."""
+    least = solution.objective
+    if request.minimise == "error" or request.delta is None or least is None:
+        return
+    if Fraction(least) > request.delta * (1 + Fraction(1, 10**9)):
+        raise Infeasible(
+            f"Cost {request.cost} at most {float(request.budget or 0):g} needs delta >= {least:.9g} at this epsilon. "
+            f"Got delta = {float(request.delta):g}."
+        )
+
+
+def refuse(request: NoiseRequest, solution: Solution) -> NoReturn:
+    """Raise what an answer without a point means."""
+    answer = f"{request.solver} says {solution.raw_status!r}"
+    if solution.termination is Termination.INFEASIBLE:
+        budget = request.budget
+        if request.constraints is None and budget is None:
+            raise NotProven(
+                f"{answer} to a feasible request (uniform noise is private); its tolerances are too coarse here."
+            )
+        what = "the extra constraints" if budget is None else f"the budget {float(budget):g} and the constraints"
+        raise Infeasible(f"No noise meets the request with {what} ({answer}).")
+    why = _LIMITS.get(solution.termination, f"status {solution.termination}")
+    bound = "unknown" if solution.bound is None else f"{solution.bound:.9g}"
+    raise NotProven(
+        f"{answer}: {why} was reached without an incumbent; bound {bound}.", bound=solution.bound,
+        interrupted=stopped(solution),
+    )  # fmt: skip

@@ -1,0 +1,89 @@
+"""The least error of the papers' baselines at a budget (epsilon, delta), for count queries with answers 0..n.
+
+    clamped geometric, clamped discrete Gaussian, exponential     the smallest parameter whose δ(ε) is within δ
+    data-independent, f(0) = 1 - ρ, the rest ρ/(N-1) each         pdp: ρ = min(1 - δ, (N-1)/(N-1+e^ε))
+                                                                  dp:  ρ = (1 - δ) (N-1)/(N-1+e^ε)
+
+    δ(ε) = max over neighbouring answers q, q' of  Σ_k Pr[k|q] over {Pr[k|q] > e^ε Pr[k|q']}      (pdp)
+                                                   Σ_k max(0, Pr[k|q] - e^ε Pr[k|q'])             (dp)
+
+The error of a family grows with its parameter, so the smallest is the best: a scan, refined by bisection, whose result
+is audited exactly. (δ(ε) need not fall as the parameter grows, so a feasible stretch narrower than the scan's step
+could be missed.) Neighbours are answers that differ by one of the given distances, without wrapping; optimal modulo
+noise protects the pairs that wrap as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.exact.numbers import exp_bounds
+from workbench.families.requirements import HOCKEY_STICK, ratio_kind
+from workbench.mechanisms.baselines.fitting import FAMILIES
+from workbench.mechanisms.channel import Channel
+from workbench.privacy.audit import holds
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions import notion as named
+
+__all__ = ["SCANNED", "Scan", "data_independent_error"]
+
+Table = NDArray[np.float64]
+
+_TIE = 1e-11  # two losses this close are one
+SCANNED = {"geometric": (0.002, 0.9995), "gaussian": (math.log(0.01), math.log(1e4)), "exponential": (0.02, 60.0)}
+
+
+class Scan:
+    """One family on 0..n: its tables over the scan of the parameter, computed once for all budgets."""
+
+    def __init__(self, family: str, n: int, distances: Sequence[int], steps: int = 401) -> None:
+        self.family, self.n = FAMILIES[family], n
+        self.pairs = [(q, q + d) for d in sorted(set(distances)) for q in range(n + 1 - d)]
+        one, other = np.array(self.pairs).T
+        self._p, self._q = np.concatenate([one, other]), np.concatenate([other, one])
+        self.grid = np.linspace(*SCANNED[family], steps)
+        self._tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
+
+    def _deltas(self, tables: Table, epsilon: float, notion: str) -> Table:
+        """δ(ε) of tables (..., n+1, outputs)."""
+        p, q = tables[..., self._p, :], tables[..., self._q, :] * math.exp(epsilon)
+        above = np.where(p > q * (1 + _TIE), p - _weight(notion) * q, 0.0)
+        return np.asarray(above.sum(axis=-1).max(axis=-1))
+
+    def least(self, epsilon: Fraction, delta: Fraction, notion: str) -> float | None:
+        """The smallest parameter found that is (epsilon, delta)-private by the exact audit; None when there is none."""
+        budget, spent = float(epsilon), float(delta)
+        # 1e-12: rounding of sums; the exact audit decides below
+        room = spent + (1e-12 * _weight(notion) if named(notion).has_delta else 0.0)
+        good = np.flatnonzero(self._deltas(self._tables, budget, notion) <= room)
+        if not good.size:
+            return None
+        high, low = float(self.grid[good[0]]), float(self.grid[max(int(good[0]) - 1, 0)])
+        for _ in range(50):
+            middle = (low + high) / 2
+            fits = self._deltas(self.family.table(self.n, middle), budget, notion) <= room
+            low, high = (low, middle) if fits else (middle, high)
+        for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees
+            found = self.family.parameter(high) * (1 + slack)
+            mechanism = Channel.of(self.family.build(self.n, found), self.pairs)
+            claim = Claim.of(notion, mechanism, {"epsilon": epsilon, "delta": delta})
+            if holds(mechanism, claim):
+                return found
+        return None
+
+
+def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notion: str) -> Fraction:
+    """ρ of the best data-independent mechanism on N = `order` noise values, e^ε rounded down so that ε holds."""
+    odds = Fraction(exp_bounds(epsilon, 80)[0], 1 << 80)
+    private = (order - 1) / (order - 1 + odds)
+    return (1 - delta) * private if ratio_kind(notion) == HOCKEY_STICK else min(1 - delta, private)
+
+
+def _weight(notion: str) -> float:
+    """w of what is bounded, P(V) - w e^ε Q(V)."""
+    return 1.0 if ratio_kind(notion) == HOCKEY_STICK else 0.0

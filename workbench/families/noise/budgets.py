@@ -1,0 +1,65 @@
+"""Counts in the budget table: noise modulo n + 1, clamped laws, and the best channel of all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from workbench.families.api import design
+from workbench.families.frontier_plan import Row, budget_row, design_row
+from workbench.families.noise.baselines import SCANNED, Scan, data_independent_error
+from workbench.families.noise.design import NoiseDesigner
+from workbench.families.noise.family import FAMILY
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.modulo import ModuloNoise
+
+__all__ = ["check", "count_rows"]
+
+
+def check(values: Mapping[str, Any], epsilons: Sequence[Fraction], deltas: Sequence[Fraction]) -> None:
+    """Refuse budgets and questions that cannot be answered. Raises InvalidRequest."""
+    question = ModuloNoise(n=values["n"], max_shift=values["max_shift"])
+    for epsilon in epsilons:
+        for delta in deltas:
+            FAMILY.request(question, epsilon=epsilon, delta=delta, notion="dp")
+
+
+def count_rows(
+    values: Mapping[str, Any], epsilon: Fraction, delta: Fraction, bits: Sequence[Fraction]
+) -> Iterable[Row]:
+    """Noise modulo n + 1, clamped laws, and the best channel of all, at one (ε, δ)."""
+    question = ModuloNoise(n=values["n"], max_shift=values["max_shift"])
+    n, size = question.order - 1, math.log2(question.order)
+    distances = [shift[0] for shift in question.shifts]
+    for notion in ("dp", "pdp"):
+        group = f"(ε, δ)-{notion.upper()}, error rate"
+
+        def known(mechanism: str, note: str = "", group: str = group) -> Row:
+            return budget_row("count", group, mechanism, epsilon, delta, size, cost="error-rate", note=note)
+
+        with NoiseDesigner(question, notion=notion, certify=True) as designer:
+            row = design_row(
+                lambda d=designer: d.design(epsilon, delta),  # type: ignore[misc]
+                **known("optimal modulo noise", "also protects answers that wrap around, which counts do not need"),
+            )
+            yield row | {"bound": None}  # what it proves holds for noise modulo n + 1
+        for family in SCANNED:
+            scan = Scan(family, n, distances)
+            parameter = scan.least(epsilon, delta, notion)
+            if parameter is not None:
+                error = scan.family.build(n, parameter).error_rate
+                yield known({"geometric": "clamped geometric", "gaussian": "clamped discrete Gaussian",
+                             "exponential": "exponential mechanism"}[family]) | {"objective": error}  # fmt: skip
+        rho = float(data_independent_error(question.order, epsilon, delta, notion))
+        yield known("data-independent noise") | {"objective": rho}
+        if notion == "dp":
+            pairs = [(q, q + s) for s in distances for q in range(n + 1 - s)]
+            yield design_row(
+                lambda pairs=pairs: design(  # type: ignore[misc]
+                    Labels.uniform(0, n), epsilon=epsilon, loss="zero-one", method="lp", neighbours=pairs,
+                    notion="dp" if delta else "pure", delta=delta,
+                ),
+                **known("channel LP", "the optimum over every mechanism with these answers and neighbours"),
+            )  # fmt: skip

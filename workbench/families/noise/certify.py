@@ -1,0 +1,282 @@
+"""From a solver's noise to a certified one: its pattern re-solved exactly, repaired, judged by the exact audit.
+
+With the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's answer held fixed, every model of `models.noise` is a
+linear program (`workbench.families.noise.exact_program`), which is solved to 230 bits (`solvers.rational_refinement`).
+
+Candidates, best first: the exact optimum of that program, the solver's own floats, the closed form's PMF. What the
+audit refuses is repaired (`workbench.privacy.repair`); the cheapest of what it accepts is returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from models.oracles import ClosedForm
+from solvers.backend import Options
+from solvers.rational_refinement import solve_rational
+from solvers.solution import Solution
+from workbench import __version__
+from workbench.errors import NotCertified
+from workbench.exact.numbers import round_up
+from workbench.families.design import Claim, Design
+from workbench.families.noise.exact_program import extra_constraints, noise_program, rows_of
+from workbench.families.noise.request import NoiseRequest
+from workbench.families.outcome import translated_errors
+from workbench.families.requirements import MASS_ABOVE_RATIO
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.privacy import claim as privacy_claim
+from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.certificate import Certificate, Objective
+from workbench.privacy.certify import rounded_objective
+from workbench.privacy.notions import delta_notion, notion
+from workbench.privacy.repair import Pattern, exact_cost, pattern_of, repair_noise
+
+__all__ = ["Certified", "certified_design", "certify_noise", "exacting"]
+
+_CLOSE = Fraction(1, 10**12)  # how far above the solver's claim the closed form is asked as well
+_CELLS = 60_000  # rows of the exact program above which only floats are repaired
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A mechanism whose audit meets the request.
+
+    route: where its masses come from; objective: its exact cost (or its exact δ when that is minimised, rounded up);
+    optimum: a proven lower bound on what any mechanism with the same violations can reach, None where none was proven;
+    delta: what is certified (the request's, or the least one reached); privacy: its audit; residual: by how much it
+    misses the request's extra linear constraints or its cost budget, exact; None where those constraints are not linear
+    in f alone.
+    """
+
+    mechanism: AdditiveNoise
+    privacy: Privacy
+    route: str
+    objective: Fraction
+    delta: Fraction
+    optimum: Fraction | None = None
+    residual: Fraction | None = Fraction(0)
+
+
+def certify_noise(
+    request: NoiseRequest, solution: Solution, closed_form: Callable[[], ClosedForm | None] | None = None
+) -> Certified:
+    """The best certified mechanism for a request near a solver's answer.
+
+    closed_form: gives the least error rate known and its PMF (N,), or None; asked only where the pattern fails or does
+    not reach what the solver claims.
+
+    Raises:
+        NotCertified: no candidate meets the request in exact arithmetic.
+    """
+    found: list[Certified] = []
+    reasons: list[str] = []
+
+    def attempt(make: Callable[[], Certified]) -> None:
+        try:
+            found.append(make())
+        except NotCertified as error:
+            reasons.append(str(error))
+
+    raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
+    affordable = request.question.order * len(request.budgets) <= _CELLS
+    for route, pattern in _patterns(request, solution, raw) if affordable else []:
+        attempt(lambda route=route, pattern=pattern: _exactly(request, pattern, route))  # type: ignore[misc]
+    if not found:
+        attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
+    claimed = solution.objective
+    short = not found or (claimed is not None and _best(found).objective > Fraction(claimed) * (1 + _CLOSE))
+    if (
+        short and affordable and request.bounds.kind == MASS_ABOVE_RATIO
+    ):  # without violations there is always a mechanism
+        attempt(lambda: _exactly(request, _no_violations(request), "exact optimum without violations"))
+    law = closed_form() if short and closed_form is not None and request.constraints is None else None
+    if law is not None and law.pmf is not None and (not found or law.value < _best(found).objective):
+        made = AdditiveNoise.from_pmf(request.question, law.pmf)
+        attempt(lambda: _judged(request, made.exact_pmf, None, "closed form"))
+        if affordable:
+            attempt(lambda: _exactly(request, _pattern_of(request, made), "exact optimum of the closed form's pattern"))
+    if not found:
+        raise NotCertified(f"No repaired mechanism meets the request exactly: {' '.join(dict.fromkeys(reasons))}")
+    return _best(found)
+
+
+def _no_violations(request: NoiseRequest) -> Pattern:
+    return {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
+
+
+def _best(found: Sequence[Certified]) -> Certified:
+    """Constraints first, then cost."""
+    return min(found, key=lambda one: (bool(one.residual), one.objective))
+
+
+def exacting(options: Options, supported: frozenset[str]) -> Options:
+    """Options whose MILP answers are worth certifying: at the usual 1e-5 a binary of 4e-6 stands for 4e-6 of
+    probability that breaks the budget unseen, and whole patterns for a δ of 1e-8 are fiction."""
+    return replace(options, integrality_tolerance=1e-9) if "integrality_tolerance" in supported else options
+
+
+def certified_design(raw: Design, closed_form: Callable[[], ClosedForm | None]) -> Design:
+    """A design with a certified mechanism in place of the solver's, and words for what a reader must know.
+
+    closed_form: as `certify_noise`. Raises NotCertified.
+    """
+    request: NoiseRequest = raw.request
+    solution, limit = raw.solution, request.delta
+    assert solution is not None
+    least_delta = request.minimise == "delta"
+    proof = certify_noise(request, solution, None if least_delta else closed_form)
+    if least_delta and limit is not None and proof.delta > limit:
+        excess = float(proof.delta - limit)
+        raise NotCertified(
+            f"The least delta that could be certified exceeds the limit {float(limit):g} by {excess:.3g}."
+        )
+    delta = _decimal_up(proof.delta) if least_delta else proof.delta
+    budgets = dict(request.budgets)
+    epsilon = next(iter(budgets.values())) if len(set(budgets.values())) == 1 else budgets
+    certificate = Certificate(
+        proof.mechanism, request.notion, epsilon, delta, _objective(request, proof), None,
+        _record(request, solution, proof.route),
+    )  # fmt: skip
+    return replace(
+        raw,
+        claim=Claim(request.notion, raw.claim.epsilon, delta),
+        mechanism=proof.mechanism,
+        objective=float(proof.objective),
+        privacy=certificate.privacy,
+        words=(*raw.words, *_words(request, proof, raw.claimed)),
+        certificate=certificate,
+        raw=raw.mechanism,
+        route=proof.route,
+        optimum=None if proof.optimum is None else float(proof.optimum),
+    )
+
+
+def _words(request: NoiseRequest, proof: Certified, claimed: float) -> list[str]:
+    words = []
+    if proof.residual is None:
+        words.append("Privacy is certified; the extra constraints hold within the solver's tolerances only.")
+    elif proof.residual:
+        what = "its cost budget" if request.constraints is None else "the extra constraints or its cost budget"
+        words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")
+    if float(proof.objective) - claimed > 1e-9 * max(1.0, abs(claimed)):
+        words.append(
+            f"The solver claims {claimed:.12g}, which rests on its tolerances; "
+            f"certified is {float(proof.objective):.12g}."
+        )
+    return words
+
+
+def _record(request: NoiseRequest, solution: Solution, route: str) -> dict[str, object]:
+    limit = request.cost_limit
+    return {
+        "workbench": __version__,
+        "solver": solution.solver,
+        "solver_version": solution.version,
+        "status": str(solution.termination),
+        "claimed": solution.objective,
+        "bound": solution.bound,
+        "route": route,
+        "minimise": request.minimise,
+        "cost": request.cost,
+        "budget": None if limit is None else float(limit),
+    }
+
+
+def _objective(request: NoiseRequest, proof: Certified) -> Objective | None:
+    """The cost that a certificate states, where it can be recomputed from the file."""
+    if request.minimise != "error" or request.costs.ndim != 1:
+        return None
+    costs = None if request.cost == "error-rate" else tuple(map(Fraction, request.costs.tolist()))
+    return rounded_objective(request.cost, proof.objective, costs)
+
+
+def _decimal_up(delta: Fraction, places: int = 30) -> Fraction:
+    """The least decimal of 30 places that is not below a delta."""
+    return min(Fraction(1), Fraction(math.ceil(delta * 10**places), 10**places))
+
+
+def _patterns(request: NoiseRequest, solution: Solution, raw: AdditiveNoise) -> list[tuple[str, Pattern | None]]:
+    """The patterns worth solving: what the masses show, and what the solver's binaries say."""
+    shown = _pattern_of(request, raw)
+    if shown is None:
+        return [("exact optimum", None)]
+    found: list[tuple[str, Pattern | None]] = [("exact optimum of the pattern", shown)]
+    names = {block.name for block in solution.program.variables}
+    labels = {shift: f"u_{'_'.join(map(str, shift))}" for shift in request.budgets}
+    if set(labels.values()) <= names:
+        said = {shift: np.asarray(solution[label]) > 0.5 for shift, label in labels.items()}
+        if any((said[shift] != shown[shift]).any() for shift in said):
+            found.append(("exact optimum of the solver's binaries", said))
+    return found
+
+
+def _pattern_of(request: NoiseRequest, made: AdditiveNoise) -> Pattern | None:
+    """The violations a mechanism shows; None where the request allows none, or bounds no mass of them."""
+    bounds = request.bounds
+    return pattern_of(made, bounds.epsilons) if bounds.mass else None
+
+
+def _exactly(request: NoiseRequest, pattern: Pattern | None, route: str) -> Certified:
+    """The exact program of a pattern, solved, repaired and judged."""
+    with translated_errors():
+        refined = solve_rational(noise_program(request, pattern))
+    values = refined.x[: request.question.order]
+    if request.constraints is not None:
+        try:
+            with translated_errors():
+                vertex = refined.vertex()[: request.question.order]
+            return _judged(request, vertex, pattern, route, refined.bound, raw=True)
+        except NotCertified:
+            pass  # rounding then moves them by what `residual` says
+    return _judged(request, values, pattern, route, refined.bound)
+
+
+def _judged(
+    request: NoiseRequest, values: Sequence[Fraction], pattern: Pattern | None, route: str,
+    optimum: Fraction | None = None, *, raw: bool = False,
+) -> Certified:  # fmt: skip
+    """The mechanism these masses repair to, with what it costs. raw: keep the masses as they are."""
+    q, measuring, limit = request.question, notion(request.notion), request.cost_limit
+    # a least delta is whatever these masses reach; the audit says which
+    delta = Fraction(1) if request.minimise == "delta" or request.delta is None else request.delta
+    claim = privacy_claim.Claim(measuring, {"epsilon": request.budgets, "delta": delta})
+    made = AdditiveNoise(q, values) if raw else repair_noise(q, values, claim, pattern)
+    privacy = audit(made, request.budgets)
+    if request.minimise == "delta":
+        reached = privacy.worst(measuring).measured
+        delta = delta_notion(measuring).upper(reached)
+        objective = delta = delta if reached.b == 0 else _ceiling(delta)
+        assert limit is not None
+        excess = max(Fraction(0), exact_cost(made, request.costs) - limit)
+    else:
+        objective, excess = exact_cost(made, request.costs), Fraction(0)
+    claim = privacy_claim.Claim(measuring, {"epsilon": request.budgets, "delta": delta})
+    if not privacy.holds(claim):
+        raise NotCertified(privacy.words(claim, "The repaired mechanism"))
+    missed = _residual(request, made)
+    residual = None if missed is None else max(excess, missed)
+    return Certified(made, privacy, route, objective, delta, optimum, residual)
+
+
+def _ceiling(value: Fraction, bits: int = 200) -> Fraction:
+    return Fraction(-((-value.numerator << bits) // value.denominator), 1 << bits)
+
+
+def _residual(request: NoiseRequest, made: AdditiveNoise) -> Fraction | None:
+    """The largest violation of the request's extra constraints, exact; None where they are not linear in f alone."""
+    if request.constraints is None:
+        return Fraction(0)
+    f, worst = made.exact_pmf, Fraction(0)
+    program = extra_constraints(request)
+    if program.shape[1] != len(f):
+        return None
+    for row, low, high in rows_of(program):
+        value = sum((a * f[j] for j, a in row.items()), Fraction(0))
+        worst = max(worst, *(low - value for low in [low] if low is not None),
+                    *(value - high for high in [high] if high is not None))  # fmt: skip
+    return worst

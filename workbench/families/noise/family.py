@@ -1,0 +1,303 @@
+"""Additive noise modulo a finite group as a family: its options, its requests, what its designs show.
+
+check     what is done with the solver's answer                                           status of an optimum
+none      the objective recomputed at the solver's point; no bound, no audit              claimed (the solver's word)
+bound     the bound recomputed from the duals, and the residual                           optimal
+audit     the exact audit of the solver's own PMF, and the closed form                    optimal
+certify   the mechanism repaired and proven private                                       optimal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.families.base import Family, Session
+from workbench.families.design import exact_words, jsonable
+from workbench.families.option import (
+    OPTIONS,
+    SOLVER,
+    TIME_LIMIT,
+    Option,
+    anything,
+    certify_option,
+    check_option,
+    count,
+    flag,
+    integers,
+    listed,
+    one_of,
+    or_zero,
+    share,
+)
+from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notion
+from workbench.io.files import read_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from workbench.families.design import Design
+    from workbench.families.noise.request import NoiseRequest
+    from workbench.mechanisms.modulo import ModuloNoise
+
+__all__ = ["CHECKS", "FAMILY"]
+
+METHODS = ("fast", "literal")
+CHECKS = ("none", "bound", "audit", "certify")
+_SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 heaviest
+
+
+def _notions() -> Iterable[str]:
+    from workbench.families.requirements import ratio_notions
+
+    return ratio_notions()
+
+
+def _costs() -> Iterable[str]:
+    from models.noise import COSTS
+
+    return COSTS
+
+
+def _sizes(value: Any, name: str) -> tuple[int, ...]:
+    """ "5x5", or its orders one by one."""
+    return tuple(listed(integers, "x")(value.lower() if isinstance(value, str) else value, name))
+
+
+def _shifts(value: Any, name: str) -> tuple[Any, ...]:
+    """ "1,2,3", for vectors "0,1;1,0"; or lists of the same."""
+    if isinstance(value, str) and ";" in value:
+        return tuple(listed(integers)(part, name) for part in value.split(";") if part.strip())
+
+    def one_shift(part: Any, name: str) -> Any:
+        return listed(integers)(part, name) if isinstance(part, (list, tuple)) else integers(part, name)
+
+    return tuple(listed(one_shift)(value, name))
+
+
+def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
+    """One budget; "1=0.5,2=1" (for vectors "0,1=0.5;1,0=1") or a mapping gives each difference its own."""
+    if isinstance(value, str) and "=" in value:
+        parts = value.split(",")
+        parts = parts if all("=" in part for part in parts) else value.split(";")
+        given: dict[tuple[int, ...], str] = {}
+        for part in parts:
+            shift, _, amount = part.partition("=")
+            key = listed(integers)(shift, "epsilon's shift")
+            if key in given:
+                raise InvalidRequest(f"epsilon must give each difference one budget. Got two for {shift.strip()}.")
+            given[key] = amount.strip()
+        value = given
+    if isinstance(value, Mapping):
+        return {shift: positive(amount, f"epsilon of shift {shift}") for shift, amount in value.items()}
+    return positive(value, name)
+
+
+def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
+    """Probabilities of the true answer: a list, or a CSV file of them."""
+    if isinstance(value, Path):
+        cells = read_text(value, name="prior").replace(",", "\n").split()
+        return tuple(exact(cell, f"every probability of {value.name}") for cell in cells)
+    try:
+        return tuple(listed(share)(value if isinstance(value, str) else list(value), name))
+    except TypeError:
+        InvalidRequest.must(name, "a list of probabilities, one for every answer", repr(value))
+
+
+def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
+    """ "1=8,2=7": groups of row-major noise values with equal masses."""
+    groups = value.split(",") if isinstance(value, str) else value
+    if not isinstance(groups, (list, tuple)):
+        InvalidRequest.must(name, "groups of noise values such as 1=8,2=7", repr(value))
+    return tuple(listed(integers, "=")(group, name) for group in groups)
+
+
+class _Noise(Family):
+    name = "noise"
+    title = "additive noise modulo a finite group"
+    summary = "The best additive noise modulo a finite query domain, judged by its closed form and audited exactly."
+    examples = (
+        "design noise --n 8 --max-shift 3 --epsilon 1.5",
+        "design noise --n 8 --shifts 1,2,3 --directed --epsilon 1.5 --delta 0.1212 --plot pmf.png",
+        'design noise --sizes 5x5 --shifts "0,1;1,0" --epsilon 1 --delta 0.01 --notion dp --json',
+        "design noise --n 8 --max-shift 3 --epsilon 1.5 --minimise delta --budget 0.4425",
+        'design noise --n 8 --shifts 1,2 --epsilon "1=0.5,2=1" --cost squared --zero-mean',
+    )
+    options = (
+        Option("n", count(1, 10**7), help="Scalar query with answers 0..n.", kind=int, question=True),
+        Option("sizes", _sizes, help='Vector query: orders of its coordinates, "5x5".', question=True),
+        Option(
+            "shifts", _shifts, help='How neighbouring answers differ: "1,2,3", for vectors "0,1;1,0".', question=True
+        ),
+        Option(
+            "max_shift", count(1, 10**6), help="All differences 1..MAX_SHIFT (instead of --shifts).", kind=int,
+            question=True,
+        ),
+        Option(
+            "directed", flag, False, "Only the given sign of the differences, as the paper.", kind=bool, question=True
+        ),
+        Option("notion", ratio_notion, "pdp", "pdp, dp, pure or metric."),
+        Option(
+            "cost", one_of(more=_costs), "error-rate",
+            "error-rate, squared, eta-squared, circular-squared, prior-squared or worst-squared.",
+        ),
+        Option("prior", _prior, help="CSV with N probabilities of the true answer (cost prior-squared).", kind=Path),
+        Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
+        Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).', added=True),
+        Option(
+            "constraints", anything, places=frozenset(("python",)),
+            help="More linear constraints, as a function of the CVXPY variable f (N,).",
+        ),
+        Option("minimise", one_of("error", "delta"), "error", "error, or delta for a given --budget."),
+        Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
+        check_option(*CHECKS),
+        certify_option(),
+        SOLVER,
+        TIME_LIMIT,
+        Option(
+            "gap", or_zero, help="Relative MILP gap at which the solver may stop.", kind=float, solver=True
+        ),
+        Option("seed", count(0, 2**31 - 1), help="Of the solver.", kind=int, solver=True),
+        OPTIONS,
+        Option("budget", exact, help="Largest cost allowed, with --minimise delta.", hot=True),
+        Option(
+            "delta", probability, help="In [0, 1]; 0 by default. With --minimise delta: an upper limit.", hot=True
+        ),
+        Option(
+            "epsilon", _epsilon, help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own.', required=True,
+            hot=True,
+        ),
+    )  # fmt: skip
+    frontier = "workbench.families.noise.frontier_options"
+    programs = "workbench.families.noise.programs"
+    verification = "workbench.families.noise.verification"
+
+    @property
+    def question(self) -> type[ModuloNoise]:
+        from workbench.mechanisms.modulo import ModuloNoise
+
+        return ModuloNoise
+
+    def spelled_question(self, values: Mapping[str, Any]) -> ModuloNoise:
+        names = ("n", "sizes", "max_shift", "directed", "shifts")
+        return self.question(**{name: values[name] for name in names})
+
+    def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest:
+        from workbench.families.noise.request import request
+
+        return request(question, values)
+
+    def open(self, request: Any) -> Session:
+        from workbench.families.noise.session import NoiseSession
+
+        return NoiseSession(request)
+
+    # Mechanisms from elsewhere.
+
+    def cost(self, request: Any, mechanism: Any) -> float:
+        """Of additive noise in the same group its exact cost; of a channel its error rate or mean squared error, true
+        answers uniform."""
+        from workbench.mechanisms.additive import AdditiveNoise
+        from workbench.privacy.repair import exact_cost
+
+        found = self.related(request, mechanism)
+        if isinstance(found, AdditiveNoise):
+            return float(exact_cost(found, request.costs))
+        if request.cost not in ("error-rate", "squared"):
+            InvalidRequest.must("cost", "error-rate or squared for a channel", repr(request.cost))
+        return float(found.error_rate if request.cost == "error-rate" else found.mse)
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        """Noise under the question's differences; of a channel the answers that differ by one, without wrapping."""
+        from workbench.mechanisms.additive import AdditiveNoise
+        from workbench.mechanisms.channel import Channel
+
+        question, order = request.question, request.question.order
+        if isinstance(mechanism, AdditiveNoise) and mechanism.question.sizes == question.sizes:
+            return AdditiveNoise(question, mechanism.masses)
+        square = isinstance(mechanism, Channel) and len(mechanism.rows) == len(mechanism.outputs) == order
+        if not square or not question.scalar:
+            InvalidRequest.must("baseline", "additive noise on the query's answers, or their channel", repr(mechanism))
+        # a difference beyond N/2 may have been meant as μ - N: protect both
+        near = {distance for (shift,) in question.shifts for distance in (shift % order, -shift % order)}
+        return Channel.of(mechanism, [(q, q + d) for d in near for q in range(order - d)])
+
+    # Keys of sweeps.
+
+    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """n and max_shift spelled out as sizes and shifts, one of each pair mu, -mu unless directed."""
+        rest = {name: value for name, value in super().key(values).items() if name not in ("n", "max_shift")}
+        question = self.spelled_question(values)
+        pairs = ({shift} if question.directed else {shift, question.negative(shift)} for shift in question.shifts)
+        return rest | question.to_dict() | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
+
+    def completed(self, values: Mapping[str, Any], point: Mapping[str, Any]) -> Mapping[str, Any]:
+        """δ is 0 unless it is minimised, when leaving it out means no limit."""
+        missing = point["delta"] is None and values["minimise"] != "delta"
+        return {**point, "delta": Fraction(0)} if missing else point
+
+    def points_per_task(self, values: Mapping[str, Any]) -> int:
+        """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
+        return 500 if values["check"] in ("none", "bound") and ratio_kind(values["notion"]) == HOCKEY_STICK else 20
+
+    # What a design shows.
+
+    def exact(self, design: Design) -> dict[str, Any]:
+        privacy = design.privacy
+        return {
+            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
+            "pure_epsilon": privacy.pure_epsilon,
+        }  # fmt: skip
+
+    def json(self, design: Design) -> dict[str, Any]:
+        asked = design.request
+        return {
+            "pmf": design.mechanism.pmf.tolist(),
+            **{name: jsonable(getattr(asked, name)) for name in ("notion", "cost", "minimise", "budget")},
+            "epsilon": jsonable(design.claim.epsilon), "delta": float(design.claim.delta),
+            "question": asked.question.to_dict(), "directed": asked.question.directed,
+        }  # fmt: skip
+
+    def heading(self, design: Design) -> str:
+        relation = "directed" if design.question.directed else "symmetric"
+        return f"{design.question!r}, {relation} differences"
+
+    def asked(self, design: Design) -> str:
+        r = design.request
+        epsilon = jsonable(design.claim.epsilon)
+        if r.minimise == "delta":
+            return f"the least delta for {r.notion}, epsilon = {epsilon}, {r.cost} <= {float(r.budget):.9g}"
+        return f"{r.notion}, epsilon = {epsilon}, delta = {float(design.claim.delta):g}"
+
+    def facts(self, design: Design) -> list[tuple[str, str]]:
+        what = "delta" if design.request.minimise == "delta" else design.request.cost
+        exact = exact_words(design)
+        return [
+            (f"least {what}", f"{design.objective:.9g}"),
+            ("bound", design.bound_words),
+            ("asked", self.asked(design)),
+            ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
+                      f"pure epsilon {exact['pure_epsilon']}"),
+        ]  # fmt: skip
+
+    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+        masses, question = design.mechanism.pmf, design.question
+        every = masses.size <= _SHOWN
+        shown = range(masses.size) if every else sorted(range(masses.size), key=lambda k: -masses[k])[:16]
+        cells = [[question.show(question.point(k)), float(masses[k])] for k in shown]
+        title = "PMF" if every else f"PMF, the 16 heaviest of {masses.size} noise values"
+        return [(title, ["noise", "probability"], cells)]
+
+    def figure(self, design: Design) -> Figure:
+        from workbench.io.figures import pmf_plot
+
+        what = design.request.cost if design.request.minimise == "error" else "δ"
+        title = f"{self.heading(design)}\n{self.asked(design)}: {what} {design.objective:.6g}"
+        return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
+
+
+FAMILY = _Noise()

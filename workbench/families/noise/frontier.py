@@ -1,0 +1,292 @@
+"""The ε-δ-error trade-off of additive noise: solver points, exact pieces, level curves, baselines.
+
+curve       what a row is
+point       the certified optimum at (ε, δ), with its bound and its closed form; one live solver per notion
+piece       ρ* between two deltas at fixed ε: exact (PDP: models.noise_frontier; DP and error rate: (1-δ)ρ₀)
+level       the least δ at (ε, error), certified, minimum-δ form (15); `budget` is the error
+baseline    a published mechanism with the smallest parameter that meets (ε, δ), audited exactly
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from models import oracles
+from models.noise import cost_vector
+from models.noise_frontier import Piece, delta_frontier
+from solvers.backend import Options
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import round_up
+from workbench.families.frontier_plan import Plan, Row, Task, design_row
+from workbench.families.noise.baselines import SCANNED, Scan, data_independent_error
+from workbench.families.noise.design import NoiseDesigner
+from workbench.families.noise.family import FAMILY
+from workbench.families.noise.frontier_plots import draw
+from workbench.families.outcome import translated_errors
+from workbench.families.requirements import HOCKEY_STICK, ratio_kind
+from workbench.mechanisms.modulo import ModuloNoise
+from workbench.privacy.audit import audit_channel
+from workbench.privacy.notions import notion as named
+
+__all__ = ["LEVELS", "plan", "round_levels"]
+
+LEVELS = 4  # errors whose level curves are drawn when none are given
+_PIECES = 64  # noise values up to which the exact frontier is traced at every ε, beyond at a few
+_FEW = 5
+_SMALL, _SMOOTH = 16, 40  # noise values up to which it is traced at so many ε at least, between the asked ones too
+_PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
+_REFINING = 15.0  # seconds of tracing after which no ε between the asked ones is traced any more
+_CLAMPED = 60  # answers up to which clamped baselines are scanned and audited
+
+
+def round_levels(errors: Sequence[float]) -> list[Fraction]:
+    """LEVELS round errors strictly between the least and the largest of some; fewer when they are too close."""
+    if not errors or max(errors) - min(errors) < 1e-9:
+        return []
+    low, high = min(errors), max(errors)
+    digits = 2 - math.ceil(math.log10(high - low))
+    inside = {round(x, digits) for x in np.linspace(low, high, LEVELS + 2)[1:-1].tolist()}
+    return [Fraction(str(x)) for x in sorted(inside) if low < x < high]
+
+
+def plan(
+    question: ModuloNoise,
+    epsilons: Sequence[Fraction],
+    deltas: Sequence[Fraction],
+    *,
+    notions: Sequence[str] = ("pdp",),
+    cost: str = "error-rate",
+    levels: Sequence[Fraction] | None = None,
+    baselines: bool = True,
+    solver: str = "highs",
+    certify: bool = True,
+    time_limit: float | None = None,
+    whole: bool = False,
+) -> Plan:
+    """The plan of a noise frontier; every request in it is validated before anything is solved.
+
+    time_limit: seconds of one solve; what is not proven by then is a row with its interval [bound, objective].
+    whole: trace every exact piece to its end, however long it takes, so that no clock decides what the table holds.
+    levels: errors of the level curves; None chooses LEVELS of them from the points, an empty list draws none.
+    Raises InvalidRequest.
+    """
+    fixed: dict[str, Any] = {"cost": cost, "solver": solver, "time_limit": time_limit}
+    for notion in notions:
+        for epsilon in epsilons:
+            FAMILY.request(question, epsilon=epsilon, delta=deltas[0], **fixed, notion=notion)
+        for delta in deltas:
+            FAMILY.request(question, epsilon=epsilons[0], delta=delta, **fixed, notion=notion)
+    if cost == "prior-squared":
+        InvalidRequest.must("cost", "one that needs no prior", repr(cost))
+    for level in levels or ():
+        if level < 0:
+            InvalidRequest.must("level", "errors >= 0", f"{float(level):g}")
+    made = _Frontier(question, list(epsilons), list(deltas), cost, solver, certify, time_limit)
+    if whole:
+        made.patience, made.refining = None, math.inf
+    tasks: list[Task] = []
+    for notion in notions:
+        tasks += [made.points(notion, epsilon) for epsilon in epsilons]
+    for notion in notions:
+        tasks += [made.pieces(notion, epsilon) for epsilon in made.traced(notion)]
+    for notion in notions:
+        if named(notion).has_delta and (levels is None or levels):
+            tasks += [made.levels(notion, epsilon, levels) for epsilon in epsilons]
+    if baselines:
+        for family in made.families():
+            tasks += [made.baseline(notion, epsilon, family) for notion in notions for epsilon in epsilons]
+    relation = "directed" if question.directed else "symmetric"
+    title = f"{question!r}, {relation} differences, {cost}"
+    return Plan(title, tasks, lambda table: draw(table, title, cost), made.close)
+
+
+def _dp_line(law: oracles.ClosedForm) -> Piece:
+    """The DP frontier (1 - δ) ρ₀; below an upper bound nothing is proven."""
+    proven = law.kind == "optimum"
+    return Piece(0.0, 1.0, law.value, 0.0, proven, law.value if proven else 0.0, 0.0)
+
+
+class _Frontier:
+    def __init__(
+        self,
+        question: ModuloNoise,
+        epsilons: list[Fraction],
+        deltas: list[Fraction],
+        cost: str,
+        solver: str,
+        certify: bool,
+        time_limit: float | None,
+    ) -> None:
+        self.question, self.epsilons, self.deltas, self.cost = question, epsilons, deltas, cost
+        self.solver, self.certify, self.options = solver, certify, Options(time_limit=time_limit)
+        self.designers: dict[tuple[str, str], NoiseDesigner] = {}
+        self.scans: dict[str, Scan] = {}
+        self.errors: list[float] = []  # of the points so far
+        self.tracing = 0.0  # seconds spent on exact pieces
+        self.patience: float | None = _PATIENCE
+        self.refining = _REFINING
+
+    def close(self) -> None:
+        for designer in self.designers.values():
+            designer.close()
+
+    def _designer(self, notion: str, minimise: str) -> NoiseDesigner:
+        if (notion, minimise) not in self.designers:
+            self.designers[notion, minimise] = NoiseDesigner(
+                self.question, notion=notion, cost=self.cost, minimise=minimise, solver=self.solver,
+                certify=self.certify, options=self.options,
+            )  # fmt: skip
+        return self.designers[notion, minimise]
+
+    def _known(self, curve: str, mechanism: str, notion: str, epsilon: Fraction) -> Row:
+        return {"curve": curve, "mechanism": mechanism, "notion": notion, "cost": self.cost, "epsilon": float(epsilon)}
+
+    def points(self, notion: str, epsilon: Fraction) -> Task:
+        """The optima at one ε and every δ."""
+
+        def compute() -> list[Row]:
+            rows = []
+            designer = self._designer(notion, "error")
+            for delta in self.deltas:
+                known = self._known("point", "optimal", notion, epsilon) | {"delta": float(delta)}
+                rows.append(design_row(lambda d=delta: designer.design(epsilon, d), **known))  # type: ignore[misc]
+                if rows[-1].get("objective") is not None:
+                    self.errors.append(rows[-1]["objective"])
+            return rows
+
+        return compute
+
+    def traced(self, notion: str) -> list[Fraction]:
+        """The ε at which exact pieces are traced."""
+        no_law = ratio_kind(notion) == HOCKEY_STICK and self.cost != "error-rate"
+        if not named(notion).has_delta or no_law or self.cost == "worst-squared":
+            return []
+        if self.question.order <= _SMALL and 1 < len(self.epsilons) < _SMOOTH:  # level curves fall steeply: refine
+            parts = math.ceil(_SMOOTH / (len(self.epsilons) - 1))
+            between = [a + (b - a) * k / parts for a, b in pairwise(self.epsilons) for k in range(1, parts)]
+            return [*self.epsilons, *between]
+        if self.question.order <= _PIECES or len(self.epsilons) <= _FEW:
+            return self.epsilons
+        places = np.unique(np.linspace(0, len(self.epsilons) - 1, _FEW).round().astype(int))
+        return [self.epsilons[k] for k in places]
+
+    def pieces(self, notion: str, epsilon: Fraction) -> Task:
+        """ρ* as a function of δ at one ε."""
+        by_law = ratio_kind(notion) == HOCKEY_STICK  # it falls with δ as (1 - δ)
+
+        def compute() -> list[Row]:
+            if self.tracing > self.refining and epsilon not in self.epsilons:
+                return []
+            begin = time.perf_counter()
+            q = self.question
+            with translated_errors():
+                if by_law:
+                    law = oracles.judge(
+                        q.sizes, q.differences, q.directed, float(epsilon), 0.0, HOCKEY_STICK, self.cost
+                    )
+                    found = [] if law is None else [_dp_line(law)]
+                    name = "DP law"
+                else:
+                    found = delta_frontier(
+                        q.sizes,
+                        q.differences,
+                        float(epsilon),
+                        self.cost,
+                        time_limit=self.patience,
+                        solver=self._tracer(),
+                    )
+                    name = "pattern frontier"
+            seconds = time.perf_counter() - begin
+            self.tracing += seconds
+            known = self._known("piece", "optimal", notion, epsilon)
+            return [
+                known | {
+                    "delta": piece.delta_low, "delta_high": piece.delta_high, "objective": piece.value_low,
+                    "objective_high": piece.value_high, "oracle": name,
+                    "solver": None if by_law else self._tracer(),
+                    "bound": piece.bound_low,
+                    "bound_high": piece.bound_high, "status": "optimal" if piece.proven else "not_proven",
+                    "seconds": seconds / len(found),
+                }
+                for piece in found
+            ]  # fmt: skip
+
+        return compute
+
+    def _tracer(self) -> str:
+        return self.solver if self.solver in ("highs", "gurobi") else "highs"
+
+    def levels(self, notion: str, epsilon: Fraction, budgets: Sequence[Fraction] | None) -> Task:
+        """The least δ at one ε for every error level."""
+
+        def compute() -> list[Row]:
+            designer = self._designer(notion, "delta")
+            rows = []
+            for budget in budgets if budgets is not None else round_levels(self.errors):
+                known = self._known("level", "optimal", notion, epsilon) | {"budget": float(budget)}
+                row = design_row(lambda b=budget: designer.design(epsilon, budget=b), **known)  # type: ignore[misc]
+                if row.get("objective") is not None:
+                    row |= {
+                        "delta": row[named(notion).quantity]
+                    }  # what it really needs; the objective is the same rounded
+                rows.append(row)
+            return rows
+
+        return compute
+
+    def families(self) -> list[str]:
+        """The baselines that this question and cost admit."""
+        if self.cost == "worst-squared":
+            return []
+        clamped = self.question.scalar and self.question.order <= _CLAMPED and self.cost in ("error-rate", "squared")
+        return ["data-independent", *(SCANNED if clamped else ())]
+
+    def baseline(self, notion: str, epsilon: Fraction, family: str) -> Task:
+        """One published mechanism at one ε and every δ."""
+
+        def compute() -> list[Row]:
+            rows = []
+            for delta in self.deltas:
+                begin = time.perf_counter()
+                known = self._known("baseline", family, notion, epsilon) | {"delta": float(delta)}
+                row = known | {"status": "infeasible", "error": "no parameter of the scan meets the budget"}
+                made = (self._independent if family == "data-independent" else self._clamped)(
+                    family, notion, epsilon, delta
+                )
+                if made is not None:
+                    row = known | {"status": "closed form" if family == "data-independent" else "scan"} | made
+                rows.append(row | {"seconds": time.perf_counter() - begin})
+            return rows
+
+        return compute
+
+    def _independent(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row:
+        order = self.question.order
+        rho = data_independent_error(order, epsilon, delta, notion)
+        others = cost_vector(self.cost, self.question.sizes)[1:].mean()
+        return {"objective": float(rho) * float(others), "parameter": float(rho)}
+
+    def _clamped(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row | None:
+        n = self.question.order - 1
+        if family not in self.scans:
+            # beyond N/2 a shift μ may have been meant as μ - N: protect both distances rather than guess
+            given = {shift[0] for shift in self.question.shifts}
+            self.scans[family] = Scan(family, n, sorted(given | {n + 1 - s for s in given if 2 * s > n + 1}))
+        scan = self.scans[family]
+        parameter = scan.least(epsilon, delta, notion)
+        if parameter is None:
+            return None
+        channel = scan.family.build(n, parameter)
+        privacy = audit_channel(channel, scan.pairs, epsilon)
+        error = channel.error_rate if self.cost == "error-rate" else channel.mse
+        return {
+            "objective": error, "parameter": parameter, "pdp_delta": round_up(privacy.pdp_delta),
+            "dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon,
+        }  # fmt: skip

@@ -1,0 +1,166 @@
+"""What a request for noise may say, in exact numbers, checked before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from models import noise
+from models.noise import UserConstraints, cost_vector
+from solvers.backend import Options
+from workbench.errors import Infeasible, InvalidRequest
+from workbench.exact.numbers import Real
+from workbench.families.base import Request
+from workbench.families.outcome import translated_errors
+from workbench.families.requirements import Bounds, ratio_bounds
+from workbench.io.files import spelled
+from workbench.mechanisms.modulo import ModuloNoise, Shift
+from workbench.privacy.notions import notion
+
+__all__ = ["Budgets", "NoiseRequest", "budgets_of", "request"]
+
+MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
+LEAST_EPSILON = Fraction(1, 10**12)
+MOST_COLUMNS = 5_000_000
+
+Budgets = Mapping[Shift, Fraction]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseRequest(Request):
+    """The least-cost noise within (ε, δ), or the least δ within a cost budget.
+
+    epsilon: one number, or one for each shift; budgets: the same for every difference.
+    delta: with minimise="error" what may be spent, else an upper limit or None; budget: of the cost, where δ is
+    minimised. costs: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
+    """
+
+    question: ModuloNoise
+    epsilon: Fraction | Mapping[Any, Fraction]
+    delta: Fraction | None = None
+    notion: str = "pdp"
+    cost: str = "error-rate"
+    prior: tuple[Fraction, ...] | None = None
+    minimise: str = "error"
+    budget: Fraction | None = None
+    constraints: UserConstraints | None = None
+    method: str = "fast"
+    solver: str = "highs"
+    options: Options = field(default_factory=Options)
+    budgets: Budgets = field(init=False, repr=False)
+    costs: NDArray[np.float64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "budgets", budgets_of(self.question, self.epsilon))
+        if "costs" not in self.__dict__:  # they do not move with hot options
+            prior = None if self.prior is None else np.array([float(p) for p in self.prior])
+            with translated_errors():
+                object.__setattr__(self, "costs", cost_vector(self.cost, self.question.sizes, prior))
+        if self.minimise == "delta":
+            if not notion(self.notion).has_delta:
+                raise InvalidRequest(
+                    f"minimise must be error when notion is {self.notion}, which has no delta. Got 'delta'."
+                )
+            if self.budget is None:
+                raise InvalidRequest("budget must be given when minimise is delta. Got none.")
+            return
+        if self.budget is not None:
+            InvalidRequest.must("budget", "left out unless minimise is delta", spelled(self.budget))
+        object.__setattr__(self, "delta", self.delta or Fraction(0))
+        if self.delta and not notion(self.notion).has_delta:
+            InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
+
+    @property
+    def bounds(self) -> Bounds:
+        """What the notion requires of every difference; δ = 1 where it is minimised."""
+        return ratio_bounds(self.notion, self.budgets, self.delta if self.minimise == "error" else None)
+
+    @property
+    def cost_limit(self) -> Fraction | None:
+        """The budget, at most what any noise costs. Raises Infeasible below what every noise costs."""
+        if self.budget is None:
+            return None
+        least = Fraction(float(self.costs.min())) if self.costs.ndim == 1 else Fraction(0)
+        if self.budget < least:
+            raise Infeasible(
+                f"No noise has cost {self.cost} below {float(least):g}. Got budget = {float(self.budget):g}."
+            )
+        return min(self.budget, Fraction(float(self.costs.max())))
+
+
+def request(question: ModuloNoise, values: dict[str, Any]) -> NoiseRequest:
+    """The request that exact option values amount to. Raises InvalidRequest."""
+    makers = []
+    if values.pop("zero_mean", False):
+        makers.append(noise.zero_mean(question.sizes))
+    if (equal := values.pop("equal", None)) is not None:
+        if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):
+            groups = ",".join("=".join(map(str, group)) for group in equal)
+            InvalidRequest.must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
+        makers.append(noise.equal_masses([list(group) for group in equal]))
+    if (more := checked_constraints(values.pop("constraints", None))) is not None:
+        makers.append(more)
+    constraints = None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers))
+    return NoiseRequest(question=question, constraints=checked_constraints(constraints), **values)
+
+
+def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:
+    """ε of every difference, exact. Raises InvalidRequest."""
+    budgets = question.budgets(epsilon)
+    different = {id(value): value for value in budgets.values()}.values()  # one number for all is one object
+    if max(different) > MOST_EPSILON or min(different) < LEAST_EPSILON:
+        between = f"between {float(LEAST_EPSILON):g} and {MOST_EPSILON} (e^epsilon is a coefficient of the program)"
+        InvalidRequest.must(
+            "epsilon", between, spelled(max(different)) if max(different) > MOST_EPSILON else spelled(min(different))
+        )
+    columns = question.order * (1 + 2 * len(budgets))
+    if columns > MOST_COLUMNS:
+        raise InvalidRequest(f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated.")
+    return budgets
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Several sets of constraints as one."""
+
+    makers: tuple[UserConstraints, ...]
+
+    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
+        return [row for make in self.makers for row in make(f)]
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """The user's function; two of the same function are equal, so that their models are compiled once."""
+
+    make: UserConstraints
+
+    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
+        expected = "a function of the CVXPY variable f that returns a list of its linear constraints"
+        try:
+            rows = list(self.make(f))
+        except Exception as error:
+            InvalidRequest.must("constraints", expected, f"{type(error).__name__}: {' '.join(str(error).split())}")
+        for row in rows:
+            if not isinstance(row, cp.Constraint):
+                InvalidRequest.must("constraints", expected, f"a list with {row!r}")
+        return rows
+
+
+def checked_constraints(constraints: Callable[..., Any] | None) -> UserConstraints | None:
+    """The user's constraints, whose errors are ours from now on. Raises InvalidRequest."""
+    if constraints is None or isinstance(constraints, _Checked):
+        return constraints
+    if not callable(constraints):
+        InvalidRequest.must("constraints", "a function of the CVXPY variable f", repr(constraints))
+    try:
+        hash(constraints)
+    except TypeError:
+        InvalidRequest.must("constraints", "hashable, as functions are", repr(constraints))
+    return _Checked(constraints)

@@ -1,0 +1,251 @@
+"""One noise model on one solver, answered at many (ε, δ): the live solver is kept and re-solved hot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from models.noise import NoiseModel, UserConstraints, cost_vector
+from models.noise_fast import FastSession, applies
+from models.requirements import RatioBound
+from solvers.backend import Session as SolverSession
+from solvers.backend import backend
+from solvers.solution import Solution, Start, Termination
+from workbench.errors import InvalidRequest, NotCertified, NotProven
+from workbench.families.base import Row, Session, Values
+from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.noise.answer import check_limit, meets, refuse, stopped, why_unproven
+from workbench.families.noise.certify import certified_design, exacting
+from workbench.families.noise.oracle_check import OracleCheck
+from workbench.families.noise.request import NoiseRequest
+from workbench.families.outcome import translated_errors
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.privacy.audit import audit
+from workbench.privacy.repair import exact_cost
+
+__all__ = ["NoiseSession"]
+
+_DEFEATED = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
+
+
+class NoiseSession(Session):
+    """The session of a request; one compiled model and one live solver for each of the model's shapes."""
+
+    request: NoiseRequest
+
+    def __init__(self, request: NoiseRequest) -> None:
+        super().__init__(request)
+        with translated_errors():
+            self.backend = backend(request.solver)
+        self.options = request.options
+        if request.certified and self.options.integrality_tolerance is None:
+            self.options = exacting(self.options, self.backend.supported_options)
+        self.oracle = OracleCheck(
+            request.question, request.notion, request.cost, constrained=request.constraints is not None
+        )
+        self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, SolverSession | FastSession]] = {}
+
+    def close(self) -> None:
+        """Give the solvers' resources back."""
+        for _model, session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+
+    def at(self, point: Values | None) -> NoiseRequest:
+        """The request at a point."""
+        if point is None:
+            return self.request
+        moved = self.request.at(point)
+        assert isinstance(moved, NoiseRequest)
+        return moved
+
+    # Solving.
+
+    def solve(self, request: NoiseRequest, start: str = "hot") -> Solution:
+        """The solver's answer alone. Raises Infeasible, NotProven where there is none."""
+        solution = self.answer(request, start)
+        if solution.x is None:
+            refuse(request, solution)
+        check_limit(request, solution)
+        return solution
+
+    def answer(self, request: NoiseRequest, start: str = "hot") -> Solution:
+        """What the solver says, a point or none.
+
+        At the user's own tolerances where the exacting ones of a certified design defeat the solver.
+        """
+        if not isinstance(start, str) or start not in set(Start):
+            InvalidRequest.must("start", f"one of {', '.join(Start)}", repr(start))
+        session, values = self._live(request)
+        with translated_errors():
+            solution = session.solve(values, start=Start(start))
+            if self.options != request.options and solution.termination in _DEFEATED:
+                with self.backend.open(session.program, request.options) as second:
+                    solution = second.solve(values)
+        return solution
+
+    def _live(self, request: NoiseRequest) -> tuple[SolverSession | FastSession, Mapping[str, Any]]:
+        bounds = request.bounds
+        epsilons = bounds.epsilons.values()
+        levels = list({id(value): value for value in epsilons}.values())
+        groups = (0,) * len(epsilons)
+        if len(levels) > 1:
+            levels = sorted(set(levels))
+            groups = tuple(map(levels.index, epsilons))
+        positive = bool(bounds.delta)
+        key, limit = (positive, groups), request.cost_limit
+        with translated_errors():
+            if key not in self._sessions:
+                model = _model(
+                    request.question.sizes, tuple(request.budgets), bounds.kind, request.cost, request.minimise,
+                    positive, groups, request.constraints, request.prior,
+                )  # fmt: skip
+                fast = request.method == "fast" and applies(model)
+                opened = (
+                    FastSession(model, self.backend, self.options) if fast
+                    else self.backend.open(model.program, self.options)
+                )  # fmt: skip
+                self._sessions[key] = (model, opened)
+            model, session = self._sessions[key]
+            values = model.values(
+                [float(level) for level in levels],
+                float(bounds.delta),
+                None if limit is None else float(limit),
+            )
+        return session, values
+
+    # Designs and rows.
+
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        """Solve, judge, audit, certify."""
+        request = self.at(point)
+        solution = self.solve(request, start)
+        unproven = why_unproven(solution)
+        raw = self._raw(request, solution, unproven is None)
+        proven = unproven is None or solution.termination is Termination.GAP_LIMIT
+        design = raw
+        if request.certified:
+            try:
+                design = certified_design(raw, lambda: self.oracle.law(request.budgets, float(raw.claim.delta)))
+            except NotCertified as error:
+                if proven:
+                    raise
+                words = (*raw.words, f"The incumbent is not certified. {error}")
+                design = replace(raw, words=words, privacy=audit(raw.mechanism, request.budgets))
+        if not proven and solution.termination is Termination.OPTIMAL:
+            by_law = self._proven_by_law(request, design)
+            proven, design = by_law is not None, by_law or design
+        if not proven:
+            raise NotProven(
+                f"{request.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_words}.",
+                incumbent=design.objective, bound=design.bound, design=design, interrupted=stopped(solution),
+            )  # fmt: skip
+        return design
+
+    def _proven_by_law(self, request: NoiseRequest, design: Design) -> Design | None:
+        """The design with the closed form's bound where that proves it optimal and the solver's own bound does not.
+
+        With e^ε as a coefficient a solver's duals are off by more than a tiny error rate: from ε = 15 or so its bound
+        is useless, however good its answer.
+        """
+        bound = self.oracle.bound(request)
+        if bound is None or (request.certified and design.certificate is None) or not meets(design.objective, bound[0]):
+            return None
+        claimed, value = design.claimed, design.oracle.value
+        assert value is not None
+        words = [*design.words, bound[1]]
+        if not meets(claimed, bound[0]):
+            words.append(f"The solver's own answer, {claimed:.9g}, is no optimum; what is certified is one.")
+        verdict = replace(design.oracle, agrees=True, difference=design.objective - value)
+        return replace(design, bound=bound[0], oracle=verdict, words=tuple(words))
+
+    def _raw(self, request: NoiseRequest, solution: Solution, proven: bool) -> Design:
+        """The solver's own answer as a design."""
+        objective, question = solution.objective, request.question
+        assert objective is not None
+        mechanism = AdditiveNoise.from_pmf(question, np.maximum(solution["f"], 0.0))
+        delta, reached, oracle = self._against(request, solution, mechanism, proven)
+        epsilon = request.budgets if isinstance(request.epsilon, Mapping) else request.epsilon
+        claim, privacy = Claim(request.notion, epsilon, delta), None
+        words = []
+        if not request.certified:
+            privacy = audit(mechanism, request.budgets)
+            if not privacy.meets(*claim):
+                words.append(privacy.verdict(*claim, subject="The solver's PMF"))
+        if question.directed:
+            words.append(
+                "Directed differences protect one side of each pair of neighbours only, as the paper does; "
+                "leave out directed for the symmetric relation."
+            )
+        if request.cost == "eta-squared" and not question.directed:
+            words.append(
+                "eta-squared counts a step down by 1 as a step up by n; with symmetric differences that cost is "
+                "misleading, and squared is the honest one."
+            )
+        if solution.termination is Termination.GAP_LIMIT:
+            words.append(
+                f"Stopped within the allowed gap: the optimum lies between {solution.bound:.9g} and {objective:.9g}."
+            )
+        if proven and solution.bound is None:
+            words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
+        if proven and oracle.agrees is False:
+            words.append(f"The solver's answer DISAGREES with the closed form ({oracle.name}).")
+        return Design(request, mechanism, reached, solution.bound, claim, oracle, solution, tuple(words), privacy)
+
+    def _against(
+        self, request: NoiseRequest, solution: Solution, mechanism: AdditiveNoise, proven: bool
+    ) -> tuple[Fraction, float, OracleVerdict]:
+        """δ as it is claimed, what the mechanism costs (a least δ is the solver's claim), the oracle's verdict."""
+        objective = solution.objective
+        assert objective is not None
+        if request.minimise == "delta":
+            limit = request.cost_limit
+            assert limit is not None
+            verdict = self.oracle.least_delta(solution, request.budgets, float(limit))
+            return Fraction(repr(min(1.0, max(0.0, objective)))), objective, verdict
+        assert request.delta is not None
+        verdict = self.oracle.least_error(solution, proven, request.budgets, float(request.delta))
+        return request.delta, float(exact_cost(mechanism, request.costs)), verdict
+
+    def row(self, point: Values, *, start: str = "hot") -> Row:
+        """The answer at a point, checked as far as the request says."""
+        if self.request.check in ("audit", "certify"):
+            return super().row(point, start=start)
+        solution = self.solve(self.at(point), start)
+        if stopped(solution):
+            raise KeyboardInterrupt
+        found = {
+            "status": "claimed", "error": None, "objective": solution.objective, "bound": None,
+            "start": str(solution.start), "audited": False,
+        }  # fmt: skip
+        if self.request.check == "none" and solution.termination is Termination.OPTIMAL:
+            return found
+        unproven = why_unproven(solution)
+        proven = unproven is None or solution.termination is Termination.GAP_LIMIT
+        assert solution.residuals is not None
+        return found | {
+            "status": str(solution.termination) if proven else "not_proven", "error": None if proven else unproven,
+            "bound": solution.bound, "gap": solution.gap, "residual": solution.residuals.worst,
+        }  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _model(
+    sizes: tuple[int, ...],
+    shifts: tuple[tuple[int, ...], ...],
+    kind: RatioBound,
+    cost: str,
+    minimise: str,
+    positive: bool,
+    groups: tuple[int, ...],
+    constraints: UserConstraints | None,
+    prior: tuple[Fraction, ...] | None,
+) -> NoiseModel:
+    """A compiled model; compiling costs more than many of the solves."""
+    costs = cost_vector(cost, sizes, None if prior is None else np.array([float(p) for p in prior]))
+    return NoiseModel(sizes, shifts, kind, costs, minimise, positive, groups, constraints)

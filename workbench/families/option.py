@@ -1,0 +1,241 @@
+"""One option of a family, declared once: its reader, its default, its help; and the readers that options share.
+
+A value arrives as the text of a command line, as a TOML value of a sweep, or as a Python object. One reader takes all
+of them to one exact value (a Fraction, an int, a word, a tuple of these), or refuses it as InvalidRequest. `spell`
+writes such a value as canonical JSON: what a sweep files its answers under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Literal
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact, positive, probability
+from workbench.io.files import spelled
+
+__all__ = [
+    "EVERYWHERE",
+    "OPTIONS",
+    "PROGRESS",
+    "SOLVER",
+    "TIME_LIMIT",
+    "Option",
+    "Place",
+    "anything",
+    "certify_option",
+    "check_option",
+    "count",
+    "flag",
+    "integers",
+    "listed",
+    "one_of",
+    "or_zero",
+    "progress",
+    "share",
+    "spell",
+    "text",
+]
+
+Reader = Callable[[Any, str], Any]
+Place = Literal["command", "python", "sweep"]
+EVERYWHERE: frozenset[Place] = frozenset(("command", "python", "sweep"))
+_HUGE = 10**300
+PYTHON: frozenset[Place] = frozenset(("python",))
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a family.
+
+    name: in Python, in sweeps and in keys. read: (value, name) -> its exact value, or InvalidRequest. default: an exact
+    value; None where it may be left out. help: one line.
+    required: it may not be left out. hot: a live session follows it from point to point; of several the last one in a
+    family's table varies fastest. solver: it is handed to the solver. question: it spells the question, and is an
+    argument of the question's class in Python.
+    kind, command, least, most: what a command line takes it as (str, int, float, bool, Path, list), under which name
+    if not --name, and the bounds shown for an integer. places: where it can be given.
+    aliases: names it had before, still read. added: it came after keys were frozen, so that it enters a key only where
+    it differs from its default.
+    """
+
+    name: str
+    read: Reader
+    default: Any = None
+    help: str = ""
+    required: bool = False
+    hot: bool = False
+    solver: bool = False
+    question: bool = False
+    kind: type = str
+    command: str | None = None
+    least: int | None = None
+    most: int | None = None
+    places: frozenset[Place] = EVERYWHERE
+    aliases: tuple[str, ...] = ()
+    added: bool = False
+
+    def of(self, value: Any) -> Any:
+        """The exact value; None is one only of an option that may be left out. Raises InvalidRequest."""
+        return None if value is None and self.default is None and not self.required else self.read(value, self.name)
+
+
+def spell(value: Any) -> Any:
+    """An exact value as canonical JSON: a Fraction as the shortest text that spells it, a tuple as a list."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Fraction):
+        return spelled(value)
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else ",".join(map(str, key)): spell(v) for key, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [spell(part) for part in value]
+    return spell(value.to_dict())
+
+
+# Readers.
+
+
+def share(value: Any, name: str) -> Fraction:
+    """A probability."""
+    return probability(value, name)
+
+
+def one_of(*words: str, more: Callable[[], Iterable[str]] = tuple) -> Reader:
+    """One of some words; more: those that are known only where it is read."""
+
+    def read(value: Any, name: str) -> str:
+        known = (*words, *more())
+        if not isinstance(value, str) or value not in known:
+            InvalidRequest.must(name, f"one of {', '.join(known)}", repr(value))
+        return value
+
+    return read
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        InvalidRequest.must(name, "true or false", repr(value))
+    return value
+
+
+def count(least: int, most: int) -> Reader:
+    """An integer in least..most."""
+
+    def read(value: Any, name: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
+            got = repr(value) if isinstance(value, str) else value
+            InvalidRequest.must(name, f"an integer in {least}..{most}", got)
+        return int(value)
+
+    return read
+
+
+def integers(value: Any, name: str) -> int:
+    """An integer, or the text of one."""
+    try:
+        if isinstance(value, (str, Integral)) and not isinstance(value, bool):
+            return int(value)
+    except ValueError:
+        pass
+    return InvalidRequest.must(name, "integers", repr(value))
+
+
+def text(value: Any, name: str) -> str:
+    """A string that says something."""
+    if not isinstance(value, str) or not value.strip():
+        InvalidRequest.must(name, "a string", repr(value))
+    return value.strip()
+
+
+def listed(read: Reader, separator: str = ",") -> Reader:
+    """A sequence, or one string "1,2,3"."""
+
+    def reader(value: Any, name: str) -> tuple[Any, ...]:
+        if isinstance(value, str):
+            value = value.strip().removesuffix(separator).split(separator) if value.strip() else []
+        elif not isinstance(value, (list, tuple)) and hasattr(value, "tolist"):  # an array
+            value = list(value)
+        if not isinstance(value, (list, tuple)) or not value:
+            InvalidRequest.must(name, f'a list such as "1{separator}2{separator}3"', repr(value))
+        return tuple(read(part, name) for part in value)
+
+    return reader
+
+
+def anything(value: Any, name: str) -> Any:
+    """Whatever it is; the request checks it."""
+    return value
+
+
+def seconds(value: Any, name: str) -> Fraction:
+    """A time limit."""
+    wanted = "a finite number of seconds > 0"
+    found = exact(value, name, wanted)
+    if not 0 < found < _HUGE:
+        InvalidRequest.must(name, wanted, repr(value))
+    return found
+
+
+def solver(value: Any, name: str) -> str:
+    """The label of a solver this workbench knows; it need not be installed."""
+    from workbench.families.outcome import translated_errors
+
+    if not isinstance(value, str):
+        InvalidRequest.must(name, "the name of a solver", repr(value))
+    with translated_errors():
+        from solvers.backend import backend
+
+        return backend(value.strip()).label
+
+
+def progress(value: Any, name: str) -> Callable[[str], None]:
+    """A function of one line."""
+    if not callable(value):
+        InvalidRequest.must(name, "a function of one line of text", repr(value))
+    found: Callable[[str], None] = value
+    return found
+
+
+def path(value: Any, name: str) -> Path:
+    """A file."""
+    return Path(value)
+
+
+def or_zero(value: Any, name: str) -> Fraction:
+    """A number >= 0 that is one in floating point too."""
+    found = positive(value, name, or_zero=True)
+    return found if found < _HUGE else InvalidRequest.must(name, "a finite number >= 0", value)
+
+
+# Options that several families have.
+
+SOLVER = Option("solver", solver, "highs", "A name from `workbench solvers`.")
+TIME_LIMIT = Option("time_limit", seconds, help="Seconds.", kind=float, solver=True)
+
+
+def check_option(*checks: str) -> Option:
+    """What a sweep has done with each answer."""
+    words = "What is done with an answer: " + ", ".join(checks)
+    return Option("check", one_of(*checks), "audit", f"{words}.", places=frozenset(("sweep",)))
+
+
+def certify_option() -> Option:
+    """The same in Python; a command line has --raw."""
+    words = "True: a mechanism proven private, with its certificate; False: the solver's own."
+    return Option("certify", _truth, True, words, places=PYTHON)
+
+
+def _truth(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        InvalidRequest.must(name, "True or False", value)
+    return value
+
+
+OPTIONS = Option("options", anything, help="Every solver option at once (solvers.backend.Options).", places=PYTHON)
+PROGRESS = Option("progress", progress, help="Told a line now and then.", places=PYTHON)

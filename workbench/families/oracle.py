@@ -1,0 +1,75 @@
+"""What a closed form says about a designed mechanism's objective."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["ABSOLUTE", "OracleVerdict"]
+
+# Below this, costs are equal: MILPs are solved to an absolute gap of 1e-9.
+ABSOLUTE = 2e-9
+
+
+@dataclass(frozen=True)
+class OracleVerdict:
+    """What a closed form says about an objective.
+
+    Attributes:
+        name: of the law.
+        value: of the law, in the units of the objective; None when no closed form applies.
+        kind: "optimum", or "upper bound" / "lower bound" on the optimum where the law is not proven to be one.
+        valid: whether `value` is proven to be the optimum of this very request.
+        agrees: whether the objective is consistent with it, within `tolerance` (relative) plus ABSOLUTE; of a solve
+            that stopped early, whether the law lies between its bound and its incumbent. None without a value.
+        difference: objective - value.
+        proof: in one sentence, why and where the law holds (or why there is none).
+    """
+
+    name: str | None
+    value: float | None
+    kind: str | None
+    proof: str
+    agrees: bool | None
+    difference: float | None
+    tolerance: float = 1e-6
+
+    @property
+    def valid(self) -> bool:
+        """Whether the value is a proven optimum."""
+        return self.value is not None and self.kind == "optimum"
+
+    @classmethod
+    def judge(
+        cls, objective: float | None, name: str, value: float, kind: str, proof: str, tolerance: float = 1e-6,
+        *, proven: bool = True, bound: float | None = None,
+    ) -> OracleVerdict:  # fmt: skip
+        """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one.
+
+        proven: whether the solver claims an optimum; otherwise an optimum by law must lie in [bound, objective].
+        """
+        if objective is None:
+            return cls(name, value, kind, proof, None, None, tolerance)
+        difference = objective - value
+        slack = tolerance * abs(value) + ABSOLUTE
+        above, below = difference >= -slack, difference <= slack
+        if not proven:
+            consistent = kind == "upper bound" or (
+                above and (kind != "optimum" or (bound or -math.inf) <= value + slack)
+            )
+        else:
+            consistent = {"optimum": above and below, "upper bound": below, "lower bound": above}[kind]
+        return cls(name, value, kind, proof, consistent, difference, tolerance)
+
+    @classmethod
+    def none(cls, reason: str) -> OracleVerdict:
+        """No closed form applies."""
+        return cls(None, None, None, reason, None, None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "name": self.name, "value": self.value, "kind": self.kind, "valid": self.valid,
+            "agrees": self.agrees, "difference": self.difference, "proof": self.proof,
+        }  # fmt: skip

@@ -1,0 +1,122 @@
+"""What became of a request: a design as a row, an error as a row with its status, a solver's error in our words.
+
+    column                            what it holds
+    status, error                     a word of STATUS, or how the solver stopped; the reason when there is no answer
+    objective, bound, gap             the optimum lies in [bound, objective]
+    residual, start                   of the solver's point, recomputed; where the solve began: "hot" or "cold"
+    audited, private, certified       by the exact audit of the mechanism itself
+    pure_epsilon, pdp_delta, dp_delta of the mechanism itself, rounded so as never to understate; None: not known
+    oracle, oracle_kind, oracle_value, oracle_agrees     the closed form's verdict
+
+These are the columns of ledgers, frontiers and comparisons, the same for every family, which may add some of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from solvers import errors
+from workbench.errors import (
+    Infeasible,
+    InvalidRequest,
+    LicenceLimit,
+    NotCertified,
+    NotProven,
+    SolverUnavailable,
+    WorkbenchError,
+)
+
+if TYPE_CHECKING:
+    from workbench.families.design import Design
+
+__all__ = ["COLUMNS", "RENAMED", "STATUS", "attempt", "failure", "renamed", "row", "translated_errors"]
+
+Row = dict[str, Any]
+
+COLUMNS = (
+    "status", "error", "objective", "bound", "gap", "residual", "start", "audited", "private", "certified",
+    "pure_epsilon", "pdp_delta", "dp_delta", "oracle", "oracle_kind", "oracle_value", "oracle_agrees",
+)  # fmt: skip
+
+# a column of an older ledger -> its name today
+RENAMED = {
+    "reason": "error", "agrees": "oracle_agrees", "exact_pure_epsilon": "pure_epsilon", "exact_epsilon": "pure_epsilon",
+    "exact_pdp_delta": "pdp_delta", "exact_dp_delta": "dp_delta", "exact_delta": "dp_delta", "exact_bias": "bias",
+}  # fmt: skip
+
+# kind of error -> status of its row, the narrower kinds first
+STATUS: dict[type[WorkbenchError], str] = {
+    LicenceLimit: "licence", SolverUnavailable: "unavailable", Infeasible: "infeasible", NotProven: "not_proven",
+    NotCertified: "not_certified", InvalidRequest: "refused",
+}  # fmt: skip
+
+
+def row(design: Design) -> Row:
+    """A design as a row: COLUMNS, then what its family adds."""
+    family, oracle, solution = design.family, design.oracle, design.solution
+    residuals = None if solution is None else solution.residuals
+    return {
+        "status": design.status, "error": None, "objective": design.objective, "bound": design.bound,
+        "gap": design.gap, "residual": None if residuals is None else residuals.worst,
+        "start": "cold" if solution is None else str(solution.start), "audited": design.privacy is not None,
+        "private": design.private, "certified": design.certificate is not None if family.certifies else None,
+        **design.exact,
+        "oracle": oracle.name, "oracle_kind": oracle.kind, "oracle_value": oracle.value, "oracle_agrees": oracle.agrees,
+        **family.columns(design),
+    }  # fmt: skip
+
+
+def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
+    """A design as a row with its solver, version and seconds; of an unproven one the incumbent; else the failure.
+
+    Where no design came out, the row is that of `failure`. Ctrl-C inside a solver is KeyboardInterrupt.
+    """
+    try:
+        design, error = solve(), None
+    except WorkbenchError as problem:
+        if not isinstance(problem, NotProven) or problem.design is None:
+            return failure(problem), None
+        if problem.interrupted:
+            raise KeyboardInterrupt from None
+        design, error = problem.design, str(problem)
+    solution = design.solution
+    effort: Row = {}
+    if solution is not None:
+        effort = {"solver": solution.solver, "version": solution.version, "seconds": solution.seconds.total}
+    return row(design) | effort | {"error": error}, design
+
+
+def failure(error: Exception) -> Row:
+    """The row of a failed design: its status and its reason. Ctrl-C inside a solver is none: it is raised again."""
+    if getattr(error, "interrupted", False):
+        raise KeyboardInterrupt from None
+    status = next((word for kind, word in STATUS.items() if isinstance(error, kind)), "failed")
+    reason = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+    found: Row = {"status": status, "error": reason, "objective": None, "bound": None, "audited": False}
+    if isinstance(error, NotProven):
+        found |= {"objective": error.incumbent, "bound": error.bound}
+    return found
+
+
+def renamed(line: Mapping[str, Any]) -> Row:
+    """A row of any age under today's names."""
+    return {RENAMED.get(name, name): value for name, value in line.items()}
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Turn the errors of `solvers` and `models` into the workbench's."""
+    try:
+        yield
+    except WorkbenchError:
+        raise
+    except errors.LicenceExceeded as error:
+        raise LicenceLimit(str(error)) from None
+    except errors.BackendUnavailable as error:
+        raise SolverUnavailable(str(error)) from None
+    except errors.NoRationalSolution as error:
+        raise NotCertified(str(error)) from None
+    except (errors.SolverError, ValueError) as error:
+        raise InvalidRequest(str(error)) from None

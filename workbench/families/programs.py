@@ -1,0 +1,104 @@
+"""The instances that solvers are compared on: programs of every model, each with a judge of the mechanism in a point.
+
+A family has some when its `Family.programs` names a module with `instances() -> list[Instance]`. Instances are part of
+a suite's version: changing, adding or removing one is a new version, so that tables of one version can be laid side by
+side.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest, NotCertified
+from workbench.exact.numbers import Real, probability
+from workbench.families.registry import families, our_families
+
+__all__ = ["SUITES", "Instance", "Judged", "certified_or_not", "chosen"]
+
+# suite -> (version, what it takes of the instances)
+SUITES: dict[str, tuple[int, Callable[[Instance], bool]]] = {
+    "default": (1, lambda instance: True),
+    "small": (1, lambda instance: instance.small),
+}
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The mechanism in a solver's point, in exact arithmetic.
+
+    claimed: what the program's answer stands for, (epsilon, delta) or, where δ is minimised, the objective as δ;
+    exact: the same of the mechanism as returned; private: whether it keeps the claim exactly; certified: whether a
+    repaired mechanism does, and what that one costs (None: no certificate).
+    """
+
+    claimed_epsilon: float
+    claimed_delta: float
+    exact_epsilon: float
+    exact_delta: float | None
+    private: bool
+    certified: bool
+    certified_objective: float | None
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One program at fixed numbers.
+
+    name: unique, family first; model: in words; build: the Program and its parameter values; judge: from the point
+    (columns,) and its objective; small: whether it belongs to the small suite.
+    """
+
+    name: str
+    model: str
+    build: Callable[[], tuple[Any, Mapping[str, Any]]]
+    judge: Callable[[Vector, float], Judged]
+    small: bool = False
+
+
+def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
+    """The instances of a suite whose names match one of some comma-separated patterns ("noise-*,mvu-4").
+
+    Those of other packages, which are no part of a version of the suite, are taken where a pattern matches their names.
+    Raises InvalidRequest for an unknown suite, or when nothing matches.
+    """
+    if suite not in SUITES:
+        InvalidRequest.must("suite", f"one of {', '.join(SUITES)}", repr(suite))
+    _, takes = SUITES[suite]
+    listed = [
+        instance
+        for kind in (our_families() if pattern is None else families())
+        if kind.programs is not None
+        for instance in importlib.import_module(kind.programs).instances()
+        if takes(instance)
+    ]
+    if pattern is None:
+        return listed
+    patterns = [part.strip() for part in pattern.split(",")]
+    found = [instance for instance in listed if any(fnmatch.fnmatch(instance.name, part) for part in patterns)]
+    if not found:
+        InvalidRequest.must(
+            "instances", f"patterns that match some of {', '.join(i.name for i in listed)}", repr(pattern)
+        )
+    return found
+
+
+def certified_or_not(certify: Callable[[], Any], cost: Callable[[Any], float | None]) -> tuple[bool, float | None]:
+    """(whether `certify` succeeded, the cost of what it made)."""
+    try:
+        return True, cost(certify())
+    except NotCertified:
+        return False, None
+
+
+def as_delta(objective: float) -> Real:
+    """An objective that is a δ, with the billionth that solvers' tolerances may hide."""
+    return probability(min(1.0, max(0.0, objective) + 1e-9), "delta")

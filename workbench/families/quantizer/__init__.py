@@ -1,0 +1,1 @@
+"""Unbiased quantizers of a real input."""

@@ -1,0 +1,184 @@
+"""Unbiased private quantizers as a family: its options, its requests, what its designs show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact, positive
+from workbench.families.base import Family
+from workbench.families.design import jsonable
+from workbench.families.option import (
+    OPTIONS,
+    PROGRESS,
+    SOLVER,
+    TIME_LIMIT,
+    Option,
+    certify_option,
+    check_option,
+    count,
+    listed,
+    one_of,
+    spell,
+    text,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from workbench.families.design import Design
+    from workbench.families.quantizer.request import QuantizerRequest
+    from workbench.mechanisms.quantization import Quantization
+
+__all__ = ["FAMILY", "METHODS"]
+
+METHODS = ("exact", "optm", "product", "mvu")
+METRICS = ("absolute", "squared")
+_UNBIASED = 1e-9  # of a baseline from outside, whose laws may have been floats
+
+
+def _cost(value: Any, name: str) -> Any:
+    """mae, mse, or a share of mae."""
+    from workbench.mechanisms.quantization_error import error_function
+
+    error_function(value)
+    return value if value in ("mae", "mse") else exact(value, name)
+
+
+def _bins(value: Any, name: str) -> tuple[Any, ...]:
+    return tuple(listed(exact)(value, name))
+
+
+class _Quantizer(Family):
+    name = "quantizer"
+    title = "unbiased private quantizers of a number"
+    summary = (
+        "The best unbiased private quantizer: given outputs or optimised ones, audited exactly for every real input."
+    )
+    examples = (
+        "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
+        "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --knots 41 --plot law.png",
+        "design quantizer --levels 4 --epsilon 1 --method exact --json",
+        "design quantizer --levels 4 --epsilon 1.5 --method mvu",
+        "design quantizer --bins=-4,0.2,0.6,4 --epsilon 1 --method optm --density normal:0.5,0.1",
+    )
+    options = (
+        Option("bins", _bins, help='Outputs, increasing: "--bins=-3,-0.5,0.5,3".', question=True),
+        Option(
+            "levels", count(2, 64), help="How many outputs to optimise, instead of --bins.", kind=int, question=True
+        ),
+        Option("c", positive, exact(1, "c"), "Inputs are in [-c, c].", question=True),
+        Option(
+            "density", text, "uniform", "Of the inputs: uniform, or normal:MU,SIGMA clipped to [-c, c].", question=True
+        ),
+        Option("method", one_of(*METHODS), "exact", "exact, optm, product or mvu."),
+        Option(
+            "knots", count(0, 2001), help="Extra knots of the exact LP (0 with --bins, 41 with --levels).", kind=int
+        ),
+        Option("cost", _cost, help="mae, mse, or a share of mae in [0, 1]; mae by default, mse for mvu."),
+        Option(
+            "metric", one_of(*METRICS),
+            help="absolute or squared: privacy in proportion to the inputs' distance.",
+        ),
+        Option("reach", positive, help="Largest output allowed with --levels."),
+        Option("inputs", count(2, 1000), help="Points MVU dithers inputs to (as many as outputs).", kind=int),
+        Option("starts", count(1, 7), 4, "Starts of the search over outputs.", kind=int, least=1, most=7),
+        check_option("audit", "certify"),
+        certify_option(),
+        SOLVER,
+        TIME_LIMIT,
+        OPTIONS,
+        PROGRESS,
+        Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
+    )  # fmt: skip
+    frontier = "workbench.families.quantizer.frontier_options"
+    programs = "workbench.families.quantizer.programs"
+
+    @property
+    def question(self) -> type[Quantization]:
+        from workbench.mechanisms.quantization import Quantization
+
+        return Quantization
+
+    def spelled_question(self, values: Mapping[str, Any]) -> Quantization:
+        return self.question(values["bins"], levels=values["levels"], c=values["c"], density=values["density"])
+
+    def checked(self, question: Any, values: dict[str, Any]) -> QuantizerRequest:
+        from workbench.families.quantizer.request import QuantizerRequest
+
+        return QuantizerRequest(question=question, **values)
+
+    def solve(self, request: Any) -> Design:
+        from workbench.families.quantizer.design import design
+
+        return design(request)
+
+    # Mechanisms from elsewhere.
+
+    def cost(self, request: Any, mechanism: Any) -> float:
+        """The exact error of an unbiased quantizer of the same inputs with at most as many outputs."""
+        from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+
+        question = request.question
+        fits = isinstance(mechanism, PiecewiseAffine) and (mechanism.knots[0], mechanism.knots[-1]) == (
+            -question.c, question.c
+        )  # fmt: skip
+        if not fits or mechanism.m > question.levels or mechanism.bias > _UNBIASED:
+            wanted = f"an unbiased quantizer of inputs in [-c, c] with at most {question.levels} outputs"
+            InvalidRequest.must("baseline", wanted, repr(mechanism))
+        return float(mechanism.expected(request.cost, question.density))
+
+    # What a design shows.
+
+    def exact(self, design: Design) -> dict[str, Any]:
+        known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
+        epsilon = design.privacy.epsilon if design.request.metric is None else None
+        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": epsilon, "bias": float(design.privacy.bias)}
+
+    def columns(self, design: Design) -> dict[str, Any]:
+        found = self.json(design)
+        return {"mae": found["mae"], "mse": found["mse"], "bins_used": ",".join(map(repr, found["bins"]))}
+
+    def json(self, design: Design) -> dict[str, Any]:
+        asked, mechanism, density = design.request, design.mechanism, design.question.density
+        return {
+            "method": asked.method, "bins": mechanism.outputs.tolist(), "epsilon": float(asked.epsilon),
+            "metric": asked.metric, "density": density.name, "cost": spell(asked.cost), "knots": asked.extra_knots,
+            "mae": mechanism.mae(density), "mae_51": mechanism.mae_51, "mse": mechanism.mse(density),
+            "exact": {name: jsonable(value) for name, value in design.exact.items()}
+            | {"epsilon": jsonable(design.privacy.epsilon)},
+            "smallest_epsilon": design.details.get("smallest_epsilon"),
+        }  # fmt: skip
+
+    def heading(self, design: Design) -> str:
+        return f"{design.question!r} by {design.request.method}"
+
+    def facts(self, design: Design) -> list[tuple[str, str]]:
+        found, asked = self.json(design), design.request
+        metric = "" if asked.metric is None else f" ({asked.metric} metric)"
+        return [
+            ("bins", ", ".join(f"{b:.6g}" for b in found["bins"])),
+            (
+                "errors",
+                f"MAE {found['mae']:.9g} (51 points {found['mae_51']:.6g}), mean squared error {found['mse']:.9g}",
+            ),
+            ("objective", f"{design.objective:.9g}"),
+            ("bound", "none proven" if design.bound is None else f"{design.bound:.9g} on the objective"),
+            ("asked", f"epsilon = {float(asked.epsilon):g}{metric}"),
+            ("exact", f"epsilon {design.privacy.epsilon!r}, bias {float(design.privacy.bias):.3g}"),
+        ]
+
+    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+        mechanism = design.mechanism
+        shown = mechanism.probabilities([-float(mechanism.c), 0.0, float(mechanism.c)])
+        cells = [[float(b), *map(float, shown[:, i])] for i, b in enumerate(mechanism.outputs)]
+        return [("Output law", ["output", "p at x = -c", "p at x = 0", "p at x = c"], cells)]
+
+    def figure(self, design: Design) -> Figure:
+        from workbench.families.quantizer.plots import law_plot
+
+        return law_plot(design.mechanism, f"{design.request.method} at ε = {float(design.request.epsilon):g}")
+
+
+FAMILY = _Quantizer()

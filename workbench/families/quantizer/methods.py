@@ -1,0 +1,153 @@
+"""What each method of designing a quantizer solves, in units of c, and what it hands back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from models.quantizer import usual_reach
+from solvers.backend import Options
+from solvers.solution import Solution
+from workbench.errors import Infeasible, NotProven
+from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon, optimised_bins
+from workbench.families.quantizer.limit import least_error
+from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.optm import optm_thinner
+from workbench.families.quantizer.product import product_optimum
+from workbench.families.quantizer.search import searched_bins
+from workbench.families.quantizer.units import Units
+from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.quantization import Quantization
+
+__all__ = ["Made", "NoLaw", "run", "why_none"]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a method hands back; reach: the largest output that the search over outputs could choose, if it had one."""
+
+    objective: float
+    bound: float | None
+    quantizer: Quantizer
+    solution: Solution
+    words: tuple[str, ...] = ()
+    starts: tuple[float, ...] = ()
+    searched: bool = False
+    reach: float | None = None
+
+    def back(self, units: Units, scale: float) -> Made:
+        """From units of c to the question's own; scale: of the cost."""
+        bound = None if self.bound is None else scale * self.bound
+        words = self.words
+        if self.searched and self.starts:
+            reached = sum(value <= min(self.starts) + 1e-4 for value in self.starts)
+            within = "" if self.reach is None else f" within ±{self.reach * float(units.c):.6g} (reach)"
+            known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
+            said = f"Outputs{within} are the best of {len(self.starts)} local searches ({reached} reached this value)"
+            words = (*words, f"{said}; {known}.")
+            if self.reach is not None and float(self.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
+                words = (*words, "The outermost output is at the reach: a larger reach may err less.")
+        return Made(scale * self.objective, bound, units.back(self.quantizer), self.solution, words)
+
+
+class NoLaw(Exception):
+    """No law on the given outputs (and knots) is unbiased and private."""
+
+
+def run(
+    question: Quantization,
+    epsilon: Fraction,
+    method: str,
+    knots: int,
+    cost: Any,
+    metric: str | None,
+    reach: float | None,
+    inputs: int | None,
+    starts: int,
+    solver: str,
+    options: Options,
+    progress: Progress,
+) -> Made:
+    """The answer of one method. Raises NoLaw, Infeasible, NotProven."""
+    c, density, bins = question.c, question.density, question.bins
+    if method == "exact":
+        if bins is not None:
+            exact_answer = exact_quantizer(
+                bins, epsilon, c, density, cost, knots=knots, metric=metric, solver=solver, options=options
+            )
+            bound = None if exact_answer is None else exact_answer.bound
+            limit = None
+        else:
+            limit = usual_reach(float(epsilon), float(c)) if reach is None else reach
+            exact_answer = optimised_bins(
+                question.levels, epsilon, c, density, cost, reach=limit, knots=knots, metric=metric, starts=starts,
+                solver=solver, options=options, progress=progress,
+            )  # fmt: skip
+            bound = _limit(question, epsilon, cost, metric, limit)
+        if exact_answer is None:
+            raise NoLaw
+        return Made(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, (),
+                    exact_answer.starts, bins is None, limit)  # fmt: skip
+    if method == "mvu":
+        try:
+            answer = mvu(
+                epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=inputs, c=c,
+                cost=cost, metric=metric, reach=reach, starts=starts, solver=solver, progress=progress,
+            )  # fmt: skip
+        except Infeasible:
+            raise NoLaw from None
+        note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
+        return Made(answer.objective, answer.bound, answer.quantizer, answer.solution, (note,), answer.starts,
+                    bins is None, reach)  # fmt: skip
+    if bins is None:
+        bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
+    if method == "optm":
+        found = optm_thinner(bins, epsilon, c, density)
+        if found is None:
+            raise Infeasible(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
+        note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
+        return Made(found.proxy, None, found.quantizer, found.solution, (note,))
+    best = product_optimum(bins, epsilon, c, density, cost, solver=solver, progress=progress)
+    if best is None:
+        raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
+    gap = (best.value - best.bound) / best.value
+    words = () if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
+    return Made(best.value, best.bound, best.quantizer, best.solution, words)
+
+
+def why_none(
+    question: Quantization, epsilon: Fraction, metric: str | None, knots: int, method: str, inputs: int | None
+) -> str:
+    """Why there is nothing; by distance, with the smallest ε at which there is a law on the given outputs."""
+    relation = "private" if metric is None else f"{metric}-metric private"
+    said = f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(epsilon):g}."
+    if metric is None or question.bins is None:
+        return said
+    unit = Units(question.c).question(question)
+    if method == "mvu":
+        points = inputs or unit.levels
+        cuts = [Fraction(2 * k, points - 1) - 1 for k in range(points)]
+    else:
+        assert unit.bins is not None
+        cuts = knots_of(unit.bins, unit.c, knots)
+    least = least_metric_epsilon([float(b) for b in unit.bins or ()], [float(k) for k in cuts], metric)
+    if math.isinf(least):
+        return said
+    scale = float(question.c) ** (1 if metric == "absolute" else 2)
+    return f"{said} The smallest feasible epsilon is {least / scale:.4g}."
+
+
+def _limit(question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float) -> float | None:
+    """A bound for every choice of outputs within the reach, where known: uniform inputs, pure privacy, moderate ε."""
+    if metric is not None or question.density.shape is not None:
+        return None
+    try:
+        lower = least_error(float(epsilon), float(question.c), cost, reach=reach).lower
+    except NotProven:
+        return None
+    return lower if lower > 0 else None

@@ -1,0 +1,202 @@
+"""MVU, the minimum variance unbiased mechanism (Chaudhuri et al. 2022): an LP in P inside a search over the alphabet.
+
+Inputs are dithered to n_in equally spaced points of [-c, c] (x between two points goes to one of them, unbiasedly); a
+row-stochastic matrix P (n_in, m) then draws one of the outputs a_1..a_m. Dithering mixes neighbouring rows, so the
+whole mechanism is a quantizer whose law is affine between the points and continuous: `Quantizer`.
+
+    minimise    (1/n_in) Σ_x Σ_i P(x, i) (a_i - x)²   over P and a
+    subject to  Σ_i P(x, i) a_i = x,   P(x, i) <= e^ε P(x', i)       (metric: e^{ε d(x, x')})
+
+For fixed a it is an LP; over a it is not convex. The search starts from several alphabets and keeps the best; the
+lower bound shown holds for every alphabet of every size (workbench.families.quantizer.limit), so it also says how much
+more outputs could bring.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.quantizer import smallest_reach
+from solvers.solution import Solution
+from workbench.errors import Infeasible, InvalidRequest, NotCertified
+from workbench.exact.numbers import Real, positive
+from workbench.families.quantizer.certify import repaired
+from workbench.families.quantizer.laws import LawProblem, exact_problem, grid_problem
+from workbench.families.quantizer.limit import unlimited
+from workbench.families.quantizer.outputs import best_outputs, spread_starts
+from workbench.mechanisms.density import uniform
+from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.real_inputs import half_width, read_bins
+
+__all__ = ["MvuAnswer", "merged", "mvu", "mvu_curve"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MvuAnswer:
+    """objective: the mean squared (or absolute) error over the grid; bound: proven for every alphabet, None when the
+    relation has none; starts: what every start reached; quantizer: the dithered mechanism."""
+
+    objective: float
+    bound: float | None
+    quantizer: Quantizer
+    solution: Solution
+    starts: tuple[float, ...]
+
+
+def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> tuple[Vector, Vector]:
+    """Outputs closer than `least` as one, their masses added, and unused ones left out: a search may end so.
+
+    outputs: (m,); laws: (..., m). Returns both with fewer outputs.
+    """
+    used = laws.reshape(-1, laws.shape[-1]).max(axis=0) > 1e-10  # what is left of a mass that should be 0
+    outputs, laws = outputs[used], laws[..., used]
+    group = np.concatenate([[0], np.cumsum(np.diff(outputs) > least)])
+    count = int(group[-1]) + 1
+    sizes = np.bincount(group)
+    centre = np.bincount(group, weights=outputs) / sizes
+    onto = (group[:, None] == np.arange(count)).astype(float)
+    centre = np.where(np.abs(centre) < least, 0.0, centre)
+    return centre, laws @ onto
+
+
+def mvu(
+    epsilon: Real,
+    *,
+    levels: int | None = None,
+    alphabet: Any = None,
+    inputs: int | None = None,
+    c: Real = 1,
+    cost: Any = "mse",
+    metric: str | None = None,
+    reach: float | None = None,
+    starts: int = 5,
+    tries: int = 0,
+    bound: bool = True,
+    solver: str = "highs",
+    progress: Callable[[str], None] = lambda line: None,
+) -> MvuAnswer:
+    """The MVU mechanism with a given alphabet, or with `levels` optimised outputs.
+
+    Args:
+        epsilon: > 0.
+        levels: m >= 2, when no alphabet is given.
+        alphabet: outputs a_1 < ... < a_m.
+        inputs: n_in >= 2; as many as outputs by default.
+        c: half the width of the input domain.
+        cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
+        metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
+            the points that inputs are dithered to.
+        reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
+            default.
+        starts, tries: of the alphabet search.
+        bound: also compute the lower bound.
+        solver: a label of `workbench solvers`.
+        progress: told a line for every start.
+
+    Raises:
+        InvalidRequest, Infeasible.
+    """
+    budget, half = positive(epsilon, "epsilon"), half_width(c)
+    if (levels is None) == (alphabet is None):
+        raise InvalidRequest("levels or alphabet must be given, and not both.")
+    found = None if alphabet is None else read_bins(alphabet, half)
+    m = len(found) if found is not None else levels
+    if not isinstance(m, int) or isinstance(m, bool) or m < 2:
+        InvalidRequest.must("levels", "an integer >= 2", levels)
+    n = m if inputs is None else inputs
+    if not isinstance(n, int) or isinstance(n, bool) or n < 2:
+        InvalidRequest.must("inputs", "an integer >= 2", inputs)
+    knots = [-half + 2 * half * Fraction(k, n - 1) for k in range(n)]
+    points = np.array([float(k) for k in knots])
+    reached: tuple[float, ...] = ()
+    if found is None:
+        problem = grid_problem(points, m, cost, metric=metric, solver=solver)
+        try:
+            begin = spread_starts(m, float(budget), float(half), starts)
+            if reach is not None:
+                begin = [np.minimum(start, reach) for start in begin]
+            best = best_outputs(problem, float(budget), float(half), begin, limit=reach, tries=tries, progress=progress)
+        except ValueError:
+            raise Infeasible(f"No unbiased private alphabet was found at epsilon = {float(budget):g}.") from None
+        there = problem.answer(float(budget), best.outputs, start="cold")
+        problem.close()
+        assert there is not None  # it was solved a moment ago
+        outputs, reached = merged(best.outputs, there.laws)[0], best.starts
+        if metric is None:  # the least reach itself leaves a proof no room: a millionth beyond it
+            least = smallest_reach(float(budget), float(half)) * (1 + 1e-6)
+            outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
+        exact_outputs: Sequence[Any] = outputs.tolist()
+    else:
+        outputs, exact_outputs = np.array([float(a) for a in found]), found
+    problem = grid_problem(points, outputs.size, cost, metric=metric, solver=solver)
+    if metric is None and not np.array_equal(outputs, -outputs[::-1]):
+        problem = LawProblem(points, outputs.size, problem.costs, symmetric=False, solver=solver)
+    answer = problem.answer(float(budget), outputs, start="cold")
+    problem.close()
+    if answer is None:
+        raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {float(budget):g}.")
+    laws = answer.laws
+    quantizer = Quantizer.from_ends("MVU", exact_outputs, knots, np.stack([laws[:-1], laws[1:]], axis=1))
+    far = math.inf if reach is None or found is not None else reach
+    lower = unlimited(points, float(budget), cost, reach=far).lower if bound and metric is None else 0.0
+    return MvuAnswer(answer.value, lower if lower > 0 else None, quantizer, answer.solution, reached)
+
+
+def mvu_curve(
+    epsilons: Sequence[Real],
+    *,
+    bits: int = 5,
+    metric: str | None = "absolute",
+    c: float = 1.0,
+    iterations: int = 20,
+    progress: Callable[[str], None] = lambda line: None,
+) -> list[tuple[float, float, Quantizer]]:
+    """MVU with 2^bits outputs and as many dithering points at several ε: (ε, exact MSE for uniform x, quantizer).
+
+    The MSE that is minimised and reported is that of the whole mechanism, dithering included. metric "absolute" is
+    ε·d-privacy with d = |x - x'| for all real inputs (what the DQL paper compares); outputs are moved from one ε to
+    the next, the largest first. Every quantizer is exactly unbiased and exactly private. The outputs are a local
+    optimum: less error may be possible. Raises NotCertified.
+    """
+    size = 2**bits
+    knots = np.linspace(-c, c, size)
+    rows: list[tuple[float, float, Quantizer]] = []
+    spread = np.arange(0.5, size // 2) / (size // 2)
+    last: Vector | None = None  # the outputs found at the ε before, in units of c + 1/ε
+    for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
+        unit = c + 1 / float(epsilon)
+        problem = exact_problem(knots, size, uniform(c), "mse", symmetric=True, metric=metric)
+        starts = [(c + 2 / float(epsilon)) * spread if last is None else unit * last]
+        best = best_outputs(problem, float(epsilon), c, starts, rounds=1, iterations=iterations)
+        last = best.outputs[size // 2 :] / unit
+        made = _private_at(problem, best.outputs, epsilon, metric)
+        problem.close()
+        rows.append((float(epsilon), made.mse(), made))
+        progress(f"epsilon {float(epsilon):g}: mean squared error {rows[-1][1]:.6g}")
+    return rows[::-1]
+
+
+def _private_at(problem: LawProblem, bins: Vector, epsilon: Fraction, metric: str | None) -> Quantizer:
+    """The laws on these outputs, solved at a slightly smaller ε when only that is provably ε-private."""
+    knots = np.unique(problem.points)
+    for less in (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4):
+        answer = problem.answer(float(epsilon) * (1 - less), bins, start="cold")
+        if answer is None:
+            break
+        outputs, laws = merged(bins, answer.laws)
+        ends = np.stack([laws[:-1], laws[1:]], 1) if metric is not None else laws.reshape(-1, 2, outputs.size)
+        made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), ends)
+        try:
+            return repaired(made, epsilon, metric)[0]
+        except NotCertified:
+            continue
+    raise NotCertified(f"No law on these outputs could be proven private at epsilon = {float(epsilon):g}.")

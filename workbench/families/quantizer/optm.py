@@ -1,0 +1,337 @@
+"""OPTM's search (Algorithm 2): over the bounds of q, and over bins, with proven pruning.
+
+Slices. With one vector of two entries to bound (m <= 5 with the outer bins outside, any density) the bounds are
+slices [l, l + width] of its first entry. A range of slices is discarded when even its optimistic LP (a relaxation of
+every slice in it, models.optm) is worse than the best slice found: the result is that of the full search, tested so.
+
+Larger m. Theorem 6's reduced LP on a grid of its three bounds gives a start; then all bounds are slices around the
+incumbent (Theorem 5), recentred while it improves and narrowed when it does not. A local search: no bound is claimed.
+
+Every winner is a `two_bin` mechanism in exact rationals; its exact ε is the judge, and a design above the request is
+mixed back or dropped by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.optm import Bounds, Key, TwoBinShape
+from models.sheet import Sheet
+from solvers.backend import Options, Session, backend
+from solvers.solution import Solution
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact
+from workbench.families.outcome import translated_errors
+from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
+from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.privacy.quantizer import audit_quantizer
+
+__all__ = [
+    "WIDTHS",
+    "Live",
+    "OptmAnswer",
+    "authors_optm",
+    "optm",
+    "optm_thinner",
+    "read_selection",
+    "search_bins",
+    "shape_of",
+]
+
+Vector = NDArray[np.float64]
+Progress = Callable[[str], None]
+WIDTHS = (0.01, 0.002, 0.0004)  # of slices: the paper's, then thinner where that leaves no solution
+
+
+@dataclass(frozen=True)
+class OptmAnswer:
+    """proxy: the upper bound on the MAE that the LP minimises, (8) halved; solution: of the winning LP;
+    quantizer: the mechanism, exact; bounds: of the winning LP; lps: how many were solved."""
+
+    proxy: float
+    solution: Solution
+    quantizer: Quantizer
+    bounds: Bounds | None
+    lps: int
+
+
+def shape_of(bins: Sequence[Fraction], c: Fraction, density: Density) -> TwoBinShape:
+    """The two-bin family on these bins, symmetric when bins and density are."""
+    outputs = tuple(float(b) for b in bins)
+    symmetric = density.symmetric and all(a == -b for a, b in zip(bins, reversed(bins), strict=True))
+    half = float(c)
+    inside = [b for b in outputs if -half < b < half]
+    return TwoBinShape(outputs, half, tuple(density.masses([-half, *inside, half]).tolist()), symmetric)
+
+
+class Live:
+    """Sheets of one pattern on one live solver object. Sheets of another pattern open another."""
+
+    def __init__(self, solver: str = "highs", options: Options | None = None) -> None:
+        self.solver, self.options = solver, options or Options()
+        self._open: dict[tuple[object, ...], tuple[Sheet, Session]] = {}
+        self.solves = 0
+
+    def solve(self, sheet: Sheet, pattern: tuple[object, ...], name: str) -> Solution:
+        """The solver's answer. pattern: equal for sheets written in the same way."""
+        self.solves += 1
+        with translated_errors():
+            if pattern not in self._open:
+                self._open[pattern] = sheet, backend(self.solver).open(sheet.program(name), self.options)
+            first, session = self._open[pattern]
+            return session.solve(sheet.values(first))
+
+    def close(self) -> None:
+        """Give the solvers' resources back."""
+        for _, session in self._open.values():
+            session.close()
+        self._open.clear()
+
+
+def _pattern(shape: TwoBinShape, what: str) -> tuple[object, ...]:
+    return what, shape.m, shape.symmetric, tuple(j for j, _, _ in shape.pieces), tuple(
+        -shape.c < b < shape.c for b in shape.bins
+    )  # fmt: skip
+
+
+def _pair(low: float, high: float) -> tuple[Vector, Vector]:
+    """The bounds that a slice [low, high] of the first of two entries means."""
+    return np.array([low, 1 - high]), np.array([high, 1 - low])
+
+
+def optm(
+    bins: Sequence[Fraction],
+    epsilon: Fraction,
+    c: Fraction = Fraction(1),
+    density: Density | None = None,
+    *,
+    width: float = 0.01,
+    full: bool = False,
+    hint: Bounds | None = None,
+    live: Live | None = None,
+) -> OptmAnswer | None:
+    """The best two-bin mechanism by OPTM's LPs on these bins; None when no LP has a solution.
+
+    width: slices are [k width, (k + 1) width] within [0, 1], k >= 1; full: solve all of them; hint: the bounds that
+    won elsewhere, tried first (they change the work, not the result).
+    """
+    shape = shape_of(bins, c, density or uniform(float(c)))
+    session = live or Live()
+    before = session.solves
+    wide = [key for key in shape.bounded if key[1] > 1]
+    if not wide:
+        solution = session.solve(shape.theorem5(float(epsilon), {}), _pattern(shape, "theorem 5"), "OPTM")
+        won: tuple[Solution, Bounds] | None = (solution, {}) if solution.optimal else None
+    elif len(wide) == 1 and wide[0][1] == 2:
+        first = None if hint is None or wide[0] not in hint else float(hint[wide[0]][0][0])
+        won = _slices(shape, float(epsilon), wide[0], width, full, first, session)
+    else:
+        won = _adaptive(shape, float(epsilon), session)
+    lps = session.solves - before
+    if live is None:
+        session.close()
+    if won is None:
+        return None
+    solution, bounds = won
+    assert solution.objective is not None
+    return OptmAnswer(solution.objective, solution, _mechanism(shape, bins, c, solution), bounds, lps)
+
+
+def optm_thinner(
+    bins: Sequence[Fraction],
+    epsilon: Fraction,
+    c: Fraction = Fraction(1),
+    density: Density | None = None,
+) -> OptmAnswer | None:
+    """`optm` at the first of WIDTHS that gives a solution: a small ε, or bins just within reach, need thin ones."""
+    for width in WIDTHS:
+        found = optm(bins, epsilon, c, density, width=width)
+        if found is not None:
+            return found
+    return None
+
+
+def authors_optm(bins: Sequence[Fraction], epsilon: Fraction, c: Fraction = Fraction(1)) -> OptmAnswer | None:
+    """OPTM as the authors' public program computes it: four bins, uniform inputs, slices [l, l + .01], l = .01 ... .99.
+
+    None when no slice has a solution. Its objective is the authors' own; the exact ε exceeds the request by rounding.
+    """
+    shape, live = shape_of(bins, c, uniform(float(c))), Live()
+    best: tuple[float, Solution] | None = None
+    for k in range(1, 100):
+        sheet = shape.authors_code(float(epsilon), k / 100, (k + 1) / 100)
+        solution = live.solve(sheet, _pattern(shape, "authors' code"), "OPTM (authors' code)")
+        if solution.optimal and solution.objective is not None and (best is None or solution.objective < best[0]):
+            best = solution.objective, solution
+    live.close()
+    if best is None:
+        return None
+    return OptmAnswer(best[0], best[1], _mechanism(shape, bins, c, best[1]), None, 99)
+
+
+def _mechanism(shape: TwoBinShape, bins: Sequence[Fraction], c: Fraction, solution: Solution) -> Quantizer:
+    assert solution.x is not None
+    left, right = shape.selection(solution.x)
+    return two_bin(list(bins), left, right, c=c, name="OPTM")
+
+
+def _slices(
+    shape: TwoBinShape,
+    epsilon: float,
+    key: Key,
+    width: float,
+    full: bool,
+    first: float | None,
+    live: Live,
+) -> tuple[Solution, Bounds] | None:
+    count = int(1 / width + 1e-9) - 1
+    edges = width * np.arange(1, count + 2)
+    best: tuple[float, Solution, Bounds] | None = None
+    pattern = _pattern(shape, "theorem 5")
+
+    def run(first: int, last: int, optimistic: bool) -> tuple[Solution, Bounds]:
+        bounds = {key: _pair(float(edges[first]), float(edges[last]))}
+        sheet = shape.theorem5(epsilon, bounds, optimistic=optimistic)
+        return live.solve(sheet, pattern, "OPTM"), bounds
+
+    def relax(parts: list[tuple[int, int]]) -> list[tuple[int, int, float]]:
+        found = []
+        for a, b in parts:
+            relaxed, _ = run(a, b, True)
+            if relaxed.optimal and relaxed.objective is not None:
+                # 1e-9 covers the solver's tolerance: a slice is discarded only when it is clearly worse
+                found.append((a, b, relaxed.objective - 1e-9))
+        return sorted(found, key=lambda part: -part[2])
+
+    stack = [(k, k + 1, -np.inf) for k in reversed(range(count))] if full else [(0, count, -np.inf)]
+    if first is not None and not full:
+        k = int(np.clip(round(first / width - 1), 0, count - 1))
+        cuts = sorted({0, max(0, k - 1), k, k + 1, min(count, k + 2), count})
+        parts = [part for part in pairwise(cuts) if part != (k, k + 1)]
+        stack = [*[(a, b, -np.inf) for a, b in parts], (k, k + 1, -np.inf)]
+    while stack:
+        start, stop, bound = stack.pop()
+        if best is not None and bound >= best[0]:
+            continue
+        if stop - start == 1:
+            solution, bounds = run(start, stop, False)
+            if solution.optimal and solution.objective is not None and (best is None or solution.objective < best[0]):
+                best = solution.objective, solution, bounds
+        elif bound == -np.inf and stop - start < count:
+            stack += relax([(start, stop)])
+        else:
+            middle = (start + stop) // 2
+            stack += relax([(start, middle), (middle, stop)])
+    return None if best is None else (best[1], best[2])
+
+
+def _around(q: Vector, width: float) -> tuple[Vector, Vector]:
+    return np.maximum(q - width, 0.0), np.minimum(q + width, 1.0)
+
+
+def _adaptive(shape: TwoBinShape, epsilon: float, live: Live) -> tuple[Solution, Bounds] | None:
+    """Slices of every bounded vector around the incumbent, from Theorem 6's best and from RQM."""
+    best: tuple[float, Solution, Bounds] | None = None
+    for start in _starts(shape, epsilon, live):
+        here, width, value = start, 0.04, np.inf
+        while width > 2e-4:
+            bounds = {key: _around(here[key], width) for key in shape.bounded}
+            solution = live.solve(shape.theorem5(epsilon, bounds), _pattern(shape, "theorem 5"), "OPTM")
+            if solution.optimal and solution.objective is not None and solution.x is not None:
+                if best is None or solution.objective < best[0]:
+                    best = solution.objective, solution, bounds
+                gain, value = value - solution.objective, min(value, solution.objective)
+                here = {key: read_selection(shape, solution.x, key) for key in shape.bounded}
+                if gain > 1e-4:
+                    continue
+            width /= 2
+    return None if best is None else (best[1], best[2])
+
+
+def read_selection(shape: TwoBinShape, x: Vector, key: Key) -> Vector:
+    """One selection distribution of an LP's point, a distribution again."""
+    first = shape.column[(*key, 1)]
+    q = np.maximum(x[first : first + key[1]], 0.0)
+    return np.asarray(q / q.sum())
+
+
+def _starts(shape: TwoBinShape, epsilon: float, live: Live) -> Iterator[dict[Key, Vector]]:
+    """Selections of the bounded vectors to start from: Theorem 6's best points, then RQM's at several q."""
+    try:
+        reduced = list(_theorem6(shape, epsilon, live))
+    except ValueError:
+        reduced = []
+    for _, x in sorted(reduced, key=lambda pair: pair[0])[:1]:
+        yield {key: read_selection(shape, x, key) for key in shape.bounded}
+    for q in (0.03, 0.1, 0.2, 0.35, 0.5):
+        rows = rqm_selection(shape.m, q)
+        yield {key: rows[key[1] - 1].floats for key in shape.bounded}
+
+
+def _theorem6(shape: TwoBinShape, epsilon: float, live: Live) -> Iterator[tuple[float, Vector]]:
+    """(objective, point) of Theorem 6's LPs on a grid of its bounds."""
+    pattern = _pattern(shape, "theorem 6")
+    inside = [k for k in range(1, shape.m + 1) if -shape.c < shape.bins[k - 1] < shape.c]
+    if len(inside) < 2:
+        raise ValueError("Theorem 6 needs two bins inside.")
+    uppers = (1.0,) if inside[0] == 2 else (0.1, 0.3, 0.6, 1.0)
+    lasts = (0.0,) if inside[-1] == shape.m - 1 else (0.05, 0.15, 0.3, 0.5, 0.8)
+    for u in uppers:
+        for o_last in lasts:
+            for before in np.arange(0.02, 1.0, 0.02 if len(uppers) == 1 else 0.06):
+                sheet = shape.theorem6(epsilon, u, float(before), o_last)
+                solution = live.solve(sheet, pattern, "OPTM (Theorem 6)")
+                if solution.optimal and solution.objective is not None and solution.x is not None:
+                    yield solution.objective, solution.x
+
+
+def search_bins(
+    epsilon: Fraction,
+    outer: Sequence[Fraction],
+    inner: Sequence[Fraction],
+    c: Fraction = Fraction(1),
+    density: Density | None = None,
+    *,
+    full: bool = False,
+    live: Live | None = None,
+    progress: Progress = lambda line: None,
+) -> tuple[OptmAnswer, list[tuple[Fraction, Fraction, OptmAnswer | None]]]:
+    """Algorithm 2 over bins (-B, -b, b, B): the answer of least exact MAE that is exactly ε-private, and every answer.
+
+    outer, inner: the B = c + Δ and b to try; pairs with b >= B are left out. Raises InvalidRequest without a result.
+    """
+    session, rows = live or Live(), []
+    law = density or uniform(float(c))
+    best: tuple[float, OptmAnswer] | None = None
+    hint: Bounds | None = None
+    for at, B in enumerate(outer):
+        for b in inner:
+            if b >= B:
+                continue
+            found = optm([-B, -b, b, B], epsilon, c, law, full=full, hint=hint, live=session)
+            rows.append((B, b, found))
+            if found is None:
+                continue
+            hint = found.bounds
+            value = found.quantizer.mae(law)
+            if (best is None or value < best[0]) and _private(found.quantizer, epsilon):
+                best = value, found
+        best_so_far = "none yet" if best is None else f"{best[0]:.6f}"
+        progress(f"outer bin {float(B):g} ({at + 1} of {len(outer)}), {session.solves} LPs, best MAE {best_so_far}")
+    if live is None:
+        session.close()
+    if best is None:
+        InvalidRequest.must("bins", "such that OPTM's LP has a solution", f"outer {[float(B) for B in outer]}")
+    return best[1], rows
+
+
+def _private(quantizer: Quantizer, epsilon: Fraction) -> bool:
+    """Exactly ε-private, but for the rounding of the LP's answer (1e-9)."""
+    return audit_quantizer(quantizer).meets("pure", epsilon + exact("1e-9", "tolerance"))

@@ -1,0 +1,79 @@
+"""What a request for a quantizer may say, in exact numbers, checked before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from models.quantizer import smallest_reach
+from solvers.backend import Options
+from workbench.errors import InvalidRequest
+from workbench.families.base import Request
+from workbench.families.quantizer.units import Units
+from workbench.mechanisms.quantization import Quantization
+
+__all__ = ["QuantizerRequest"]
+
+OPTIMISED_KNOTS = 41  # of the exact LP where the outputs are optimised
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuantizerRequest(Request):
+    """The best unbiased ε-private quantizer for a question.
+
+    epsilon: > 0. method: "exact" (the exact LP), "optm", "product" or "mvu". knots: extra equally spaced knots of the
+    exact LP. cost: "mae", "mse", or λ in [0, 1] for λ|e| + (1 - λ) e²; mse is MVU's own, OPTM minimises a proxy of mae.
+    metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared": e^{ε|x-x'|²} between
+    the points inputs are dithered to. reach: the largest output allowed when outputs are optimised. inputs: n_in of
+    MVU. starts: of the searches over outputs.
+    """
+
+    question: Quantization
+    epsilon: Fraction
+    method: str = "exact"
+    knots: int | None = None
+    cost: str | Fraction | None = None
+    metric: str | None = None
+    reach: Fraction | None = None
+    inputs: int | None = None
+    starts: int = 4
+    solver: str = "highs"
+    options: Options = field(default_factory=Options)
+    progress: Callable[[str], None] | None = None
+
+    @property
+    def notion(self) -> str:
+        """Of privacy."""
+        return "pure" if self.metric is None else "metric"
+
+    @property
+    def extra_knots(self) -> int:
+        """How many knots are added: 0 with given bins, 41 when bins are optimised; of other methods 0."""
+        if self.knots is not None or self.method != "exact":
+            return self.knots or 0
+        return OPTIMISED_KNOTS if self.question.bins is None else 0
+
+    def __post_init__(self) -> None:
+        method, cost, metric = self.method, self.cost, self.metric
+        if cost is None:
+            object.__setattr__(self, "cost", cost := "mse" if method == "mvu" else "mae")
+        if self.knots == 1:
+            InvalidRequest.must("knots", "0, or at least 2: they are equally spaced from -c to c", self.knots)
+        if self.knots is not None and method != "exact":
+            raise InvalidRequest(f"knots must be left out unless method is exact. Got {self.knots} for {method}.")
+        if metric is not None and method not in ("exact", "mvu"):
+            raise InvalidRequest(
+                f"metric must be left out with method {method}, whose laws jump at bins. Got {metric}."
+            )
+        if method == "optm" and cost != "mae":
+            raise InvalidRequest(f"cost must be mae with method optm, whose LP bounds it. Got {cost}.")
+        if self.inputs is not None and method != "mvu":
+            raise InvalidRequest(f"inputs must be left out unless method is mvu. Got {self.inputs} for {method}.")
+        if self.reach is not None and self.question.bins is not None:
+            raise InvalidRequest(f"reach must be left out with bins, which say it. Got {float(self.reach):g}.")
+        Units(self.question.c).epsilon(self.epsilon, metric)
+        if self.reach is not None and metric is None:
+            need = smallest_reach(float(self.epsilon), float(self.question.c))
+            if self.reach < need * (1 + 1e-9):
+                InvalidRequest.must("reach", f"above {need:.6g}, the least at this epsilon", float(self.reach))

@@ -1,0 +1,150 @@
+"""Bins for OPTM and for the product optimum when only their number is given (the outer loop of Algorithm 2).
+
+m bins are -B, then m - 2 equally spaced from -b to b, then B. B and b run over a grid; for four bins that is the
+paper's search. What is minimised is the exact MAE, and a mechanism whose exact ε exceeds the request does not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from models.optm import Bounds
+from models.quantizer import smallest_reach, usual_reach
+from workbench.errors import Infeasible
+from workbench.exact.numbers import exact
+from workbench.families.quantizer.optm import WIDTHS, Live, optm
+from workbench.families.quantizer.product import product_optimum
+from workbench.mechanisms.density import Density
+from workbench.privacy.quantizer import audit_quantizer
+
+__all__ = ["family", "searched_bins"]
+
+Progress = Callable[[str], None]
+
+
+def family(m: int, outer: Fraction, inner: Fraction, centre: Fraction = Fraction(0)) -> tuple[Fraction, ...]:
+    """-B, m - 2 bins equally spaced from centre - b to centre + b (one: at the centre), B."""
+    if m == 2:
+        return -outer, outer
+    if m == 3:
+        return -outer, centre, outer
+    steps = [centre - inner + 2 * inner * k / (m - 3) for k in range(m - 2)]
+    return (-outer, *steps, outer)
+
+
+def searched_bins(
+    m: int,
+    epsilon: Fraction,
+    c: Fraction,
+    density: Density,
+    method: str = "optm",
+    *,
+    cost: object = "mae",
+    reach: float | None = None,
+    every: int = 1,
+    progress: Progress = lambda line: None,
+) -> tuple[Fraction, ...]:
+    """The best bins of the family for method "optm" or "product". Raises Infeasible when none works.
+
+    reach: the largest output allowed, by default twice the least feasible one; every: a part of the grid, the every-th
+    outer and inner bin.
+    """
+    half, eps = float(c), float(epsilon)
+    least = smallest_reach(eps, half)
+    top = usual_reach(eps, half) if reach is None else reach
+    step = max(every, 2 if m > 5 else 1)
+    outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::step]]
+    inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, step)]
+    centres = [Fraction(0)]
+    if not density.symmetric:
+        x, w = density.grid([0.0])
+        mean = float(x @ w)
+        centres = [_near(s * mean) for s in (0.0, 0.5, 1.0)]
+    grid = [family(m, *part) for part in itertools.product(outers, inners, centres)]
+    grid = [bins for bins in grid if all(a < b for a, b in itertools.pairwise(bins))]
+    best = None
+    for width in WIDTHS[: 1 if m > 5 else None]:
+        best = best or _best_of(grid, epsilon, c, density, cost, width, progress)
+    if best is None and method == "product":  # OPTM's slices may be too thick for a budget that products can meet
+        every_outer = [family(m, outer, inners[-1], centres[0]) for outer in outers]
+        best = next((b for b in every_outer if product_optimum(b, epsilon, c, density, cost, nodes=1)), None)
+    if best is None:
+        raise Infeasible(f"No {m} bins were found at which OPTM's linear programs have a solution (epsilon = {eps:g}).")
+    return best if method == "optm" else _refined(m, best, epsilon, c, density, cost, top, progress)
+
+
+def _best_of(
+    grid: Sequence[tuple[Fraction, ...]],
+    epsilon: Fraction,
+    c: Fraction,
+    density: Density,
+    cost: object,
+    width: float,
+    progress: Progress,
+) -> tuple[Fraction, ...] | None:
+    """The bins of the grid whose OPTM has the least exact error and is private, up to rounding; None without one."""
+    live = Live()
+    best: tuple[float, tuple[Fraction, ...]] | None = None
+    hint: Bounds | None = None
+    outer = None
+    for at, bins in enumerate(grid):
+        if bins[-1] != outer:
+            outer = bins[-1]
+            progress(f"outer bin {float(outer):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs")
+        found = optm(bins, epsilon, c, density, width=width, hint=hint, live=live)
+        if found is None:
+            continue
+        hint = found.bounds
+        value = found.quantizer.expected(cost, density)
+        if (best is None or value < best[0]) and audit_quantizer(found.quantizer).meets(
+            "pure", epsilon + Fraction(1, 10**9)
+        ):
+            best = value, bins
+    live.close()
+    return None if best is None else best[1]
+
+
+def _refined(
+    m: int,
+    bins: tuple[Fraction, ...],
+    epsilon: Fraction,
+    c: Fraction,
+    density: Density,
+    cost: object,
+    top: float,
+    progress: Progress,
+) -> tuple[Fraction, ...]:
+    """The bins moved one after the other while the product optimum improves (symmetric pairs together)."""
+    even = density.symmetric
+    nodes = 40 if m <= 6 else 4
+    best = product_optimum(bins, epsilon, c, density, cost, nodes=nodes)
+    value = np.inf if best is None else best.value
+    step = Fraction(1, 5)
+    while step > Fraction(1, 100):
+        moved = False
+        for i in range(m // 2, m) if even else range(m):
+            for sign in (1, -1):
+                trial = list(bins)
+                trial[i] += sign * step
+                if even:
+                    trial[m - 1 - i] = -trial[i]
+                rising = all(a < b for a, b in itertools.pairwise(trial))
+                if not rising or trial[-1] > top or trial[0] < -top or trial[-1] < c or trial[0] > -c:
+                    continue
+                found = product_optimum(trial, epsilon, c, density, cost, nodes=nodes)
+                if found is not None and found.value < value - 1e-6:
+                    bins, value, moved = tuple(trial), found.value, True
+                    break
+        if not moved:
+            step /= 2
+        progress(f"bins moved in steps of {float(step):g}: {value:.6f}")
+    return bins
+
+
+def _near(value: float) -> Fraction:
+    """A bin in hundredths."""
+    return exact(f"{value:.2f}", "a bin")

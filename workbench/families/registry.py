@@ -1,0 +1,69 @@
+"""Which families there are, found by name or by the class of a question; and `workbench.design`.
+
+>>> import workbench as wb
+>>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212)
+>>> round(d.objective, 9), d.oracle.agrees
+(0.450172331, True)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.io.plugins import added
+
+if TYPE_CHECKING:
+    from workbench.families.base import Family
+
+__all__ = ["OURS", "families", "family", "family_of", "names", "our_families"]
+
+# name -> module with its `FAMILY`; one line per family
+OURS = {
+    "noise": "workbench.families.noise.family",
+    "quantizer": "workbench.families.quantizer.family",
+    "labels": "workbench.families.labels.family",
+    "laplace": "workbench.families.laplace.family",
+}
+
+
+def names() -> list[str]:
+    """The names of all families, those of other packages last."""
+    return [*OURS, *added("families")]
+
+
+def family(name: str) -> Family:
+    """The family of a name. Raises InvalidRequest."""
+    if name in OURS:
+        return _ours(name)
+    foreign: dict[str, Family] = added("families")
+    return foreign.get(name) or InvalidRequest.must("family", f"one of {', '.join(names())}", repr(name))
+
+
+def _ours(name: str) -> Family:
+    loaded: Family = importlib.import_module(OURS[name]).FAMILY
+    return loaded
+
+
+def our_families() -> list[Family]:
+    """The families of this package."""
+    return [_ours(name) for name in OURS]
+
+
+def families() -> list[Family]:
+    """All families."""
+    return [family(name) for name in names()]
+
+
+def family_of(question: Any) -> Family:
+    """The family of a question. Raises InvalidRequest."""
+    for candidate in our_families():
+        if isinstance(question, candidate.question):
+            return candidate
+    foreign: dict[str, Family] = added("families")
+    for candidate in foreign.values():
+        if isinstance(question, candidate.question):
+            return candidate
+    kinds = ", ".join(candidate.question.__name__ for candidate in families())
+    return InvalidRequest.must("question", f"one of {kinds}", repr(question))

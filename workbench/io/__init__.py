@@ -1,0 +1,1 @@
+"""Files, CSV columns, parameter grids and figures."""

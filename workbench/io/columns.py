@@ -1,0 +1,146 @@
+"""One numeric column of a CSV file, in and out, each bad cell named by its row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidRequest
+from workbench.io.files import read_rows
+
+__all__ = ["CsvColumn", "column_text", "locate", "read_column"]
+
+
+def _number(cell: str) -> float:
+    """The number a cell spells, NaN if none; what only Python reads as one, 1_000 and full-width digits, is none."""
+    try:
+        return float(cell) if cell.isascii() and "_" not in cell else math.nan
+    except ValueError:
+        return math.nan
+
+
+@dataclass(frozen=True)
+class CsvColumn:
+    """One column of a UTF-8 CSV file, read whole with the rest of it.
+
+    file: its name; rows: all cells; at: the index of the column; header: whether the first row is one.
+    """
+
+    file: str
+    rows: list[list[str]]
+    at: int
+    header: bool
+
+    @classmethod
+    def read(cls, path: Path, column: str | None = None) -> CsvColumn:
+        """column: a name in the header, or the number of the column counted from 1; may be None when there is only one.
+
+        The first row is a header when its cell in the chosen column begins with a letter and spells no number (nan and
+        inf are numbers). Raises InvalidRequest for an unreadable or empty file, an unknown column and a row of another
+        width (an empty line included), CorruptFile for a file that is too large or no CSV.
+        """
+        rows, path = read_rows(path), Path(path)
+        if not rows:
+            InvalidRequest.must("input", "a CSV file with at least one number", f"{path.name}, which is empty")
+        at, header = locate(rows[0], column, path.name)
+        table = cls(path.name, rows, at, header)
+        if not table.body:
+            InvalidRequest.must("input", "a CSV file with at least one number", f"{path.name}, which has only a header")
+        for number, row in enumerate(table.body, 1):
+            if len(row) != table.width:
+                InvalidRequest.must(table.row(number - 1), f"{table.width} cells wide", f"{len(row)} cells")
+        return table
+
+    @property
+    def body(self) -> list[list[str]]:
+        """The rows below the header."""
+        return self.rows[1:] if self.header else self.rows
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.rows[0])
+
+    @property
+    def name(self) -> str:
+        """The column's name in the header, or its number."""
+        return self.rows[0][self.at].strip() if self.header else f"column {self.at + 1}"
+
+    def row(self, index: int) -> str:
+        """What a message calls a row; rows are counted from 1 below the header."""
+        return f"row {index + 1} of {self.file}"
+
+    def numbers(self, largest: float = sys.float_info.max) -> npt.NDArray[np.float64]:
+        """The column as finite numbers; shape (rows,). largest: a public bound on their size. Raises InvalidRequest."""
+        values = np.array([_number(row[self.at]) for row in self.body])
+        bound = "" if largest == sys.float_info.max else f", at most {largest:.6g} in size"
+        self.refuse(~(np.abs(values) <= largest), f"a finite number{bound}")
+        return values
+
+    def refuse(self, wrong: npt.NDArray[np.bool_], constraint: str, more: str = "") -> None:
+        """Raise InvalidRequest when some rows (rows,) are wrong, naming the first and how many there are."""
+        bad = np.flatnonzero(wrong)
+        if bad.size:
+            first, rows = int(bad[0]), f"{bad.size} such rows" if bad.size > 1 else ""
+            aside = "; ".join(filter(None, (rows, more)))
+            got = repr(self.body[first][self.at][:60]) + (f" ({aside})" if aside else "")
+            raise InvalidRequest(f"{self.row(first)} must be {constraint}. Got {got}.")
+
+    def replaced(self, values: npt.NDArray[Any]) -> bytes:
+        """The file with other numbers (rows,) in the column, whole ones without a point."""
+        whole = [not isinstance(value, float) or value.is_integer() for value in values.tolist()]
+        text = [repr(int(v)) if w else repr(v) for v, w in zip(values.tolist(), whole, strict=True)]
+        body = [[*row[: self.at], cell, *row[self.at + 1 :]] for row, cell in zip(self.body, text, strict=True)]
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows([self.rows[0], *body] if self.header else body)
+        return buffer.getvalue().encode()
+
+
+def read_column(path: Path, column: str | None = None, largest: float = sys.float_info.max) -> npt.NDArray[np.float64]:
+    """The finite numbers of one column of a UTF-8 CSV file; shape (rows,). Arguments and errors as `CsvColumn`."""
+    return CsvColumn.read(path, column).numbers(largest)
+
+
+def _is_name(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell.strip()[:1].isalpha() or cell.strip()[:1] == "_"
+    return False
+
+
+def locate(first: list[str], column: str | None, name: str) -> tuple[int, bool]:
+    """(the index of the chosen column, whether the first row of the file is a header). Raises InvalidRequest."""
+    at = _place(first, column, name)
+    return at, _is_name(first[at])
+
+
+def _place(head: list[str], column: str | None, name: str) -> int:
+    """The index of the chosen column in the first row."""
+    if column is None:
+        if len(head) != 1:
+            InvalidRequest.must("column", f"given for {name}, which has {len(head)} columns", "none")
+        return 0
+    if not isinstance(column, str):
+        InvalidRequest.must("column", "a name, or a number from 1 as text", repr(column))
+    names = [cell.strip() for cell in head]
+    if names.count(column.strip()) == 1:
+        return names.index(column.strip())
+    if column.isascii() and column.isdecimal() and len(column) < 10 and 1 <= int(column) <= len(head):
+        return int(column) - 1
+    raise InvalidRequest(
+        f"column must be a column of {name}: one of {', '.join(names)}, or 1 to {len(head)}. Got {column!r}."
+    )
+
+
+def column_text(name: str, values: npt.NDArray[np.float64]) -> str:
+    """A CSV text of one column with a header; every double is written so that it reads back the same."""
+    return "\n".join([name, *map(repr, values.tolist())]) + "\n"

@@ -1,0 +1,152 @@
+"""One look for every plot: colour-blind safe colours, named once; PMFs as bars; curves; what a reader needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from workbench.errors import InvalidRequest
+from workbench.io.files import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "SOLVER",
+    "bars",
+    "channel_plot",
+    "legend_below",
+    "panels",
+    "pmf_heat",
+    "pmf_plot",
+    "save_figure",
+]
+
+# Okabe and Ito's palette, in the order used for series
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+# A solver's points over a closed form's line: hollow, so that the line stays visible
+SOLVER: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white", "markersize": 5, "markeredgewidth": 1.2}
+
+
+def panels(columns: int = 1, rows: int = 1, *, width: float = 5.2, height: float = 3.8) -> tuple[Figure, list[Axes]]:
+    """A figure of rows x columns panels without a display; the axes row-major, inches per panel."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained"
+    )
+    flat = [axis for row in axes for axis in row]
+    for axis in flat:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25, linewidth=0.6)
+        axis.set_axisbelow(True)
+    return figure, flat
+
+
+def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
+    """One legend for several panels, below them all, each label once; it can never cover data."""
+    entries = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(
+        list(entries.values()), list(entries), loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+    )
+
+
+def bars(axis: Axes, series: Mapping[str, ArrayLike], *, labels: Sequence[object] | None = None) -> None:
+    """PMFs side by side: series name -> masses (N,), over noise values 0..N-1 (or `labels`)."""
+    count = len(series)
+    for k, (name, values) in enumerate(series.items()):
+        masses = np.asarray(values, dtype=float)
+        at = np.arange(masses.size) + (k - (count - 1) / 2) * 0.8 / count
+        axis.bar(at, masses, width=0.8 / count, label=name, color=COLOURS[k % len(COLOURS)])
+        if labels is None:
+            labels = range(masses.size)
+    if labels is not None:
+        step = max(1, len(labels) // 24)
+        axis.set_xticks(range(0, len(labels), step), [str(label) for label in labels][::step])
+    axis.set_xlabel("noise value η")
+    axis.set_ylabel("probability f(η)")
+    if count > 1:
+        axis.legend(frameon=False)
+
+
+def pmf_heat(
+    axis: Axes, masses: ArrayLike, sizes: tuple[int, int], *, limits: tuple[float, float] | None = None
+) -> None:
+    """A two-dimensional PMF as a grid of numbers on a logarithmic colour scale; limits: its ends, for several grids."""
+    from matplotlib.colors import LogNorm
+
+    grid = np.asarray(masses, dtype=float).reshape(sizes)
+    positive = grid[grid > 0]
+    low, high = limits or (float(positive.min()), float(positive.max()))
+    image = axis.imshow(np.where(grid > 0, grid, np.nan), cmap="viridis", norm=LogNorm(low / 1.5, high))
+    axis.grid(False)
+    dark = (low / 1.5) ** 0.45 * high**0.55  # the darker part of the scale takes white numbers
+    size = 9 if max(sizes) <= 5 else 7
+    if max(sizes) <= 12:
+        for (i, j), mass in np.ndenumerate(grid):
+            number = f"{mass:.4f}" if mass >= 1e-3 or mass == 0 else f"{mass:.1e}".replace("e-0", "e-")
+            axis.text(j, i, number, ha="center", va="center", fontsize=size, color="white" if mass < dark else "black")
+    axis.set_xlabel("η₂")
+    axis.set_ylabel("η₁")
+    axis.set_xticks(range(sizes[1]))
+    axis.set_yticks(range(sizes[0]))
+    axis.figure.colorbar(image, ax=axis, label="probability")
+
+
+def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
+    """The PMF of additive noise: a heat map for two factors, else bars over row-major noise values."""
+    figure, (axis,) = panels(width=6.4)
+    if len(sizes) == 2:
+        pmf_heat(axis, masses, (sizes[0], sizes[1]))
+    else:
+        bars(axis, {"f": masses})
+    axis.set_title(title, fontsize=10)
+    return figure
+
+
+def channel_plot(labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike, title: str) -> Figure:
+    """Pr[o|y] of a finite channel as one column of marks per label: the larger and darker, the likelier."""
+    y, o, table = (np.asarray(part, dtype=float) for part in (labels, outputs, matrix))
+    figure, (axis,) = panels(width=6.4, height=4.6)
+    at, to = np.nonzero(table > 1e-6)
+    mass, top = table[at, to], float(table.max())
+    marks = axis.scatter(y[at], o[to], s=2 + 60 * mass / top, c=mass, cmap="viridis_r", vmin=0, vmax=top, linewidths=0)
+    axis.plot(y, y, color="#999999", linewidth=0.8, linestyle=":", label="o = y")
+    axis.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, -0.07))
+    axis.set_xlabel("label y")
+    axis.set_ylabel("published value o")
+    figure.colorbar(marks, ax=axis, label="Pr[o | y]")
+    axis.set_title(title, fontsize=9)
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Save a figure in the format of the path's ending, the same bytes for the same data (no dates, fixed ids)."""
+    import matplotlib as mpl
+
+    form = path.suffix.lstrip(".").lower()
+    if form not in ("png", "svg", "pdf"):
+        InvalidRequest.must("plot file", "named .png, .svg or .pdf", path.name)
+    metadata: dict[str, Any] = {"Software": None} if form == "png" else {"Date": None}
+    if form == "pdf":
+        metadata = {"CreationDate": None}
+    buffer = BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "workbench", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=form, dpi=150, metadata=metadata, bbox_inches="tight")
+    content = buffer.getvalue()
+    if form == "svg":  # matplotlib leaves trailing blanks
+        content = b"\n".join(line.rstrip() for line in content.split(b"\n"))
+    write_whole(path, content)

@@ -1,0 +1,259 @@
+"""Reading and writing files safely: whole or not at all, bounded, strict, and no traceback for a hostile one."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import secrets
+import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+from workbench.errors import CorruptFile, InvalidRequest
+
+__all__ = [
+    "CSV_LIMIT", "LIMIT", "distinct_files", "file_path", "named", "others_can_read", "parse_json", "ratio",
+    "read_bytes", "read_rows", "read_text", "spelled", "whole", "write_new", "write_whole",
+]  # fmt: skip
+
+LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
+CSV_LIMIT = 1 << 28  # some 10^7 numbers, which take ten times that in memory
+_DIGITS = 400  # of a JSON number
+_NUMERAL = 1 << 16  # characters of a number in a string
+_LETTERS = frozenset("0123456789abcdefABCDEF")
+
+
+def file_path(path: object, name: str = "file") -> Path:
+    """A path of a file, as text or Path. name: what a message calls it. Raises InvalidRequest."""
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(text := os.fspath(path), str) or "\0" in text:
+        InvalidRequest.must(name, "the path of a file", path)
+    return Path(text)
+
+
+def write_whole(path: Path | str, content: bytes, *, private: bool = False) -> None:
+    """Write a file whole or not at all: beside it, then renamed onto it. A device or pipe is written into, and a
+    symbolic link followed: neither is replaced by a file.
+
+    An existing file keeps its mode; a new one gets what the umask allows, or, private, is its owner's alone.
+    """
+    path = file_path(path)
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            file.write(content)
+        return
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}")
+    write_new(unfinished, content, private=private, like=path)
+    try:
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def write_new(path: Path, content: bytes, *, private: bool = False, like: Path | None = None) -> None:
+    """Write a file that must not exist yet; nothing is left of one that could not be written. Raises OSError.
+
+    private: its owner's alone (mode 600); like: a file whose mode it gets, if there is one.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if like is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    os.chmod(path, stat.S_IMODE(like.stat().st_mode))
+            file.write(content)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def others_can_read(path: Path) -> bool:
+    """Whether other users than its owner may read a file."""
+    return os.name == "posix" and bool(path.stat().st_mode & 0o077)
+
+
+def distinct_files(inputs: Mapping[str, Path | str | None], outputs: Mapping[str, Path | str | None]) -> None:
+    """Refuse, before any work, an output that is the same file as an input or as another output.
+
+    inputs, outputs: what a message calls a file -> its path, None where it was not given. Files are compared by device
+    and inode with links followed, those that do not exist yet by their folder and name. Devices and pipes hold nothing
+    that could be overwritten. Raises InvalidRequest.
+    """
+    seen: dict[tuple[object, ...], str] = {}
+    for name, path, written in [*((*one, False) for one in inputs.items()), *((*one, True) for one in outputs.items())]:
+        mark = None if path is None else _identity(Path(path))
+        if mark is None:
+            continue
+        if written and mark in seen:
+            InvalidRequest.must(name, f"another file than the {seen[mark]}", path)
+        seen[mark] = f"{name} {path}"
+
+
+def _identity(path: Path) -> tuple[object, ...] | None:
+    """What two names of one file share; None for what is no file."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        real = Path(os.path.realpath(path)) if "\0" not in str(path) else path
+        try:
+            folder = real.parent.stat()
+        except (OSError, ValueError):
+            return str(real), None
+        return folder.st_dev, folder.st_ino, real.name
+    kind = found.st_mode
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else None
+
+
+def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
+    """The bytes of a regular file, no device and no pipe: those may never end, and opening one may wait for ever.
+
+    limit: of bytes; name: what a message calls the file. Raises InvalidRequest for what is no regular file or cannot
+    be read, CorruptFile for one that is too large.
+    """
+    where = file_path(path, name)
+    called = where.name or str(path)
+    try:
+        kind = where.stat().st_mode
+        if stat.S_ISREG(kind):  # a device may act when it is opened
+            handle = os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+            with os.fdopen(handle, "rb") as file:
+                found = os.fstat(handle)  # what was opened may be another file than what was looked at
+                kind = found.st_mode
+                content = file.read(limit + 1) if stat.S_ISREG(kind) and found.st_size <= limit else b""
+    except OSError as error:
+        InvalidRequest.must(name, "a file that can be read", f"{called}: {error.strerror or error}")
+    if not stat.S_ISREG(kind):
+        words = "a folder" if stat.S_ISDIR(kind) else "a device, pipe or socket"
+        InvalidRequest.must(name, "a regular file", f"{called}: {words}")
+    if max(found.st_size, len(content)) > limit:
+        raise CorruptFile(f"{called} is larger than {limit} bytes.")
+    return content
+
+
+@contextlib.contextmanager
+def named(path: Path | str) -> Iterator[None]:
+    """Put the name of a file before the messages about what it holds (CorruptFile, InvalidRequest)."""
+    try:
+        yield
+    except (CorruptFile, InvalidRequest) as error:
+        name = Path(path).name
+        if name in str(error):
+            raise
+        raise type(error)(f"{name}: {error}") from None
+
+
+def read_text(path: Path | str, limit: int = LIMIT, name: str = "file") -> str:
+    """The UTF-8 text of a regular file; see `read_bytes`. Raises InvalidRequest, CorruptFile."""
+    content = read_bytes(path, limit, name)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptFile(f"{Path(path).name} is not UTF-8 text (byte {error.start}).") from None
+
+
+def read_rows(path: Path | str, name: str = "input", limit: int = CSV_LIMIT) -> list[list[str]]:
+    """The rows of a CSV file in UTF-8, with or without a byte order mark. Raises InvalidRequest, CorruptFile."""
+    text = read_text(path, limit, name).removeprefix("\ufeff")
+    try:
+        return list(csv.reader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise CorruptFile(f"{Path(path).name} is not a CSV file: {error}.") from None
+
+
+def parse_json(text: str) -> Any:
+    """Strict JSON: no duplicate keys, no NaN or Infinity, numbers of at most 400 characters, nesting that a reader can
+    follow. Raises CorruptFile with the reason."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(items)
+        if len(found) != len(items):
+            double = Counter(key for key, _ in items).most_common(1)[0][0]
+            raise CorruptFile(f"The key {double[:60]!r} appears twice in one object.")
+        return found
+
+    def constant(name: str) -> NoReturn:
+        raise CorruptFile(f"{name} is not a number of JSON.")
+
+    def integer(digits: str) -> int:
+        if len(digits) > _DIGITS:
+            raise CorruptFile(f"A number has {len(digits)} digits; {_DIGITS} are allowed.")
+        return int(digits)
+
+    def real(digits: str) -> float:
+        if len(digits) > _DIGITS:
+            raise CorruptFile(f"A number has {len(digits)} characters; {_DIGITS} are allowed.")
+        value = float(digits)
+        if value in (float("inf"), float("-inf")):
+            raise CorruptFile(f"The number {digits[:40]} is too large.")
+        return value
+
+    try:
+        found = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer, parse_float=real)
+        if "\\ud" in text.lower():  # half of a character, which no output could show
+            json.dumps(found, ensure_ascii=False).encode()
+        return found
+    except json.JSONDecodeError as error:
+        raise CorruptFile(f"Not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+    except UnicodeEncodeError:
+        raise CorruptFile("A string holds half a character (a lone surrogate).") from None
+    except RecursionError:
+        raise CorruptFile("Objects are nested too deeply.") from None
+
+
+def whole(text: Any, what: str, bits: int = 4 * _NUMERAL) -> int:
+    """A non-negative integer written in hexadecimal ("0x1f"), read in linear time. Raises CorruptFile."""
+    if not isinstance(text, str) or not text.startswith("0x") or not 3 <= len(text) <= bits // 4 + 2:
+        raise CorruptFile(f"{what} must be a hexadecimal integer such as 0x1f.")
+    digits = text[2:]
+    if not _LETTERS.issuperset(digits) or (digits[0] == "0" and len(digits) > 1):
+        raise CorruptFile(f"{what} must be a hexadecimal integer such as 0x1f.")
+    return int(digits, 16)
+
+
+def ratio(text: Any, what: str, characters: int = 5000) -> Fraction:
+    """An exact number in a string: "0.1", "1e-9", "-1/3", "0x1f/0x20". Raises CorruptFile."""
+    from workbench.exact.numbers import exact
+
+    if isinstance(text, str) and text.lstrip("-").startswith("0x") and text.count("/") == 1:
+        top, bottom = (whole(part, what) for part in text.removeprefix("-").split("/"))
+        if not bottom:
+            raise CorruptFile(f"{what} divides by zero.")
+        return Fraction(-top if text.startswith("-") else top, bottom)
+    if not isinstance(text, str) or not 0 < len(text) <= characters or not text.isascii() or text != text.strip():
+        raise CorruptFile(f"{what} must be an exact number in a string, such as '0.1' or '1/3'.")
+    if "_" in text:
+        raise CorruptFile(f"{what} must be an exact number in a string, such as '0.1' or '1/3'.")
+    try:
+        return exact(text, what)
+    except (InvalidRequest, ValueError) as error:
+        raise CorruptFile(f"{what} must be an exact number: {error}") from None
+
+
+def spelled(value: Fraction) -> str:
+    """A rational as an exact decimal if it has one of moderate length, else as a ratio: read back by `ratio`.
+
+    Very long ones are ratios of hexadecimal integers, which can be read in linear time.
+    """
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > 4000:
+        sign = "-" if value < 0 else ""
+        return f"{sign}{hex(abs(value.numerator))}/{hex(value.denominator)}"
+    twos = (value.denominator & -value.denominator).bit_length() - 1
+    rest, fives = value.denominator >> twos, 0
+    while rest % 5 == 0 and fives <= 400:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > 400:
+        return f"{value.numerator}/{value.denominator}" if value.denominator != 1 else str(value.numerator)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    sign = "-" if value < 0 else ""
+    if not places:
+        return sign + digits
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"

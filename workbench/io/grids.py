@@ -1,0 +1,98 @@
+"""Grids of numbers, read exactly: the one syntax of command lines, of sweeps and of Python.
+
+    "0,1e-6,0.01"     a list                        "0.1:4:40"        40 numbers from 0.1 to 4, equally spaced
+    "0.1:4:40:log"    the same, equally spaced in the logarithm, to six digits (the ends exactly)
+
+Parts separated by commas add up. In Python a grid may also be one number, or a sequence of numbers and of such texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import Real, exact, round_up
+
+__all__ = ["MOST", "Grid", "grid", "has_range", "in_order", "integers", "whole_grid"]
+
+MOST = 10_000  # numbers in one grid
+_RANGE = re.compile(r"\s*[^:\s]+\s*:\s*[^:\s]+\s*:\s*\d{1,7}\s*(:\s*log\s*)?")
+
+Grid: TypeAlias = "str | Real | Sequence[Any]"
+
+
+def grid(value: Grid, name: str) -> list[Fraction]:
+    """The numbers of a grid, increasing, each once. Raises InvalidRequest, naming the grid and its part."""
+    return sorted(set(in_order(value, name)))
+
+
+def whole_grid(value: Grid, name: str) -> list[int]:
+    """As `grid`, for integers. Raises InvalidRequest."""
+    numbers = grid(value, name)
+    for number in numbers:
+        if number.denominator != 1:
+            InvalidRequest.must(name, "integers", f"{round_up(number):g}")
+    return [int(number) for number in numbers]
+
+
+def integers(text: str, name: str) -> list[int]:
+    """Integers separated by commas, in their order; none for an empty text. Raises InvalidRequest."""
+    try:
+        return [int(part) for part in text.split(",")] if text.strip() else []
+    except ValueError:
+        InvalidRequest.must(name, "integers", repr(text))
+
+
+def in_order(value: Grid, name: str, most: int = MOST) -> list[Fraction]:
+    """The numbers of a grid as they are written, at most so many. Raises InvalidRequest."""
+    numbers: list[Fraction] = []
+    for part in _parts(value, name):
+        numbers += _range(part.strip(), name, most) if isinstance(part, str) and ":" in part else [exact(part, name)]
+        if len(numbers) > most:
+            InvalidRequest.must(name, f"a grid of at most {most} numbers", repr(value))
+    if not numbers:
+        InvalidRequest.must(name, "at least one number", repr(value))
+    return numbers
+
+
+def has_range(value: object) -> bool:
+    """Whether a value is a text with a part such as 0.1:4:40: then it is a grid, whatever else texts may spell."""
+    return isinstance(value, str) and any(_RANGE.fullmatch(part) for part in value.split(","))
+
+
+def _parts(value: Grid, name: str) -> Iterable[Any]:
+    """The parts of a grid: numbers, and texts without commas."""
+    if isinstance(value, str):
+        parts = value.split(",")
+        if not all(part.strip() for part in parts):
+            InvalidRequest.must(name, "numbers and grids such as 0.1:4:40, separated by commas", repr(value))
+        return parts
+    if isinstance(value, Iterable):
+        return [part for item in value for part in (_parts(item, name) if isinstance(item, str) else [item])]
+    return [value]
+
+
+def _range(text: str, name: str, most: int) -> list[Fraction]:
+    first, last, size, *spacing = [part.strip() for part in text.split(":")] + ([] if text.count(":") > 1 else [""])
+    if spacing not in ([], ["log"]) or not size.isascii() or not size.isdecimal():
+        InvalidRequest.must(name, "FIRST:LAST:COUNT, or FIRST:LAST:COUNT:log, such as 0.1:4:40", repr(text))
+    low, high = exact(first, name), exact(last, name)
+    count = int(size) if len(size) < 9 else most + 1
+    if count == 1 and low == high:
+        return [low]
+    if not 2 <= count <= most:
+        InvalidRequest.must(name, f"FIRST:LAST:COUNT with COUNT in 2..{most}", repr(text))
+    if not spacing:
+        step = (high - low) / (count - 1)
+        return [low + step * k for k in range(count)]
+    if low <= 0 or high <= 0:
+        InvalidRequest.must(name, "FIRST:LAST:COUNT:log with FIRST and LAST > 0", repr(text))
+    digits = Context(prec=6)
+    ends = [Decimal(end.numerator) / Decimal(end.denominator) for end in (low, high)]
+    log_step = (ends[1].ln() - ends[0].ln()) / (count - 1)
+    inside = [Fraction(digits.plus((ends[0].ln() + log_step * k).exp())) for k in range(1, count - 1)]
+    return [low, *inside, high]

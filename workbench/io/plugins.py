@@ -1,0 +1,171 @@
+"""What other packages and files add to the workbench: families, notions, backends, baselines, mechanisms, by name.
+
+    entry points   of the groups workbench.families, .notions, .backends, .baselines and .mechanisms: the thing itself
+    Python         wb.register(thing)
+    one file       workbench --plugin FILE.py ..., which calls wb.register
+
+Entry points are read at the first unknown name or the first listing. What is added never replaces ours, nor what was
+added before: a duplicate is refused, naming both packages. A package that fails is one warning, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import InvalidRequest, WorkbenchError
+
+__all__ = ["GROUPS", "Plugin", "PluginWarning", "added", "load_file", "origin", "plugins", "register"]
+
+# group -> (module and name of the base class of its things, module and name of the names that are ours). By their
+# names: nothing above this floor is imported before something of its kind is added.
+GROUPS: dict[str, tuple[str | None, str | None]] = {
+    "families": ("workbench.families.base:Family", "workbench.families.registry:OURS"),
+    "notions": ("workbench.privacy.notions.notion:Notion", "workbench.privacy.notions:OURS"),
+    "backends": ("solvers.backend:Backend", "solvers.backend:REGISTRY"),
+    "baselines": ("workbench.families.baseline:Baseline", None),
+    "mechanisms": (None, "workbench.privacy.certificate_file:OURS"),
+}
+_SINGLE = ("families", "notions")  # groups whose things are instances; a class is called for its only one
+_OWN = ("workbench", "models", "solvers")
+FILES = "WORKBENCH_PLUGINS"  # environment variable: files that the processes of a sweep or a comparison load as well
+
+
+class PluginWarning(UserWarning):
+    """Something that another package adds cannot be used."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A thing that was added, and the package it comes from, with its version."""
+
+    thing: Any
+    package: str
+
+
+_plugins: dict[str, dict[str, Plugin]] = {group: {} for group in GROUPS}
+_read: set[str] = set()  # groups whose entry points have been read, and files
+_loading: list[str] = []  # the files that are being loaded
+
+
+def added(group: str) -> dict[str, Any]:
+    """Everything that others have added to a group, by name."""
+    return {name: plugin.thing for name, plugin in plugins(group).items()}
+
+
+def plugins(group: str) -> dict[str, Plugin]:
+    """The same, with the packages it comes from."""
+    if group not in _read:
+        _read.add(group)  # first of all: loading a package may ask for names
+        for file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
+            load_file(file)
+        for entry in sorted(importlib.metadata.entry_points(group=f"workbench.{group}"), key=lambda e: e.name):
+            package = entry.value.partition(":")[0] if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+            try:
+                _add(entry.load(), package, group)
+            except Exception as error:  # whatever somebody's module raises
+                text = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+                line = f"{entry.name} of {package} is left out of workbench.{group}. {' '.join(text.split())}"
+                warnings.warn(line, PluginWarning, stacklevel=2)
+    return _plugins[group]
+
+
+def register(thing: Any) -> Any:
+    """Make a Family, Notion, Backend class, Baseline or mechanism class (`kind`, `from_dict`) known by its name.
+
+    Returns it, so that it also serves as a decorator of classes. Raises InvalidRequest for anything else, and for a
+    name that is taken.
+    """
+    package = _loading[-1] if _loading else _class(thing).__module__.partition(".")[0]
+    _add(thing, package)
+    return thing
+
+
+def load_file(path: Path | str) -> None:
+    """Run a Python file that calls `register`. Raises InvalidRequest with what it raises."""
+    file = Path(path).resolve()
+    spec = importlib.util.spec_from_file_location(f"workbench_plugin_{file.stem}", file)
+    if not file.is_file() or spec is None or spec.loader is None:
+        InvalidRequest.must("plugin", "a Python file", path)
+    if str(file) in _read:
+        return
+    _read.add(str(file))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    with _as_package(file.name):
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            text = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+            raise InvalidRequest(f"plugin {file.name} cannot be loaded. {' '.join(text.split())}") from error
+    given = [*filter(None, os.environ.get(FILES, "").split(os.pathsep))]
+    os.environ[FILES] = os.pathsep.join(dict.fromkeys([*given, str(file)]))
+
+
+@contextmanager
+def _as_package(name: str) -> Iterator[None]:
+    _loading.append(name)
+    try:
+        yield
+    finally:
+        _loading.pop()
+
+
+def origin(thing: Any) -> str | None:
+    """The package whose code a mechanism or a notion is, with its version where it is known; None for ours."""
+    kind = _class(thing)
+    module = kind.__module__.partition(".")[0]
+    if module in _OWN:
+        return None
+    every = (plugin for group in ("mechanisms", "notions") for plugin in plugins(group).values())
+    return next((plugin.package for plugin in every if _class(plugin.thing) is kind), module)
+
+
+def _add(thing: Any, package: str, wanted: str | None = None) -> None:
+    group = _group(thing)
+    if group is None or (wanted is not None and group != wanted):
+        what = "a Family, a Notion, a Backend class, a Baseline or a mechanism class with kind and from_dict"
+        InvalidRequest.must("plugin", what if wanted is None else f"one for workbench.{wanted}", repr(thing))
+    if group in _SINGLE and isinstance(thing, type):
+        thing = thing()
+    name = thing.kind if group == "mechanisms" else thing.name
+    if not isinstance(name, str) or not name:
+        InvalidRequest.must("the name of a plugin", "a string", repr(name))
+    before = _plugins[group].get(name)
+    if before is not None and before.package == package and before.thing == thing:
+        return
+    if before is not None or name in _ours(group):
+        owner = "dp-workbench" if before is None else before.package
+        raise InvalidRequest(f"The name {name!r} of {package} is taken by {owner} in workbench.{group}.")
+    _plugins[group][name] = Plugin(thing, package)
+
+
+def _group(thing: Any) -> str | None:
+    bases = {f"{base.__module__}:{base.__qualname__}" for base in _class(thing).__mro__}
+    found = next((group for group, (base, _) in GROUPS.items() if base in bases), None)
+    if found == "backends" and not isinstance(thing, type):
+        return None
+    if found is None and isinstance(thing, type) and hasattr(thing, "kind") and hasattr(thing, "from_dict"):
+        return "mechanisms"
+    return found
+
+
+def _ours(group: str) -> Any:
+    place = GROUPS[group][1]
+    if place is None:
+        return ()
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _class(thing: Any) -> type:
+    return thing if isinstance(thing, type) else type(thing)

@@ -1,0 +1,214 @@
+"""What every computation of many rows returns: rows to iterate over, a table, plots, files, and whether it was stopped.
+
+>>> result = Result("Squares", [{"x": 1, "y": 1}, {"x": 2, "y": 4}])
+>>> result, [row["y"] for row in result]
+(Result('Squares', 2 rows), [1, 4])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from workbench.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Plots", "Result", "Row", "csv_bytes", "records", "table_of"]
+
+Row = dict[str, Any]
+Plots = Mapping[str, "Callable[[], Figure | None]"]  # a plot is drawn when it is called; None: too few rows
+
+_SHOWN = 30  # rows in a notebook
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def _no_plots(table: pd.DataFrame) -> Plots:
+    return {}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result(Sequence[Row]):
+    """Rows and what can be done with them: iterate, `to_frame()`, `plot()`, `save()`; a notebook shows both.
+
+    Attributes:
+        title: one line.
+        rows: in the order they were computed.
+        name: stem of the file that holds the table.
+        columns: that the table has in any case, first.
+        draw: the table -> its plots by name, the most telling one first.
+        finished, total: how many parts (tasks, runs, artifacts) were computed, of how many that were planned.
+        seconds: that took.
+        sentences: what follows from the rows.
+    """
+
+    title: str
+    rows: Sequence[Row]
+    name: str = "result"
+    columns: Sequence[str] = ()
+    draw: Callable[[pd.DataFrame], Plots] = _no_plots
+    finished: int = 1
+    total: int = 1
+    seconds: float = 0.0
+    sentences: tuple[str, ...] = ()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C came before the last part; the rows of the finished parts are here."""
+        return self.finished < self.total
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
+        return self.rows[at]
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        return table_of(self.rows, self.columns)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a pandas DataFrame: `columns`, then the others in order of appearance."""
+        return self._table.copy()
+
+    @property
+    def plots(self) -> list[str]:
+        """The names of the plots that `plot` and `save` try to draw."""
+        return list(self.draw(self._table))
+
+    def plot(self, path: str | Path | None = None, *, which: str | None = None) -> Figure:
+        """One plot as a matplotlib figure, saved where a path is given (.png, .svg or .pdf).
+
+        which: its name in `plots`; the first that the rows suffice for by default.
+        Raises InvalidRequest for an unknown name, or when there are too few rows.
+        """
+        plots = self.draw(self._table)
+        if which is not None and which not in plots:
+            InvalidRequest.must("which", f"one of {', '.join(plots) or 'no plots'}", repr(which))
+        for name in plots if which is None else [which]:
+            figure = plots[name]()
+            if figure is not None:
+                if path is not None:
+                    from workbench.io.figures import save_figure
+
+                    save_figure(figure, Path(path))
+                return figure
+        raise InvalidRequest(f"rows must be enough for a plot. Got {len(self)} of {self.title!r}.")
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write a file (.csv or .json the table, .png, .svg or .pdf the plot), or else a folder with all of them.
+
+        A folder is made when missing; it gets `name`.csv and every plot that the rows suffice for as PNG and SVG.
+        Returns the files. Raises InvalidRequest where there is nothing to draw; OSError.
+        """
+        target = Path(path)
+        ending = target.suffix.lower()
+        if ending in _PICTURES:
+            from matplotlib.pyplot import close
+
+            close(self.plot(target))
+        elif ending in (".csv", ".json"):
+            _write(target, csv_bytes(self._table) if ending == ".csv" else self.to_json().encode())
+        else:
+            return self._save_all(target)
+        return [target]
+
+    def _save_all(self, folder: Path) -> list[Path]:
+        from matplotlib.pyplot import close
+
+        from workbench.io.figures import save_figure
+
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            InvalidRequest.must("path", f"a folder that can be written ({error.strerror})", folder)
+        files = [folder / f"{self.name}.csv"]
+        _write(files[0], csv_bytes(self._table))
+        for name, plot in self.draw(self._table).items():
+            figure = plot()
+            if figure is None:
+                continue
+            for ending in (".png", ".svg"):
+                files.append(folder / f"{name}{ending}")
+                save_figure(figure, files[-1])
+            close(figure)
+        return files
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: title, rows, how much is finished, the sentences."""
+        return {
+            "title": self.title, "rows": records(self._table), "finished": self.finished, "total": self.total,
+            "interrupted": self.interrupted, "sentences": list(self.sentences),
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        """`to_dict` as strict JSON."""
+        import json
+
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+
+    def __repr__(self) -> str:
+        rows = f"{len(self)} row{'' if len(self) == 1 else 's'}"
+        stopped = f", interrupted after {self.finished} of {self.total}" if self.interrupted else ""
+        return f"Result({self.title!r}, {rows}{stopped})"
+
+    def _repr_html_(self) -> str:
+        """The first rows and the first plot, without script."""
+        from workbench.io.html import document, picture, table
+
+        shown = table_of(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
+        cells = [list(row.values()) for row in records(shown)]
+        more = [f"{len(self) - _SHOWN} more rows"] if len(self) > _SHOWN else []
+        stopped = [f"Interrupted: {self.finished} of {self.total} parts are finished."] if self.interrupted else []
+        try:
+            drawing = picture(self.plot)
+        except InvalidRequest:  # too few rows
+            drawing = ""
+        notes = [*more, *stopped, *self.sentences]
+        return document(self.title, table([str(name) for name in shown.columns], cells), notes, drawing)
+
+
+def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows as a table: the columns, then those that some row has, in order of appearance, unless all are empty."""
+    import pandas as pd
+
+    full = [{**dict.fromkeys(columns), **row} for row in rows]
+    extra = list(dict.fromkeys(name for row in full for name in row if name not in columns))
+    table = pd.DataFrame(full, columns=[*columns, *extra])
+    return table.drop(columns=[name for name in extra if table[name].isna().all()])
+
+
+def records(table: pd.DataFrame) -> list[Row]:
+    """The rows of a table as strict JSON: no NaN, infinities as "inf"."""
+
+    def plain(value: Any) -> Any:
+        value = value.item() if hasattr(value, "item") else value
+        if isinstance(value, float) and not math.isfinite(value):
+            return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+        return value
+
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    return [{str(key): plain(value) for key, value in row.items()} for row in rows]
+
+
+def csv_bytes(table: pd.DataFrame) -> bytes:
+    """A table as CSV with twelve significant digits."""
+    return bytes(table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    from workbench.io.files import write_whole
+
+    if not path.absolute().parent.is_dir():
+        InvalidRequest.must("path", "in an existing folder", path)
+    write_whole(path, content)

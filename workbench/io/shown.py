@@ -1,0 +1,43 @@
+"""What a notebook shows of an object: its facts as a table, its picture beside them; no script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.io.html import document, picture, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Shown"]
+
+
+class Shown:
+    """Subclasses give `facts`, and `figure` where there is something to draw."""
+
+    def facts(self) -> list[tuple[str, str]]:
+        """(what, value) in words."""
+        raise NotImplementedError
+
+    @property
+    def drawable(self) -> bool:
+        """Whether a notebook draws it by itself: pictures of very large objects take long."""
+        return True
+
+    def figure(self) -> Figure:
+        """The picture."""
+        raise NotImplementedError
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """The picture, saved where a path is given (.png, .svg or .pdf). Raises InvalidRequest."""
+        from workbench.io.figures import save_figure
+
+        figure = self.figure()
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
+
+    def _repr_html_(self) -> str:
+        drawing = picture(self.figure) if self.drawable else ""
+        return document(type(self).__name__, table(["", ""], self.facts()), (), drawing)

@@ -1,0 +1,1 @@
+"""Published mechanisms that designs are compared with."""

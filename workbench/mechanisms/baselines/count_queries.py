@@ -1,0 +1,155 @@
+"""What optimal noise is compared with: the baselines of Figs 5-8 of Kadam et al. 2024, as exact finite mechanisms.
+
+    paper                               code
+    two-sided geometric, α [8]          clamped_geometric(n, alpha):  f(η) = (1-α)/(1+α) α^|η|
+    discrete Gaussian, σ² [11]          clamped_gaussian(n, variance):  f(η) ∝ exp(-η²/2σ²)
+    exponential, Gumbel(ε, β') [26,28]  exponential_mechanism(n, scale):  Pr[k|q] ∝ exp(-|k-q|/β')
+    data-independent, ρ [13]            data_independent(question, error_rate):  f(0) = 1-ρ, the rest ρ/(N-1) each
+    clamping, (57)-(58)                 clamp(pmf, cdf, n)
+    discrete count mechanism [10]       not specified in the paper: any law can be put in its place (`clamped_pmf`,
+                                        Channel.from_rows, AdditiveNoise.from_pmf)
+
+Erratum. (58) gives the last output k = n the mass 1 - F(n - q); the rows then sum to 1 - f(n - q). What (57) means
+is Pr[η >= n - q] = 1 - F(n - q - 1), which is what `clamp` uses.
+
+Two readings are ours. The Gumbel mechanism: the paper adds "Gumbel(ε, β')" and cites the Gumbel-max trick [28], by
+which the argmax over outputs of score + Gumbel(0, β') noise draws from the softmax of score/β'; with the score
+-|k - q| this is the exponential mechanism [26], pure (2μ̄/β')-DP for neighbours within μ̄. The error measures: MSE
+and ER are averaged over uniform answers, as clamping makes them depend on q.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import Real, exact, exp_bounds, positive, probability
+from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
+from workbench.mechanisms.channel import Channel
+
+__all__ = [
+    "clamp",
+    "clamped_gaussian",
+    "clamped_geometric",
+    "clamped_pmf",
+    "data_independent",
+    "exponential_mechanism",
+    "geometric_alpha",
+    "geometric_cdf",
+    "geometric_pmf",
+]
+
+_BITS = 160  # a discrete Gaussian is held to 2^-160: its tail beyond that is below any δ a float can show
+
+
+def clamp(pmf: Callable[[int], Fraction], cdf: Callable[[int], Fraction], n: int) -> Channel:
+    """Integer noise clamped into 0..n: the law of min(max(0, q + η), n), (57) and the corrected (58).
+
+    Pr[0|q] = F(-q), Pr[k|q] = f(k - q) for 0 < k < n, Pr[n|q] = 1 - F(n - q - 1).
+    pmf: η -> f(η), cdf: η -> F(η) = Pr[noise <= η], exact. Raises InvalidRequest.
+    """
+    _answers(n)
+    rows = [[cdf(-q), *(pmf(k - q) for k in range(1, n)), 1 - cdf(n - q - 1)] for q in range(n + 1)]
+    for row in rows:  # a channel normalises its rows, which would hide a pmf and a cdf of two different laws
+        if sum(row) != 1:
+            InvalidRequest.must("cdf", "the running sum of pmf", f"a row with total {float(sum(row))}")
+    return Channel.from_rows(rows)
+
+
+def geometric_pmf(alpha: Fraction, eta: int) -> Fraction:
+    """f(η) = (1-α)/(1+α) α^|η|, the two-sided geometric law, variance 2α/(1-α)²."""
+    return (1 - alpha) / (1 + alpha) * alpha ** abs(eta)
+
+
+def geometric_cdf(alpha: Fraction, eta: int) -> Fraction:
+    """F(η) = α^-η/(1+α) for η < 0, 1 - α^(η+1)/(1+α) for η >= 0."""
+    return alpha**-eta / (1 + alpha) if eta < 0 else 1 - alpha ** (eta + 1) / (1 + alpha)
+
+
+def geometric_alpha(variance: Real) -> float:
+    """The α whose two-sided geometric law has this variance: α = (1 + v - sqrt(1 + 2v))/v. Raises InvalidRequest.
+
+    Figs 6 and 8 print α = 0.7 with variance 3.38; it has variance 15.56, and 3.38 needs α = 0.4717.
+    """
+    v = float(positive(variance, "variance"))
+    return v / (1 + v + math.sqrt(1 + 2 * v))  # the same root, without cancellation
+
+
+def clamped_geometric(n: int, alpha: Real) -> Channel:
+    """The clamped two-sided geometric mechanism of [8], exact. alpha: in [0, 1). Raises InvalidRequest."""
+    value = exact(alpha, "alpha", "a number in [0, 1)")
+    if not 0 <= value < 1:
+        InvalidRequest.must("alpha", "a number in [0, 1)", alpha)
+    return clamp(lambda eta: geometric_pmf(value, eta), lambda eta: geometric_cdf(value, eta), n)
+
+
+def clamped_gaussian(n: int, variance: Real) -> Channel:
+    """The clamped discrete Gaussian mechanism of [11], its masses rounded to multiples of about 2^-160.
+
+    variance: the parameter σ² of exp(-η²/2σ²), finite and > 0 (the variance itself is a little below it when σ² < 1).
+    Raises InvalidRequest.
+    """
+    radius, law = _gaussian(positive(variance, "variance"))
+    return clamped_pmf(n, {eta: law.integers[eta + radius] for eta in range(-radius, radius + 1)})
+
+
+def clamped_pmf(n: int, weights: Mapping[int, Any]) -> Channel:
+    """Any integer noise with finitely many values, clamped into 0..n: the plug-in point for laws not listed here.
+
+    weights: η -> non-negative int or Fraction, in proportion to f(η). Raises InvalidRequest.
+    """
+    values = sorted(weights)
+    if not values or not all(isinstance(eta, int) for eta in values):
+        InvalidRequest.must("weights", "a mapping from integers to masses", weights)
+    law = Distribution([weights[eta] for eta in values])
+    below = dict(zip(values, accumulate(law.integers), strict=True))
+    mass = dict(zip(values, law.integers, strict=True))
+
+    def cdf(eta: int) -> Fraction:
+        if eta < values[0]:
+            return Fraction(0)
+        return Fraction(below[eta if eta in below else max(v for v in values if v <= eta)], law.total)
+
+    return clamp(lambda eta: Fraction(mass.get(eta, 0), law.total), cdf, n)
+
+
+@lru_cache(maxsize=64)
+def _gaussian(variance: Fraction) -> tuple[int, Distribution]:
+    """(R, the law on -R..R proportional to ⌊2^160 exp(-η²/2σ²)⌋), R the last η where that is not 0."""
+    half = [1 << _BITS]
+    while half[-1]:
+        half.append(exp_bounds(-Fraction(len(half) ** 2) / (2 * variance), _BITS)[0])
+    half.pop()
+    return len(half) - 1, Distribution([*half[:0:-1], *half])
+
+
+def exponential_mechanism(n: int, scale: Real) -> Channel:
+    """The exponential mechanism on 0..n with score -|k - q|: Pr[k|q] ∝ e^{-|k-q|/β'} (see the reading above).
+
+    scale: β', finite and > 0; e^{-1/β'} is the rational that its float is. Raises InvalidRequest.
+    """
+    _answers(n)
+    step = Fraction(math.exp(-1 / float(positive(scale, "scale"))))
+    powers = [step**d for d in range(n + 1)]
+    return Channel.from_rows([[powers[abs(k - q)] for k in range(n + 1)] for q in range(n + 1)])
+
+
+def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
+    """The data-independent mechanism of [13]: f(0) = 1 - ρ, every other mass ρ/(N-1), exact.
+
+    error_rate: ρ in [0, 1]. Raises InvalidRequest.
+    """
+    rho = probability(error_rate, "error_rate")
+    others = question.order - 1
+    return AdditiveNoise(question, [1 - rho, *[rho / others] * others])
+
+
+def _answers(n: int) -> None:
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= 10_000:
+        InvalidRequest.must("n", "an integer in 1..10000", n)

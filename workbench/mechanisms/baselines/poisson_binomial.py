@@ -1,0 +1,333 @@
+"""Baselines whose law is not affine between bins: the Poisson binomial mechanism, and biased quantization.
+
+    Poisson binomial (Chen et al. 2022), one client, pure ε:
+        Z ~ Binomial(n, 1/2 + θ x/c),  published as B_Z = c (2 Z/n - 1)/(2 θ),  m = n + 1 outputs, unbiased;
+        ε = n ln((1 + 2θ)/(1 - 2θ)), reached by the two outermost outputs at x = ±c
+
+    biased quantization (Cai et al. 2024, Section 5): bins l <= j < r are drawn as in the two-bin family, then
+        Pr[B_l] : Pr[B_r] = exp(-β (x - B_l)) : exp(-β (B_r - x)),
+        the exponential mechanism with score minus the distance. Between bins every p(x, i) is a sum of logistic
+        functions falling (i <= j) or rising (i > j) in x, so its extremes are one-sided limits at bins and ±c.
+
+Errors are integrated by 24-point Gauss-Legendre rules on short intervals (12 digits and more), ε is exact: a rational
+power for the first, enclosed by ball arithmetic and rounded up for the second.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import Real, exact, ln_up, positive, round_up
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
+from workbench.io.files import ratio, spelled
+from workbench.io.records import refuse, take
+from workbench.mechanisms.affine_sampler import AffineSampler
+from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, pair_budgets
+from workbench.mechanisms.quantization_error import error_function, grid_51
+from workbench.mechanisms.real_inputs import half_width, rationals, read_bins, read_inputs
+from workbench.mechanisms.shown_mechanism import ShownMechanism
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Biased", "Curved", "PoissonBinomial", "poisson_binomial"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Curved:
+    """What both have: bins (exact, increasing), c, and a law to write. Build `PoissonBinomial` or `Biased`."""
+
+    bins: tuple[Fraction, ...]
+    c: Fraction
+
+    name = "curved"
+
+    @property
+    def m(self) -> int:
+        """The number of bins."""
+        return len(self.bins)
+
+    @cached_property
+    def outputs(self) -> Vector:
+        """The bins as floats. Shape (m,)."""
+        return np.array([float(b) for b in self.bins])
+
+    def _probabilities(self, x: Vector) -> Vector:
+        raise NotImplementedError
+
+    @property
+    def epsilon(self) -> float:
+        """The exact ε of pure privacy, rounded up."""
+        raise NotImplementedError
+
+    def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
+        """p(x, i). Shape x.shape + (m,). Raises InvalidRequest for x outside [-c, c] unless clip."""
+        values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
+        return self._probabilities(values.ravel()).reshape((*values.shape, self.m))
+
+    def error_at(self, x: ArrayLike, cost: Any = "mae") -> Vector:
+        """The expected error at given inputs. Shape of x."""
+        a, b = error_function(cost)
+        values = np.asarray(x, dtype=float)
+        gap = np.abs(self.outputs - values[..., None])
+        return np.asarray((self.probabilities(values) * (a * gap + b * gap**2)).sum(axis=-1))
+
+    def expected(self, cost: Any = "mae", density: Density | None = None) -> float:
+        """E error under a density (uniform by default)."""
+        law = density or uniform(float(self.c))
+        fine = law.shape is None
+        half = float(self.c)
+        if fine:  # the law is curved: three nodes would not do
+            law = Density("uniform", half, lambda x: np.full(x.shape, 0.5 / half), (), (), True)
+        x, w = law.grid(np.concatenate([self.outputs, np.linspace(-half, half, 17)]))
+        return math.fsum(w * self.error_at(np.clip(x, -half, half), cost))
+
+    def mae(self, density: Density | None = None) -> float:
+        """E|M(X) - X|."""
+        return self.expected("mae", density)
+
+    def mse(self, density: Density | None = None) -> float:
+        """E(M(X) - X)²."""
+        return self.expected("mse", density)
+
+    @property
+    def mae_51(self) -> float:
+        """The mean error over the 51 points of the paper's convention."""
+        return float(self.error_at(grid_51(float(self.c))).mean())
+
+    @property
+    def bias(self) -> float:
+        """max_x |E M(x) - x|, over 4001 points and both sides of every bin."""
+        half = float(self.c)
+        near = np.clip(np.concatenate([self.outputs - 1e-12, self.outputs]), -half, half)
+        x = np.concatenate([np.linspace(-half, half, 4001), near])
+        return float(np.abs(self.probabilities(x) @ self.outputs - x).max())
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonBinomial(Curved, ShownMechanism):
+    """theta: in (0, 1/2); bins as above. Build it with `poisson_binomial`."""
+
+    theta: Fraction
+
+    name = "PBM"
+    not_certifiable: ClassVar[str] = (
+        "The Poisson binomial law is a polynomial in the input, and a certificate holds laws that are affine between "
+        "knots; its audit is exact all the same."
+    )
+    one_sided: ClassVar[bool] = False
+    segments: ClassVar[tuple[Segment, ...] | None] = None  # a polynomial in the input
+
+    # What a mechanism is.
+
+    def law(self, x: Any) -> Distribution:
+        """The exact law at a rational x in [-c, c]; a float is the rational it is. Raises InvalidRequest."""
+        at = exact(x, "x") if isinstance(x, str) else rationals([x], "x")[0]
+        if abs(at) > self.c:
+            InvalidRequest.must("x", f"in [-{float(self.c):g}, {float(self.c):g}]", x)
+        n, p = self.m - 1, Fraction(1, 2) + self.theta * at / self.c
+        return Distribution([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
+
+    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+        """One budget for both orders of the two outermost inputs."""
+        return pair_budgets(((0, 1), (1, 0)), epsilon)
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """The laws at -c and c, both ways. They decide every ratio and hockey stick: binomial laws have a monotone
+        likelihood ratio in p, so their worst set is {Z >= k} or {Z <= k}, whose mass is monotone in p."""
+        return compare_pairs((self.law(-self.c), self.law(self.c)), ((0, 1), (1, 0)), lambda end: f"x={'-+'[end]}c")
+
+    def extremes(self) -> Iterator[Comparison]:
+        """The same."""
+        return self.comparisons()
+
+    def draws(self, x: Any, count: int, source: Source) -> Vector:
+        """Outputs on the input x, a number. Shape (count,)."""
+        if x is None:
+            InvalidRequest.must("answer", "the input x of a mechanism on real inputs", x)
+        return self.outputs[Sampler(self.law(x), source).draw(count)]
+
+    def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
+        """Publish every number of x independently and exactly, as the sum of m - 1 Bernoulli draws, each affine in x.
+
+        insecure_seed: a repeatable draw, for experiments only. A float for a scalar, else an array of x's shape.
+        Raises InvalidRequest.
+        """
+        values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
+        half = Fraction(1, 2)
+        ends = tuple(Distribution([half - p, half + p]) for p in (-self.theta, self.theta))
+        coin = AffineSampler((-self.c, self.c), ends, Source(insecure_seed))
+        flat = values.reshape(-1)
+        heads = np.zeros(flat.size, dtype=np.int64)
+        for _ in range(self.m - 1):
+            for start in range(0, flat.size, 1 << 15):
+                heads[start : start + (1 << 15)] += coin.positions(flat[start : start + (1 << 15)])
+        published = self.outputs[heads].reshape(values.shape)
+        return float(published) if published.ndim == 0 else published
+
+    def figure(self) -> Figure:
+        """p(x, i) against x."""
+        from workbench.io.figures import panels
+
+        figure, (axis,) = panels(width=7.0)
+        x = np.linspace(-float(self.c), float(self.c), 201)
+        axis.plot(x, self.probabilities(x), label=[f"output {value:.3g}" for value in self.outputs])
+        axis.set(xlabel="input x", ylabel="probability of the output")
+        axis.set_ylim(bottom=0)
+        axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        axis.set_title(self.describe(), fontsize=10)
+        return figure
+
+    def describe(self) -> str:
+        """One line."""
+        return f"The Poisson binomial mechanism on [-{float(self.c):g}, {float(self.c):g}] with {self.m} outputs"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, read back by `from_dict`."""
+        return {"kind": "poisson-binomial", "outputs": self.m, "theta": spelled(self.theta), "c": spelled(self.c)}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> PoissonBinomial:
+        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        entries = take(data, "The mechanism", {"kind", "outputs", "theta", "c"})
+        if type(entries["outputs"]) is not int or not 2 <= entries["outputs"] <= 10_000:
+            refuse("outputs", "an integer in 2..10000")
+        return poisson_binomial(entries["outputs"], theta=ratio(entries["theta"], "theta"), c=ratio(entries["c"], "c"))
+
+    # Numbers.
+
+    def _probabilities(self, x: Vector) -> Vector:
+        n = self.m - 1
+        p = 0.5 + float(self.theta) * x[:, None] / float(self.c)
+        k = np.arange(n + 1)
+        ways = np.array([math.comb(n, i) for i in range(n + 1)], dtype=float)
+        return np.asarray(ways * p**k * (1 - p) ** (n - k))
+
+    @property
+    def ratio(self) -> Fraction:
+        """e^ε = ((1 + 2θ)/(1 - 2θ))^n, exact."""
+        return Fraction((1 + 2 * self.theta) / (1 - 2 * self.theta)) ** (self.m - 1)
+
+    @property
+    def epsilon(self) -> float:
+        """n ln((1 + 2θ)/(1 - 2θ)), rounded up."""
+        return ln_up(self.ratio)
+
+
+def poisson_binomial(m: int, *, theta: Real | None = None, epsilon: Real | None = None, c: Real = 1) -> PoissonBinomial:
+    """PBM with m outputs and a given θ in (0, 1/2), or the largest ε-private one, ½ tanh(ε/(2(m-1))), rounded down.
+
+    Raises InvalidRequest.
+    """
+    if not isinstance(m, int) or isinstance(m, bool) or m < 2:
+        InvalidRequest.must("m", "an integer >= 2", m)
+    if (theta is None) == (epsilon is None):
+        raise InvalidRequest("theta or epsilon must be given, and not both.")
+    half = half_width(c)
+    if theta is not None:
+        value = exact(theta, "theta", "a number in (0, 1/2)")
+    else:
+        value = Fraction(math.tanh(float(positive(epsilon, "epsilon")) / (2 * (m - 1))) / 2 * (1 - 2.0**-50))
+    if not 0 < value < Fraction(1, 2):
+        InvalidRequest.must("theta", "a number in (0, 1/2)", theta)
+    bins = tuple(half * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m))
+    return PoissonBinomial(bins, half, value)
+
+
+@dataclass(frozen=True, eq=False)
+class Biased(Curved):
+    """selection, right: as `two_bin`, j-th over bins 1..j (right ones counted from the right); beta: >= 0, exact."""
+
+    selection: tuple[Distribution, ...]
+    beta: Fraction
+
+    name = "biased"
+    not_exact: ClassVar[str] = (
+        "Biased quantization has logistic probabilities, which are no rationals: it is a baseline to compare with."
+    )
+
+    @classmethod
+    def of(cls, bins: Any, selection: Sequence[Any], beta: Real, *, c: Real = 1) -> Biased:
+        """The biased variant of a symmetric two-bin mechanism. Raises InvalidRequest."""
+        half = half_width(c)
+        rows = [
+            row if isinstance(row, Distribution)
+            else Distribution.from_floats(row, "selection") if any(isinstance(v, float) for v in row)
+            else Distribution(row, "selection")
+            for row in selection
+        ]  # fmt: skip
+        outputs = read_bins(bins, half)
+        if [len(row) for row in rows] != list(range(1, len(outputs))):
+            InvalidRequest.must("selection", "distributions over 1, 2, .., m - 1 bins", [len(row) for row in rows])
+        return cls(outputs, half, tuple(rows), positive(beta, "beta", or_zero=True))
+
+    def _probabilities(self, x: Vector) -> Vector:
+        p = np.zeros((x.size, self.m))
+        place = np.clip(np.searchsorted(self.outputs, x, side="right"), 1, self.m - 1)
+        for j in np.unique(place):
+            here = place == j
+            left, right = self.selection[j - 1].floats, self.selection[self.m - j - 1].floats
+            for l in range(j):
+                for r in range(j, self.m):
+                    score = float(self.beta) * (2 * x[here] - self.outputs[l] - self.outputs[r])
+                    share = 1 / (1 + np.exp(np.clip(score, -700, 700)))
+                    both = left[l] * right[self.m - 1 - r]
+                    p[here, l] += both * share
+                    p[here, r] += both * (1 - share)
+        return p
+
+    @cached_property
+    def epsilon(self) -> float:
+        """The exact ε, from enclosures of all end laws, rounded up; inf when a bin is never drawn somewhere."""
+        from flint import arb, ctx
+
+        from workbench.exact.numbers import ball_ends
+
+        inside = [b for b in self.bins if -self.c < b < self.c]
+        cuts = [-self.c, *inside, self.c]
+        high: list[Any] = [None] * self.m
+        low: list[Any] = [None] * self.m
+        with ctx.workprec(160):
+            for a, b in itertools.pairwise(cuts):
+                j = max(i for i in range(self.m) if self.bins[i] <= a) + 1
+                for x in (a, b):
+                    law = self._balls(j, x, arb)
+                    for i, value in enumerate(law):
+                        bottom, top = ball_ends(value)
+                        high[i] = top if high[i] is None else max(high[i], top)
+                        low[i] = bottom if low[i] is None else min(low[i], bottom)
+        drawn = [(l, h) for l, h in zip(low, high, strict=True) if h > 0]
+        if any(l <= 0 for l, _ in drawn):
+            return math.inf
+        return max(ln_up(Fraction(round_up(h / l))) for l, h in drawn)
+
+    def _balls(self, j: int, x: Fraction, arb: Any) -> list[Any]:
+        """Enclosures of p(x, .) when j bins count as lying left of x."""
+        from flint import fmpq
+
+        p = [arb(0)] * self.m
+        left, right = self.selection[j - 1], self.selection[self.m - j - 1]
+        for l in range(j):
+            for r in range(j, self.m):
+                score = self.beta * (2 * x - self.bins[l] - self.bins[r])
+                share = 1 / (1 + arb(fmpq(score.numerator, score.denominator)).exp())
+                both = left[l] * right[self.m - 1 - r]
+                weight = arb(fmpq(both.numerator, both.denominator))
+                p[l] += weight * share
+                p[r] += weight * (1 - share)
+        return p

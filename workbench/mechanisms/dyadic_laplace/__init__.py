@@ -1,0 +1,1 @@
+"""The dyadic quantized Laplace mechanism: its law, its code, its stream."""

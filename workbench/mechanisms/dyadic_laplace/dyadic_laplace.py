@@ -1,0 +1,238 @@
+"""Dyadic quantized Laplace mechanism (DQL): exact Laplace noise in few bits (Sec. 5 and 6, Theorem 7).
+
+Encoder and decoder share (T, U); the encoder adds local randomness and sends one integer a scalar,
+M = round(εx/δ_T + M̃ + W - U) (Algorithm 1); the decoder returns X̂ = δ_T (M + U)/ε (6). Then X̂ - x ~ Laplace(0, 1/ε)
+for every x (Proposition 6). Who sees (T, U, M) has ℓε·d-privacy, who sees X̂ has ε·d-privacy, d(x, x') = ‖x - x'‖₁.
+
+    paper               code                        paper               code
+    ε                   epsilon, database_epsilon   ℓ                   ell
+    ℓε                  decoder_epsilon             δ₀                  delta0
+    PRNG 𝒫              SharedStream                "local seed"        LocalStream
+    M, X̂                encode(x), decode(m)        f_t                 component(t), at scale ε = 1
+
+T is capped. A 64-bit integer holds εx/δ_T only up to some level t_max, chosen from the public bound `reach` on |εx|
+(2^24 by default: t_max = 37 for ℓ = 2). T is drawn given T <= t_max, which is an exact operation of the same family:
+Σ_(t<=s) P(T=t) f_t = F_T(s) g_(δ_s), so the noise then has the density g_δ of (3) with δ = δ_(t_max), about 2^-37.
+* decoder: still exactly ℓε, because every f_t has it;
+* database: exactly ε (e^δ - 1)/δ < ε (1 + δ), `database_epsilon_as_run`; and ln of the density is within δ²/6 of
+  Laplace's, so the privacy loss is also at most ε d + δ²/3, less than 10^-22 beyond ε d.
+
+The guarantees are those of real arithmetic with ideal random numbers; floating-point attacks on the Laplace mechanism
+(Mironov 2012) are outside the paper and no guarantee is claimed against them. X̂ is computed from (T, U, M) alone, so
+its last bits say no more than those three. But M's own law is only approximated: V, W and the geometric variable have
+53 to 64 random bits, so that an M of probability below about 2^-53 may not occur at all, and sums are rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import round_up
+from workbench.mechanisms.dyadic_laplace import dyadic_law
+from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, levels
+from workbench.mechanisms.dyadic_laplace.elias import Code
+from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, mean_bits
+from workbench.mechanisms.dyadic_laplace.piecewise_linear import (
+    MAX_QUOTIENT,
+    QuantizedPiecewiseLinear,
+    dithered_round,
+    finite_reals,
+    integers,
+    positive_float,
+)
+from workbench.mechanisms.dyadic_laplace.randomness import (
+    LocalStream,
+    SharedStream,
+    check_local,
+    check_shared,
+    symmetric_uniform,
+)
+from workbench.mechanisms.dyadic_laplace.thresholds import delta_zero, level_thresholds
+
+__all__ = ["REACH", "DyadicLaplace"]
+
+REACH = 2.0**24
+_FINEST = 2.0**-45  # smallest step in use: the 53 bits of the geometric variable still resolve its period 2δ
+_CHUNK = 16384  # scalars at a time: the temporaries stay in the processor's cache
+_TOP_BITS = 12
+_AMBIGUOUS = 255
+
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class DyadicLaplace:
+    """The DQL mechanism. epsilon: ε > 0; ell: ℓ > 1; reach: public bound on |εx|, to 2^60.
+
+    Raises InvalidRequest for other values, and when ℓ - 1 is too small for any level within the reach.
+    """
+
+    not_exact: ClassVar[str] = (
+        "Dyadic Laplace noise is continuous: its epsilon is proven by its construction (decoder_epsilon, "
+        "database_epsilon), and `encode` publishes with it."
+    )
+
+    epsilon: float
+    ell: float
+    reach: float = REACH
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "ell", "reach"):
+            object.__setattr__(self, name, positive_float(getattr(self, name), name))
+        delta_zero(self.ell)
+        if self.max_level < 0:
+            finest = max(_FINEST, self.reach / MAX_QUOTIENT)
+            InvalidRequest.must("ell", f"larger, so that delta0 >= {finest:.3g} for reach {self.reach:g}", self.ell)
+
+    @cached_property
+    def delta0(self) -> float:
+        """δ₀, the largest step (times 1/ε): e^(δ₀) = δ₀ℓ + 1."""
+        return delta_zero(self.ell)
+
+    @cached_property
+    def max_level(self) -> int:
+        """t_max: the last t with reach/δ_t <= 2^61 and δ_t >= 2^-45; -1 if there is none."""
+        finest = max(_FINEST, self.reach / MAX_QUOTIENT)
+        return max(-1, math.floor(math.log2(self.delta0 / finest)))
+
+    @cached_property
+    def law(self) -> Levels:
+        """The law of T as run, given T <= max_level."""
+        return levels(self.ell, self.max_level)
+
+    @property
+    def decoder_epsilon(self) -> float:
+        """ℓε, per unit of ‖x - x'‖₁, against whoever sees (T, U, M); rounded up. Theorem 7."""
+        return round_up(Fraction(self.ell) * Fraction(self.epsilon))
+
+    @property
+    def database_epsilon(self) -> float:
+        """ε, per unit of ‖x - x'‖₁, against whoever sees X̂ alone; of the uncapped mechanism. Theorem 7."""
+        return self.epsilon
+
+    @property
+    def database_epsilon_as_run(self) -> float:
+        """ε (e^δ - 1)/δ, δ = δ_(t_max): the slope with T capped (Lemma 5 on g_δ); 1 part in 2^38 above ε for ℓ = 2.
+        Rounded up."""
+        step = float(self.law.deltas[-1])
+        return self.epsilon * math.expm1(step) / step * (1 + 2.0**-50)  # four roundings of 2^-53
+
+    @property
+    def mse(self) -> float:
+        """E[(X̂ - x)²] = 2/ε² a scalar."""
+        return 2 / self.epsilon**2
+
+    def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM) -> float:
+        """The exact mean length of the description of one scalar x ~ data, T capped. Raises InvalidRequest."""
+        return mean_bits(self.epsilon, self.law, code, data)
+
+    def component(self, t: int) -> QuantizedPiecewiseLinear:
+        """f_t at scale 1: the mechanism that runs on εx when T = t. Raises InvalidRequest."""
+        return dyadic_law.component(self.ell, t)
+
+    def encode(self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None) -> Any:
+        """M, one 64-bit integer a scalar, in the shape of x (an int for a scalar).
+
+        x: real, |εx| <= reach. shared: advances by x.size scalars; local: a fresh LocalStream when None.
+        Raises InvalidRequest for NaN, infinities, |εx| > reach, and generators in each other's place.
+        """
+        local = LocalStream() if local is None else local
+        check_shared(shared)
+        check_local(local)
+        values = finite_reals(x, self.reach / self.epsilon, "reach / epsilon, a public bound")
+        flat = values.reshape(-1)
+        out = np.empty(flat.size, dtype=np.int64)
+        tables = self._tables
+        for start in range(0, flat.size, _CHUNK):
+            part = flat[start : start + _CHUNK]
+            level, u = self._level_and_dither(shared.take(part.size))
+            words = local.take(part.size, 3)
+            quotient = part * tables.per_step[level]
+            noise = tables.noise(level, words[:, 0], words[:, 1])
+            out[start : start + _CHUNK] = dithered_round(quotient, noise, symmetric_uniform(words[:, 2]), u)
+        return int(out[0]) if values.ndim == 0 else out.reshape(values.shape)
+
+    def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
+        """X̂ = δ_T (M + U)/ε (6), in the shape of m (a float for a scalar).
+
+        m: integers, from `encode`; shared: a stream of the encoder's key, nonce and position; advances by m.size.
+        Raises InvalidRequest.
+        """
+        check_shared(shared)
+        values = integers(m)
+        flat = values.reshape(-1)
+        out = np.empty(flat.size, dtype=np.float64)
+        for start in range(0, flat.size, _CHUNK):
+            part = flat[start : start + _CHUNK]
+            level, u = self._level_and_dither(shared.take(part.size))
+            out[start : start + _CHUNK] = (part + u) * self._tables.steps[level]
+        return float(out[0]) if values.ndim == 0 else out.reshape(values.shape)
+
+    def shared_values(self, shared: SharedStream, count: int) -> tuple[npt.NDArray[np.int64], Floats]:
+        """(T, U) of the next `count` scalars, shapes (count,): what the decoder knows besides M."""
+        check_shared(shared)
+        level, u = self._level_and_dither(shared.take(count))
+        return level.astype(np.int64), u
+
+    @cached_property
+    def _tables(self) -> _Tables:
+        return _Tables(self)
+
+    def _level_and_dither(self, words: Words) -> tuple[npt.NDArray[np.intp], Floats]:
+        return self._tables.level(words[:, 0]), symmetric_uniform(words[:, 1])
+
+
+class _Tables:
+    """What encoding and decoding look up by level."""
+
+    def __init__(self, mechanism: DyadicLaplace) -> None:
+        law = mechanism.law
+        rows = np.arange(law.deltas.size)
+        self.steps = np.ldexp(mechanism.delta0 / mechanism.epsilon, -rows)
+        self.per_step = np.ldexp(mechanism.epsilon / mechanism.delta0, rows)
+        # T = #{t : word >= thresholds[t]}; the leading bits of a word nearly always decide
+        self._thresholds = np.array(level_thresholds(mechanism.ell, mechanism.max_level), dtype=np.uint64)
+        first = np.arange(1 << _TOP_BITS, dtype=np.uint64) << np.uint64(64 - _TOP_BITS)
+        low = np.searchsorted(self._thresholds, first, side="right")
+        high = np.searchsorted(self._thresholds, first | np.uint64((1 << (64 - _TOP_BITS)) - 1), side="right")
+        self._leading = np.where(low == high, low, _AMBIGUOUS).astype(np.uint8)
+        # step 9: (M₀, Z) = (0, 2), (-2, -2), (1, 2), (-1, -2) with weights s, s q, 1, 1
+        s, q = 1 + law.deltas * mechanism.ell, np.exp(-2 * law.deltas)
+        total = s * (1 + q) + 2
+        bounds = np.stack([s / total, s * (1 + q) / total, (s * (1 + q) + 1) / total])
+        self._bounds = tuple(np.ldexp(row, 64).astype(np.uint64) for row in np.minimum(bounds, 1 - 2.0**-53))
+        self._starts = np.array([0.0, -2.0, 1.0, -1.0])
+        self._strides = np.array([2.0, -2.0, 2.0, -2.0])
+        self._periods = -1 / (2 * law.deltas)
+
+    def level(self, words: Words) -> npt.NDArray[np.intp]:
+        """T from one word a scalar."""
+        found = self._leading[(words >> np.uint64(64 - _TOP_BITS)).view(np.int64)]
+        unclear = np.flatnonzero(found == _AMBIGUOUS)
+        if unclear.size:
+            found[unclear] = np.searchsorted(self._thresholds, words[unclear], side="right")
+        return found.astype(np.intp)
+
+    def noise(self, level: npt.NDArray[np.intp], choice: Words, repeat: Words) -> Floats:
+        """M̃ = M₀ + Z G, G geometric on 0, 1, ... with ratio e^(-2δ): steps 9 and 10 of Algorithm 1."""
+        first, second, third = self._bounds
+        which = (choice >= first[level]).view(np.int8) + (choice >= second[level]).view(np.int8)
+        which += (choice >= third[level]).view(np.int8)
+        pick = which.astype(np.intp)
+        found = symmetric_uniform(repeat)
+        found += 0.5
+        np.log(found, out=found)
+        found *= self._periods[level]
+        np.floor(found, out=found)
+        found *= self._strides[pick]
+        found += self._starts[pick]
+        return found

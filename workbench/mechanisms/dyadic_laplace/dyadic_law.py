@@ -1,0 +1,212 @@
+"""The laws of DQL's T and of its noise components f_t, in forms that lose no digits as δ -> 0 or ℓ -> 1.
+
+All for the scale ε = 1; with τ = tanh(δ/2), q = e^(-2δ), s = 1 + δℓ
+
+    1 - ρ(δ) = τ² (2 + δℓ + tanh δ) / (δℓ - tanh δ)               ρ: the factor of (4)
+    ρ(δ)     = 4 e^-δ (δ(ℓ-1) - (e^δ - 1 - δ)) / ((1 + e^-δ)² (δℓ - tanh δ))
+    ln F_T(t) = Σ_(i>t) ln ρ(δ_i),   P(T = t) = F_T(t) (1 - ρ(δ_t)),   ρ(δ₀) = 0
+    f_t(x) = (1/δ_t) Σ_k a_k tri(x/δ_t - k),   a_k = A q^(|k|/2) for even k,  B q^((|k|-1)/2) for odd k
+    A = s B,   B = (1 - q) / (s (1 + q) + 2)
+
+The last line is step 9 of Algorithm 1: there A/B = (1/c₀ - r/c₁) / (e^-δ/c₀ - r(1 + e^-2δ)/(2c₁)) = 1 + δℓ, so r is not
+needed. δℓ - tanh δ = δ(ℓ-1) + (δ - tanh δ) and e^δ - 1 - δ are sums of positive terms for small δ.
+
+    paper           code                        paper           code
+    ℓ               ell                         T, t            level, row of Levels
+    δ_t             Levels.deltas               F_T, p_T        Levels.cdf, Levels.pmf
+    f_t             component                   Pr[N > y δ_t]   tail (tail_mean over an interval)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidRequest
+from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
+from workbench.mechanisms.dyadic_laplace.thresholds import delta_zero
+
+__all__ = ["Levels", "component", "ell_of", "levels", "levels_at", "step_weights", "tail", "tail_mean"]
+
+Floats = npt.NDArray[np.float64]
+
+_DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70
+_SERIES_TERMS = 12
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The law of T for one ℓ. Rows t = 0, 1, ...; deltas, cdf, pmf: shape (rows,).
+
+    capped: False for the ideal T, whose rows end where the remaining mass is below 2^-70; True for T given T <= the
+    last row, of which cdf ends in 1.
+    """
+
+    ell: float
+    deltas: Floats
+    cdf: Floats
+    pmf: Floats
+    capped: bool
+
+    @property
+    def mean_level(self) -> float:
+        """E[T]."""
+        return math.fsum(self.pmf * np.arange(self.pmf.size))
+
+    @property
+    def mean_neg_log_delta(self) -> float:
+        """E[-ln δ_T] = E[T] ln 2 - ln δ₀, the term of Theorem 8."""
+        return math.fsum(self.pmf * -np.log(self.deltas))
+
+
+def _excess_exp(delta: Floats) -> Floats:
+    """e^δ - 1 - δ."""
+    small = np.minimum(delta, 1.0)
+    series = np.zeros_like(small)
+    for k in range(_SERIES_TERMS + 6, 1, -1):
+        series = (series + 1) * small / k
+    with np.errstate(over="ignore"):
+        large = np.expm1(delta) - delta
+    # after the loop series = Σ_(k>=2) δ^(k-1) 1!/k!, one factor of δ short
+    return np.where(delta < 1, series * small, large)
+
+
+def _excess_tanh(delta: Floats) -> Floats:
+    """δ - tanh δ, from Σ_(k>=1) 2k δ^(2k+1) / (2k+1)! = δ cosh δ - sinh δ."""
+    small = np.minimum(delta, 1.0)
+    square = small * small
+    total = np.zeros_like(small)
+    for k in range(_SERIES_TERMS, 0, -1):
+        total = total * square + 2 * k / math.factorial(2 * k + 1)
+    return np.where(delta < 1, total * square * small / np.cosh(small), delta - np.tanh(delta))
+
+
+def _law(deltas: Floats, ell: Floats, excess: Floats) -> tuple[Floats, Floats]:
+    """(cdf, pmf) of the ideal T; deltas: (..., rows), ell and excess = ℓ - 1: (..., 1). Returns arrays like deltas."""
+    tanh, half = np.tanh(deltas), np.tanh(deltas / 2)
+    gap = deltas * excess + _excess_tanh(deltas)  # δℓ - tanh δ
+    fall = half * half * (2 + deltas * ell + tanh) / gap
+    fall[..., 0] = 1.0
+    inner = deltas[..., 1:]
+    power = np.exp(-inner)
+    keep = 4 * power * (inner * excess - _excess_exp(inner)) / ((1 + power) ** 2 * gap[..., 1:])
+    logs = np.where(fall[..., 1:] < 0.5, np.log1p(-np.minimum(fall[..., 1:], 0.5)), np.log(keep))
+    beyond = -deltas[..., -1:] / (2 * excess)  # Σ of ln ρ after the last row
+    sums = np.concatenate([logs, beyond], axis=-1)
+    cdf = np.exp(np.cumsum(sums[..., ::-1], axis=-1)[..., ::-1])
+    return cdf, cdf * fall
+
+
+def ell_of(delta0: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """(ℓ, ℓ - 1) of a largest step: ℓ = (e^(δ₀) - 1)/δ₀, which increases from 1. Any shape."""
+    first = np.asarray(delta0, dtype=np.float64)
+    return np.expm1(first) / first, _excess_exp(first) / first
+
+
+def levels_at(delta0: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """(ℓ, δ_t, P(T = t)) of the ideal law for many δ₀ at once. delta0: (n,); returns (n,), (n, rows), (n, rows)."""
+    first = np.asarray(delta0, dtype=np.float64)
+    ell, excess = ell_of(first)
+    rows = _DEPTH + max(0, math.ceil(math.log2(first.max())))
+    deltas = np.ldexp(first[:, None], -np.arange(rows))
+    return ell, deltas, _law(deltas, ell[:, None], excess[:, None])[1]
+
+
+@lru_cache(maxsize=512)
+def levels(ell: float, max_level: int | None = None) -> Levels:
+    """The law of T for ℓ, ideal or given T <= max_level.
+
+    ell: finite, > 1; max_level: an integer >= 0 or None. Raises InvalidRequest.
+    """
+    first = delta_zero(ell)
+    if max_level is not None and (not isinstance(max_level, int) or max_level < 0):
+        InvalidRequest.must("max_level", "an integer >= 0, or None", max_level)
+    rows = _DEPTH + max(0, math.ceil(math.log2(first)))
+    deltas = np.ldexp(first, -np.arange(max(rows, (max_level or 0) + 1)))
+    cdf, pmf = _law(deltas, np.array([float(ell)]), np.array([ell - 1.0]))
+    if max_level is not None:
+        kept = slice(0, max_level + 1)
+        deltas, cdf, pmf = deltas[kept], cdf[kept] / cdf[max_level], pmf[kept] / cdf[max_level]
+    for array in (deltas, cdf, pmf):
+        array.flags.writeable = False
+    return Levels(float(ell), deltas, cdf, pmf, max_level is not None)
+
+
+def step_weights(delta: Floats, ell: Floats | float) -> tuple[Floats, Floats, Floats]:
+    """(A, B, q) of f_t: its weights at k = 0 and |k| = 1, and the ratio of its period of two. Shapes broadcast."""
+    q = np.exp(-2 * delta)
+    s = 1 + delta * ell
+    b = -np.expm1(-2 * delta) / (s * (1 + q) + 2)
+    return s * b, b, q
+
+
+def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
+    """f_t of (5) at scale 1, as the quantized piecewise-linear mechanism that DQL runs when T = t.
+
+    Its Lemma 5 ε is ℓ for every t. Raises InvalidRequest for ell <= 1, t < 0 and δ_t < 2^-51.
+    """
+    first = delta_zero(ell)
+    deepest = 50 + math.frexp(first)[1]  # below δ_t = 2^-50 the ratio e^(-2δ) leaves too few digits of 1 - q
+    if not isinstance(t, int) or not 0 <= t <= deepest:
+        InvalidRequest.must("t", f"an integer from 0 to {deepest} for ell = {ell:g}", t)
+    delta = math.ldexp(first, -t)
+    a, b, q = (float(v) for v in step_weights(np.asarray(delta), ell))
+    return QuantizedPiecewiseLinear(delta, (q * a, b, a, b, q * a), first=-2, left=q, right=q, period=2)
+
+
+def tail(y: Floats, delta: Floats, ell: Floats | float) -> Floats:
+    """Pr[N / δ_t > y] for N ~ f_t and every real y, without cancellation. Shapes broadcast.
+
+    f_t(x + 2δ) = q f_t(x) for x >= 0, so only the quadratics on [0, 2) are needed.
+    """
+    a, b, q = step_weights(delta, ell)
+    far = np.abs(y)
+    periods = np.floor(far / 2)
+    v = far - 2 * periods
+    first, second = np.maximum(1 - v, 0), 2 - v
+    near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2  # v in [0, 1]
+    late = q * a * (second - second**2 / 2) + b * second**2 / 2  # v in [1, 2)
+    found: Floats = np.exp(-2 * delta * periods) * (np.where(v <= 1, near, late) + q / 2)
+    return np.asarray(np.where(y >= 0, found, 1 - found))
+
+
+def tail_mean(low: Floats, high: Floats, delta: Floats, ell: Floats | float) -> Floats:
+    """The mean of `tail` over [low, high], low <= high, without cancellation however narrow. Shapes broadcast."""
+    width = high - low
+    right = _tail_integral(np.maximum(low, 0), np.maximum(high, 0), delta, ell)
+    begin, end = np.maximum(-high, 0), np.maximum(-low, 0)
+    left = end - begin - _tail_integral(begin, end, delta, ell)
+    with np.errstate(invalid="ignore"):
+        found = (right + left) / width
+    return np.asarray(np.where(width > 0, found, tail(low, delta, ell)))
+
+
+def _tail_integral(low: Floats, high: Floats, delta: Floats, ell: Floats | float) -> Floats:
+    """∫ of `tail` over [low, high], 0 <= low <= high: part of a period, whole periods, part of a period."""
+    a, b, q = step_weights(delta, ell)
+    ramp, floor, rest = (a - b) / 2, (b + q * a + q) / 2, (b - q * a) / 2
+
+    def within(start: Floats, stop: Floats) -> Floats:  # 0 <= start <= stop <= 2, in the period that begins at 0
+        length = np.minimum(stop, 1) - np.minimum(start, 1)
+        u, v = np.maximum(1 - start, 0), np.maximum(1 - stop, 0)
+        first = length * (floor + b * (u + v) / 2 + ramp * (u * u + u * v + v * v) / 3)
+        length = np.maximum(stop, 1) - np.maximum(start, 1)
+        u, v = np.minimum(2 - start, 1), np.minimum(2 - stop, 1)
+        second = length * (q / 2 + q * a * (u + v) / 2 + rest * (u * u + u * v + v * v) / 3)
+        found: Floats = first + second
+        return found
+
+    first, last = np.floor(low / 2), np.floor(high / 2)
+    start, stop = low - 2 * first, high - 2 * last
+    same = first == last
+    whole = floor + b / 2 + ramp / 3 + q / 2 + q * a / 2 + rest / 3
+    between = np.maximum(last - first - 1, 0)
+    middle = q * whole * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
+    end = within(np.where(same, start, 0.0), stop)
+    begin = np.where(same, 0.0, within(np.where(same, 0.0, start), np.asarray(2.0)) + middle)
+    found: Floats = np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end
+    return found

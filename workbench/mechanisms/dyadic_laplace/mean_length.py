@@ -1,0 +1,192 @@
+"""Mean description lengths of DQL, by summation (not by sampling), and Theorem 8's two bounds.
+
+Given T = t, M is the integer nearest to (εx + N)/δ_t with N ~ f_t, because U is uniform. A code's length depends on
+k = 2|M - 1/4| + 1/2 through n = ⌊log2 k⌋ alone, and k >= 2^j for j >= 1 exactly when |M| >= 2^(j-1); so
+
+    E[length] = length(0) + Σ_t P(T = t) Σ_(j>=1) (length(n = j) - length(n = j-1)) P(|M| >= 2^(j-1) | T = t)
+    P(|M| >= h | x, t) = Pr[N/δ_t > h - 1/2 - μ] + Pr[N/δ_t > h - 1/2 + μ],   μ = εx/δ_t.
+
+The tails are closed forms, so the sum is exact up to rounding (some 1e-13 bits for |εx| < 1e6). For x uniform on an
+interval the tails' mean is a closed form too.
+
+    paper                               code
+    x, its density                      DataLaw
+    expected description length         mean_bits
+    L(z) of Theorem 8                   elias_delta_bound
+    the two bounds of Theorem 8         theorem8_bounds
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidRequest
+from workbench.exact.plain import plain_numbers
+from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail, tail_mean
+from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
+
+__all__ = ["UNIFORM", "DataLaw", "elias_delta_bound", "mean_bits", "mean_bits_at", "theorem8_bounds"]
+
+Floats = npt.NDArray[np.float64]
+
+_NEGLIGIBLE = 2.0**-66  # levels lighter than this carry less than 1e-17 bits
+_FAR = 60.0  # noise beyond this (at ε = 1) has mass below 1e-25
+_BATCH = 400_000  # elements of a temporary array
+
+
+@dataclass(frozen=True)
+class DataLaw:
+    """The law of one scalar x: point masses, and masses spread evenly over intervals.
+
+    points, point_masses: (P,); lows, highs, interval_masses: (I,); text: how it is called in tables.
+    Build it with `point`, `sample`, `uniform`, `histogram` or `density`.
+    """
+
+    points: tuple[float, ...]
+    point_masses: tuple[float, ...]
+    lows: tuple[float, ...]
+    highs: tuple[float, ...]
+    interval_masses: tuple[float, ...]
+    text: str
+
+    @classmethod
+    def point(cls, x: float) -> DataLaw:
+        """x itself. Raises InvalidRequest unless finite."""
+        number = plain_numbers(x, "x", "a finite number")
+        if number.ndim or not np.isfinite(number):
+            InvalidRequest.must("x", "a finite number", x)
+        return cls.sample([float(number)], f"x = {float(number):g}")
+
+    @classmethod
+    def sample(cls, values: npt.ArrayLike, text: str = "") -> DataLaw:
+        """One of the given values, each as likely. Raises InvalidRequest for none, NaN and infinities."""
+        array = plain_numbers(values, "values").reshape(-1)
+        if not array.size or not np.isfinite(array).all():
+            InvalidRequest.must("values", "finite numbers, at least one", values)
+        unique, counts = np.unique(array, return_counts=True)
+        masses = counts / array.size
+        return cls(tuple(unique.tolist()), tuple(masses.tolist()), (), (), (), text or f"{array.size} values")
+
+    @classmethod
+    def uniform(cls, low: float, high: float) -> DataLaw:
+        """x ~ Unif(low, high). Raises InvalidRequest unless low < high are finite."""
+        ends = plain_numbers([low, high], "low and high", "finite numbers with low < high")
+        if ends.shape != (2,) or not np.isfinite(ends).all() or ends[0] >= ends[1]:
+            InvalidRequest.must("low and high", "finite numbers with low < high", f"{low} and {high}")
+        return cls.histogram(ends, [1.0], f"x ~ Unif({float(low):g}, {float(high):g})")
+
+    @classmethod
+    def histogram(cls, edges: npt.ArrayLike, masses: npt.ArrayLike, text: str = "") -> DataLaw:
+        """A piecewise constant density: masses (I,) >= 0, divided by their sum, over the cells of edges (I+1,)."""
+        cuts, weights = plain_numbers(edges, "edges"), plain_numbers(masses, "masses")
+        if cuts.ndim != 1 or cuts.size < 2 or not np.isfinite(cuts).all() or (np.diff(cuts) <= 0).any():
+            InvalidRequest.must("edges", "at least two increasing finite numbers", edges)
+        if (
+            weights.shape != (cuts.size - 1,)
+            or not np.isfinite(weights).all()
+            or (weights < 0).any()
+            or not weights.any()
+        ):
+            InvalidRequest.must("masses", f"{cuts.size - 1} finite numbers >= 0, not all zero", masses)
+        kept = weights > 0
+        shares = weights[kept] / weights.sum()
+        low, high = cuts[:-1][kept], cuts[1:][kept]
+        text = text or f"a histogram of {weights.size} cells"
+        return cls((), (), tuple(low.tolist()), tuple(high.tolist()), tuple(shares.tolist()), text)
+
+    @classmethod
+    def density(cls, density: Callable[[Floats], Floats], low: float, high: float, panels: int = 64) -> DataLaw:
+        """Any density on [low, high], as the weighted points of a composite 20-point Gauss-Legendre rule.
+
+        density: vectorised, >= 0; its integral under the rule must be 1 within 1e-6 (then divided out).
+        Accuracy is the rule's: double `panels` to see it. Raises InvalidRequest.
+        """
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            InvalidRequest.must("low, high", "finite with low < high", (low, high))
+        nodes, weights = np.polynomial.legendre.leggauss(20)
+        half = (high - low) / panels / 2
+        centres = low + half * (2 * np.arange(panels) + 1)
+        x = (centres[:, None] + half * nodes).reshape(-1)
+        masses = np.asarray(density(x), dtype=np.float64) * np.tile(weights * half, panels)
+        if masses.shape != x.shape or not (masses >= 0).all() or abs(masses.sum() - 1) > 1e-6:
+            InvalidRequest.must("density", f"a density on [{low:g}, {high:g}] with integral 1", float(np.sum(masses)))
+        masses /= masses.sum()
+        return cls(tuple(x.tolist()), tuple(masses.tolist()), (), (), (), f"a density on [{low:g}, {high:g}]")
+
+    @property
+    def mean_size(self) -> float:
+        """E|x|, what ‖x‖₁/n of Theorem 8 becomes."""
+        total = math.fsum(m * abs(x) for x, m in zip(self.points, self.point_masses, strict=True))
+        for low, high, mass in zip(self.lows, self.highs, self.interval_masses, strict=True):
+            total += mass * (high * abs(high) - low * abs(low)) / (2 * (high - low))
+        return total
+
+    @property
+    def largest(self) -> float:
+        """The largest |x|."""
+        return max(abs(x) for x in (*self.points, *self.lows, *self.highs))
+
+
+UNIFORM = DataLaw.uniform(-1.0, 1.0)  # the data of the paper's Fig. 3
+
+
+def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM) -> float:
+    """E[bits of M] for one scalar x ~ data at scale ε, T ~ law. Raises InvalidRequest for an unknown code."""
+    ell = np.array([law.ell])
+    return float(mean_bits_at(epsilon, ell, law.deltas[None, :], law.pmf[None, :], code, data)[0])
+
+
+def mean_bits_at(epsilon: float, ell: Floats, deltas: Floats, pmf: Floats, code: Code, data: DataLaw) -> Floats:
+    """`mean_bits` of many ℓ at once. ell: (n,); deltas, pmf: (n, rows); returns (n,)."""
+    check_code(code)
+    reach = epsilon * data.largest / deltas.min() + 800 / deltas.min()
+    classes = np.arange(math.ceil(math.log2(reach)) + 3)
+    sizes = class_length(classes, code).astype(np.float64)
+    gains, halves = np.diff(sizes), np.ldexp(1.0, classes[1:] - 1) - 0.5  # h - 1/2
+    used = pmf.max(axis=0) > _NEGLIGIBLE
+    deltas, pmf = deltas[:, used], pmf[:, used]
+    slopes = np.broadcast_to(ell[:, None], deltas.shape)
+    step = max(1, _BATCH // (deltas.size * gains.size))
+    found = np.full(ell.shape, sizes[0])
+    points, masses = np.asarray(data.points), np.asarray(data.point_masses)
+    for start in range(0, points.size, step):
+        x, mass = points[start : start + step], masses[start : start + step]
+        mu = (epsilon * x / deltas[..., None])[..., None]  # (n, rows, points, 1)
+        delta, slope = deltas[..., None, None], slopes[..., None, None]
+        chance = tail(halves - mu, delta, slope) + tail(halves + mu, delta, slope)
+        found += np.einsum("nt,ntpj,p,j->n", pmf, chance, mass, gains)
+    for low, high, share in zip(data.lows, data.highs, data.interval_masses, strict=True):
+        size = epsilon * max(abs(low), abs(high))
+        which, t, j = np.nonzero(halves * deltas[..., None] < size + _FAR)
+        delta, slope, half = deltas[which, t], slopes[which, t], halves[j]
+        left, right = epsilon * low / delta, epsilon * high / delta
+        chance = tail_mean(half - right, half - left, delta, slope)
+        chance += chance if low == -high else tail_mean(half + left, half + right, delta, slope)
+        found += share * np.bincount(which, pmf[which, t] * gains[j] * chance, ell.size)
+    return found
+
+
+def elias_delta_bound(z: float) -> float:
+    """L(z) = z log2 e + 2 log2(z log2 e + 1) + 1 of Theorem 8, a bound on the bits of k for z = ln k >= 0."""
+    bits = z * math.log2(math.e)
+    return bits + 2 * math.log2(bits + 1) + 1
+
+
+def theorem8_bounds(epsilon: float, law: Levels, mean_size: float) -> tuple[float, float]:
+    """Theorem 8's two bounds on the mean signed Elias delta length of one scalar.
+
+    mean_size: ‖x‖₁/n (or E|x|). Returns (sharper, printed): the first holds by proof; the second replaces E[-ln δ_T]
+    by ln(e/(ℓ-1) + 1) - 1/2, which the paper reads off a plot. Raises InvalidRequest for mean_size < 0.
+    """
+    if not (math.isfinite(mean_size) and mean_size >= 0):
+        InvalidRequest.must("mean_size", "a finite number >= 0", mean_size)
+    excess = law.ell - 1
+    spread = math.log1p(2 * law.ell * math.log1p(excess))  # ln(2ℓ ln ℓ + 1) >= δ₀
+    size = math.log(2 * epsilon * mean_size + 9 / 8 * spread + 2)
+    printed = math.log1p(math.e / excess) - 0.5
+    return elias_delta_bound(size + law.mean_neg_log_delta), elias_delta_bound(size + printed)

@@ -1,0 +1,245 @@
+"""Quantized piecewise-linear mechanism: noise with a piecewise-linear density, sent as one integer (Sec. 4, Lemma 5).
+
+For a step δ > 0 and weights a_k >= 0 with Σ a_k = 1, the noise X̂ - x has the density (1),
+f(x) = (1/δ) Σ_k a_k tri(x/δ - k), tri(y) = max(1 - |y|, 0), whatever x is. With U ~ Unif(-1/2, 1/2) shared and K ~ a,
+W ~ Unif(-1/2, 1/2) local, the encoder sends M = round(x/δ + K + W - U) (2) and the decoder returns X̂ = δ (M + U).
+
+The decoder sees (U, M), whose density is δ f(δ(m + u) - x): it is ε |x - x'|-private with Lemma 5's exact
+ε = max over |i - j| = 1 of (a_j / a_i - 1) / δ, the Lipschitz constant of ln f. The database, which sees X̂, has the
+same ε. A finite support has ε = ∞ (at its end a positive weight meets a zero), so sequences here may end in
+geometric tails.
+
+    paper       code                                paper       code
+    δ           step                                a_k         weight(k)
+    f           density                             U, u        SharedStream (its second word), dither
+    ε           epsilon                             V, W        LocalStream (three words a scalar)
+
+The guarantees are those of real arithmetic with ideal random numbers. Floating-point attacks on noisy numbers (Mironov
+2012) are outside the paper, and no guarantee is claimed against them here.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import positive
+from workbench.exact.plain import refuse_masked
+from workbench.mechanisms.dyadic_laplace.randomness import (
+    LocalStream,
+    SharedStream,
+    check_local,
+    check_shared,
+    symmetric_uniform,
+)
+
+__all__ = ["MAX_QUOTIENT", "QuantizedPiecewiseLinear", "dithered_round", "finite_reals", "integers", "positive_float"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+MAX_QUOTIENT = 2.0**61  # |x/δ| up to here leaves room for the noise in a 64-bit integer
+_SIZE = 500
+_CHUNK = 16384  # scalars at a time: the temporaries stay in the processor's cache
+
+
+def dithered_round(quotient: Floats, noise: Floats, w: Floats, u: Floats) -> Integers:
+    """M = round(quotient + noise + w - u), (2), without losing w - u when the quotient is beyond 2^53.
+
+    The integer part of the quotient is split off exactly and added as a 64-bit integer. quotient: x/δ, |x/δ| <= 2^61;
+    noise: whole numbers, |noise| <= 2^53; w, u: in (-1/2, 1/2). All of one shape; `quotient` is overwritten.
+    """
+    whole = np.floor(quotient)
+    quotient -= whole
+    quotient += w
+    quotient -= u
+    np.rint(quotient, out=quotient)
+    quotient += noise
+    found = whole.astype(np.int64)
+    found += quotient.astype(np.int64)
+    return found
+
+
+def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Floats:
+    """x as doubles, each finite and at most `largest` in size (both public); raises InvalidRequest naming the first."""
+    refuse_masked(x, "x")
+    values = np.asarray(x)
+    if values.dtype.kind not in "fiu":
+        InvalidRequest.must("x", "a real number or an array of real numbers", f"dtype {values.dtype}")
+    reals = values.astype(np.float64)
+    largest = min(largest, sys.float_info.max)
+    bad = ~(np.abs(reals) <= largest)
+    if bad.any():
+        at = tuple(int(i) for i in np.argwhere(bad)[0])
+        name = f"x[{', '.join(map(str, at))}]" if at else "x"
+        InvalidRequest.must(name, f"a finite number, at most {largest:g} in size ({bound})", reals[at])
+    return reals
+
+
+def integers(m: npt.ArrayLike) -> Integers:
+    """m as 64-bit integers; raises InvalidRequest for anything else."""
+    refuse_masked(m, "m", "integers")
+    values = np.asarray(m)
+    if values.dtype.kind not in "iu" or (values.dtype == np.uint64 and values.size and values.max() >= 2**63):
+        InvalidRequest.must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
+    return values.astype(np.int64)
+
+
+def positive_float(value: Any, name: str) -> float:
+    """A request's number > 0 as a double, of a size whose square and reciprocal are doubles; raises InvalidRequest."""
+    number = positive(value, name)
+    found = float(number) if number < 2**1000 else math.inf
+    if not 2.0**-_SIZE <= found <= 2.0**_SIZE:
+        InvalidRequest.must(name, f"a number from 2^-{_SIZE} to 2^{_SIZE}", value)
+    return found
+
+
+@dataclass(frozen=True)
+class QuantizedPiecewiseLinear:
+    """The mechanism of Section 4 for one step δ and one step sequence a.
+
+    step: δ > 0. core: positive or zero weights a_first, a_(first+1), ..., proportional (they are divided by the sum).
+    left, right: the tails, a_k = right a_(k-period) after the core and a_k = left a_(k+period) before it, in [0, 1);
+    0 means no tail. period: 1 for geometric tails, 2 when even and odd k differ; at most len(core).
+    Raises InvalidRequest.
+    """
+
+    step: float
+    core: tuple[float, ...]
+    first: int = 0
+    left: float = 0.0
+    right: float = 0.0
+    period: int = 1
+    _cdf: Floats = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        step = positive_float(self.step, "step")
+        weights = np.asarray(self.core, dtype=np.float64)
+        if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (weights < 0).any():
+            InvalidRequest.must("core", "a non-empty sequence of finite weights >= 0", self.core)
+        for name in ("left", "right"):
+            ratio = getattr(self, name)
+            if not (isinstance(ratio, int | float) and 0 <= ratio < 1):
+                InvalidRequest.must(name, "a ratio in [0, 1)", ratio)
+        if not isinstance(self.period, int) or not 1 <= self.period <= weights.size:
+            InvalidRequest.must("period", f"an integer from 1 to len(core) = {weights.size}", self.period)
+        # blocks: one entry for each residue of the left tail, then the core, then each residue of the right tail
+        blocks = np.concatenate(
+            [
+                weights[: self.period] * (self.left / (1 - self.left)),
+                weights,
+                weights[-self.period :] * (self.right / (1 - self.right)),
+            ]
+        )
+        total = math.fsum(blocks)
+        if not 0 < total < math.inf:
+            InvalidRequest.must("core", "weights with a positive, finite sum", total)
+        cdf = np.cumsum(blocks / total)
+        cdf /= cdf[-1]
+        for name, value in (("step", step), ("core", tuple((weights / total).tolist())), ("_cdf", cdf)):
+            object.__setattr__(self, name, value)
+
+    def weight(self, k: npt.ArrayLike) -> Floats:
+        """a_k for whole numbers k, any shape."""
+        at = np.asarray(k, dtype=np.int64) - self.first
+        size, period, core = len(self.core), self.period, np.asarray(self.core)
+        after = np.maximum(0, (at - size) // period + 1)
+        before = np.maximum(0, (-at - 1) // period + 1)
+        inside = np.clip(at - period * after + period * before, 0, size - 1)
+        found: Floats = core[inside] * np.power(self.right, after) * np.power(self.left, before)
+        return found
+
+    def density(self, x: npt.ArrayLike) -> Floats:
+        """f(x) of (1): the linear interpolation of the points (kδ, a_k/δ). Any shape."""
+        y = np.asarray(x, dtype=np.float64) / self.step
+        k = np.floor(y)
+        part = y - k
+        found: Floats = ((1 - part) * self.weight(k) + part * self.weight(k + 1)) / self.step
+        return found
+
+    @property
+    def epsilon(self) -> float:
+        """Lemma 5's exact ε of the decoder and of the database, per unit of |x - x'|; inf for a finite support.
+
+        The maximum runs over the core and one period of each tail; beyond, the same ratios repeat. In floating point
+        its relative error is about 2^-52 / (δ ε).
+        """
+        margin = self.period + 1
+        a = self.weight(np.arange(self.first - margin, self.first + len(self.core) + margin))
+        low, high = np.minimum(a[1:], a[:-1]), np.maximum(a[1:], a[:-1])
+        if (high[low == 0] > 0).any():
+            return math.inf
+        used = low > 0
+        return float(((high[used] - low[used]) / low[used]).max(initial=0.0)) / self.step
+
+    @property
+    def mse(self) -> float:
+        """E[(X̂ - x)²] = δ² (Σ a_k k² + 1/6), summed until the tails have vanished."""
+        k = np.arange(self.first, self.first + len(self.core))
+        total = math.fsum(self.weight(k) * k.astype(np.float64) ** 2)
+        for ratio, edge, sign in ((self.right, k[-1], 1), (self.left, k[0], -1)):
+            if ratio == 0:
+                continue
+            for residue in range(self.period):
+                start = int(edge) - sign * residue
+                total += float(self.weight(start)) * _tail_squares(start, sign * self.period, ratio)
+        return self.step**2 * (total + 1 / 6)
+
+    def encode(
+        self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None
+    ) -> int | npt.NDArray[np.int64]:
+        """M of (2), one integer a scalar, in the shape of x (a Python int for a scalar).
+
+        shared: advances by x.size scalars; local: a fresh LocalStream when None.
+        Raises InvalidRequest for NaN, infinities, |x/δ| > 2^61, and generators in each other's place.
+        """
+        local = LocalStream() if local is None else local
+        check_shared(shared)
+        check_local(local)
+        values = finite_reals(x, MAX_QUOTIENT * self.step, "2^61 steps")
+        flat = values.reshape(-1)
+        out = np.empty(flat.size, dtype=np.int64)
+        for start in range(0, flat.size, _CHUNK):
+            part = flat[start : start + _CHUNK] / self.step
+            u = symmetric_uniform(shared.take(part.size)[:, 1])
+            words = local.take(part.size, 3)
+            out[start : start + _CHUNK] = dithered_round(
+                part, self._sample(words[:, 0], words[:, 1]), symmetric_uniform(words[:, 2]), u
+            )
+        return int(out[0]) if values.ndim == 0 else out.reshape(values.shape)
+
+    def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
+        """X̂ = δ (M + U) in the shape of m (a float for a scalar); shared advances by m.size. Raises InvalidRequest."""
+        check_shared(shared)
+        values = integers(m)
+        u = symmetric_uniform(shared.take(values.size)[:, 1])
+        found = (values.reshape(-1) + u) * self.step
+        return float(found[0]) if values.ndim == 0 else found.reshape(values.shape)
+
+    def _sample(self, choice: npt.NDArray[np.uint64], repeat: npt.NDArray[np.uint64]) -> Floats:
+        """K ~ a: a block by the inverse CDF, then within a tail a geometric number of periods >= 1."""
+        v = symmetric_uniform(choice) + 0.5
+        block = np.searchsorted(self._cdf, v, side="left").astype(np.int64)
+        period, size = self.period, len(self.core)
+        at = block - period
+        exponential = -np.log(symmetric_uniform(repeat) + 0.5)
+        for ratio, mask, sign in ((self.left, at < 0, -1), (self.right, at >= size, 1)):
+            if ratio > 0 and mask.any():
+                count = 1 + np.floor(exponential[mask] / -math.log(ratio)).astype(np.int64)
+                base = at[mask] + period if sign < 0 else at[mask] - period
+                at[mask] = base + sign * period * count
+        return (at + self.first).astype(np.float64)
+
+
+def _tail_squares(start: int, stride: int, ratio: float) -> float:
+    """Σ_(n>=1) ratio^n (start + n stride)², in closed form."""
+    one = ratio / (1 - ratio)
+    two = ratio / (1 - ratio) ** 2
+    three = ratio * (1 + ratio) / (1 - ratio) ** 3
+    return start * start * one + 2 * start * stride * two + stride * stride * three

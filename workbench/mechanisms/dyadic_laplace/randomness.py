@@ -1,0 +1,193 @@
+"""Random streams of a two-party mechanism: what both parties know, and what only the encoder knows.
+
+    stream                  known to            carries                       equation
+    ------                  --------            -------                       --------
+    SharedStream            encoder, decoder    T and U of Algorithm 1        steps 2-3, and 2-3 of Algorithm 2
+    LocalStream             encoder only        V, W and the geometric        steps 4-11
+    InsecureLocalStream     whoever has a seed  the same, repeatable          for experiments and tests only
+
+The types are what keeps the two apart: a mechanism takes a `SharedStream` and a `LocalStream` and refuses anything
+else, so that they cannot be swapped by accident. Swapping them would publish the only randomness that hides the data
+from the decoder.
+
+Both are AES-256 in counter mode, so each is a pseudorandom generator under the standard assumption on AES (the paper
+assumes ideal random numbers). Block i of a shared stream (16 bytes) belongs to scalar i and to no other, whatever the
+batch sizes were: two words of 64 bits, little endian, the first for T and the second for U. The AES key is
+HMAC-SHA256(key, label + nonce). Nothing else enters, so the stream is the same on every machine and for every version
+of every library. One stream serves one thread.
+
+What rests on which stream (Theorem 7 and its proof, Appendix 9):
+* the decoder's guarantee rests on the local stream alone: it holds for every fixed value of (T, U);
+* the exact noise law, and with it the database's stronger guarantee, needs (T, U) uniform, unknown to the database, and
+  used once. **Never use one (key, nonce) pair for two data sets**: each one alone keeps its guarantees, and the
+  decoder's guarantees compose as usual, but the two noises become dependent, and a reader of both outputs is only
+  protected by the decoder's (weaker) guarantees. `SharedStream.fresh` draws a new nonce, as every written file does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import CipherContext
+
+__all__ = [
+    "MIN_KEY_BYTES",
+    "NONCE_BYTES",
+    "InsecureLocalStream",
+    "LocalStream",
+    "SharedStream",
+    "check_local",
+    "check_shared",
+    "symmetric_uniform",
+]
+
+Words = npt.NDArray[np.uint64]
+
+MIN_KEY_BYTES: Final = 16
+NONCE_BYTES: Final = 16
+SHARED_WORDS: Final = 2
+_BLOCK: Final = 16
+_SHARED_LABEL: Final = b"workbench dql: shared stream, version 1\0"
+_INSECURE_LABEL: Final = b"workbench dql: insecure local stream, version 1\0"
+
+
+def symmetric_uniform(words: Words) -> npt.NDArray[np.float64]:
+    """Uniform on (-1/2, 1/2) from 64-bit words: (s + 1/2) 2^-53 with s the top 53 bits as a signed integer.
+
+    Every value is exact in double precision, the law is symmetric, and neither 0 nor an end point occurs.
+    """
+    top: npt.NDArray[np.float64] = (words.view(np.int64) >> np.int64(11)).astype(np.float64)
+    top += 0.5
+    top *= 2.0**-53
+    return top
+
+
+class _CounterStream:
+    """Bytes of AES-256-CTR under one 32-byte key, starting at a 16-byte block."""
+
+    def __init__(self, key: bytes, first_block: int = 0) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        counter = modes.CTR(first_block.to_bytes(_BLOCK, "big"))
+        self._context: CipherContext = Cipher(algorithms.AES(key), counter).encryptor()
+        self._zeros = b""
+
+    def words(self, rows: int, columns: int) -> Words:
+        """The next rows x columns words of 64 bits, row by row."""
+        size = 8 * rows * columns
+        if len(self._zeros) < size:
+            self._zeros = bytes(size)
+        out = bytearray(size + _BLOCK - 1)
+        self._context.update_into(memoryview(self._zeros)[:size], out)
+        flat = np.frombuffer(out, dtype="<u8", count=rows * columns)
+        return flat.astype(np.uint64, copy=False).reshape(rows, columns)
+
+
+class SharedStream:
+    """The randomness (T, U) that encoder and decoder share; one block a scalar, in the order of the scalars.
+
+    key: the shared secret, at least 16 bytes that were drawn at random; nonce: 16 bytes, public, new for every data
+    set; position: the index of the next scalar. Two streams with equal (key, nonce, position) yield equal numbers.
+    Raises InvalidRequest for a short key, a nonce of another size, or a position < 0.
+    """
+
+    __slots__ = ("_key", "_stream", "nonce", "position")
+
+    def __init__(self, key: bytes, nonce: bytes, position: int = 0) -> None:
+        if not isinstance(key, bytes | bytearray) or len(key) < MIN_KEY_BYTES:
+            got = f"{len(key)} bytes" if isinstance(key, bytes | bytearray) else type(key).__name__
+            InvalidRequest.must("key", f"at least {MIN_KEY_BYTES} random bytes", got)
+        if not isinstance(nonce, bytes | bytearray) or len(nonce) != NONCE_BYTES:
+            got = f"{len(nonce)} bytes" if isinstance(nonce, bytes | bytearray) else type(nonce).__name__
+            InvalidRequest.must("nonce", f"{NONCE_BYTES} bytes", got)
+        if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < 2**63:
+            InvalidRequest.must("position", "an integer >= 0 and < 2^63", position)
+        self.nonce = bytes(nonce)
+        self.position = position
+        self._key = hmac.new(bytes(key), _SHARED_LABEL + self.nonce, hashlib.sha256).digest()
+        self._stream = _CounterStream(self._key, position)
+
+    @classmethod
+    def fresh(cls, key: bytes) -> SharedStream:
+        """A stream with a new random nonce from the operating system; send `nonce` along with the description."""
+        return cls(key, os.urandom(NONCE_BYTES))
+
+    def take(self, count: int) -> Words:
+        """The next `count` rows (word for T, word for U); shape (count, 2)."""
+        self.position += count
+        return self._stream.words(count, SHARED_WORDS)
+
+    def __repr__(self) -> str:
+        return f"SharedStream(nonce={self.nonce.hex()}, position={self.position})"
+
+
+class LocalStream:
+    """The encoder's own randomness, keyed by the operating system; never shared, repeated, copied or pickled.
+
+    A child process made by fork gets a new key, because a copied stream would repeat its parent's numbers, and
+    one stream used for two data sets would no longer hide their difference.
+    """
+
+    __slots__ = ("_process", "_stream")
+
+    def __init__(self) -> None:
+        self._rekey()
+
+    def _rekey(self) -> None:
+        self._process = os.getpid()
+        self._stream = _CounterStream(os.urandom(32))
+
+    def take(self, count: int, columns: int) -> Words:
+        """The next `count` rows of `columns` words; shape (count, columns)."""
+        if self._process != os.getpid():
+            self._rekey()
+        return self._stream.words(count, columns)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a LocalStream cannot be copied or pickled: the copy would repeat its randomness.")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class InsecureLocalStream(LocalStream):
+    """A repeatable local stream for experiments and tests: whoever knows the seed reads the data. No privacy.
+
+    seed: an integer >= 0. Raises InvalidRequest for any other.
+    """
+
+    __slots__ = ("seed",)
+
+    def __init__(self, seed: int) -> None:
+        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+            InvalidRequest.must("seed", "an integer >= 0", seed)
+        self.seed = seed
+        super().__init__()
+
+    def _rekey(self) -> None:
+        self._process = os.getpid()
+        self._stream = _CounterStream(hashlib.sha256(_INSECURE_LABEL + str(self.seed).encode()).digest())
+
+    def __repr__(self) -> str:
+        return f"InsecureLocalStream(seed={self.seed})"
+
+
+def check_shared(shared: Any) -> None:
+    """Refuse anything but a SharedStream; raises InvalidRequest."""
+    if not isinstance(shared, SharedStream):
+        InvalidRequest.must("shared", "a SharedStream", type(shared).__name__)
+
+
+def check_local(local: Any) -> None:
+    """Refuse anything but a LocalStream; raises InvalidRequest."""
+    if not isinstance(local, LocalStream):
+        InvalidRequest.must("local", "a LocalStream, which the decoder never sees", type(local).__name__)

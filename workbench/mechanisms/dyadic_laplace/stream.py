@@ -1,0 +1,169 @@
+"""The DQL file: a description M₁, M₂, ... as bits, with a header that proves key and parameters before any is decoded.
+
+    offset  bytes  field         meaning (numbers little endian)
+    0       8      magic         89 "DQL" 0D 0A 1A 0A, which text-mode transfers damage visibly
+    8       1      version       1
+    9       1      code          0 gamma, 1 delta
+    10      2      max_level     the cap on T
+    12      4      reserved      0
+    16      8      epsilon       double
+    24      8      ell           double
+    32      8      reach         double
+    40      8      count         scalars
+    48      8      size          bytes of the payload
+    56      16     nonce         of the shared stream, new for every file
+    72      16     key check     HMAC-SHA256(check key, nonce), cut: tells another key from a damaged file
+    88      size   payload       the code's bit stream
+    ...     32     seal          HMAC-SHA256(seal key, all bytes before)
+    ...     4      checksum      CRC-32 of all bytes before, so that damage shows without the key
+
+The check key and the seal key are HMAC-SHA256(key, label + nonce) with labels of their own; they say nothing of the
+key or of the shared stream, as long as the key is random (whoever holds a file can try guessed keys on it).
+Everything in the file is public to the decoder, count and length included. Order of the checks on reading: shape and
+checksum, key, seal, parameters, bit stream: a wrong number is never returned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.io.files import read_bytes
+from workbench.mechanisms.dyadic_laplace import elias
+from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
+from workbench.mechanisms.dyadic_laplace.elias import CODES, Code
+from workbench.mechanisms.dyadic_laplace.randomness import NONCE_BYTES, LocalStream, SharedStream
+
+__all__ = ["Header", "load_bytes", "read_header", "read_stream", "write_stream"]
+
+_MAGIC: Final = b"\x89DQL\r\n\x1a\n"
+_VERSION: Final = 1
+_LAYOUT: Final = struct.Struct(f"<8sBBHIdddQQ{NONCE_BYTES}s16s")
+_SEAL: Final = 32
+_CHECKSUM: Final = 4
+_LIMIT: Final = 1 << 30  # bytes of a file: some 10^9 scalars
+_CHECK_LABEL: Final = b"workbench dql: key check, version 1\0"
+_SEAL_LABEL: Final = b"workbench dql: seal, version 1\0"
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a DQL file says of itself; proven only after `read_stream` has checked it with the key."""
+
+    mechanism: DyadicLaplace
+    code: Code
+    count: int
+    size: int
+    nonce: bytes
+    key_check: bytes
+
+
+def _digest(key: bytes, label: bytes, nonce: bytes, message: bytes) -> bytes:
+    inner = hmac.new(key, label + nonce, hashlib.sha256).digest()
+    return hmac.new(inner, message, hashlib.sha256).digest()
+
+
+def _check_of(key: bytes, nonce: bytes) -> bytes:
+    return _digest(key, _CHECK_LABEL, nonce, nonce)[:16]
+
+
+def write_stream(
+    x: npt.ArrayLike,
+    mechanism: DyadicLaplace,
+    key: bytes,
+    code: Code = "gamma",
+    *,
+    local: LocalStream | None = None,
+) -> bytes:
+    """Encode x (any shape, taken in row-major order) into the bytes of a DQL file, under a new nonce.
+
+    key: the shared secret, at least 16 random bytes; local: a fresh LocalStream when None. Raises InvalidRequest.
+    """
+    elias.check_code(code)
+    shared = SharedStream.fresh(key)
+    m = np.asarray(mechanism.encode(np.asarray(x).reshape(-1), shared, local), dtype=np.int64)
+    payload = elias.encode(m, code)
+    header = _LAYOUT.pack(
+        _MAGIC,
+        _VERSION,
+        CODES.index(code),
+        mechanism.max_level,
+        0,
+        mechanism.epsilon,
+        mechanism.ell,
+        mechanism.reach,
+        m.size,
+        len(payload),
+        shared.nonce,
+        _check_of(key, shared.nonce),
+    )
+    body = header + payload
+    body += _digest(key, _SEAL_LABEL, shared.nonce, body)
+    return body + zlib.crc32(body).to_bytes(_CHECKSUM, "little")
+
+
+def load_bytes(path: Path) -> bytes:
+    """The bytes of a DQL file, at most 2^30. Raises CorruptFile, InvalidRequest."""
+    return read_bytes(path, _LIMIT, "stream")
+
+
+def read_header(data: bytes) -> Header:
+    """The header of a DQL file whose shape and checksum are right; needs no key. Raises CorruptFile."""
+    if not isinstance(data, (bytes, bytearray)):
+        InvalidRequest.must("data", "the bytes of a DQL stream", type(data).__name__)
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise CorruptFile("The file is not a DQL stream: it does not begin with the DQL mark.")
+    if len(data) < _LAYOUT.size + _SEAL + _CHECKSUM:
+        raise CorruptFile(f"The DQL stream is cut short: {len(data)} bytes do not hold its header.")
+    if zlib.crc32(data[:-_CHECKSUM]) != int.from_bytes(data[-_CHECKSUM:], "little"):
+        raise CorruptFile("The DQL stream is damaged or cut short: its checksum does not match.")
+    _, version, number, level, reserved, epsilon, ell, reach, count, size, nonce, check = _LAYOUT.unpack_from(data)
+    if version != _VERSION:
+        raise CorruptFile(f"The DQL stream has format version {version}; this program reads version {_VERSION}.")
+    if number >= len(CODES) or reserved or len(data) != _LAYOUT.size + size + _SEAL + _CHECKSUM:
+        raise CorruptFile("The DQL stream's header is not valid: unknown code, or sizes that do not add up.")
+    try:
+        mechanism = DyadicLaplace(epsilon, ell, reach)
+    except InvalidRequest as error:
+        raise CorruptFile(f"The DQL stream's header is not valid: {error}") from None
+    if mechanism.max_level != level:
+        raise CorruptFile(f"The DQL stream caps T at {level}; its parameters mean {mechanism.max_level}.")
+    return Header(mechanism, CODES[number], count, size, nonce, check)
+
+
+def read_stream(
+    data: bytes, key: bytes, *, epsilon: float | None = None, ell: float | None = None
+) -> tuple[npt.NDArray[np.float64], Header]:
+    """X̂ of a DQL file, shape (count,), and its header.
+
+    key: the encoder's; epsilon, ell: what the reader expects, refused when the stream was made with others; None to
+    accept what the (sealed) header says. Raises CorruptFile for a damaged or altered file, InvalidRequest for another
+    key and for other parameters.
+    """
+    header = read_header(data)
+    shared = SharedStream(key, header.nonce)
+    found = _check_of(key, header.nonce)
+    if not hmac.compare_digest(found, header.key_check):
+        InvalidRequest.must(
+            "key", f"the one the stream was encoded with (key check {header.key_check.hex()[:8]})", found.hex()[:8]
+        )
+    sealed, seal = data[: -_SEAL - _CHECKSUM], data[-_SEAL - _CHECKSUM : -_CHECKSUM]
+    if not hmac.compare_digest(_digest(key, _SEAL_LABEL, header.nonce, sealed), seal):
+        raise CorruptFile("The DQL stream was altered after it was encoded: its seal does not match.")
+    for name, wanted, actual in (
+        ("epsilon", epsilon, header.mechanism.epsilon),
+        ("ell", ell, header.mechanism.ell),
+    ):
+        if wanted is not None and float(wanted) != actual:
+            InvalidRequest.must(name, f"the {actual!r} the stream was encoded with", wanted)
+    m = elias.decode(data[_LAYOUT.size : _LAYOUT.size + header.size], header.count, header.code)
+    return np.asarray(header.mechanism.decode(m, shared)), header

@@ -1,0 +1,107 @@
+"""What every label randomizer is as a mechanism: an exact law for every label, all labels neighbours of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import exact
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment
+from workbench.mechanisms.shown_mechanism import ShownMechanism
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["LabelMechanism"]
+
+_MASSES = 4_000_000  # of a whole channel
+
+
+class LabelMechanism(ShownMechanism):
+    """Subclasses give label_values (k,), outputs (m,), row(position) and audit_rows."""
+
+    one_sided: ClassVar[bool] = False
+    segments: ClassVar[tuple[Segment, ...]] = ()
+
+    @property
+    def label_values(self) -> NDArray[np.float64]:
+        """The labels, increasing. Shape (k,)."""
+        raise NotImplementedError
+
+    @property
+    def published(self) -> NDArray[np.float64]:
+        """What is published. Shape (m,)."""
+        raise NotImplementedError
+
+    def row(self, position: int) -> Distribution:
+        """The exact law of the output for the label at a position."""
+        raise NotImplementedError
+
+    @property
+    def audit_rows(self) -> Channel:
+        """Rows that show every ratio of masses: all, or one for every kind of label."""
+        raise NotImplementedError
+
+    def position(self, label: Any) -> int:
+        """Where a label stands. Raises InvalidRequest for a value that is none."""
+        values = self.label_values
+        at = None if label is None else float(exact(label, "answer"))
+        place = -1 if at is None else int(np.searchsorted(values, at))
+        if at is None or place == values.size or values[place] != at:
+            where = f"one of the {values.size} labels from {values[0]:g} to {values[-1]:g}"
+            InvalidRequest.must("answer", where, label)
+        return place
+
+    def law(self, x: Any) -> Distribution:
+        """The exact law of the output's position for a label. Raises InvalidRequest."""
+        return self.row(self.position(x))
+
+    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+        """The budget of every comparison. Raises InvalidRequest."""
+        return self.audit_rows.budgets(epsilon)
+
+    def comparisons(self) -> Iterable[Comparison]:
+        """Every two of the rows that show all ratios."""
+        return self.audit_rows.comparisons()
+
+    def extremes(self) -> Iterable[Comparison]:
+        """The rows that give each output most and least."""
+        return self.audit_rows.extremes()
+
+    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
+        """Published values for the label x. Shape (count,)."""
+        return self.published[Sampler(self.law(x), source).draw(count)]
+
+    def whole_channel(self) -> Channel:
+        """One row for every label, every two of them neighbours. Raises InvalidRequest beyond 4·10^6 masses."""
+        k, m = self.label_values.size, self.published.size
+        if k * m > _MASSES:
+            InvalidRequest.must("labels times outputs", f"at most {_MASSES} for a whole channel", k * m)
+        return Channel(tuple(self.row(position) for position in range(k)))
+
+    def figure(self) -> Figure:
+        """Pr[o|y] as marks."""
+        from workbench.io.figures import channel_plot
+
+        matrix = self.whole_channel().matrix
+        return channel_plot(self.label_values, self.published, matrix, self.describe())
+
+    @property
+    def drawable(self) -> bool:
+        """Whether labels and outputs are few enough."""
+        return self.label_values.size <= 400 >= self.published.size
+
+    def describe(self) -> str:
+        """One line."""
+        low, high = self.label_values[0], self.label_values[-1]
+        count = f"{self.label_values.size} labels in [{low:g}, {high:g}]"
+        return f"{type(self).__name__} on {count} with {self.published.size} outputs, any two labels neighbours"

@@ -1,0 +1,241 @@
+"""Adding real noise to a label in [low, high]: Laplace, staircase and the exponential mechanism, with exact losses.
+
+With D = high - low (the sensitivity), u = y - low, v = high - y, b = D/ε and S(x) = Pr[noise > x] for x >= 0:
+
+    Laplace (Def. 23)        S(x) = e^{-x/b} / 2
+    staircase (Def. 25)      density a on [0, γD), a e^{-ε} on [γD, D), then e^{-ε} times the last period;
+                             a = (1 - e^{-ε}) / (2 D (γ + e^{-ε} (1 - γ)))
+    exponential (App. F)     Lap(2D/ε) conditioned on the output being in [low, high] (rejection); ε-DP because the
+                             normaliser changes by at most e^{ε/2} too
+
+Clipping the output to [low, high] is post-processing, and the loss of a label is then a sum of two tail integrals,
+
+    E (o-y)² = h2(u) + h2(v),  h2(t) = ∫_0^t 2x S(x) dx          E |o-y| = h1(u) + h1(v),  h1(t) = ∫_0^t S(x) dx
+
+For Laplace: MSE(y) = 2b² - e^{-u/b} b(b+u) - e^{-v/b} b(b+v). As u, v <= D, only the first stairs count when clipping.
+γ is the minimiser of the unclipped loss in question, a closed form of Geng and Viswanath:
+
+    absolute  γ = 1 / (1 + e^{ε/2}),  E|x| = D e^{ε/2} / (e^ε - 1)
+    squared   γ = -c/(1-c) + (c - 2c² + 2c⁴ - c⁵)^{1/3} / (2^{1/3} (1-c)²),  c = e^{-ε}
+
+These mechanisms are continuous: their guarantee is that of real arithmetic, floats are not audited (`label_lattice`
+has the integer versions, whose laws are exact).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import Real, positive
+from workbench.mechanisms.label_randomizers.labels import Labels
+
+__all__ = ["NOISES", "LabelNoise", "best_gamma"]
+
+Vector = NDArray[np.float64]
+
+NOISES = ("laplace", "staircase", "exponential")
+
+
+def best_gamma(epsilon: float, loss: str) -> float:
+    """The γ in (0, 1) that minimises the unclipped loss "squared" or "absolute" of the continuous staircase."""
+    if loss == "absolute":
+        return 1.0 / (1.0 + math.exp(epsilon / 2))
+    c = math.exp(-epsilon)
+    one = -math.expm1(-epsilon)  # 1 - c, without cancellation
+    # c - 2c² + 2c⁴ - c⁵ = c (1-c)³ (1+c)
+    return -c / one + math.pow(c * (1 + c) / 2, 1 / 3) / one
+
+
+@dataclass(frozen=True, init=False)
+class LabelNoise:
+    """Continuous noise on labels in [low, high].
+
+    kind: one of NOISES; clip: whether outputs are clipped to [low, high] ("exponential" is inside anyway);
+    gamma: of the staircase, None elsewhere. Raises InvalidRequest.
+    """
+
+    not_exact: ClassVar[str] = (
+        "Continuous label noise is private in real arithmetic only, which floats are not; "
+        "workbench.mechanisms.label_randomizers.label_lattice has the integer versions."
+    )
+
+    kind: str
+    low: float
+    high: float
+    epsilon: float
+    clip: bool
+    gamma: float | None
+
+    def __init__(
+        self,
+        kind: str,
+        low: float,
+        high: float,
+        epsilon: Real,
+        *,
+        clip: bool = True,
+        loss: str = "squared",
+        gamma: float | None = None,
+    ) -> None:
+        if kind not in NOISES:
+            InvalidRequest.must("kind", f"one of {', '.join(NOISES)}", repr(kind))
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            InvalidRequest.must("low, high", "finite numbers with low < high", f"{low}, {high}")
+        _check_loss(loss)
+        budget = float(positive(epsilon, "epsilon"))
+        if kind != "staircase" and gamma is not None:
+            raise InvalidRequest(f"gamma must be left out for the {kind} mechanism. Got {gamma}.")
+        if kind == "staircase":
+            gamma = best_gamma(budget, loss) if gamma is None else gamma
+            if not 0 < gamma < 1:
+                InvalidRequest.must("gamma", "a number in (0, 1)", gamma)
+        for name, value in (("kind", kind), ("low", float(low)), ("high", float(high)), ("epsilon", budget),
+                            ("clip", clip), ("gamma", gamma)):  # fmt: skip
+            object.__setattr__(self, name, value)
+
+    @property
+    def width(self) -> float:
+        """D = high - low."""
+        return self.high - self.low
+
+    @property
+    def scale(self) -> float:
+        """b: D/ε, or 2D/ε for the exponential mechanism."""
+        return self.width / self.epsilon * (2 if self.kind == "exponential" else 1)
+
+    @property
+    def _stairs(self) -> tuple[float, float, float]:
+        """(a, c, γD): the densities of the two stairs are a and a c."""
+        c, gamma = math.exp(-self.epsilon), float(self.gamma or 0)
+        return -math.expm1(-self.epsilon) / (2 * self.width * (gamma + c * (1 - gamma))), c, gamma * self.width
+
+    def tail(self, x: ArrayLike) -> Vector:
+        """S(x) = Pr[noise > x] for x >= 0 (of the unconditioned noise). Shape of x."""
+        at = np.asarray(x, dtype=float)
+        if self.kind != "staircase":
+            return np.asarray(np.exp(-at / self.scale) / 2)
+        a, c, step = self._stairs
+        period, rest = np.divmod(at, self.width)
+        return np.asarray(c**period * (0.5 - a * np.minimum(rest, step) - a * c * np.maximum(rest - step, 0)))
+
+    def cdf(self, label: float, x: ArrayLike) -> Vector:
+        """Pr[output <= x] for one label. Shape of x."""
+        at = np.asarray(x, dtype=float) - label
+        below = np.where(at >= 0, 1 - self.tail(np.maximum(at, 0)), self.tail(np.maximum(-at, 0)))
+        if self.kind == "exponential":
+            first, last = self.tail(label - self.low), 1 - self.tail(self.high - label)
+            below = (below - first) / (last - first)
+        if self.clip or self.kind == "exponential":
+            below = np.where(at + label < self.low, 0.0, np.where(at + label >= self.high, 1.0, below))
+        return np.asarray(below)
+
+    def losses(self, labels: ArrayLike, loss: str = "squared") -> Vector:
+        """E ℓ(o, y) for each label, exactly (closed form). loss: "squared" or "absolute". Raises InvalidRequest."""
+        _check_loss(loss)
+        y = np.asarray(labels, dtype=float)
+        if ((y < self.low) | (y > self.high)).any():
+            InvalidRequest.must("labels", f"in [{self.low:g}, {self.high:g}]", y[(y < self.low) | (y > self.high)][0])
+        power = 2 if loss == "squared" else 1
+        u, v = y - self.low, self.high - y
+        if self.kind == "exponential":
+            b = self.scale
+            mass = -np.expm1(-u / b) - np.expm1(-v / b)
+            return np.asarray((_moment(u / b, power) + _moment(v / b, power)) * b**power / mass)
+        if not self.clip:
+            return np.full(y.shape, 2 * self._whole(power))
+        return self._integral(u, power) + self._integral(v, power)
+
+    def loss(self, labels: Labels, loss: str = "squared") -> float:
+        """E ℓ(o, y) under the labels' prior."""
+        return float(labels.prior @ self.losses(labels.values, loss))
+
+    def _integral(self, t: Vector, power: int) -> Vector:
+        """h2(t) or h1(t), 0 <= t <= D."""
+        if self.kind == "laplace":
+            b = self.scale
+            s = t / b
+            # h1 = b/2 (1 - e^{-s}), h2 = b² (1 - (1+s) e^{-s}); the latter by series where it cancels
+            return np.asarray(-b / 2 * np.expm1(-s) if power == 1 else b * b * _one_minus(s))
+        a, c, step = self._stairs
+        low, over = np.minimum(t, step), np.maximum(t - step, 0)
+        at_step = 0.5 - a * step
+        if power == 1:
+            return np.asarray(low / 2 - a * low**2 / 2 + at_step * over - a * c * over**2 / 2)
+        first = low**2 / 2 - 2 * a * low**3 / 3
+        second = at_step * (t**2 - step**2) - a * c * (2 * t**3 / 3 - step * t**2 + step**3 / 3)
+        return np.asarray(first + np.where(over > 0, second, 0.0))
+
+    def _whole(self, power: int) -> float:
+        """The same for t = ∞: half of E|x|^power."""
+        if self.kind == "laplace":
+            return self.scale**2 if power == 2 else self.scale / 2
+        return _stair_moment(power, self.epsilon, float(self.gamma or 0)) * self.width**power / 2
+
+    def insecure_sample(self, values: ArrayLike, rng: np.random.Generator) -> Vector:
+        """A noisy copy of labels from a floating-point generator: for experiments, it protects nothing.
+
+        `LatticeNoise` publishes labels, exactly.
+        """
+        y = np.asarray(values, dtype=float)
+        if self.kind == "exponential":
+            found = np.full(y.shape, np.nan)
+            open_ = np.arange(y.size)
+            while open_.size:
+                drawn = y[open_] + rng.laplace(scale=self.scale, size=open_.size)
+                inside = (drawn >= self.low) & (drawn <= self.high)
+                found[open_[inside]] = drawn[inside]
+                open_ = open_[~inside]
+            return found
+        noisy = y + self._noise(y.size, rng)
+        return np.clip(noisy, self.low, self.high) if self.clip else noisy
+
+    def _noise(self, count: int, rng: np.random.Generator) -> Vector:
+        if self.kind == "laplace":
+            return rng.laplace(scale=self.scale, size=count)
+        # Geng and Viswanath, Algorithm 1: a sign, a period, which of its two stairs, where on it
+        c, gamma = math.exp(-self.epsilon), float(self.gamma or 0)
+        sign = rng.integers(0, 2, count) * 2 - 1
+        period = rng.geometric(-math.expm1(-self.epsilon), count) - 1
+        high = rng.random(count) * (gamma + (1 - gamma) * c) < gamma
+        place = rng.random(count)
+        return np.asarray(
+            sign * self.width * (period + np.where(high, gamma * place, gamma + (1 - gamma) * place)), float
+        )
+
+
+def _check_loss(loss: str) -> None:
+    if loss not in ("squared", "absolute"):
+        InvalidRequest.must("loss", "squared or absolute for continuous noise", repr(loss))
+
+
+def _one_minus(s: Vector) -> Vector:
+    """1 - (1 + s) e^{-s} = s²/2 - s³/3 + s⁴/8 - ..., accurate for every s >= 0."""
+    series = s**2 * (1 / 2 - s * (1 / 3 - s * (1 / 8 - s * (1 / 30 - s / 144))))
+    return np.asarray(np.where(s < 1e-2, series, -np.expm1(-s) - s * np.exp(-s)))
+
+
+def _moment(s: Vector, power: int) -> Vector:
+    """∫_0^s x^power e^{-x} dx for power 1, 2."""
+    if power == 1:
+        return _one_minus(s)
+    series = s**3 * (1 / 3 - s * (1 / 4 - s * (1 / 10 - s / 36)))
+    return np.asarray(np.where(s < 1e-2, series, 2 - np.exp(-s) * (s * s + 2 * s + 2)))
+
+
+def _stair_moment(power: int, epsilon: float, gamma: float) -> float:
+    """E|x|^power of the staircase with D = 1: the two stairs of period j, summed with weights e^{-jε}."""
+    c, one = math.exp(-epsilon), -math.expm1(-epsilon)
+    s0, s1, s2 = 1 / one, c / one**2, c * (1 + c) / one**3  # Σ c^j, Σ j c^j, Σ j² c^j
+    a = one / (2 * (gamma + c * (1 - gamma)))
+    if power == 1:
+        high, low = gamma * s1 + gamma**2 / 2 * s0, (1 - gamma) * s1 + (1 - gamma**2) / 2 * s0
+    else:
+        high = gamma * s2 + gamma**2 * s1 + gamma**3 / 3 * s0
+        low = (1 - gamma) * s2 + (1 - gamma**2) * s1 + (1 - gamma**3) / 3 * s0
+    return 2 * a * (high + c * low)

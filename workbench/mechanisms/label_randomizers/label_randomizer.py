@@ -1,0 +1,176 @@
+"""The labels party: Algorithm 3 (LabelRandomizer) with its private prior, Algorithm 4.
+
+    1. h_y = number of labels equal to y;  h'_y = h_y + noise with Pr[η] ∝ e^{-|η| ε₁/2}                  (Algorithm 4)
+    2. P' = h' projected onto the probabilities
+    3. bins = the best RR-on-Bins for P' at ε₂;  publish RR-on-Bins(y_i) for every i                       (Algorithm 3)
+
+| paper          | code                                                                     |
+|----------------|--------------------------------------------------------------------------|
+| ε₁, ε₂         | epsilon_prior, epsilon_response; their sum is ε exactly                  |
+| ε₁ = sqrt(k/n) | split=1 (Theorem 7); split=1/2 or 1/4 measured better for large n        |
+| clip, divide   | projection="clip"; all counts clipped to 0 (not settled by the paper): the uniform prior |
+| (ours)         | projection="simplex": the nearest probabilities in Euclidean distance    |
+
+Changing one label changes two counts by one, so noise of scale 2/ε₁ makes step 1 ε₁-DP. Ours is the discrete Laplace
+law with that scale, sampled exactly, where the paper adds continuous Lap(2/ε₁): integer counts need no more. 𝒴 must be
+known beforehand: the guarantee is for columns over one and the same label set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import InvalidRequest, NotCertified
+from workbench.exact.numbers import Real, exact, positive, sign_exp
+from workbench.exact.plain import plain_numbers
+from workbench.exact.random_source import Source
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
+
+__all__ = ["PROJECTIONS", "LabelRandomizer", "Release", "private_prior", "project", "split_budget"]
+
+Vector = NDArray[np.float64]
+Optimise = Callable[[Labels, Fraction], RandomizedResponse]
+
+PROJECTIONS = ("clip", "simplex")
+_GRAIN = 10**9  # ε₁ is a rational with at most this denominator, so that its noise can be sampled exactly
+
+
+def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> tuple[Fraction, Fraction]:
+    """(ε₁, ε₂) with ε₁ = split · sqrt(k/n), rounded down to a short rational, and ε₁ + ε₂ = ε exactly.
+
+    Raises InvalidRequest unless ε₁ < ε, which is n > split² k/ε².
+    """
+    budget, share = positive(epsilon, "epsilon"), positive(split, "split")
+    for name, count in (("k", k), ("n", n)):
+        if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
+            InvalidRequest.must(name, "an integer >= 1", count)
+    wanted = float(share) * math.sqrt(k / n)
+    first = Fraction(max(1, math.floor(wanted * _GRAIN)), _GRAIN)
+    if first >= budget:
+        least = math.floor(float(share) ** 2 * k / float(budget) ** 2) + 1
+        raise InvalidRequest(
+            f"n must be at least {least} records to learn a prior over {k} labels with epsilon = {float(budget):g} and "
+            f"split = {float(share):g} (n > split^2 k / epsilon^2). Got {n}."
+        )
+    return first, budget - first
+
+
+def project(noisy: ArrayLike, projection: str = "clip") -> Vector:
+    """Probabilities from noisy counts (k,): "clip" negative ones to 0 and divide by the sum (uniform when all are 0),
+    or the nearest point of the "simplex" in Euclidean distance (counts divided by n). Raises InvalidRequest.
+    """
+    h = plain_numbers(noisy, "noisy counts")
+    if not np.isfinite(h).all():
+        InvalidRequest.must("noisy counts", "finite numbers", h)
+    if projection not in PROJECTIONS:
+        InvalidRequest.must("projection", f"one of {', '.join(PROJECTIONS)}", repr(projection))
+    if projection == "clip":
+        kept = np.maximum(h, 0.0)
+        total = float(kept.sum())
+        return kept / total if total > 0 else np.full(h.size, 1 / h.size)
+    # the nearest x >= 0 with Σ x = 1 is max(h - θ, 0) for one θ, found from the sorted values
+    down = np.sort(h)[::-1]
+    excess = (np.cumsum(down) - 1.0) / np.arange(1, h.size + 1)
+    theta = excess[np.flatnonzero(down > excess)[-1]]
+    kept = np.maximum(h - theta, 0.0)
+    return np.asarray(kept / kept.sum())
+
+
+def private_prior(
+    counts: ArrayLike, epsilon: Fraction, *, projection: str = "clip", source: Source | None = None
+) -> Vector:
+    """Algorithm 4: an ε-DP estimate of the distribution behind counts (k,). Raises InvalidRequest."""
+    given = plain_numbers(counts, "counts", "whole numbers >= 0")
+    if not ((given >= 0) & (given == np.floor(given)) & (given < 2.0**53)).all():
+        InvalidRequest.must("counts", "whole numbers >= 0", given)
+    h = given.astype(np.int64)
+    rate = positive(epsilon, "epsilon") / 2
+    if rate.denominator >= 1 << 40:
+        InvalidRequest.must("epsilon", "a rational with a denominator below 2^39", epsilon)
+    noisy = h + (source or Source()).discrete_laplace(rate.numerator, rate.denominator, h.size)
+    return project(noisy / max(int(h.sum()), 1), projection)
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a run of LabelRandomizer publishes, and what it may say about itself.
+
+    labels: (n,) the randomized labels; mechanism: the RR-on-Bins that made them, its labels carrying P';
+    epsilon_prior, epsilon_response: ε₁, ε₂. Everything here is a function of ε-DP outputs.
+    """
+
+    labels: Vector
+    mechanism: RandomizedResponse
+    epsilon_prior: Fraction
+    epsilon_response: Fraction
+
+    @property
+    def epsilon(self) -> Fraction:
+        """ε₁ + ε₂."""
+        return self.epsilon_prior + self.epsilon_response
+
+
+class LabelRandomizer:
+    """Algorithm 3 over a known label set.
+
+    values: (k,) the label set 𝒴; epsilon: the whole budget; optimise: (labels with P', ε₂) -> the mechanism to use
+    (`best_bins` of workbench.families.labels.design for a loss); split, projection: see the module; epsilon_prior: ε₁
+    itself, instead of split. Raises InvalidRequest, when run also for n <= split² k/ε² records.
+    """
+
+    not_exact: ClassVar[str] = (
+        "LabelRandomizer looks at a whole column to learn a prior: run it on one, and use the mechanism of its Release."
+    )
+
+    def __init__(
+        self,
+        values: ArrayLike,
+        epsilon: Real,
+        optimise: Optimise,
+        *,
+        split: Real = 1,
+        projection: str = "clip",
+        epsilon_prior: Real | None = None,
+    ) -> None:
+        self.labels = Labels(values)
+        self.epsilon = positive(epsilon, "epsilon")
+        self.optimise = optimise
+        self.split = positive(split, "split")
+        if projection not in PROJECTIONS:
+            InvalidRequest.must("projection", f"one of {', '.join(PROJECTIONS)}", repr(projection))
+        self.projection = projection
+        self.first = None if epsilon_prior is None else exact(epsilon_prior, "epsilon_prior")
+        if self.first is not None and not 0 < self.first < self.epsilon:
+            InvalidRequest.must("epsilon_prior", f"above 0 and below epsilon = {float(self.epsilon):g}", epsilon_prior)
+
+    def budgets(self, n: int) -> tuple[Fraction, Fraction]:
+        """(ε₁, ε₂) for n records. Raises InvalidRequest."""
+        if self.first is not None:
+            return self.first, self.epsilon - self.first
+        return split_budget(self.epsilon, self.labels.k, n, self.split)
+
+    def run(self, values: ArrayLike, source: Source | None = None) -> Release:
+        """Randomize a column of labels (n,). Raises InvalidRequest, also for a value outside the label set,
+        and NotCertified when the mechanism spends more than ε₂.
+        """
+        given = plain_numbers(values, "labels")
+        if given.ndim != 1 or given.size == 0:
+            InvalidRequest.must("labels", "a non-empty column", f"shape {given.shape}")
+        source = source or Source()
+        first, second = self.budgets(int(given.size))
+        at = self.labels.positions(given)
+        counts = np.bincount(at, minlength=self.labels.k)
+        prior = private_prior(counts, first, projection=self.projection, source=source)
+        mechanism = self.optimise(Labels(self.labels.values, prior), second)
+        if sign_exp(mechanism.odds, Fraction(1), second) > 0:  # no two masses of one output are further apart
+            raise NotCertified(f"The odds of the mechanism for the response exceed e^{float(second):g}, its budget.")
+        drawn = mechanism.sample_own(mechanism.own[at], source)
+        return Release(mechanism.outputs[drawn], mechanism, first, second)

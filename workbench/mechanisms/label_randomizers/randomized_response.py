@@ -1,0 +1,233 @@
+"""Randomized response on labels, exact: a label has one output of its own, or none.
+
+    own output j:   Pr[j] = odds / (odds + m - 1),   every other output 1 / (odds + m - 1)         odds <= e^ε
+    no own output:  every output 1/m
+
+with m outputs. odds is ⌊2^64 e^ε⌋ / 2^64, so the exact audit passes and the law is within 2^-64 of the ideal one.
+
+| mechanism                               | own output                     | built by        |
+|-----------------------------------------|--------------------------------|-----------------|
+| k-ary RR (Warner 1965; Def. 27)         | the label                      | `k_ary`         |
+| RR-on-Bins (Algorithm 1)                | Φ(y), the value of y's bin     | `on_bins`       |
+| RRTop-k (Ghazi et al. 2021a)            | the label if among the top k   | `top_k`         |
+| RRWithPrior (Ghazi et al. 2021a)        | RRTop-k with the best k        | `with_prior`    |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import Real, exp_bounds, positive
+from workbench.exact.random_source import Source
+from workbench.io.files import ratio, spelled
+from workbench.io.records import float_array, floats, listed, refuse, short_text, take
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
+from workbench.mechanisms.label_randomizers.labels import Labels
+
+__all__ = ["LossFunction", "RandomizedResponse", "k_ary", "on_bins", "top_k", "with_prior"]
+
+LossFunction: TypeAlias = Callable[[Any, Any], NDArray[np.float64]]  # (outputs, labels) -> losses, broadcast
+
+_BITS = 64
+_MAX_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class RandomizedResponse(LabelMechanism):
+    """See the module's table. labels: with their prior; outputs: (m,) published values; own: (k,) the position of each
+    label's own output, -1 for none; odds: exact; epsilon: as asked; name: of the mechanism.
+    """
+
+    labels: Labels
+    outputs: NDArray[np.float64]
+    own: NDArray[np.int64]
+    odds: Fraction
+    epsilon: Fraction
+    name: str
+
+    @property
+    def label_values(self) -> NDArray[np.float64]:
+        """The labels. Shape (k,)."""
+        return self.labels.values
+
+    @property
+    def published(self) -> NDArray[np.float64]:
+        """The outputs. Shape (m,)."""
+        return self.outputs
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, read back by `from_dict`."""
+        return {
+            "kind": "randomized-response", **self.labels.record(), "outputs": floats(self.outputs),
+            "own": self.own.tolist(), "odds": spelled(self.odds), "epsilon": spelled(self.epsilon), "name": self.name,
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, data: Any) -> RandomizedResponse:
+        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        names = {"kind", "labels", "prior", "outputs", "own", "odds", "epsilon", "name"}
+        entries = take(data, "Randomized response", names)
+        labels, outputs = Labels.from_record(entries), float_array(entries["outputs"], "outputs")
+        own = listed(entries["own"], "own")
+        if len(own) != labels.k or not all(type(j) is int and -1 <= j < outputs.size for j in own) or not outputs.size:
+            refuse("own", f"{labels.k} output positions, -1 for none")
+        odds, epsilon = ratio(entries["odds"], "odds"), ratio(entries["epsilon"], "epsilon")
+        if odds < 1:
+            refuse("odds", "at least 1")
+        name = short_text(entries["name"], "The name")
+        return cls(labels, outputs, np.array(own, dtype=np.int64), odds, epsilon, name)
+
+    @property
+    def weights(self) -> tuple[int, int]:
+        """(own, other): the integers in proportion to the two masses of a row."""
+        return self.odds.numerator, self.odds.denominator
+
+    def row(self, position: int) -> Distribution:
+        """The exact law of the output for the label at a position."""
+        own, (high, low) = int(self.own[position]), self.weights
+        return Distribution(
+            [1] * self.outputs.size if own < 0 else [high if j == own else low for j in range(self.outputs.size)]
+        )
+
+    def distinct(self, limit: int | None = None) -> NDArray[np.intp]:
+        """One label position for every different row, at most `limit` rows with an own output and one without.
+
+        Two rows with own outputs i, j differ by exchanging the masses of i and j, so any two of them (and the one
+        without, if there is one) show every ratio of the mechanism.
+        """
+        kinds, first = np.unique(self.own, return_index=True)
+        owned = first[kinds >= 0]
+        return np.concatenate([first[kinds < 0], owned if limit is None else owned[:limit]])
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The exact channel of the labels at `distinct()`, at most 200 of them. Shape (rows, m)."""
+        return self._rows(self.distinct())
+
+    @cached_property
+    def audit_rows(self) -> Channel:
+        """Rows that show every ratio of masses (see `distinct`): all of up to 40, else two and the uniform one."""
+        limit = None if self.outputs.size <= 40 else 2
+        at = self.distinct(limit)
+        return self._rows(at if at.size > 1 else np.concatenate([at, at]))
+
+    def _rows(self, at: NDArray[np.intp]) -> Channel:
+        if at.size * self.outputs.size > _MAX_CELLS:
+            InvalidRequest.must("the channel", f"of at most {_MAX_CELLS} masses", at.size * self.outputs.size)
+        return Channel(tuple(self.row(int(i)) for i in at))
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """Pr[o|y] as floats, for every label. Shape (k, m). Raises InvalidRequest beyond 4·10^6 masses."""
+        m, k = self.outputs.size, self.labels.k
+        if k * m > _MAX_CELLS:
+            InvalidRequest.must("the matrix", f"of at most {_MAX_CELLS} masses", k * m)
+        odds = float(self.odds)
+        table = np.where(self.own[:, None] < 0, 1 / m, 1 / (odds + m - 1)) * np.ones((k, m))
+        owned = np.flatnonzero(self.own >= 0)
+        table[owned, self.own[owned]] = odds / (odds + m - 1)
+        return np.asarray(table)
+
+    def bins(self) -> list[dict[str, float]]:
+        """lower, upper (first and last label) and value of every bin; for mechanisms made by `on_bins`."""
+        firsts = np.searchsorted(self.own, np.arange(self.outputs.size))
+        lasts = np.append(firsts[1:], self.labels.k) - 1
+        y = self.labels.values
+        return [
+            {"lower": float(y[i]), "upper": float(y[j]), "value": float(value)}
+            for i, j, value in zip(firsts, lasts, self.outputs, strict=True)
+        ]
+
+    def loss(self, loss: LossFunction, prior: ArrayLike | None = None) -> float:
+        """E ℓ(o, y) under a prior (k,) of the labels, by default their own; correct to a few ulps."""
+        p = self.labels.prior if prior is None else np.asarray(prior, dtype=float)
+        y, m, odds = self.labels.values, self.outputs.size, float(self.odds)
+        owned = self.own >= 0
+        weight = np.where(owned, p / (odds + m - 1), p / m)
+        total = 0.0
+        for output in self.outputs:
+            total += float(weight @ loss(output, y))
+        inside = (weight * loss(self.outputs[np.maximum(self.own, 0)], y))[owned]
+        return total + (odds - 1) * float(inside.sum())
+
+    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
+        """A randomized copy of labels, from the exact law. Raises InvalidRequest for a value that is no label."""
+        own = self.own[self.labels.positions(values)]
+        return self.outputs[self.sample_own(own, source or Source())]
+
+    def sample_own(self, own: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+        """Output positions for records whose own outputs are given. Keeping with probability (odds-1)/(odds+m-1) and
+        else drawing uniformly from all m outputs is the law above.
+        """
+        m, (high, low) = self.outputs.size, self.weights
+        drawn = source.below(m, own.size)
+        kept = source.bernoulli(high - low, high + (m - 1) * low, own.size) & (own >= 0)
+        return np.where(kept, own, drawn)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.labels!r}, {self.outputs.size} outputs, epsilon={float(self.epsilon):g})"
+
+
+def odds_below(epsilon: Real) -> tuple[Fraction, Fraction]:
+    """(the largest multiple of 2^-64 that is <= e^ε, ε exact). Raises InvalidRequest unless 0 < ε <= 700."""
+    asked = positive(epsilon, "epsilon")
+    if asked > 700:
+        InvalidRequest.must("epsilon", "at most 700", epsilon)
+    return Fraction(exp_bounds(asked, _BITS)[0], 1 << _BITS), asked
+
+
+def on_bins(labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real) -> RandomizedResponse:
+    """RR-on-Bins (Algorithm 1): starts (d,) first label position of each bin, values (d,) what each publishes.
+
+    Raises InvalidRequest.
+    """
+    first, published = np.asarray(starts, dtype=np.int64), np.array(values, dtype=float)
+    rising = first.ndim == 1 and first.size > 0 and first[0] == 0 and bool((np.diff(first) > 0).all())
+    if not rising or first[-1] >= labels.k:
+        InvalidRequest.must("starts", f"increasing positions in 0..{labels.k - 1} that begin with 0", first)
+    if published.shape != first.shape or not np.isfinite(published).all():
+        InvalidRequest.must("values", f"{first.size} finite numbers", published)
+    own = np.searchsorted(first, np.arange(labels.k), side="right") - 1
+    return RandomizedResponse(labels, published, own.astype(np.int64), *odds_below(epsilon), "RR-on-Bins")
+
+
+def k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
+    """k-ary randomized response over all labels. Raises InvalidRequest."""
+    own = np.arange(labels.k, dtype=np.int64)
+    return RandomizedResponse(labels, labels.values, own, *odds_below(epsilon), "RR")
+
+
+def top_k(labels: Labels, count: int, epsilon: Real) -> RandomizedResponse:
+    """RRTop-k: randomized response over the `count` likeliest labels, the others answered uniformly among them.
+
+    Ties go to the smaller label. Raises InvalidRequest.
+    """
+    if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 1 <= count <= labels.k:
+        InvalidRequest.must("count", f"an integer in 1..{labels.k}", count)
+    return _top(labels, int(count), epsilon, f"RRTop-{count}")
+
+
+def with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
+    """RRWithPrior: RRTop-k with the k that maximises Pr[o = y] = e^ε/(e^ε + k - 1) Σ_{top k} p (the least such k)."""
+    odds, _ = odds_below(epsilon)
+    likely = np.cumsum(np.sort(labels.prior)[::-1])
+    count = int(np.argmax(likely / (float(odds) + np.arange(labels.k)))) + 1
+    return _top(labels, count, epsilon, "RRWithPrior")
+
+
+def _top(labels: Labels, count: int, epsilon: Real, name: str) -> RandomizedResponse:
+    order = np.argsort(-labels.prior, kind="stable")[:count]
+    chosen = np.sort(order)
+    own = np.full(labels.k, -1, dtype=np.int64)
+    own[chosen] = np.arange(count)
+    return RandomizedResponse(labels, labels.values[chosen], own, *odds_below(epsilon), name)

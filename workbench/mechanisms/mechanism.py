@@ -1,0 +1,198 @@
+"""What a mechanism is: an exact law for every input, and the inputs that neighbour each other.
+
+    M : x -> Pr[. | x]          law(x), a distribution on positions 0..m-1; outputs[i] is what position i publishes
+    x ~ x'                      comparisons(): every ordered neighbouring pair of laws, P = Pr[. | x], Q = Pr[. | x']
+    ε, or ε of a distance       budgets(ε): the budget of every comparison, by its label
+
+The mechanism says who is compared with whom; a request gives the budgets; a notion of privacy measures one comparison.
+
+    mechanism                    label                   comparisons
+    additive noise f on a group  the difference μ        f against f(· + μ), for every difference of its question
+    finite channel               rows (q, q')            row q against row q', all or the neighbouring ones
+    piecewise affine law         end laws (i, j)         every two end laws; between them the law is affine (`segments`)
+    randomized response          labels (y, y')          one pair of labels for every kind of pair
+
+On real inputs finitely many laws suffice where the measure is a maximum at ends: ratios and hockey sticks are. What is
+no such maximum (the PDP δ, the slope of a metric) is measured on `segments`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import Real, positive
+from workbench.exact.random_source import Source
+
+__all__ = ["Budget", "Comparison", "Label", "Mechanism", "Segment", "as_mechanism", "compare_pairs", "extreme_pairs",
+           "on_real_inputs", "pair_budgets"]  # fmt: skip
+
+Label: TypeAlias = tuple[int, ...]
+Budget: TypeAlias = "Real | Mapping[Any, Real]"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """P against Q on the same outcomes; label: the difference μ, or the ordered pair (i, j) of laws.
+
+    describe: outcome -> the names of its mass in P and in Q.
+    """
+
+    label: Label
+    p: Distribution
+    q: Distribution
+    describe: Callable[[int], tuple[str, str]] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Inputs x in [low, high] with the law (high - x)/(high - low) left + (x - low)/(high - low) right."""
+
+    low: Fraction
+    high: Fraction
+    left: Distribution
+    right: Distribution
+
+
+class Mechanism(Protocol):
+    """A mechanism with exact laws and a neighbour relation; every verb of the workbench takes one."""
+
+    def law(self, x: Any) -> Distribution:
+        """The exact law of the output's position on input x. Raises InvalidRequest when x is no input."""
+        ...
+
+    @property
+    def outputs(self) -> Any:
+        """What is published for every position. Length m."""
+        ...
+
+    def comparisons(self) -> Iterable[Comparison]:
+        """Every ordered neighbouring pair of laws, one for each label of `budgets`."""
+        ...
+
+    def extremes(self) -> Iterable[Comparison]:
+        """Comparisons among which the largest ratio P/Q of all is: they decide pure ε under one common budget."""
+        ...
+
+    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+        """The budget of every comparison, by label. epsilon: >= 0, or a mapping label -> number.
+
+        Raises InvalidRequest.
+        """
+        ...
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether some pair is compared in one order only, which real neighbours never are."""
+        ...
+
+    @property
+    def segments(self) -> Sequence[Segment] | None:
+        """The pieces of a law on real inputs, None where it has no affine ones; empty where the inputs are finitely
+        many."""
+        ...
+
+    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
+        """What is published on input x, independently `count` times, from the exact law. Raises InvalidRequest."""
+        ...
+
+    def describe(self) -> str:
+        """One line: what it is, on what, and which inputs are neighbours. No full stop."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, with the entry "kind"; read back by `from_dict` of its class."""
+        ...
+
+
+def as_mechanism(given: Any) -> Mechanism:
+    """The mechanism of a mechanism, a Design or a Certificate (anything with `.mechanism`).
+
+    Raises InvalidRequest, with the reason where a mechanism has no exact laws (its attribute `not_exact`).
+    """
+    found = getattr(given, "mechanism", given)
+    reason = getattr(found, "not_exact", None)
+    if reason is not None:
+        raise InvalidRequest(f"mechanism must have exact laws. {reason}")
+    if not all(hasattr(found, name) for name in ("law", "comparisons", "budgets")):
+        InvalidRequest.must("mechanism", "a mechanism, a Design or a Certificate", type(given).__name__)
+    return found  # type: ignore[no-any-return]
+
+
+def on_real_inputs(mechanism: Mechanism) -> bool:
+    """Whether the comparisons stand for infinitely many: then they decide what is largest at ends, and nothing else."""
+    return mechanism.segments is None or len(mechanism.segments) > 0
+
+
+def pair_budgets(pairs: Iterable[tuple[int, int]], epsilon: Budget) -> dict[Label, Fraction]:
+    """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
+    ordered = tuple(pairs)
+    if not isinstance(epsilon, Mapping):
+        return dict.fromkeys(ordered, positive(epsilon, "epsilon", or_zero=True))
+    budgets: dict[Label, Fraction] = {}
+    known = {*ordered, *((j, i) for i, j in ordered)}
+    for label in epsilon:
+        if label not in known:
+            raise InvalidRequest(f"epsilon has a budget for {label}, which is not one of the pairs.")
+    for i, j in ordered:
+        amount = epsilon.get((i, j), epsilon.get((j, i)))
+        if amount is None:
+            raise InvalidRequest(f"epsilon has no budget for the pair {(i, j)}.")
+        budgets[i, j] = positive(amount, f"epsilon of pair {(i, j)}", or_zero=True)
+    return budgets
+
+
+_NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
+
+
+def extreme_pairs(laws: Sequence[Distribution]) -> list[tuple[int, int]]:
+    """For each output the laws that give it most and least, decided exactly: max_{y,y',o} M[y,o]/M[y',o] is among them.
+
+    So m ordered pairs decide the pure ε of all k (k - 1). A pair of equal laws is left out, unless all are equal.
+    Logarithms in floats leave few laws for integers to decide.
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.array([np.log2(law.mantissa) + (law.exponent - math.log2(law.total)) for law in laws])
+    pairs = set()
+    for j, column in enumerate(logs.T):
+        high = np.flatnonzero(column >= column.max() - _NEAR)
+        low = np.flatnonzero(column <= column.min() + _NEAR)
+        pairs.add((_extreme(laws, j, high, most=True), _extreme(laws, j, low, most=False)))
+    different = {pair for pair in pairs if pair[0] != pair[1]}
+    return sorted(different) or [(0, min(1, len(laws) - 1))]
+
+
+def _extreme(laws: Sequence[Distribution], output: int, among: NDArray[np.intp], *, most: bool) -> int:
+    """The first of some laws that gives an output most, or least: k/K against l/L is k L against l K."""
+    best, top, seen = -1, (0, 1), set()
+    for i in among.tolist():
+        mass = laws[i].integers[output], laws[i].total
+        if mass in seen:
+            continue
+        seen.add(mass)
+        left, right = mass[0] * top[1], top[0] * mass[1]
+        if best < 0 or (left > right if most else left < right):
+            best, top = i, mass
+    return best
+
+
+def compare_pairs(
+    laws: Mapping[int, Distribution] | Sequence[Distribution],
+    pairs: Iterable[tuple[int, int]],
+    name: Callable[[int], str] = str,
+) -> Iterator[Comparison]:
+    """The comparisons of numbered laws; name: what stands behind the bar of Pr[output | input]."""
+    for i, j in pairs:
+
+        def describe(k: int, i: int = i, j: int = j) -> tuple[str, str]:
+            return f"Pr[{k}|{name(i)}]", f"Pr[{k}|{name(j)}]"
+
+        yield Comparison((i, j), laws[i], laws[j], describe)

@@ -1,0 +1,326 @@
+"""A mechanism on real inputs whose law is affine between knots, held exactly: the exact LP, OPTM, RQM, ERM, MVU.
+
+An input x in [k_0, k_K] is published as one of B_1, ..., B_m. Between neighbouring knots a < b the law is the mixture
+
+    p(x, i) = (b - x)/(b - a) p(a+, i) + (x - a)/(b - a) p(b-, i)
+
+of its two one-sided end laws, and at a knot it may jump (p(x, .) is the right limit there, at k_K the left one). Every
+p(., i), every ratio of two and every hockey stick (convex in both laws) takes its extremes at end laws, and
+Σ_i p(x, i) B_i - x is affine on a piece: privacy and bias are read off the end laws alone, in exact arithmetic.
+
+    paper (Cai et al. 2024)  code
+    B_1 .. B_m, c            bins, c (exact rationals)
+    p(x, i), eq. (4)         law(x) exact, probabilities(x) in floats; end laws `ends`
+    E|M(X) - X|, eq. (5)     mae(density): exact integral; mae_51: the paper's average over 51 points
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import exact, nearest_float, positive, round_down, round_up
+from workbench.exact.plain import plain_numbers
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
+from workbench.io.files import spelled
+from workbench.io.records import law_record, listed, numbers, read_law, take
+from workbench.mechanisms.affine_sampler import AffineSampler
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, extreme_pairs
+from workbench.mechanisms.quantization_error import cost_weights, error_function, grid_51
+from workbench.mechanisms.real_inputs import rationals, read_bins, read_inputs
+from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["PiecewiseAffine", "Quantizer", "mean"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PiecewiseAffine(ShownMechanism):
+    """knots: K+1 increasing rationals; bins: m published values; ends: 2K laws, piece k between ends[2k] (at knots[k]+)
+    and ends[2k+1] (at knots[k+1]-); name: for tables.
+
+    Build it with `of` or `from_ends`, or by `two_bin`, `rqm`, `erm`. Raises InvalidRequest.
+    """
+
+    knots: tuple[Fraction, ...]
+    bins: tuple[Fraction, ...]
+    ends: tuple[Distribution, ...]
+    name: str = field(default="quantizer", compare=False)
+
+    one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
+
+    def __post_init__(self) -> None:
+        if len(self.knots) < 2 or any(a >= b for a, b in pairwise(self.knots)):
+            InvalidRequest.must("knots", "at least two increasing numbers", [round_up(x) for x in self.knots[:8]])
+        if len(self.ends) != 2 * len(self.knots) - 2:
+            InvalidRequest.must("ends", f"{2 * len(self.knots) - 2} laws, two for each piece", len(self.ends))
+        if any(len(law) != len(self.bins) for law in self.ends):
+            InvalidRequest.must("ends", f"laws on {len(self.bins)} outputs", [len(law) for law in self.ends])
+
+    @classmethod
+    def of(cls, knots: Sequence[Any], outputs: Sequence[Any], ends: Any) -> PiecewiseAffine:
+        """The mechanism with these knots (K+1,), outputs (m,) and end laws, shape (2K, m) or (K, 2, m), floats read as
+        the rationals they are and laws normalised by their exact sums. Raises InvalidRequest."""
+        laws = ends.reshape(-1, ends.shape[-1]) if isinstance(ends, np.ndarray) else ends
+        return cls(rationals(knots, "knots"), rationals(outputs, "outputs"), Channel.from_rows(laws).rows)
+
+    @classmethod
+    def from_ends(cls, name: str, bins: Any, knots: Sequence[Any], ends: ArrayLike | Sequence[Any]) -> PiecewiseAffine:
+        """A quantizer of a request or a solver: knots from -c to c and bins are the decimals they are written as, end
+        laws as `of`, with a solver's negative rounding errors as 0. Raises InvalidRequest."""
+        cuts = tuple(exact(k, "a knot") for k in knots)
+        if cuts[0] != -cuts[-1]:
+            InvalidRequest.must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
+        pieces = ends.reshape(-1, 2, ends.shape[-1]) if isinstance(ends, np.ndarray) else ends
+        laws = tuple(_law(end) for piece in pieces for end in piece)  # type: ignore[union-attr]
+        return cls(cuts, read_bins(bins, cuts[-1], cover=False), laws, name)
+
+    # What a mechanism is.
+
+    def law(self, x: Any) -> Distribution:
+        """The exact law at x, a number in the range: a float is the rational it is, or the knot it is nearest to; a
+        string is the decimal it spells.
+
+        Right-continuous inside, the last end law at the last knot. Raises InvalidRequest.
+        """
+        at = exact(x, "x") if isinstance(x, str) else rationals([x], "x")[0]
+        if isinstance(x, float):
+            at = next((k for k in self.knots if float(k) == x), at)
+        if not self.knots[0] <= at <= self.knots[-1]:
+            InvalidRequest.must("x", f"in [{round_down(self.knots[0]):g}, {round_up(self.knots[-1]):g}]", x)
+        k = min(bisect_right(self.knots, at), len(self.knots) - 1) - 1
+        a, b = self.knots[k], self.knots[k + 1]
+        share = (at - a) / (b - a)
+        left, right = self.ends[2 * k], self.ends[2 * k + 1]
+        return Distribution([(1 - share) * left[i] + share * right[i] for i in range(self.m)])
+
+    @cached_property
+    def _different(self) -> tuple[int, ...]:
+        """Positions of the end laws without repetitions (a continuous law repeats at every knot)."""
+        first: dict[Distribution, int] = {}
+        for k, end in enumerate(self.ends):
+            first.setdefault(end, k)
+        return tuple(sorted(first.values())) if len(first) > 1 else (0, 1)
+
+    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+        """One budget for every ordered pair of different end laws. Raises InvalidRequest for different ones."""
+        if isinstance(epsilon, Mapping):
+            values = set(epsilon.values())
+            if len(values) != 1:
+                raise InvalidRequest("epsilon must be one number for a mechanism on real inputs.")
+            epsilon = next(iter(values))
+        value = positive(epsilon, "epsilon", or_zero=True)
+        return dict.fromkeys(permutations(self._different, 2), value)
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """Every ordered pair of different end laws."""
+        return compare_pairs(self.ends, permutations(self._different, 2), self._where)
+
+    def extremes(self) -> Iterator[Comparison]:
+        """The end laws that give each output most and least: linear in the law."""
+        return compare_pairs(self.ends, extreme_pairs(self.ends), self._where)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The pieces, from left to right."""
+        return tuple(
+            Segment(a, b, left, right) for (a, b), (left, right) in zip(pairwise(self.knots), self.pieces, strict=True)
+        )
+
+    def _where(self, end: int) -> str:
+        return f"x={round_down(self.places[end]):g}{'-' if end % 2 else '+'}"
+
+    def draws(self, x: Any, count: int, source: Source) -> Vector:
+        """Outputs on the input x, a number. Shape (count,)."""
+        if x is None:
+            InvalidRequest.must("answer", "the input x of a mechanism on real inputs", x)
+        return self.outputs[Sampler(self.law(x), source).draw(count)]
+
+    def sample(
+        self, x: ArrayLike, *, clip: bool = False, out: Vector | None = None, insecure_seed: int | None = None
+    ) -> Any:
+        """Publish every number of x independently, from the exact law at each, with randomness of the system.
+
+        x: numbers in the range; out: an array of their shape to write to; clip: numbers outside are brought inside.
+        insecure_seed: a repeatable draw, for experiments only. Returns a float for a scalar, else an array of x's
+        shape. Raises InvalidRequest.
+        """
+        values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
+        drawn = np.empty(values.shape) if out is None else out
+        if drawn.shape != values.shape or drawn.dtype != np.float64 or not drawn.flags.c_contiguous:
+            InvalidRequest.must("out", f"a contiguous array of floats of shape {values.shape}", f"shape {drawn.shape}")
+        sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
+        sampler.draw(values.reshape(-1), self.outputs, drawn.reshape(-1))
+        return float(drawn) if drawn.ndim == 0 else drawn
+
+    def describe(self) -> str:
+        """One line."""
+        low, high = round_down(self.knots[0]), round_up(self.knots[-1])
+        return f"A mechanism on real inputs in [{low:g}, {high:g}] with {self.m} outputs, any two inputs neighbours"
+
+    def with_rows(self, rows: Sequence[Distribution]) -> PiecewiseAffine:
+        """Other end laws on the same knots and bins."""
+        return PiecewiseAffine(self.knots, self.bins, tuple(rows), self.name)
+
+    def figure(self) -> Figure:
+        """p(x, i) against x, with its jumps."""
+        return law_plot(self, self.describe())
+
+    # Its parts.
+
+    @property
+    def m(self) -> int:
+        """The number of bins."""
+        return len(self.bins)
+
+    @property
+    def c(self) -> Fraction:
+        """The largest input: half the width of a domain [-c, c]."""
+        return self.knots[-1]
+
+    @property
+    def rows(self) -> tuple[Distribution, ...]:
+        """The end laws: what a repair changes."""
+        return self.ends
+
+    @property
+    def pieces(self) -> tuple[tuple[Distribution, Distribution], ...]:
+        """For every piece the laws at its left end (right limit) and right end (left limit)."""
+        return tuple(zip(self.ends[0::2], self.ends[1::2], strict=True))
+
+    @property
+    def places(self) -> tuple[Fraction, ...]:
+        """x of every end law. 2K of them."""
+        return tuple(x for pair in pairwise(self.knots) for x in pair)
+
+    @cached_property
+    def outputs(self) -> Vector:
+        """The bins as floats: what is published. Shape (m,)."""
+        return np.array([nearest_float(b) for b in self.bins])
+
+    @cached_property
+    def matrix(self) -> Vector:
+        """The end laws as floats. Shape (2K, m)."""
+        return np.array([end.floats for end in self.ends])
+
+    @cached_property
+    def _cuts(self) -> Vector:
+        return np.array([nearest_float(k) for k in self.knots])
+
+    def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
+        """p(x, i) as floats. Shape x.shape + (m,). Raises InvalidRequest for x outside the range unless clip."""
+        values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
+        piece = np.clip(np.searchsorted(self._cuts, values, side="right") - 1, 0, len(self.knots) - 2)
+        t = ((values - self._cuts[piece]) / np.diff(self._cuts)[piece])[..., None]
+        return np.asarray((1 - t) * self.matrix[2 * piece] + t * self.matrix[2 * piece + 1])
+
+    # How well it does it.
+
+    def expected(self, cost: Any = "mae", density: Density | None = None) -> float:
+        """E error under a density (uniform by default), by exact integration. cost: as `error_function`."""
+        under = density or uniform(float(self.c))
+        weights = cost_weights(self._cuts, self.outputs, under, cost)
+        return float(np.sum(weights * self.matrix.reshape(weights.shape)))
+
+    def mae(self, density: Density | None = None) -> float:
+        """E|M(X) - X|."""
+        return self.expected("mae", density)
+
+    def mse(self, density: Density | None = None) -> float:
+        """E(M(X) - X)²."""
+        return self.expected("mse", density)
+
+    def error_at(self, x: ArrayLike, cost: Any = "mae") -> Vector:
+        """The expected error at given inputs (Fig. 3). Shape of x."""
+        values = plain_numbers(x, "x")
+        a, b = error_function(cost)
+        gap = np.abs(self.outputs - values[..., None])
+        return np.asarray((self.probabilities(values) * (a * gap + b * gap**2)).sum(axis=-1))
+
+    @property
+    def mae_51(self) -> float:
+        """The paper's convention: the mean error over the 51 points of `grid_51`."""
+        return float(self.error_at(grid_51(float(self.c))).mean())
+
+    @cached_property
+    def bias(self) -> Fraction:
+        """The largest |E M(x) - x| over all x, exact: it is affine on every piece."""
+        return max(abs(mean(end, self.bins) - x) for end, x in zip(self.ends, self.places, strict=True))
+
+    def from_knots(self) -> Channel:
+        """The channel from the knots, for inputs dithered to them; every two knots are neighbours.
+
+        By |x - x'|² only such a channel can be private: on an interval, a path from x to x' in n steps would cost
+        ε|x - x'|²/n, which tends to 0.
+        """
+        return Channel((self.ends[0], *self.ends[1::2]))
+
+    # Files.
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, read back by `from_dict`: rationals as strings, weights as hexadecimal integers."""
+        return {
+            "kind": "quantizer",
+            "knots": [*map(spelled, self.knots)],
+            "outputs": [*map(spelled, self.bins)],
+            "ends": [*map(law_record, self.ends)],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> PiecewiseAffine:
+        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest.
+
+        Also reads what earlier versions wrote: name, bins, knots and pieces.
+        """
+        if isinstance(data, Mapping) and set(data) == {"name", "bins", "knots", "pieces"}:
+            return cls._earlier(data)
+        entries = take(data, "The quantizer", {"kind", "knots", "outputs", "ends"})
+        ends = tuple(read_law(end, "An end law") for end in listed(entries["ends"], "ends"))
+        return cls(numbers(entries["knots"], "knots"), numbers(entries["outputs"], "outputs"), ends)
+
+    @classmethod
+    def _earlier(cls, data: Mapping[str, Any]) -> PiecewiseAffine:
+        try:
+            pieces = [[[int(k, 16) for k in end] for end in piece] for piece in data["pieces"]]
+            return cls.from_ends(str(data["name"]), data["bins"], data["knots"], pieces)
+        except (TypeError, ValueError, IndexError) as error:
+            raise CorruptFile(f"The quantizer in the file is not valid: {error}") from error
+
+    def __repr__(self) -> str:
+        bins = ", ".join(f"{b:g}" for b in self.outputs) if self.m <= 8 else f"{self.m} outputs"
+        return f"PiecewiseAffine({self.name}: {bins}; {len(self.knots) - 1} pieces)"
+
+
+Quantizer = PiecewiseAffine  # what a request for one calls it
+
+
+def mean(law: Distribution, outputs: Sequence[Fraction]) -> Fraction:
+    """Σ Pr[i] outputs[i], exact."""
+    return sum((k * o for k, o in zip(law.integers, outputs, strict=True)), Fraction(0)) / law.total
+
+
+def _law(weights: Any) -> Distribution:
+    values = list(weights)
+    if all(isinstance(value, (Fraction, int)) for value in values):
+        return Distribution(values, "an end law")
+    array = np.asarray(values, dtype=float)
+    if (array < -1e-6).any():
+        InvalidRequest.must("an end law", "probabilities >= 0", array.min())
+    return Distribution.from_floats(np.maximum(array, 0.0), "an end law")

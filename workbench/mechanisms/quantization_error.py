@@ -1,0 +1,76 @@
+"""What a quantizer's error is: the cost functions, and their exact integrals over a law that is affine between knots.
+
+paper (Cai et al. 2024)  code
+E|M(X) - X|, eq. (5)     cost_weights(..., "mae"): an exact integral; the paper's average over 51 points: grid_51
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact
+from workbench.mechanisms.density import Density
+
+__all__ = ["cost_weights", "error_function", "grid_51", "largest_error"]
+
+Vector = NDArray[np.float64]
+
+
+def grid_51(c: float = 1.0) -> Vector:
+    """The 51 points -c, -0.96 c, ..., c of the paper's Table 1."""
+    return np.linspace(-c, c, 51)
+
+
+def error_function(cost: Any) -> tuple[float, float]:
+    """(a, b) of the error a |e| + b e²: cost "mae", "mse", or a number λ in [0, 1] for λ|e| + (1 - λ) e²."""
+    if cost in ("mae", "mse"):
+        return (1.0, 0.0) if cost == "mae" else (0.0, 1.0)
+    share = exact(cost, "cost", "mae, mse, or a share of mae in [0, 1]")
+    if not 0 <= share <= 1:
+        InvalidRequest.must("cost", "mae, mse, or a share of mae in [0, 1]", cost)
+    return float(share), float(1 - share)
+
+
+def cost_weights(knots: ArrayLike, bins: ArrayLike, density: Density, cost: Any = "mae") -> Vector:
+    """W with E error = Σ W * end laws: the exact integral of p(x, i) e(B_i - x) f(x). Shape (pieces, 2, m).
+
+    knots: (K + 1,) from -c to c; bins: (m,); cost: as `error_function`.
+    """
+    cuts, outputs = np.asarray(knots, dtype=float), np.asarray(bins, dtype=float)
+    a, b = error_function(cost)
+    x, w = density.grid(np.concatenate([cuts, outputs]))
+    piece = np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2)
+    t = (x - cuts[piece]) / np.diff(cuts)[piece]
+    gap = np.abs(outputs[None, :] - x[:, None])
+    error = (a * gap + b * gap**2) * w[:, None]
+    found = np.zeros((cuts.size - 1, 2, outputs.size))
+    np.add.at(found[:, 0], piece, (1 - t)[:, None] * error)
+    np.add.at(found[:, 1], piece, t[:, None] * error)
+    return found
+
+
+def largest_error(knots: ArrayLike, bins: ArrayLike, ends: ArrayLike) -> float:
+    """max over x of E|M(x) - x|, which is a quadratic between neighbouring knots and outputs, one-sided at knots.
+
+    knots: (K + 1,) increasing; bins: (m,); ends: (2K, m), the laws at both ends of every piece.
+    """
+    cuts, outputs, laws = (np.asarray(given, dtype=float) for given in (knots, bins, ends))
+    points = np.unique(np.concatenate([cuts, outputs[(outputs > cuts[0]) & (outputs < cuts[-1])]]))
+    low, high = points[:-1], points[1:]
+    piece = np.clip(np.searchsorted(cuts, low, side="right") - 1, 0, cuts.size - 2)
+
+    def error(x: Vector) -> Vector:
+        t = ((x - cuts[piece]) / np.diff(cuts)[piece])[:, None]
+        law = (1 - t) * laws[2 * piece] + t * laws[2 * piece + 1]
+        return np.asarray((law * np.abs(outputs[None, :] - x[:, None])).sum(axis=1))
+
+    left, middle, right = error(low), error((low + high) / 2), error(high)
+    # left + slope s + bend s², 0 <= s <= 1
+    bend, slope = 2 * (left + right - 2 * middle), 4 * middle - 3 * left - right
+    with np.errstate(divide="ignore", invalid="ignore"):
+        top = np.where(bend < 0, np.clip(-slope / (2 * bend), 0, 1), 0.0)
+    return float(np.max([left, right, left + slope * top + bend * top**2]))

@@ -1,0 +1,83 @@
+"""Every mechanism in a notebook, as a picture of its law, and as a file that claims nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.io.files import write_whole
+from workbench.io.shown import Shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["MECHANISM", "VERSION", "ShownMechanism", "draw_law", "law_plot"]
+
+MECHANISM, VERSION = "dp-workbench mechanism", 1
+_DRAWN = 400  # outputs
+
+
+class ShownMechanism(Shown):
+    """What the mechanisms of the package share beside their laws."""
+
+    outputs: Any
+
+    def describe(self) -> str:
+        """One line."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        raise NotImplementedError
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What it is, and what it publishes."""
+        first = ", ".join(str(value) for value in np.asarray(self.outputs)[:8].tolist())
+        more = f", ... ({len(self.outputs)})" if len(self.outputs) > 8 else ""
+        return [("mechanism", self.describe()), ("publishes", first + more)]
+
+    @property
+    def drawable(self) -> bool:
+        """Whether the outputs are few enough."""
+        return len(self.outputs) <= _DRAWN
+
+    def save(self, path: str | Path) -> None:
+        """Write the mechanism, which claims nothing, whole or not at all; `workbench.load` reads it back."""
+        data = {"format": MECHANISM, "version": VERSION, "mechanism": self.to_dict()}
+        write_whole(path, (json.dumps(data, indent=1) + "\n").encode())
+
+
+def draw_law(axis: Axes, quantizer: Any, outputs: list[int] | None = None) -> None:
+    """p(x, i) against x for some outputs (all by default): affine pieces, gaps at jumps."""
+    from workbench.io.figures import COLOURS
+
+    knots = np.array([float(k) for k in quantizer.knots])
+    x = np.stack([knots[:-1], knots[1:], np.full(knots.size - 1, np.nan)], axis=1).ravel()
+    chosen = range(quantizer.m) if outputs is None else outputs
+    for k, i in enumerate(chosen):
+        ends = quantizer.matrix[:, i].reshape(-1, 2)
+        y = np.concatenate([ends, np.full((ends.shape[0], 1), np.nan)], axis=1).ravel()
+        joined = np.flatnonzero(np.isclose(ends[:-1, 1], ends[1:, 0], atol=1e-9))
+        keep = np.ones(x.size, dtype=bool)
+        keep[3 * joined + 2] = False  # no gap where the law does not jump
+        label = f"output {quantizer.outputs[i]:.3g}"
+        style = "-" if k < len(COLOURS) else "--"
+        axis.plot(x[keep], y[keep], style, color=COLOURS[k % len(COLOURS)], label=label, linewidth=1.6)
+    axis.set_xlabel("input x")
+    axis.set_ylabel("probability of the output")
+    axis.set_ylim(bottom=0)
+
+
+def law_plot(quantizer: Any, title: str) -> Figure:
+    """The whole output law of a quantizer."""
+    from workbench.io.figures import panels
+
+    figure, (axis,) = panels(width=7.0)
+    draw_law(axis, quantizer)
+    axis.set_title(title, fontsize=10)
+    axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure

@@ -1,0 +1,83 @@
+"""Every backend on the same programs, as the report of results/solver_comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import pandas as pd
+
+from workbench.comparison.report import COLUMNS, draw_profile, draw_scatter, summary
+from workbench.comparison.run import installed, run_suite
+from workbench.families.programs import SUITES, chosen
+from workbench.io.result import Result
+from workbench.papers.artifact import Artifact, Paper
+
+__all__ = ["PAPER", "artifacts"]
+
+TIME_LIMIT = 20.0
+
+
+def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
+    """The report of a run: runs, solvers, profile, scatter."""
+    table = run.to_frame()[list(COLUMNS)]
+    version, _ = SUITES[suite]
+    what = f"Suite {suite}, version {version}: {table['instance'].nunique()} instances, {len(table)} runs, "
+    how = f"one process per run, cold, one thread, {time_limit:g} s. "
+    if run.interrupted:
+        what = f"Interrupted: {run.finished} of {run.total} runs. {what}"
+    wrong = int(table["contradicted"].eq(True).sum())
+    doubt = f" {wrong} bounds are contradicted by another solver's feasible answer." if wrong else ""
+    rules = (
+        "Solved: optimal, recomputed residuals and the gap to the best bound of all up to 1e-6. Seconds are of "
+        "building, solving and reading, without loading the library; from one machine, to be compared with each other "
+        "only. "
+    )
+    means = (
+        "Shifted geometric means (10 ms), failures at the time limit; ratio: of shifted means, to the fastest. private "
+        "as returned: answers that keep their claim in exact arithmetic without repair; certified: after repair. "
+    )
+    return [
+        Artifact(
+            "summary", "Solvers on the suite", summary(table, time_limit), None, what + how + rules + means + doubt
+        ),
+        Artifact(
+            "performance_profile", "Performance profile (Dolan and Moré)", table, draw_profile,
+            what + "For every solver the share of instances it solves within τ times the fastest solver's seconds; "
+            "what it fails on it never reaches. Solvers that cannot state MILPs are left out there. Times below 1 ms "
+            "are not told apart.",
+        ),
+        Artifact(
+            "scatter", "Times, answers and certificates", _scattered(table), draw_scatter,
+            what + "Left: seconds against HiGHS on what both solve. Middle: residual and gap of every answer. Right: "
+            "the gap of the repaired, certified mechanism against that of the answer as returned.",
+        ),
+    ]  # fmt: skip
+
+
+def _scattered(table: pd.DataFrame) -> pd.DataFrame:
+    columns = ["instance", "solver", "status", "solved", "seconds", "residual", "gap_to_best", "best_bound",
+               "certified_objective"]  # fmt: skip
+    return table[columns]
+
+
+@lru_cache
+def _report(full: bool) -> dict[str, Artifact]:
+    suite = "default" if full else "small"
+    run = run_suite(chosen(suite), installed(), time_limit=TIME_LIMIT)
+    if run.interrupted:
+        raise KeyboardInterrupt
+    return {artifact.name: artifact for artifact in artifacts(run, suite, TIME_LIMIT)}
+
+
+def _artifact(name: str) -> Callable[[bool], Artifact]:
+    return lambda full: _report(full)[name]
+
+
+PAPER = Paper(
+    name="solver_comparison",
+    title="Solver comparison",
+    citation="Every backend on the same programs: `workbench compare --suite default`.",
+    artifacts={name: _artifact(name) for name in ("summary", "performance_profile", "scatter")},
+    on_demand=True,
+)

@@ -1,0 +1,124 @@
+"""A claim: a notion with a budget in exact numbers, the first parameter perhaps one number for each neighbour.
+
+{"notion": "dp", "epsilon": "0.5", "delta": "0.01"}            its JSON; epsilon may be [[[1], "0.5"], [[2], "1"]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.io.files import ratio, spelled
+from workbench.mechanisms.mechanism import on_real_inputs
+from workbench.privacy.notions import HockeyStick, MassAboveRatio, Notion, notion
+from workbench.privacy.notions.notion import Values
+from workbench.privacy.notions.wording import decimal
+
+__all__ = ["Claim"]
+
+_MOST = 10**6  # of a budget in a file
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A notion and its budget. values: parameter -> exact number; the first may be a mapping label -> number."""
+
+    notion: Notion
+    values: Values
+
+    @classmethod
+    def of(cls, named: str | Notion, mechanism: Any, given: Mapping[str, Any]) -> Claim:
+        """The claim of a request about a mechanism: a budget given for shifts or pairs covers every comparison.
+
+        given: parameter -> number, None where it is not given. Raises InvalidRequest.
+        """
+        found = notion(named)
+        first = found.parameters[0]
+        each = given.get(first)
+        if not isinstance(each, Mapping):
+            return cls(found, found.budget(given))
+        if on_real_inputs(mechanism):
+            raise InvalidRequest(f"{first} must be one number for a mechanism on real inputs.")
+        return cls(found, found.budget({**given, first: 0}) | {first: mechanism.budgets(each)})
+
+    def at(self, label: tuple[int, ...]) -> Values:
+        """The budget of one comparison."""
+        first = self.notion.parameters[0]
+        each = self.values[first]
+        return {**self.values, first: each[label]} if isinstance(each, Mapping) else self.values
+
+    @property
+    def by_ratio(self) -> bool:
+        """Whether the comparison of largest ratio decides the claim: one budget for all, and a notion that says so."""
+        one_for_all = not isinstance(self.values[self.notion.parameters[0]], Mapping)
+        return self.notion.ratio_decides and one_for_all
+
+    def requirements(self, label: tuple[int, ...]) -> tuple[HockeyStick | MassAboveRatio, ...]:
+        """The bounds on ratios that the notion puts on one comparison; none where it bounds something else."""
+        try:
+            every = self.notion.requires(self.at(label))
+        except InvalidRequest:
+            return ()
+        kept = tuple(one for one in every if isinstance(one, (HockeyStick, MassAboveRatio)))
+        return kept if len(kept) == len(every) else ()
+
+    def budget_words(self, *, one_sided: bool = False) -> str:
+        """The first parameter in words: "epsilon = 1", or "each shift's own epsilon"."""
+        first = self.notion.parameters[0]
+        value = self.values[first]
+        if isinstance(value, Mapping) and len(different := set(value.values())) == 1:
+            (value,) = different
+        if isinstance(value, Mapping):
+            text = f"each shift's own {first}"
+        else:
+            text = f"{first} = {decimal(value) if isinstance(value, Fraction) else value}"
+        return f"{text} for one-sided neighbours" if one_sided else text
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"notion": self.notion.name} | {name: _written(value) for name, value in self.values.items()}
+
+    @staticmethod
+    def read(data: Any) -> tuple[Notion, dict[str, Any]]:
+        """The notion and the parameters that `to_dict` wrote. Raises CorruptFile and InvalidRequest."""
+        if not isinstance(data, dict) or not isinstance(data.get("notion"), str):
+            raise CorruptFile("The claim must be an object with a notion and its parameters.")
+        if len(data["notion"]) > 100:
+            raise CorruptFile("The notion must be a short string.")
+        found = notion(data["notion"])
+        if set(data) != {"notion", *found.parameters}:
+            names = ", ".join(["notion", *found.parameters])
+            raise CorruptFile(f"The claim must have exactly the entries {names}.")
+        return found, {name: _number_or_labels(data[name], name) for name in found.parameters}
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return [[list(label), spelled(each)] for label, each in sorted(value.items())]
+    return [_written(part) for part in value] if isinstance(value, tuple) else spelled(value)
+
+
+def _number_or_labels(data: Any, name: str) -> Any:
+    """A number, or [[label, number], ...] as a mapping, or [[number, number], ...] as a tuple."""
+
+    def number(text: Any) -> Fraction:
+        value = ratio(text, name)
+        if not 0 <= value <= _MOST:
+            raise CorruptFile(f"{name} must be a number in [0, {_MOST}].")
+        return value
+
+    if not isinstance(data, list):
+        return number(data)
+    if not all(isinstance(item, list) and len(item) == 2 for item in data):
+        raise CorruptFile(f"{name} must be a number, or a list of pairs.")
+    if data and not any(isinstance(item[0], list) for item in data):
+        return tuple((number(one), number(two)) for one, two in data)
+    budgets: dict[tuple[int, ...], Fraction] = {}
+    for label, text in data:
+        if not isinstance(label, list) or not all(type(part) is int for part in label) or tuple(label) in budgets:
+            raise CorruptFile(f"{name} must be one number for each shift, given once.")
+        budgets[tuple(label)] = number(text)
+    return budgets

@@ -1,0 +1,227 @@
+"""A column of data through a saved mechanism: which mechanism may be used, which rows fit it, what it all costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import round_up
+from workbench.io.columns import CsvColumn, locate
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.quantization_error import largest_error
+from workbench.privacy.audit import audit_extremes
+from workbench.privacy.claim import Claim
+from workbench.privacy.loading import read
+from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, budget_of, together
+
+__all__ = ["Account", "ColumnMechanism", "Rows", "mechanism_for_column"]
+
+Scalar: TypeAlias = "AdditiveNoise | PiecewiseAffine"
+
+_KINDS: dict[str, tuple[type, str]] = {
+    "noise": (AdditiveNoise, "additive noise on the answers 0..n"),
+    "quantizer": (PiecewiseAffine, "a mechanism on real inputs"),
+}
+
+
+@dataclass(frozen=True)
+class ColumnMechanism:
+    """A mechanism for the numbers of a column. claim: what its certificate proves, None without one."""
+
+    mechanism: Scalar
+    claim: Claim | None
+    words: tuple[str, ...]
+
+    @property
+    def pure_epsilon(self) -> float | str | None:
+        """Without a certificate, the exact pure ε of the audit, rounded up ("inf": unbounded)."""
+        if self.claim is not None:
+            return None
+        reached = audit_extremes(self.mechanism, 0).pure_epsilon
+        return "inf" if reached == float("inf") else float(reached)
+
+    @property
+    def budget(self) -> PrivacyBudget | None:
+        """ε and δ of one row; None for a notion without them."""
+        if self.claim is not None:
+            return budget_of(self.claim)
+        reached = self.pure_epsilon
+        return PrivacyBudget(None if isinstance(reached, str) or reached is None else Fraction(reached))
+
+    @property
+    def expected_error(self) -> dict[str, float]:
+        """What a published number is off by, on average; of the mechanism alone, never of the data."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, AdditiveNoise):
+            size = mechanism.question.order
+            steps = np.arange(size)
+            around = mechanism.expected(np.minimum(steps, size - steps))
+            return {"probability of a wrong answer": mechanism.error_rate, "mean distance modulo n + 1": around}
+        worst = largest_error([float(k) for k in mechanism.knots], mechanism.outputs, mechanism.matrix)
+        found = {"largest mean absolute error of any input": worst}
+        if mechanism.knots[0] == -mechanism.knots[-1]:
+            found["mean absolute error of inputs spread evenly"] = mechanism.mae()
+        return found
+
+    def account(self, column: str, output: str, rows: Rows, ledger: Path | None) -> Account:
+        """What publishing these rows costs, alone and with the ledger. Raises CorruptFile, InvalidRequest."""
+        row, most = self.budget, rows.most or 1
+        whole = None if row is None else together([row], most)
+        notion = "none" if self.claim is None else self.claim.notion.name
+        words = _person_words(row, whole, rows.most)
+        report: dict[str, Any] = {"budget_of_a_row": _shown(row), "budget": _shown(whole)}
+        headline = "see the claim: its notion has no epsilon" if whole is None else str(whole)
+        if ledger is None:
+            words.append("Another release of the same people's data adds its budget to this one (--ledger adds up).")
+            return Account(words, report, headline, None, None)
+        known = ReleaseLedger.read(ledger)
+        release = Release(column[:100], known.digest(rows.given), notion, whole, output[:100])
+        same, every = known.of_same_column(release), known.releases
+        report["releases_of_this_column"] = len(same) + 1
+        report["budget_of_all_releases_of_this_column"] = None
+        for earlier, what in ((same, "this column"), (every, "these data")):
+            if not earlier or (what == "these data" and len(every) == len(same)):
+                continue
+            total = _sum([*earlier, release])
+            if what == "this column":
+                report["budget_of_all_releases_of_this_column"] = _shown(total)
+            number = f"This is release {len(earlier) + 1} of {what} in the ledger"
+            if total is None:
+                words.append(f"{number}; their budgets are of kinds that are not added up here, but they do add up.")
+            else:
+                words.append(f"{number}: budgets add up to {total} (basic composition).")
+        return Account(words, report, headline, ledger, known.add(release))
+
+
+def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
+    """The mechanism in a file. kind: "noise" or "quantizer"; raw: take one without a certificate.
+
+    Raises CorruptFile, also where a certificate does not prove its claim, and InvalidRequest.
+    """
+    found = read(path)
+    expected, called = _KINDS[kind]
+    mechanism = found.mechanism
+    if not isinstance(mechanism, expected) or (isinstance(mechanism, AdditiveNoise) and not mechanism.question.scalar):
+        got = mechanism.describe() if found.relates and hasattr(mechanism, "describe") else "no such mechanism"
+        InvalidRequest.must("mechanism", called, f"{path.name}: {got}")
+    assert isinstance(mechanism, (AdditiveNoise, PiecewiseAffine))
+    words = []
+    if found.certificate is None:
+        if not raw:
+            InvalidRequest.must("mechanism", "a certificate (or use --raw)", f"{path.name}, which proves no privacy")
+        words.append("The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon.")
+    elif mechanism.one_sided:
+        words.append("Only one side of each pair of neighbours is protected (directed differences).")
+    if isinstance(mechanism, AdditiveNoise) and len(mechanism.question.differences) < mechanism.question.order - 1:
+        words.append(
+            "The budget holds between numbers that differ by one of the mechanism's differences, modulo n + 1; numbers "
+            "further apart are protected less, or not at all."
+        )
+    return ColumnMechanism(mechanism, None if found.certificate is None else found.certificate.claim, tuple(words))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The numbers of a column as a mechanism takes them.
+
+    given: as they are in the file; values: integers for noise, clipped where asked; clipped: how many were; most: the
+    largest number of rows of one person, None where persons are not known.
+    """
+
+    given: NDArray[np.float64]
+    values: NDArray[Any]
+    clipped: int
+    most: int | None
+    words: tuple[str, ...]
+
+    @classmethod
+    def read(cls, table: CsvColumn, subject: ColumnMechanism, *, clip: bool, person: str | None) -> Rows:
+        """The rows of a column. Raises InvalidRequest with the row and the file for what does not fit."""
+        given, mechanism = table.numbers(), subject.mechanism
+        whole = isinstance(mechanism, AdditiveNoise)
+        if isinstance(mechanism, AdditiveNoise):
+            low, high = 0.0, float(mechanism.question.order - 1)
+            constraint = f"an integer in 0..{high:.0f}"
+            table.refuse(given != np.floor(given), constraint)
+        else:
+            low, high = float(mechanism.knots[0]), float(mechanism.knots[-1])
+            constraint = f"in [{low:g}, {high:g}]"
+        outside = (given < low) | (given > high)
+        if not clip:
+            table.refuse(outside, constraint, "--clip moves them to the nearest input")
+        values = np.clip(given, low, high)
+        words = [f"Numbers outside [{low:g}, {high:g}] were moved to the nearest of them first."] if clip else []
+        most = None if person is None else _most_rows(table, person)
+        return cls(given, values.astype(np.int64) if whole else values, int(outside.sum()), most, tuple(words))
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a release costs, in words and for its report; ledger: the file to be brought up to date, None without."""
+
+    words: list[str]
+    report: dict[str, Any]
+    headline: str
+    ledger: Path | None
+    after: ReleaseLedger | None = field(repr=False)
+
+    def save(self) -> Callable[[], None]:
+        """Enter the release into the ledger, before it is published; returns what takes it out again.
+
+        Raises InvalidRequest.
+        """
+        path, after = self.ledger, self.after
+        if path is None or after is None:
+            return lambda: None
+        before = ReleaseLedger(after.key, after.releases[:-1]) if path.exists() else None
+        try:
+            after.save(path)
+        except OSError as error:
+            InvalidRequest.must("ledger", "a file that can be written", f"{path.name}: {error.strerror}")
+        return lambda: path.unlink(missing_ok=True) if before is None else before.save(path)
+
+
+def _most_rows(table: CsvColumn, person: str) -> int:
+    """The largest number of rows with one entry in a column. Raises InvalidRequest."""
+    at, _ = locate(table.rows[0], person, table.file)
+    if at == table.at:
+        InvalidRequest.must("person", "another column than the private one", repr(person))
+    names = [row[at].strip() for row in table.body]
+    if "" in names:
+        raise InvalidRequest(f"{table.row(names.index(''))} must say whose row it is. Got an empty cell.")
+    return max(Counter(names).values())
+
+
+def _sum(releases: list[Release]) -> PrivacyBudget | None:
+    """The budgets of all releases together; None where one has none, or their units differ."""
+    budgets = [release.budget for release in releases]
+    known = [budget for budget in budgets if budget is not None]
+    if len(known) < len(budgets) or len({budget.per_distance for budget in known}) > 1:
+        return None
+    return together(known)
+
+
+def _person_words(row: PrivacyBudget | None, whole: PrivacyBudget | None, most: int | None) -> list[str]:
+    if most is None:
+        return ["The budget is that of one row; of somebody with k rows it is k times as large (--person counts them)."]
+    if most == 1:
+        return ["No person has more than one row."]
+    if whole is None:
+        return [f"One person has up to {most} rows, whose budgets add up; this notion's are not added up here."]
+    return [f"One person has up to {most} rows, each with {row}: together {whole} (basic composition)."]
+
+
+def _shown(budget: PrivacyBudget | None) -> dict[str, Any] | None:
+    if budget is None:
+        return None
+    epsilon = "inf" if budget.epsilon is None else round_up(budget.epsilon)
+    return {"epsilon": epsilon, "delta": round_up(budget.delta), "per_distance": budget.per_distance}

@@ -1,0 +1,62 @@
+"""The notions of privacy, one file each.
+
+pure      P <= e^ε Q                            (Dwork et al. 2006)
+dp        Σ max(0, P - e^ε Q) <= δ              the hockey stick
+pdp       Σ P over {P > e^ε Q} <= δ             (3), (5), (8) of Kadam et al. 2024
+metric    P <= e^ε(x, x') Q                     a budget for each pair, or ε |x - x'| on real inputs
+"""
+
+from __future__ import annotations
+
+from workbench.errors import InvalidRequest
+from workbench.io import plugins
+from workbench.privacy.notions.curve import Curve
+from workbench.privacy.notions.delta_notion import DeltaNotion
+from workbench.privacy.notions.dp import DP
+from workbench.privacy.notions.gdp import GDP
+from workbench.privacy.notions.metric import Metric
+from workbench.privacy.notions.notion import HockeyStick, MassAboveRatio, Notion, PowerCone, Requirement
+from workbench.privacy.notions.pdp import PDP
+from workbench.privacy.notions.pure import Pure
+from workbench.privacy.notions.renyi import Renyi
+from workbench.privacy.notions.zcdp import ZCDP
+
+__all__ = ["OURS", "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "Requirement", "delta_notion", "known",
+           "notion", "register"]  # fmt: skip
+
+# one line per notion
+OURS: dict[str, Notion] = {
+    found.name: found for found in (Pure(), DP(), PDP(), Metric(), Curve(), Renyi(), ZCDP(), GDP())
+}
+
+
+def known() -> tuple[str, ...]:
+    """The names of all notions, those of other packages last."""
+    return (*OURS, *plugins.added("notions"))
+
+
+def notion(given: str | Notion) -> Notion:
+    """The notion of a name; a Notion is itself. Raises InvalidRequest with the names there are."""
+    if isinstance(given, Notion):
+        return given
+    if isinstance(given, str):
+        named = OURS.get(given) or plugins.added("notions").get(given)
+        if isinstance(named, Notion):
+            return named
+    return InvalidRequest.must("notion", f"one of {', '.join(known())}", given)
+
+
+def delta_notion(given: str | Notion) -> DeltaNotion:
+    """A notion with a δ at every ε. Raises InvalidRequest with the names of those there are."""
+    found = OURS.get(given) or plugins.added("notions").get(given) if isinstance(given, str) else given
+    if not isinstance(found, DeltaNotion):
+        choices = [name for name in known() if isinstance(notion(name), DeltaNotion)]
+        InvalidRequest.must("notion", f"one of {', '.join(choices)}", getattr(given, "name", given))
+    return found
+
+
+def register(added: Notion) -> None:
+    """Make a notion known by its name, as `workbench.register`. Raises InvalidRequest for a name that is taken."""
+    if not isinstance(added, Notion):
+        InvalidRequest.must("notion", "a Notion", type(added).__name__)
+    plugins.register(added)

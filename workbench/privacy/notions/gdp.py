@@ -1,0 +1,127 @@
+"""μ-Gaussian DP: the trade-off function T(P, Q) lies above f(α) = Φ(Φ^-1(1-α) - μ) (Dong, Roth and Su 2022).
+
+T is piecewise linear; its vertices come from the sets A = {P/Q >= r}, with 1 - α = P(A) and β = Q(A). f is convex, so a
+chord whose ends lie above it lies above it: T >= f everywhere when at every vertex
+
+    Φ^-1(P(A)) - Φ^-1(Q(A)) <= μ
+
+decided by balls of growing precision. T(P, Q) is jointly convex in (P, Q): laws at knots decide real inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from workbench.errors import NotProven
+from workbench.exact.numbers import ball_ends, positive, round_up
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.notions.notion import Names, Notion, Result, Values
+
+__all__ = ["GDP", "TradeOff"]
+
+_BITS = 4096  # of the balls, beyond which a claim is left undecided
+
+
+class TradeOff:
+    """The vertices of the trade-off curve: (P(A), Q(A)) for every set A of largest ratios, but for ∅ and all."""
+
+    def __init__(self, laws: Laws) -> None:
+        groups: dict[Fraction | None, list[int]] = {}
+        for k, l in zip(laws.p.integers, laws.q.integers, strict=True):
+            if k or l:
+                ratio = None if not l else Fraction(k * laws.q.total, l * laws.p.total)
+                group = groups.setdefault(ratio, [0, 0])
+                group[0], group[1] = group[0] + k, group[1] + l
+        a, b = groups.pop(None, [0, 0])
+        found = [(a, b)]
+        for ratio in sorted((ratio for ratio in groups if ratio is not None), reverse=True):
+            a, b = a + groups[ratio][0], b + groups[ratio][1]
+            found.append((a, b))
+        total, other = laws.p.total, laws.q.total
+        self.vertices = [
+            (Fraction(a, total), Fraction(b, other)) for a, b in found if a * other > b * total
+        ]  # where P(A) > Q(A): elsewhere nothing is asked
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether one law reaches what the other does not: no μ is enough."""
+        return any(p == 1 or not q for p, q in self.vertices)
+
+    def needed(self, p: Fraction, q: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+        """Rationals around Φ^-1(p) - Φ^-1(q), for 0 < q < p < 1."""
+        from flint import arb, ctx, fmpq
+
+        with ctx.workprec(bits):
+
+            def quantile(x: Fraction) -> Any:
+                return arb(2).sqrt() * (2 * arb(fmpq(x.numerator, x.denominator)) - 1).erfinv()
+
+            return ball_ends(quantile(p) - quantile(q))
+
+    @cached_property
+    def least(self) -> float:
+        """The least μ, rounded up; inf where there is none."""
+        if self.unbounded:
+            return math.inf
+        bits = 128 + max((max(p.denominator, q.denominator).bit_length() for p, q in self.vertices), default=0)
+        return max((round_up(self.needed(p, q, bits)[1]) for p, q in self.vertices), default=0.0)
+
+    def within(self, mu: Fraction) -> bool:
+        """Whether μ is enough. Raises NotProven where 4096 bits do not tell."""
+        return not self.unbounded and all(self._within(p, q, mu) for p, q in self.vertices)
+
+    def _within(self, p: Fraction, q: Fraction, mu: Fraction) -> bool:
+        bits = 128
+        while bits <= _BITS:
+            low, high = self.needed(p, q, bits)
+            if high <= mu:
+                return True
+            if low > mu:
+                return False
+            bits *= 2
+        raise NotProven(f"Whether mu = {float(mu):g} is enough is not decided by balls of {_BITS} bits.")
+
+
+class GDP(Notion):
+    """Gaussian differential privacy."""
+
+    name = "gdp"
+    title = "GDP"
+    parameters = ("mu",)
+    quantity = "gdp"
+    outcome_cost = 10_000
+    convex = True
+
+    def parse(self, parameter: str, value: Any) -> Fraction:
+        """μ >= 0."""
+        return positive(value, parameter, or_zero=True)
+
+    def measure(self, laws: Laws, values: Values) -> Any:
+        """The trade-off curve."""
+        return TradeOff(laws)
+
+    def meets(self, measured: Any, values: Values) -> bool:
+        """Whether every vertex lies above the curve of N(0, 1) against N(μ, 1)."""
+        return bool(measured.within(values["mu"]))
+
+    def worst(self, results: Sequence[Result]) -> Result:
+        """The one that needs the largest μ."""
+        return max(results, key=lambda result: result.measured.least)
+
+    def most_broken(self, results: Sequence[Result]) -> Result:
+        """The one whose μ is furthest above its own budget."""
+        return max(results, key=lambda result: result.measured.least - float(result.values["mu"]))
+
+    def finding(self, worst: Any, values: Values, budget: str) -> str:
+        """The least μ beside the one asked."""
+        text = "unbounded" if worst.unbounded else f"{worst.least!r} (rounded up)"
+        return f"the least GDP mu is {text}, asked {budget}"
+
+    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+        """The pair of laws: what breaks the budget is a set of outcomes."""
+        high, low = names(0)
+        return f"between the laws of {high} and {low}"

@@ -1,0 +1,99 @@
+"""Two exact distributions P and Q on the same outcomes: what breaks a budget ε, and the largest ratio.
+
+violations      V = {i : P(i) > e^ε Q(i)}       decided exactly, outcome by outcome
+above           P(V) and Q(V)                   rationals
+max_ratio       max P(i) / Q(i)                 a rational, or None for ∞ (a zero of Q is reached)
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import exp_bounds
+
+__all__ = ["Laws", "max_ratio", "violations"]
+
+# Leading 53 bits of two integers and of the threshold, one product: five roundings of 2^-53 and room to spare.
+_MARGIN = 2.0**-48
+
+
+class Laws:
+    """P and Q on the same outcomes, and what several notions ask of them, computed once."""
+
+    def __init__(self, p: Distribution, q: Distribution) -> None:
+        self.p, self.q = p, q
+        self._violations: tuple[Fraction, NDArray[np.bool_]] | None = None
+        self._above: tuple[Fraction, tuple[Fraction, Fraction]] | None = None
+
+    def violations(self, epsilon: Fraction) -> NDArray[np.bool_]:
+        """Whether P(i) > e^ε Q(i), decided exactly for every outcome. Shape (len(p),)."""
+        if self._violations is None or self._violations[0] != epsilon:
+            self._violations = epsilon, violations(self.p, self.q, epsilon)
+        return self._violations[1]
+
+    def above(self, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+        """P(V) and Q(V) of the violations V at ε."""
+        if self._above is None or self._above[0] != epsilon:
+            broken = self.violations(epsilon)
+            a = Fraction(int(self.p.array[broken].sum()), self.p.total)
+            b = Fraction(int(self.q.array[broken].sum()), self.q.total)
+            self._above = epsilon, (a, b)
+        return self._above[1]
+
+    @cached_property
+    def max_ratio(self) -> tuple[Fraction | None, int]:
+        """The largest P(i)/Q(i), None for ∞, and an outcome that attains it."""
+        return max_ratio(self.p, self.q)
+
+
+def violations(p: Distribution, q: Distribution, epsilon: Fraction) -> NDArray[np.bool_]:
+    """Whether P(i) > e^ε Q(i), decided exactly for every outcome i. Shape (len(p),).
+
+    With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε. Floating point decides all outcomes that
+    are not within 2^-48 of equality; integers against a ball around t decide the rest.
+    """
+    k, l = p.array, q.array
+    reach = int(p.exponent.max()) + q.total.bit_length()
+    if epsilon > reach:  # e^ε > 2^ε L/K >= any k L / K: only a zero of Q can be exceeded
+        return np.asarray((p.mantissa > 0) & (q.mantissa == 0))
+    low, high = exp_bounds(epsilon, 64)
+    top = p.total * low
+    threshold_exp = top.bit_length() - q.total.bit_length()
+    threshold = Fraction(top, q.total) / Fraction(2) ** threshold_exp  # in (1/2, 2), within 2^-61 of t's digits
+    gap = p.exponent - q.exponent - (threshold_exp - 64)
+    left = np.ldexp(p.mantissa, np.clip(gap, -64, 64).astype(np.int32))  # beyond 2^64 the comparison is over
+    right = q.mantissa * float(threshold)
+    above: NDArray[np.bool_] = left > right * (1 + _MARGIN)
+    open_ = np.flatnonzero(~above & (left >= right * (1 - _MARGIN)) & (p.mantissa > 0))
+    bits = 128
+    while open_.size:
+        low, high = exp_bounds(epsilon, bits)
+        one, two = k[open_] * (q.total << bits), l[open_] * p.total
+        above[open_] = one > two * high
+        open_ = open_[(one > two * low) & ~above[open_]]
+        bits *= 2
+    return above
+
+
+def max_ratio(p: Distribution, q: Distribution) -> tuple[Fraction | None, int]:
+    """(max P(i)/Q(i) over the outcomes P can produce, an outcome attaining it); None when Q(i) = 0 < P(i)."""
+    alone = np.flatnonzero((p.mantissa > 0) & (q.mantissa == 0))
+    if alone.size:
+        heaviest = np.lexsort((p.mantissa[alone], p.exponent[alone]))[-1]
+        return None, int(alone[heaviest])
+    live = np.flatnonzero(p.mantissa > 0)
+    digits = p.mantissa[live] / q.mantissa[live]
+    power = p.exponent[live] - q.exponent[live]
+    digits, power = np.where(digits < 1, digits * 2, digits), np.where(digits < 1, power - 1, power)
+    near = np.ldexp(digits, np.clip(power - power.max(), -64, 0).astype(np.int32))
+    close = live[near >= near.max() * (1 - _MARGIN)]  # never empty: P has mass somewhere
+    best, top, bottom = close[0], p.array[close[0]], q.array[close[0]]
+    for i, k, l in zip(close.tolist(), p.array[close].tolist(), q.array[close].tolist(), strict=True):
+        if k * bottom > top * l:
+            best, top, bottom = i, k, l
+    return Fraction(top * q.total, bottom * p.total), int(best)

@@ -1,0 +1,68 @@
+"""Metric privacy: P <= e^ε(x, x') Q, each neighbouring pair under its own budget; ε |x - x'| on real inputs.
+
+Where the law is affine in x, ln Pr[i|x] is concave and its slope is largest at the end with less mass:
+
+    the least ε = max over segments [a, b] and outputs i of |P_b(i) - P_a(i)| / ((b - a) min(P_a(i), P_b(i)))
+
+a rational; there is none where the law jumps between segments or a mass vanishes at one end only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from workbench.exact.numbers import round_up
+from workbench.privacy.notions.notion import Values
+from workbench.privacy.notions.pure import Pure
+
+__all__ = ["Metric", "Slope"]
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The largest slope of ln Pr[i|x], None where it is unbounded."""
+
+    value: Fraction | None
+
+
+class Metric(Pure):
+    """Pure DP with a budget that grows with the distance of the inputs."""
+
+    name = "metric"
+    title = "metric DP"
+    convex = False  # the budget of two inputs shrinks with their distance
+    ratio_decides = False
+    per_distance = True
+
+    def measure_segments(self, segments: Sequence[Any], values: Values) -> Any:
+        """The least ε for the distance |x - x'|."""
+        if any(one.high == two.low and one.right != two.left for one, two in pairwise(segments)):
+            return Slope(None)
+        steepest = Fraction(0)
+        for segment in segments:
+            for i in range(len(segment.left)):
+                one, two = segment.left[i], segment.right[i]
+                if one != two:
+                    if not min(one, two):
+                        return Slope(None)
+                    steepest = max(steepest, abs(one - two) / ((segment.high - segment.low) * min(one, two)))
+        return Slope(steepest)
+
+    def meets(self, measured: Any, values: Values) -> bool:
+        """Whether every loss is within its own budget."""
+        if isinstance(measured, Slope):
+            return measured.value is not None and measured.value <= values["epsilon"]
+        return super().meets(measured, values)
+
+    def finding(self, worst: Any, values: Values, budget: str) -> str:
+        """The exact ε beside the one asked."""
+        if not isinstance(worst, Slope):
+            return super().finding(worst, values, budget)
+        if worst.value is None:
+            return f"exact metric epsilon is unbounded (the law jumps or vanishes), asked {budget}"
+        law = "Pr[i|x] <= e^(epsilon |x-x'|) Pr[i|x'] for all inputs x, x' and every output i"
+        return f"exact metric epsilon is {round_up(worst.value)!r}, asked {budget} ({law})"

@@ -1,0 +1,91 @@
+"""Pure ε-DP: P <= e^ε Q on every outcome, decided from the largest ratio, a rational."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import ln_up, positive, probability, sign_exp
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.notions.notion import HockeyStick, Names, Notion, Requirement, Result, Values
+from workbench.privacy.notions.wording import exceeding
+
+__all__ = ["Pure", "Ratio"]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """max P/Q, None where Q vanishes and P does not; outcome: where; mass: P of all outcomes above e^ε."""
+
+    value: Fraction | None
+    outcome: int
+    mass: Fraction
+
+    @property
+    def loss(self) -> float:
+        """The largest privacy loss ln P/Q, rounded up; inf where Q is 0."""
+        return math.inf if self.value is None else ln_up(self.value)
+
+
+class Pure(Notion):
+    """ε-DP. A budget has a delta for the sake of files and requests; it must be 0."""
+
+    name = "pure"
+    title = "pure DP"
+    parameters = ("epsilon", "delta")
+    defaults: ClassVar[Values] = {"delta": Fraction(0)}
+    quantity = "ratio"
+    convex = True
+    ratio_decides = True
+
+    @property
+    def has_delta(self) -> bool:
+        """No."""
+        return False
+
+    def parse(self, parameter: str, value: Any) -> Fraction:
+        """ε >= 0, δ = 0."""
+        if parameter == "epsilon":
+            return positive(value, "epsilon", or_zero=True)
+        if probability(value, "delta"):
+            InvalidRequest.must("delta", f"0 for the notion {self.name}", value)
+        return Fraction(0)
+
+    def measure(self, laws: Laws, values: Values) -> Any:
+        """The largest ratio."""
+        value, outcome = laws.max_ratio
+        return Ratio(value, outcome, laws.above(values["epsilon"])[0])
+
+    def meets(self, measured: Any, values: Values) -> bool:
+        """Whether the ratio is at most e^ε."""
+        return measured.value is not None and sign_exp(measured.value, Fraction(1), values["epsilon"]) <= 0
+
+    def worst(self, results: Sequence[Result]) -> Result:
+        """The largest ratio; of several that are unbounded, the one with the most mass above e^ε."""
+        unbounded = [result for result in results if result.measured.value is None]
+        if unbounded:
+            return max(unbounded, key=lambda result: result.measured.mass)
+        return max(results, key=lambda result: result.measured.value)
+
+    def most_broken(self, results: Sequence[Result]) -> Result:
+        """The loss furthest above its own budget."""
+        return max(
+            results, key=lambda result: (result.measured.loss - float(result.values["epsilon"]), result.measured.mass)
+        )
+
+    def finding(self, worst: Any, values: Values, budget: str) -> str:
+        """The exact ε beside the one asked."""
+        reached = "unbounded" if worst.value is None else repr(worst.loss)
+        return f"exact pure epsilon is {reached}, asked {budget}"
+
+    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+        """The outcome of largest ratio."""
+        return exceeding(laws, result.measured.outcome, result.values["epsilon"], names)
+
+    def requires(self, values: Values) -> tuple[Requirement, ...]:
+        """The hockey stick with nothing above."""
+        return (HockeyStick(values["epsilon"]),)

@@ -1,0 +1,167 @@
+"""ρ-zCDP: D_α(P‖Q) <= ρ α for every α > 1 (Bun and Steinke 2016).
+
+With g(α) = (α-1) D_α = ln Σ P^α Q^(1-α), convex and 0 at α = 1, the claim is g(α) <= ρ α (α-1). It is proven piece by
+piece: on [a, b] g lies below its chord, whose largest distance from the convex right side is known in closed form; a
+piece that fails is cut in two. Beyond α = pure ε / ρ nothing can break it, as D_α <= pure ε. On the first piece (1, b]
+the chord decides when D_b <= ρ, which some b reaches if Σ P ln P/Q < ρ; above ρ the claim is false (they cannot be
+equal: e^ρ is transcendental for rational ρ != 0). A claim that is tight at some order may stay undecided: NotProven.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from workbench.errors import NotProven
+from workbench.exact.numbers import ball_ends, positive, round_up
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.notions.notion import Names, Notion, Result, Values
+from workbench.privacy.notions.renyi import Loss
+
+__all__ = ["ZCDP", "Concentrated"]
+
+_BITS = 256
+_PIECES, _LEAST, _WORK = 4000, 200, 1_000_000  # pieces of α before a claim is left undecided; pieces times masses
+_NEAR = Fraction(1, 10**6)  # relative, of the interval of the least ρ
+
+
+class Concentrated:
+    """The loss of a comparison and the pure ε that bounds it."""
+
+    def __init__(self, laws: Laws) -> None:
+        self.loss = Loss(laws)
+        self._ratio = laws.max_ratio[0]
+        self._moments: dict[Fraction, tuple[Fraction, Fraction]] = {}
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether Q misses mass of P: every D_α is infinite."""
+        return self.loss.outside is not None
+
+    @cached_property
+    def pure(self) -> Fraction:
+        """A rational >= max ln P/Q."""
+        from workbench.exact.numbers import ln_up
+
+        assert self._ratio is not None
+        return Fraction(ln_up(self._ratio))
+
+    @cached_property
+    def mean(self) -> tuple[Fraction, Fraction]:
+        """Rationals around Σ P ln P/Q."""
+        return ball_ends(self.loss.mean(_BITS))
+
+    def moment(self, order: Fraction) -> tuple[Fraction, Fraction]:
+        """Rationals around g(α)."""
+        if order not in self._moments:
+            self._moments[order] = ball_ends(self.loss.log_moment(order, _BITS))
+        return self._moments[order]
+
+    def within(self, rho: Fraction) -> bool | None:
+        """Whether ρ is enough; None: undecided."""
+        if self.loss.same or self.unbounded:
+            return self.loss.same
+        if not rho or self.mean[0] > rho:
+            return False
+        one = Fraction(1)
+        last = max(Fraction(2), Fraction(math.ceil(self.pure / rho)))
+        if self._breaks(last, rho):
+            return False
+        pieces = [(one, last)]
+        for _ in range(max(_LEAST, min(_PIECES, _WORK // max(1, len(self.loss.masses))))):
+            if not pieces:
+                return True
+            a, b = pieces.pop()
+            high = self.moment(b)[1]
+            if a == one:
+                decided = high <= rho * (b - 1)
+            else:
+                start = self.moment(a)[1]
+                slope = (high - start) / (b - a)
+                at = min(max((slope / rho + 1) / 2, a), b)  # where the chord is furthest above ρ α (α-1)
+                decided = start + slope * (at - a) <= rho * at * (at - 1)
+            if not decided:
+                middle = (a + b) / 2
+                if self._breaks(middle, rho):
+                    return False
+                pieces += [(a, middle), (middle, b)]
+        return None
+
+    def _breaks(self, order: Fraction, rho: Fraction) -> bool:
+        """Whether an order shows that ρ is not enough."""
+        return self.moment(order)[0] > rho * order * (order - 1)
+
+    @cached_property
+    def least(self) -> tuple[Fraction, Fraction]:
+        """An interval of the least ρ: the largest D_α/α seen, and a ρ that is proven (pure ε²/2 at worst)."""
+        low = max(Fraction(0), self.mean[0])
+        for k in range(-8, 13):
+            order = 1 + Fraction(2) ** k
+            low = max(low, self.moment(order)[0] / (order * (order - 1)))
+        high, step = self.pure**2 / 2, _NEAR  # ε-DP is ε²/2-zCDP
+        while low and (rho := low * (1 + step)) < high:
+            decided = self.within(rho)
+            low, high = (rho, high) if decided is False else (low, rho if decided else high)
+            step *= 4
+        for _ in range(30):
+            middle = (low + high) / 2
+            decided = self.within(middle) if high - low > low * _NEAR else None
+            if decided is None:
+                break
+            low, high = (low, middle) if decided else (middle, high)
+        return low, high
+
+
+class ZCDP(Notion):
+    """Zero-concentrated differential privacy."""
+
+    name = "zcdp"
+    title = "zCDP"
+    parameters = ("rho",)
+    quantity = "zcdp"
+    outcome_cost = 20_000
+    convex = True
+
+    def parse(self, parameter: str, value: Any) -> Fraction:
+        """ρ >= 0."""
+        return positive(value, parameter, or_zero=True)
+
+    def measure(self, laws: Laws, values: Values) -> Any:
+        """The loss; its moments are taken when it is compared."""
+        return Concentrated(laws)
+
+    def meets(self, measured: Any, values: Values) -> bool:
+        """Whether ρ is proven, or refuted by an order. Raises NotProven where neither is."""
+        decided: bool | None = measured.within(values["rho"])
+        if decided is None:
+            raise NotProven(
+                f"Whether rho = {float(values['rho']):g} is enough is not decided by the orders that were tried."
+            )
+        return decided
+
+    def worst(self, results: Sequence[Result]) -> Result:
+        """The one that needs the largest ρ."""
+        return max(results, key=lambda result: _least(result.measured))
+
+    def most_broken(self, results: Sequence[Result]) -> Result:
+        """The one whose ρ is furthest above its own budget."""
+        return max(results, key=lambda result: _least(result.measured) - float(result.values["rho"]))
+
+    def finding(self, worst: Any, values: Values, budget: str) -> str:
+        """The least ρ beside the one asked."""
+        text = "unbounded" if worst.unbounded else f"at most {_least(worst)!r} (proven)"
+        return f"the least zCDP rho is {text}, asked {budget}"
+
+    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+        """The pair of laws: what breaks the budget is an order, not an outcome."""
+        high, low = names(0)
+        return f"between the laws of {high} and {low}"
+
+
+def _least(measured: Concentrated) -> float:
+    if measured.unbounded or measured.loss.same:
+        return 0.0 if measured.loss.same else math.inf
+    return round_up(measured.least[1])

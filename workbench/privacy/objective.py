@@ -1,0 +1,233 @@
+"""What a certified mechanism costs, recomputed from its exact law; a cost with a known name has its known formula.
+
+    mechanism   objective       exact cost                                       the file holds
+    noise       Objective       Σ f(η) cost(η)                                   the costs, one for each η
+    channel     ExpectedLoss    Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y)          labels y, prior p, outputs o
+
+| cost of noise      | in every factor of size s   |      | loss        | ℓ(o, y), with r = o - y           |
+|--------------------|-----------------------------|------|-------------|-----------------------------------|
+| error-rate         | 1 unless every part is 0    |      | squared     | r²                                |
+| squared            | η (s - η)                   |      | absolute    | abs(r)                            |
+| eta-squared        | η²                          |      | zero-one    | 1 unless r = 0                    |
+| circular-squared   | min(η, s - η)²              |      | pinball:τ   | -τ r if r < 0 else (1 - τ) r      |
+|                    |                             |      | huber:h     | r²/2 if abs(r) <= h,              |
+|                    |                             |      |             | else h (abs(r) - h/2)             |
+
+Costs of noise with any other name are the file's own, and are worded so. Losses with a logarithm (poisson) are not
+rational: no certificate states them. worst-squared has no one cost for each η, so none is stated either.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.numbers import round_up
+from workbench.io.files import ratio, spelled
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.channel import Channel
+
+__all__ = ["ExpectedLoss", "Objective", "is_exact_loss", "known_costs", "rounded_value"]
+
+_PART: dict[str, Callable[[int, int], int]] = {
+    "squared": lambda part, size: part * (size - part),
+    "eta-squared": lambda part, size: part**2,
+    "circular-squared": lambda part, size: min(part, size - part) ** 2,
+}
+_PLAIN = ("squared", "absolute", "zero-one")
+Rational = tuple[Fraction, ...]
+
+
+def known_costs(name: str, sizes: Sequence[int]) -> Rational | None:
+    """The costs (N,) of every η in row-major order, for a name of the table but error-rate; None for other names."""
+    if name not in _PART:
+        return None
+    parts = [[_PART[name](part, size) for part in range(size)] for size in sizes]
+    return tuple(Fraction(sum(point)) for point in product(*parts))
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What additive noise costs: Σ f(η) cost(η).
+
+    name: of the cost; value: a number the exact cost does not exceed, and at most 1e-15 (relative) above it.
+    costs: (N,), rationals; None for "error-rate", which needs none.
+    """
+
+    name: str
+    value: Fraction
+    costs: Rational | None = None
+
+    def __post_init__(self) -> None:
+        # it is printed among what is proven, where a file must not write sentences of its own
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", self.name):
+            InvalidRequest.must("the name of an objective", "a word such as squared", repr(self.name))
+
+    @property
+    def numbers(self) -> Rational:
+        """Every number it holds."""
+        return (self.value, *(self.costs or ()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        costs = None if self.costs is None else [*map(spelled, self.costs)]
+        return {"name": self.name, "value": spelled(self.value), "costs": costs}
+
+    def of(self, mechanism: object) -> Fraction:
+        """The exact cost of a mechanism. Raises InvalidRequest when these costs do not fit it or are not its name's."""
+        if not isinstance(mechanism, AdditiveNoise):
+            raise InvalidRequest("objective must be an expected loss for a channel, and left out for a quantizer.")
+        k, total = mechanism.masses.integers, mechanism.masses.total
+        if (self.costs is None) != (self.name == "error-rate"):
+            raise InvalidRequest("costs must be given for every objective but error-rate, and not there.")
+        if self.name == "worst-squared":
+            raise InvalidRequest("objective must be left out for worst-squared, which has no one cost for each noise.")
+        if self.costs is None:
+            return Fraction(total - k[0], total)
+        if len(self.costs) != len(k):
+            InvalidRequest.must("costs", f"{len(k)} numbers", len(self.costs))
+        known = known_costs(self.name, mechanism.question.sizes)
+        if known is not None and known != self.costs:
+            raise InvalidRequest(f"costs must be those of {self.name}, or have a name of their own.")
+        return sum((c * w for c, w in zip(self.costs, k, strict=True) if c and w), Fraction(0)) / total
+
+    def holds(self, mechanism: object) -> bool:
+        """Whether `value` is what the mechanism costs, rounded up by at most 1e-15 of it."""
+        return _rounds(self.value, self.of(mechanism))
+
+    @property
+    def words(self) -> str:
+        """The cost in one sentence, for an objective that holds."""
+        if self.costs is None or self.name in _PART:
+            return f"Its {self.name} is {round_up(self.value)!r}, recomputed."
+        return f"Its cost is {round_up(self.value)!r}, recomputed from the file's own costs, named {self.name!r}."
+
+
+@dataclass(frozen=True)
+class ExpectedLoss:
+    """What a channel costs under a prior: Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y).
+
+    name: a loss of the module's table, its parameter an exact decimal; value: as in `Objective`.
+    labels, prior: (k,) values y and weights p(y) >= 0, not all 0; outputs: (m,) values o;
+    rows: (k,) the row of the channel that is the law of each label.
+    """
+
+    name: str
+    value: Fraction
+    labels: Rational
+    prior: Rational
+    outputs: Rational
+    rows: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        _loss(self.name)
+        if not len(self.labels) == len(self.prior) == len(self.rows):
+            raise InvalidRequest("labels, prior and rows of an expected loss must be lists of one length.")
+        if min(self.prior, default=Fraction(0)) < 0 or not any(self.prior):
+            InvalidRequest.must("prior", "a list of weights >= 0, not all 0", "another")
+
+    @property
+    def numbers(self) -> Rational:
+        """Every number it holds."""
+        return (self.value, *self.labels, *self.prior, *self.outputs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        stated: dict[str, Any] = {"name": self.name, "value": spelled(self.value)}
+        for name in ("labels", "prior", "outputs"):
+            stated[name] = [*map(spelled, getattr(self, name))]
+        return stated | {"rows": [*self.rows]}
+
+    def of(self, mechanism: object) -> Fraction:
+        """The exact expected loss of a channel. Raises InvalidRequest when labels, outputs and rows do not fit it."""
+        if not isinstance(mechanism, Channel):
+            raise InvalidRequest("An expected loss must be left out of the certificate of anything but a channel.")
+        laws = mechanism.rows
+        if len(self.outputs) != len(laws[0]) or not all(0 <= row < len(laws) for row in self.rows):
+            raise InvalidRequest(f"outputs and rows must be those of a {len(laws)} x {len(laws[0])} channel.")
+        kind, parameter = _loss(self.name)
+        scale = math.lcm(parameter.denominator, *{x.denominator for x in (*self.labels, *self.outputs)})
+        outputs = [_scaled(o, scale) for o in self.outputs]
+        loss, unit = _integer_loss(kind, parameter, scale)
+        found = Fraction(0)
+        for label, weight, row in zip(self.labels, self.prior, self.rows, strict=True):
+            y, law = _scaled(label, scale), laws[row]
+            here = sum(k * loss(o - y) for k, o in zip(law.integers, outputs, strict=True))
+            found += weight * Fraction(here, law.total)
+        return found / unit / sum(self.prior)
+
+    def at(self, mechanism: object) -> ExpectedLoss:
+        """The same question with the `value` that the mechanism has. Raises InvalidRequest."""
+        return replace(self, value=rounded_value(self.of(mechanism)))
+
+    def holds(self, mechanism: object) -> bool:
+        """Whether `value` is what the mechanism costs, rounded up by at most 1e-15 of it."""
+        return _rounds(self.value, self.of(mechanism))
+
+    @property
+    def words(self) -> str:
+        """The cost in one sentence, for an objective that holds."""
+        return (
+            f"Its expected {self.name} loss is {round_up(self.value)!r}, recomputed for the labels, prior and outputs "
+            "in the file."
+        )
+
+
+def is_exact_loss(name: str) -> bool:
+    """Whether a loss is one of the table, so that a certificate can state it."""
+    try:
+        _loss(name)
+    except InvalidRequest:
+        return False
+    return True
+
+
+def rounded_value(value: Fraction) -> Fraction:
+    """An exact cost, rounded up to a decimal of 17 significant digits or more."""
+    if value <= 0:
+        return value
+    places = max(0, 17 - math.floor(math.log10(value.numerator) - math.log10(value.denominator)))
+    return Fraction(math.ceil(value * 10**places), 10**places)
+
+
+def _rounds(value: Fraction, exact: Fraction) -> bool:
+    return exact <= value <= exact + max(abs(exact), Fraction(1, 10**300)) / 10**15
+
+
+def _loss(name: str) -> tuple[str, Fraction]:
+    """(kind, parameter); the parameter of a plain loss is 1."""
+    kind, colon, text = name.partition(":")
+    if kind in _PLAIN and not colon:
+        return kind, Fraction(1)
+    if re.fullmatch(r"[0-9]{1,40}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?", text):
+        try:
+            parameter = ratio(text, "the parameter of a loss")
+        except CorruptFile:
+            parameter = Fraction(0)
+        if (kind == "pinball" and 0 < parameter < 1) or (kind == "huber" and parameter > 0):
+            return kind, parameter
+    return InvalidRequest.must("a loss", "squared, absolute, zero-one, pinball:τ (τ in (0, 1)) or huber:h", repr(name))
+
+
+def _scaled(value: Fraction, scale: int) -> int:
+    return value.numerator * (scale // value.denominator)
+
+
+def _integer_loss(kind: str, parameter: Fraction, scale: int) -> tuple[Callable[[int], int], int]:
+    """(ℓ in integers of r·scale, its unit): ℓ(r) = the integer / unit."""
+    a, c, h = parameter.numerator, parameter.denominator, _scaled(parameter, scale)
+    if kind == "squared":
+        return (lambda r: r * r), scale**2
+    if kind == "absolute":
+        return abs, scale
+    if kind == "zero-one":
+        return (lambda r: int(r != 0)), 1
+    if kind == "pinball":
+        return (lambda r: -a * r if r < 0 else (c - a) * r), c * scale
+    return (lambda r: r * r if abs(r) <= h else h * (2 * abs(r) - h)), 2 * scale**2

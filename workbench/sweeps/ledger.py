@@ -1,0 +1,325 @@
+"""The ledger: one SQLite file (WAL) that keeps every answer of every sweep, written by one process at a time.
+
+    column    what it holds
+    key       sha256 of `request`
+    request   canonical JSON: schema, model, parameters, backend, versions, options; what was asked, and of whom
+    answer    canonical JSON: status, reason, objective, bound, ...; a failed solve has its status and its reason
+    seal      sha256 of request and answer, so that a flipped bit is noticed where SQLite would not
+    seconds   how long it took: the one number that differs from run to run, and therefore not part of the content
+
+Rows are immutable: triggers refuse updates and deletes, and pass over a second row of the same key. A batch is one
+transaction, so a reader, or a process that comes after a crash, finds a batch whole or not at all. The table `sweeps`
+keeps the text of every specification that was run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import quote
+
+from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
+from workbench.io.files import file_path
+
+__all__ = ["DEFAULT", "MIGRATIONS", "Ledger", "Row", "canonical", "digest"]
+
+DEFAULT = Path("results/ledger.sqlite")  # git-ignored
+APPLICATION = 0x64707762  # "dpwb", in the file's header
+_DAY = 86_400
+_LEAST = 128  # bytes of a row: its key and its seal
+_SALVAGE = "`workbench results export --salvage` writes what can be read."
+
+# MIGRATIONS[k] takes a file from schema version k to k + 1, in one transaction
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """create table results (
+             number integer primary key, key text not null unique, request text not null, answer text not null,
+             seal text not null, seconds real not null) strict""",
+        "create table sweeps (key text primary key, text text not null, first_run text not null) strict, without rowid",
+        """create trigger results_once before insert on results
+             when exists (select 1 from results where key = new.key or number = new.number)
+             begin select raise(ignore); end""",
+        """create trigger results_kept before delete on results
+             begin select raise(abort, 'rows of the ledger are immutable'); end""",
+        """create trigger results_unchanged before update on results
+             begin select raise(abort, 'rows of the ledger are immutable'); end""",
+    ),
+)
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, no NaN or infinity."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(*texts: str) -> str:
+    """sha256 of texts, as hexadecimal digits."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+class Row(NamedTuple):
+    """One answer: key, request and answer as in the file, and the seconds it took."""
+
+    key: str
+    request: str
+    answer: str
+    seconds: float
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The request as an object."""
+        return dict(json.loads(self.request))
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """The answer as an object."""
+        return dict(json.loads(self.answer))
+
+
+class Ledger:
+    """An open ledger; a context manager.
+
+    Args:
+        path: of the file; its folder is made when the ledger is.
+        create: make the file when there is none. False: it must exist, and is opened for reading if need be.
+        patience: seconds to wait for another process that is writing.
+
+    Raises:
+        InvalidRequest: no such file, or what is none.
+        WorkbenchError: a folder that cannot be written, a full disk, a locked file, a newer schema.
+        CorruptFile: not a ledger, or a damaged one.
+    """
+
+    def __init__(self, path: Path | str = DEFAULT, *, create: bool = True, patience: float = 10.0) -> None:
+        self.path, self.patience = file_path(path, "ledger"), _seconds(patience)
+        if not isinstance(create, bool):
+            InvalidRequest.must("create", "True or False", create)
+        if not create and not self.path.is_file():
+            InvalidRequest.must("ledger", "an existing file", self.path)
+        if self.path.exists() and not self.path.is_file():
+            InvalidRequest.must("ledger", "a regular file", self.path)
+        if create:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise WorkbenchError(f"The ledger {self.path} cannot be made: {error.strerror}.") from None
+        self._db = self._open("rwc" if create else "rw")
+        try:
+            with self._speaking():
+                self._prepare(create)
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _open(self, mode: str) -> sqlite3.Connection:
+        where = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
+        with self._speaking():
+            return sqlite3.connect(where, uri=True, timeout=self.patience, isolation_level=None)
+
+    def _prepare(self, create: bool) -> None:
+        try:
+            version = self._version()
+        except sqlite3.OperationalError:
+            log = self.path.with_name(self.path.name + "-wal")
+            if create or (log.exists() and log.stat().st_size):
+                raise
+            # A folder that cannot be written has no place for the shared memory of a WAL; nobody can be writing then.
+            self._db.close()
+            self._db = self._open("ro&immutable=1")
+            version = self._version()
+        if version > len(MIGRATIONS):
+            raise WorkbenchError(
+                f"The ledger {self.path} has schema {version}, newer than this version's {len(MIGRATIONS)}; update."
+            )
+        self._db.execute("pragma synchronous = full")
+        self._db.execute("pragma recursive_triggers = on")
+        if version < len(MIGRATIONS):
+            self._migrate()
+
+    def _version(self) -> int:
+        """The schema version; 0 for an empty file. Raises CorruptFile for somebody else's database, and for a ledger
+        whose header was changed."""
+        version = int(self._one("pragma user_version"))
+        tables = int(self._one("select count(*) from sqlite_master"))
+        if tables and self._one("pragma application_id") != APPLICATION:
+            raise CorruptFile(f"{self.path} is a database, but not a ledger of this workbench.")
+        if (version < 1) if tables else version:
+            raise CorruptFile(
+                f"The ledger {self.path} is damaged: its header says schema {version}, its tables do not. {_SALVAGE}"
+            )
+        return version
+
+    def _migrate(self) -> None:
+        mode = self._one("pragma journal_mode = wal")
+        if mode != "wal":
+            raise WorkbenchError(f"The ledger {self.path} cannot use a write-ahead log on this file system ({mode}).")
+        with self._transaction():
+            for version in range(self._version(), len(MIGRATIONS)):  # another process may have been first
+                for statement in MIGRATIONS[version]:
+                    self._db.execute(statement)
+                self._db.execute(f"pragma user_version = {version + 1}")
+            self._db.execute(f"pragma application_id = {APPLICATION}")
+
+    def _one(self, statement: str) -> Any:
+        return self._db.execute(statement).fetchone()[0]
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("begin immediate")
+        try:
+            yield
+            self._db.execute("commit")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("rollback")
+            raise
+
+    @contextlib.contextmanager
+    def _speaking(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            self._refuse(error)
+        except UnicodeDecodeError as error:  # in SQLite's own words, which quote the damaged file
+            raise CorruptFile(f"The ledger {self.path} is damaged ({error.reason}). {_SALVAGE}") from None
+
+    def _refuse(self, error: sqlite3.Error) -> NoReturn:
+        """Say what an error of SQLite means for the ledger."""
+        name = getattr(error, "sqlite_errorname", None) or ""
+        kept = "What was committed before is kept."
+        words = str(error).startswith(("Could not decode", "no such table", "no such column"))
+        if words or name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            raise CorruptFile(f"The ledger {self.path} is damaged ({error}). {_SALVAGE}") from None
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            what = f"is locked: another process has been writing for {self.patience:g} s"
+        elif name.startswith(("SQLITE_FULL", "SQLITE_IOERR_WRITE")):
+            what = "cannot grow: the disk is full, or a limit on file sizes is reached"
+        elif name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            what = "cannot be written: the file or its folder is read-only, or is no folder"
+        else:
+            what = f"cannot be used ({error})"
+        raise WorkbenchError(f"The ledger {self.path} {what}. {kept}") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Writing.
+
+    def add(self, rows: Iterable[Row]) -> int:
+        """Commit rows in one transaction, passing over those whose key is there already; how many were new."""
+        sealed = [(row.key, row.request, row.answer, digest(row.request, row.answer), row.seconds) for row in rows]
+        before = self._db.total_changes
+        with self._speaking(), self._transaction():
+            self._db.executemany(
+                "insert into results (key, request, answer, seal, seconds) values (?, ?, ?, ?, ?)", sealed
+            )
+        return self._db.total_changes - before
+
+    def remember(self, text: str) -> None:
+        """Keep the text of a specification, with the time of its first run."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with self._speaking(), self._transaction():
+            self._db.execute("insert or ignore into sweeps values (?, ?, ?)", (digest(text), text, now))
+
+    # Reading.
+
+    def __len__(self) -> int:
+        with self._speaking():
+            return int(self._one("select count(*) from results"))
+
+    def sweeps(self) -> list[dict[str, str]]:
+        """Every specification that was run: key (sha256), text, first_run (UTC)."""
+        with self._speaking():
+            found = self._db.execute("select key, text, first_run from sweeps order by first_run, key").fetchall()
+        return [dict(zip(("key", "text", "first_run"), row, strict=True)) for row in found]
+
+    def known(self, keys: Sequence[str]) -> set[str]:
+        """Which of the keys have a row."""
+        found: set[str] = set()
+        with self._speaking():
+            for at in range(0, len(keys), 500):
+                part = keys[at : at + 500]
+                marks = ",".join("?" * len(part))
+                found.update(
+                    key for (key,) in self._db.execute(f"select key from results where key in ({marks})", part)
+                )
+        return found
+
+    def find(self, prefix: str) -> Row:
+        """The one row whose key begins so. Raises InvalidRequest for none or several."""
+        if not prefix or not set(prefix) <= set("0123456789abcdef"):
+            InvalidRequest.must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
+        with self._speaking():
+            found = self._db.execute(
+                f"select {_COLUMNS} from results where key >= ? and key < ? limit 2", (prefix, prefix + "g")
+            ).fetchall()
+        if len(found) != 1:
+            InvalidRequest.must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(found)}")
+        return self._checked(found[0])
+
+    def rows(self) -> Iterator[Row]:
+        """All rows in the order they were written. Raises CorruptFile at the first that cannot be read."""
+        with self._speaking():
+            for found in self._db.execute(f"select {_COLUMNS} from results order by number"):
+                yield self._checked(found)
+
+    def salvage(self) -> tuple[list[Row], int]:
+        """Every row that can still be read, and how many cannot."""
+        kept, lost = [], 0
+        for number in self._numbers():
+            try:
+                found = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
+                kept.append(self._checked(found))
+            except (sqlite3.DatabaseError, UnicodeDecodeError, CorruptFile, TypeError):
+                lost += 1
+        return kept, lost
+
+    def _numbers(self) -> list[int]:
+        """1 to the largest number that the index of the keys or the table, from either end, still shows, and those it
+        shows beyond what a file of this size can hold (a damaged number may be as large as 2^63)."""
+        beside = self.path.with_name(self.path.name + "-wal")
+        most = sum(file.stat().st_size for file in (self.path, beside) if file.exists()) // _LEAST
+        shown: set[int] = set()
+        for source in (
+            "results indexed by sqlite_autoindex_results_1",
+            "results not indexed order by number",
+            "results not indexed order by number desc",
+        ):
+            with contextlib.suppress(sqlite3.DatabaseError):
+                rows = self._db.execute(f"select number from {source}")
+                shown.update(number for (number,) in itertools.islice(rows, most))  # a tree of pages may be endless
+        largest = max((number for number in shown if number <= most), default=0)
+        return sorted(shown.union(range(1, largest + 1)))
+
+    def _checked(self, found: tuple[Any, ...]) -> Row:
+        row = Row(found[0], found[1], found[2], found[4])
+        if not all(isinstance(text, str) for text in found[:4]) or not isinstance(row.seconds, float):
+            raise CorruptFile(f"The ledger {self.path} is damaged: a row holds values of other types. {_SALVAGE}")
+        if digest(row.request) != row.key or digest(row.request, row.answer) != found[3]:
+            raise CorruptFile(
+                f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_SALVAGE}"
+            )
+        return row
+
+
+def _seconds(patience: Any) -> float:
+    if isinstance(patience, bool) or not isinstance(patience, (int, float)) or not 0 <= patience <= _DAY:
+        InvalidRequest.must("patience", f"a number of seconds in [0, {_DAY}]", patience)
+    return float(patience)
+
+
+_COLUMNS = "key, request, answer, seal, seconds"

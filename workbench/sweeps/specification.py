@@ -1,0 +1,261 @@
+"""A sweep's specification: a TOML file of grids, read, checked to the last value and laid out before anything runs.
+
+    name = "noise"                       # optional
+    [[grid]]                             # one or more
+    model = "noise"                      # the name of a family
+    n = 8                                # every other key is an option of the family:
+    max_shift = [1, 2, 3]                # a list is an axis of the grid,
+    epsilon = "0.1:4:40"                 # and a text with FIRST:LAST:COUNT the grid of `workbench.io.grids`
+
+The grid is the product of its axes. Parameters that a live solver can follow (ε, δ) make up a path, walked to and fro
+so that each step is a small one; a piece of a path is a task (`Chunk`). Whatever is wrong is refused with its line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.families.base import Family
+from workbench.families.option import spell
+from workbench.families.registry import family, names
+from workbench.io.files import file_path, read_text, spelled
+from workbench.io.grids import has_range, in_order
+from workbench.sweeps.ledger import canonical, digest
+from workbench.sweeps.toml_lines import Lines, lines_of
+from workbench.sweeps.versions import check_options, versions
+
+__all__ = ["SCHEMA", "Chunk", "Spec", "read_spec"]
+
+SCHEMA = 1  # of requests and answers; part of every key
+MOST = 5_000_000  # points of one specification
+_PLACE = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A task: neighbouring points of one path, in the order they are solved.
+
+    model, fixed: the path; points: the hot values; requests: the canonical JSON of each point's request, whose sha256
+    is its key in `keys`; recheck: positions that are solved again from a cold start; backend, versions: who answers.
+    """
+
+    model: str
+    fixed: Mapping[str, Any]
+    points: tuple[Mapping[str, Any], ...]
+    requests: tuple[str, ...]
+    keys: tuple[str, ...]
+    recheck: tuple[int, ...]
+    backend: str | None
+    versions: Mapping[str, str | None]
+
+    def without(self, known: set[str]) -> Chunk:
+        """What is left to do."""
+        left = [k for k, key in enumerate(self.keys) if key not in known]
+        if len(left) == len(self.keys):
+            return self
+        return replace(
+            self,
+            points=tuple(self.points[k] for k in left),
+            requests=tuple(self.requests[k] for k in left),
+            keys=tuple(self.keys[k] for k in left),
+            recheck=tuple(at for at, k in enumerate(left) if k in self.recheck),
+        )
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A checked specification: its name, its text, its tasks in order."""
+
+    name: str
+    text: str
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all points."""
+        return [key for chunk in self.chunks for key in chunk.keys]
+
+    def __len__(self) -> int:
+        return sum(len(chunk.keys) for chunk in self.chunks)
+
+
+def read_spec(source: Path | str | Mapping[str, Any]) -> Spec:
+    """Read and check a specification: a TOML file, or the same as a mapping (whose errors name no line).
+
+    Raises InvalidRequest, naming the line, for a file that is not TOML, an unknown key, a wrong type or an impossible
+    value.
+    """
+    if isinstance(source, Mapping):
+        grids = source.get("grid")
+        tables = [grids] if isinstance(grids, Mapping) else grids
+        plain = {**source, "grid": tables}
+        lines = Lines("the specification", {}, [{}] * (len(tables) if isinstance(tables, list) else 0))
+        return _spec(plain, canonical(_stringed(plain)), "sweep", lines)
+    path = file_path(source, "specification")
+    text = read_text(path, name="specification")
+    try:
+        table = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        found = _PLACE.fullmatch(str(error))
+        words, line = found.groups() if found else (str(error), None)
+        raise InvalidRequest(f"line {line or len(text.splitlines())} of {path.name}: {words}.") from None
+    except (ValueError, ArithmeticError) as error:  # a number or date that Python cannot hold
+        raise InvalidRequest(f"{path.name}: {error}.") from None
+    if isinstance(table.get("grid"), dict):
+        table["grid"] = [table["grid"]]
+    return _spec(table, text, path.stem, lines_of(text, path.name))
+
+
+def _stringed(value: Any) -> Any:
+    """JSON-ready, numbers that are not integers as the decimals they show."""
+    if isinstance(value, Mapping):
+        return {str(key): _stringed(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_stringed(v) for v in value]
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def _spec(table: Mapping[str, Any], text: str, stem: str, lines: Lines) -> Spec:
+    for key in table:
+        if key not in ("name", "grid"):
+            raise lines.refuse(f"the key {key!r} is not known; a specification has name and [[grid]].", key)
+    name = table.get("name", stem)
+    if not isinstance(name, str) or not name.strip():
+        raise lines.refuse(f"name must be a string. Got {name!r}.", "name")
+    grids = table.get("grid")
+    if not isinstance(grids, list) or not grids or not all(isinstance(grid, Mapping) for grid in grids):
+        raise lines.refuse("a specification must have at least one [[grid]].", "grid")
+    chunks: list[Chunk] = []
+    seen: set[str] = set()
+    total = 0
+    for at, grid in enumerate(grids):
+        settled = _settled(grid, at, lines)
+        total += math.prod(map(len, settled[1].values()))
+        if total > MOST:
+            raise lines.refuse(f"a specification may have at most {MOST} points. Got {total}.", "", at)
+        for chunk in _chunks(*settled, at, lines):
+            fresh = chunk.without(seen)  # two grids may share points
+            seen.update(chunk.keys)
+            if fresh.keys:
+                chunks.append(fresh)
+    return Spec(name, text, tuple(chunks))
+
+
+def _settled(grid: Mapping[str, Any], at: int, lines: Lines) -> tuple[Family, dict[str, list[Any]]]:
+    """The family and the exact values of every axis."""
+    name = grid.get("model")
+    if not isinstance(name, str) or name not in names():
+        got = "none" if name is None else repr(name)
+        raise lines.refuse(f"model must be one of {', '.join(names())}. Got {got}.", "model", at)
+    kind = family(name)
+    options = kind.given_in("sweep")
+    given: dict[str, str] = {}  # option -> the key it was given under
+    for key in grid:
+        option = next((option for option in options if key == option.name or key in option.aliases), None)
+        if key != "model" and option is None:
+            known = ", ".join(option.name for option in options)
+            raise lines.refuse(f"the key {key!r} is not known; the model {name} has {known}.", key, at)
+        if option is not None:
+            given[option.name] = key
+    axes: dict[str, list[Any]] = {}
+    for option in options:
+        if option.name not in given:
+            if option.required:
+                raise lines.refuse(f"{option.name} must be given for the model {name}.", "", at)
+            axes[option.name] = [option.default]
+            continue
+        key = given[option.name]
+        try:
+            values = [option.read(value, key) for value in _axis(grid[key], key)]
+        except WorkbenchError as error:
+            raise lines.refuse(str(error), key, at) from None
+        axes[option.name] = list({canonical(spell(value)): value for value in values}.values())
+    return kind, axes
+
+
+def _axis(value: Any, key: str) -> list[Any]:
+    """The values of one key: a list, a range, or the one value."""
+    if isinstance(value, list):
+        if not value:
+            InvalidRequest.must(key, "a value or a list of values", "an empty list")
+        return [part for item in value for part in (_axis(item, key) if has_range(item) else [item])]
+    return [spelled(number) for number in in_order(value, key, MOST)] if has_range(value) else [value]
+
+
+def _chunks(kind: Family, axes: Mapping[str, list[Any]], at: int, lines: Lines) -> Iterator[Chunk]:
+    hot = kind.hot
+    still = [key for key in axes if key not in hot]
+    walk = list(_walk([axes[key] for key in hot]))
+    corner = [all(i in (0, len(axes[key]) - 1) for key, i in zip(hot, place, strict=True)) for place, _ in walk]
+    for values in itertools.product(*(axes[key] for key in still)):
+        fixed = dict(zip(still, values, strict=True))
+        points = [kind.completed(fixed, dict(zip(hot, point, strict=True))) for _, point in walk]
+        backend = kind.backend(fixed)
+        try:
+            content = kind.key(fixed)
+            check_options(backend, [key for key in still if kind.option(key).solver and fixed[key] is not None])
+            _check(kind, fixed, points[0], {key: axes[key] for key in hot})
+        except WorkbenchError as error:
+            raise lines.about(str(error), at) from None
+        spelled_request = _requests(kind, backend, content)
+        requests = [spelled_request(point) for point in points]
+        keys = [digest(request) for request in requests]
+        again = [corner[k] or int(keys[k][:8], 16) % 100 == 0 for k in range(len(walk))]
+        size = kind.points_per_task(fixed)
+        for k in range(0, len(walk), size):
+            part = slice(k, k + size)
+            recheck = tuple(j for j, wanted in enumerate(again[part]) if wanted)
+            yield Chunk(
+                kind.name, fixed, tuple(points[part]), tuple(requests[part]), tuple(keys[part]), recheck, backend,
+                versions(backend),
+            )  # fmt: skip
+
+
+def _walk(axes: list[list[Any]]) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    """All places of a grid and their values, the last axis fastest and every other time backwards."""
+    if not axes:
+        yield (), ()
+        return
+    back = False
+    for place, point in _walk(axes[:-1]):
+        steps = list(enumerate(axes[-1]))
+        for i, value in reversed(steps) if back else steps:
+            yield (*place, i), (*point, value)
+        back = not back
+
+
+def _check(kind: Family, fixed: Mapping[str, Any], first: Mapping[str, Any], axes: Mapping[str, list[Any]]) -> None:
+    """Check every hot value once, the others at their first: whether one is refused does not depend on them."""
+    request = kind.request_of({**fixed, **first})
+    for key, values in axes.items():
+        for value in values:
+            request.at(kind.completed(fixed, {**first, key: value}))
+
+
+def _requests(kind: Family, backend: str | None, content: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str]:
+    """point -> the canonical JSON of its request; the part that all points of a path share is written once."""
+    options = {option.name for option in kind.options if option.solver}
+    mark = "\x00"
+    shared = {
+        "backend": backend, "model": kind.name, "options": {key: content[key] for key in content if key in options},
+        "schema": SCHEMA, "versions": versions(backend),
+        "parameters": {key: value for key, value in content.items() if key not in options}
+        | dict.fromkeys(kind.hot, mark),
+    }  # fmt: skip
+    pieces = canonical(shared).split(canonical(mark))
+    order = sorted(kind.hot)
+
+    def request(point: Mapping[str, Any]) -> str:
+        values = [canonical(spell(point[key])) for key in order]
+        return "".join(itertools.chain.from_iterable(zip(pieces, values, strict=False))) + pieces[-1]
+
+    return request

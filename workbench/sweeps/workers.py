@@ -1,0 +1,266 @@
+"""Where the tasks of a sweep run: in this process, in processes of this machine (loky), or on a Dask cluster.
+
+Every way yields (position of the task, its answers) as tasks end, in any order, and (position, None) for a task that
+was given up because the processes working on it died again and again. A dead process costs what it held, nothing else.
+
+(loky is used through joblib's own copy of it: its futures say at once when a worker has died. joblib's Dask backend
+would wait for ever, so Dask is called directly.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import logging
+import math
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.errors import SolverUnavailable, WorkbenchError
+from workbench.io.processes import SAFE, end_with_parent, safe_start
+from workbench.sweeps.versions import versions
+
+__all__ = ["Answers", "Task", "executor", "here", "on_cluster", "on_processes", "work"]
+
+Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
+
+DEATHS = 3  # of the processes that hold a task, until it is given up
+PATIENCE = 60.0  # seconds a cluster may be without workers
+REPLY = 20.0  # seconds a scheduler may take to answer
+CLOSING = 2.0  # seconds to say goodbye to it
+_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+_one_at_a_time = threading.Lock()  # HiGHS keeps one thread pool per process
+_SOLVED = ("claimed", "optimal", "gap_limit", "found")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is sent to a worker: a family's name, the exact values of a path's fixed options, its points, which of them
+    are solved twice, and the versions that the answers will be filed under."""
+
+    model: str
+    fixed: Mapping[str, Any]
+    points: tuple[Mapping[str, Any], ...]
+    recheck: tuple[int, ...]
+    backend: str | None
+    versions: Mapping[str, str | None]
+
+
+def work(task: Task) -> Answers:
+    """Answer every point of a task; runs in a worker. A failed solve is an answer.
+
+    Raises SolverUnavailable when this process has other versions than the task is filed under.
+    """
+    from workbench.families.registry import family
+
+    if (mine := versions(task.backend)) != task.versions:
+        raise SolverUnavailable(f"A worker has other versions, {mine}, than this process, {dict(task.versions)}.")
+    kind = family(task.model)
+    with _one_at_a_time, kind.open(kind.request_of({**task.fixed, **task.points[0]})) as session:
+        timed = _walk(session, task)
+    return [(answer["status"], _strict(answer), seconds) for answer, seconds in timed]
+
+
+def _walk(session: Any, task: Task) -> list[tuple[dict[str, Any], float]]:
+    """Hot from point to point; where a cold start disagrees at one of the points to re-check, all of it cold."""
+    timed = [_answer(session, point, cold=False) for point in task.points]
+    for k in task.recheck:
+        hot = timed[k][0]
+        if hot.get("start") == "hot":
+            cold, _ = _answer(session, task.points[k], cold=True)
+            if not _same(hot, cold):
+                timed = [_answer(session, point, cold=True) for point in task.points]
+                timed[k][0]["recheck"] = "a hot start disagreed; the whole task was solved cold"
+                return timed
+            hot["recheck"] = "a cold start agrees"
+    return timed
+
+
+def _answer(session: Any, point: Mapping[str, Any], *, cold: bool) -> tuple[dict[str, Any], float]:
+    from workbench.families.outcome import failure
+
+    begin = time.perf_counter()
+    try:
+        answer = session.row(point, start="cold" if cold else "hot")
+    except Exception as error:
+        answer = failure(error)
+    if not cold and answer["status"] not in _SOLVED and answer.get("start") != "cold":
+        return _answer(session, point, cold=True)  # a failure is believed from a cold start only
+    return answer, time.perf_counter() - begin
+
+
+def _same(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> bool:
+    """Whether two answers agree: the same status, and objectives within 1e-6 relative or 2e-9 absolute."""
+    a, b = hot["objective"], cold["objective"]
+    if hot["status"] != cold["status"] or (a is None) != (b is None):
+        return False
+    return a is None or abs(a - b) <= 1e-6 * abs(b) + 2e-9
+
+
+def _strict(answer: Mapping[str, Any]) -> str:
+    """Canonical JSON with infinities in words."""
+    plain = {
+        key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in answer.items()
+    }
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+# One process.
+
+
+def here(tasks: Sequence[Task]) -> Iterator[tuple[int, Answers | None]]:
+    """One task after the other in this process."""
+    for at, task in enumerate(tasks):
+        yield at, work(task)
+
+
+# Processes of this machine.
+
+
+def _begin(parent: int) -> None:
+    """A worker's first act: Ctrl-C is the parent's business, and without the parent there is no work."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent(parent)
+
+
+def on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Answers | None]]:
+    """On `jobs` processes of this machine, one thread each.
+
+    Two tasks for each process are under way at a time. When a process dies, those are retried; a task that saw DEATHS
+    of them is tried once more alone, and given up when its process dies again.
+    """
+    waiting, suspects = list(range(len(tasks)))[::-1], list[int]()
+    deaths: Counter[int] = Counter()
+    try:
+        while waiting:
+            for at, answers in _pooled(tasks, waiting, jobs, 2 * jobs, deaths, suspects):
+                yield at, answers
+        for at in suspects:
+            died: list[int] = []
+            deaths[at] = DEATHS
+            yield from _pooled(tasks, [at], 1, 1, deaths, died)
+            if died:
+                yield at, None
+    except BaseException:
+        executor(jobs).shutdown(wait=True, kill_workers=True)
+        raise
+
+
+def _pooled(
+    tasks: Sequence[Task], waiting: list[int], jobs: int, room: int, deaths: Counter[int], suspects: list[int]
+) -> Iterator[tuple[int, Answers | None]]:
+    """Run what is waiting until it is done or a process dies; then those under way wait again or become suspects."""
+    pool = executor(jobs)
+    running: dict[Any, int] = {}
+    while waiting or running:
+        try:
+            while waiting and len(running) < room:
+                running[pool.submit(work, tasks[waiting[-1]])] = waiting[-1]
+                waiting.pop()
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                answers = future.result()
+                yield running.pop(future), answers
+        except BrokenProcessPool:
+            ended = {f: at for f, at in running.items() if f.done() and not f.cancelled() and f.exception() is None}
+            for future, at in ended.items():
+                yield at, future.result()
+            for at in sorted((at for f, at in running.items() if f not in ended), reverse=True):
+                deaths[at] += 1
+                (suspects if deaths[at] >= DEATHS else waiting).append(at)
+            return
+
+
+def executor(jobs: int) -> Any:
+    """The worker processes of this machine; those of the last call when they are still there."""
+    from multiprocessing import resource_tracker
+
+    from joblib.externals.loky import get_reusable_executor
+
+    with safe_start():  # the trackers of semaphores are processes of their own
+        resource_tracker.ensure_running()
+        return get_reusable_executor(
+            max_workers=jobs, timeout=120, initializer=_begin, initargs=(os.getpid(),), env=_THREADS | SAFE
+        )
+
+
+# A cluster.
+
+
+def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answers | None]]:
+    """On the workers of a Dask scheduler such as tcp://host:8786, which retries what a dead worker held.
+
+    Raises SolverUnavailable without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
+    """
+    try:
+        from distributed import Client, KilledWorker
+        from distributed import wait as wait_for
+        from distributed.comm import CommClosedError
+    except ImportError:
+        raise SolverUnavailable("--cluster needs dask and distributed (pip install 'dp-workbench[cluster]').") from None
+    client, why = None, ""
+    try:
+        client = Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        why = " ".join(str(error).split())
+    if client is None:
+        # The client that failed dies here, where no lock of Dask's is held: its finalizer takes the lock that starting
+        # another client holds, so a collection in that moment would wait for ever.
+        gc.collect()
+        raise WorkbenchError(f"The cluster at {address} cannot be reached: {why}.")
+    lost = WorkbenchError(
+        f"The cluster at {address} was lost; the rows it had sent are kept, and the same command goes on from there."
+    )
+    with _closing(client):
+        try:
+            futures = client.map(work, list(tasks), pure=False, key="sweep")
+            running = {future.key: (future, at) for at, future in enumerate(futures)}
+            del futures
+            alone = 0.0
+            while running:
+                with contextlib.suppress(TimeoutError), client.as_current():
+                    wait_for([future for future, _ in running.values()], timeout=2, return_when="FIRST_COMPLETED")
+                if any(future.cancelled() for future, _ in running.values()):
+                    raise lost
+                ended = [(future, at) for future, at in running.values() if future.done()]
+                # a scheduler that was stopped, or whose machine is gone, closes no connection: ask it
+                alive = ended or client.sync(client.scheduler.identity, callback_timeout=REPLY)["workers"]
+                alone = 0.0 if alive else alone + 2
+                if alone >= PATIENCE:
+                    raise WorkbenchError(f"The cluster at {address} has had no worker for {alone:g} s.")
+                for future, at in ended:
+                    try:
+                        answers = future.result(timeout=REPLY)
+                    except KilledWorker:
+                        answers = None
+                    yield at, answers
+                    del running[future.key]
+                    future.release()
+        except (CancelledError, TimeoutError, CommClosedError):
+            raise lost from None
+
+
+@contextlib.contextmanager
+def _closing(client: Any) -> Iterator[None]:
+    """Close a client in the end, without waiting for a scheduler that is gone, and without its log of that: whoever
+    lost the cluster is told in one sentence."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    before = {log: log.level for log in map(logging.getLogger, names)}
+    for log in before:
+        log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(TimeoutError, OSError):
+            client.close(timeout=CLOSING)
+        for log, level in before.items():
+            log.setLevel(level)
