@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.distribution import Distribution
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
-from workbench.mechanisms.masses import Masses
 
 
 @st.composite
@@ -172,7 +172,7 @@ def test_floats_are_read_as_the_rationals_they_are(values: list[float]) -> None:
 
 @given(st.lists(st.integers(0, 2**200), min_size=1, max_size=20).filter(any))
 def test_leading_digits_bound_the_integers(weights: list[int]) -> None:
-    masses = Masses(weights)
+    masses = Distribution(weights)
     assert math.gcd(*masses.integers) == 1
     for k, m, e in zip(masses.integers, masses.mantissa, masses.exponent, strict=True):
         low = Fraction(m) * Fraction(2) ** int(e)
@@ -233,7 +233,16 @@ def test_costs_are_checked() -> None:
 
 
 def test_broken_files_are_refused() -> None:
-    good = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1]).to_dict()
+    noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
+    new = noise.to_dict()
+    for bad in (
+        {**new, "more": 1}, {**new, "weights": ["0x1", "0x1"]}, {**new, "total": "0x5"}, {**new, "sizes": [0]},
+        {**new, "shifts": [[0]]}, {**new, "directed": "no"}, {**new, "sizes": "3"}, {**new, "weights": None},
+    ):  # fmt: skip
+        with pytest.raises((CorruptFile, InvalidRequest)):
+            AdditiveNoise.from_dict(bad)
+    good = {"question": noise.question.to_dict(), "weights": ["0x2", "0x1", "0x1"]}  # of earlier versions
+    assert AdditiveNoise.from_dict(good) == noise
     question = good["question"]
     for bad in (
         None, [], {}, {**good, "more": 1}, {**good, "weights": ["0x1", "0x1"]}, {**good, "weights": ["-0x1", "2", "1"]},
@@ -258,8 +267,8 @@ def test_a_large_mechanism_with_subnormal_masses_is_held_exactly() -> None:
 def test_loading_a_mechanism_needs_no_solver_and_no_model() -> None:
     """Floors: mechanisms and privacy stand on nothing above or beside them, and leave the heavy libraries alone."""
     code = (
-        "import sys, workbench.privacy.audit, workbench.privacy.profile, workbench.privacy.unbounded\n"
-        "import workbench.mechanisms.baselines, workbench.mechanisms.fitting\n"
+        "import sys, workbench.privacy.audit, workbench.privacy.profile, workbench.privacy.unbounded_support\n"
+        "import workbench.mechanisms.baselines.count_queries, workbench.mechanisms.baselines.fitting\n"
         "bad = [m for m in ('models', 'solvers', 'cvxpy', 'scipy', 'flint', 'highspy') if m in sys.modules]\n"
         "assert not bad, bad"
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import ModuloNoise
-from workbench.mechanisms.baselines import (
+from workbench.mechanisms.baselines.count_queries import (
     clamp,
     clamped_gaussian,
     clamped_geometric,
@@ -23,11 +23,11 @@ from workbench.mechanisms.baselines import (
     geometric_cdf,
     geometric_pmf,
 )
+from workbench.mechanisms.baselines.fitting import FAMILIES, fit, fitted
 from workbench.mechanisms.channel import Channel, within
-from workbench.mechanisms.fitting import FAMILIES, fit, fitted
 from workbench.privacy.audit import audit, audit_channel
 from workbench.privacy.profile import dp_profile_channel, pdp_profile_channel
-from workbench.privacy.unbounded import gaussian_profile, geometric_profile
+from workbench.privacy.unbounded_support import gaussian_profile, geometric_profile
 
 FAR = np.arange(-400, 401)
 
@@ -180,7 +180,7 @@ def test_bad_parameters_are_refused() -> None:
         (lambda: within(8, 9), r"^max_shift must be an integer in 1\.\.8\. Got 9\.$"),
         (lambda: geometric_profile(1, 1, [1]), r"^alpha must be a number in \(0, 1\)\. Got 1\.$"),
         (lambda: gaussian_profile(1, 0, [1]), r"^max_shift must be an integer >= 1\. Got 0\.$"),
-        (lambda: gaussian_profile(1, 1, [1], "rdp"), r"^notion must be dp or pdp\. Got rdp\.$"),
+        (lambda: gaussian_profile(1, 1, [1], "rdp"), r"^notion must be one of dp, pdp\. Got rdp\.$"),
         (lambda: clamped_geometric(8, 0.5).expected(np.eye(3)), r"^cost must be an array of shape \(9, 9\)\. Got"),
     ]:  # fmt: skip
         with pytest.raises(InvalidRequest, match=message):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.randomness import (
+from workbench.mechanisms.dyadic_laplace.randomness import (
     InsecureLocalStream,
     LocalStream,
     SharedStream,
@@ -85,7 +85,7 @@ def test_insecure_local_stream_repeats() -> None:
 def test_a_forked_child_does_not_repeat_its_parent() -> None:
     script = """
 import os
-from workbench.mechanisms.randomness import LocalStream
+from workbench.mechanisms.dyadic_laplace.randomness import LocalStream
 stream = LocalStream()
 stream.take(3, 3)
 read, write = os.pipe()

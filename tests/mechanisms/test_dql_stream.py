@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.mechanisms import dql_stream, elias
-from workbench.mechanisms.dql_stream import read_header, read_stream, write_stream
-from workbench.mechanisms.dyadic_laplace import DyadicLaplace
-from workbench.mechanisms.randomness import InsecureLocalStream
+from workbench.mechanisms.dyadic_laplace import elias
+from workbench.mechanisms.dyadic_laplace import stream as dql_stream
+from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
+from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream
+from workbench.mechanisms.dyadic_laplace.stream import read_header, read_stream, write_stream
 
 KEY = bytes(range(32))
 MECHANISM = DyadicLaplace(0.5, 1.7)

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms import dyadic_design, elias
-from workbench.mechanisms.dyadic_bits import (
+from workbench.families.laplace import design as dyadic_design
+from workbench.families.laplace.design import design_laplace
+from workbench.mechanisms.dyadic_laplace import elias
+from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
+from workbench.mechanisms.dyadic_laplace.dyadic_law import component, levels, levels_at
+from workbench.mechanisms.dyadic_laplace.mean_length import (
     UNIFORM,
     DataLaw,
     elias_delta_bound,
@@ -15,10 +19,7 @@ from workbench.mechanisms.dyadic_bits import (
     mean_bits_at,
     theorem8_bounds,
 )
-from workbench.mechanisms.dyadic_design import design_laplace
-from workbench.mechanisms.dyadic_laplace import DyadicLaplace
-from workbench.mechanisms.dyadic_law import component, levels, levels_at
-from workbench.mechanisms.randomness import InsecureLocalStream, SharedStream
+from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 
 POINT = DataLaw.point(0.5)
 
@@ -183,9 +184,9 @@ def test_extreme_budgets() -> None:
         (lambda: design_laplace(1, math.nan), "bits must be a finite number > 0"),
         (lambda: design_laplace(1, 5, "zip"), "code must be gamma or delta"),
         (lambda: design_laplace(1e10, 5, "gamma", DataLaw.point(1e10)), "must be at most 2"),
-        (lambda: DataLaw.point(math.nan), "values must be finite"),
+        (lambda: DataLaw.point(math.nan), "x must be a finite number"),
         (lambda: DataLaw.sample([]), "values must be finite"),
-        (lambda: DataLaw.uniform(1, 1), "edges must be"),
+        (lambda: DataLaw.uniform(1, 1), "low and high must be finite numbers"),
         (lambda: DataLaw.histogram([0, 1], [-1]), "masses must be"),
         (lambda: DataLaw.density(lambda x: x, 0, 1), "density must be"),
         (lambda: DataLaw.density(lambda x: x, 1, 0), "low, high must be"),
@@ -196,3 +197,20 @@ def test_extreme_budgets() -> None:
 def test_bad_requests(call: object, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         call()
+
+
+def test_the_boundary_of_five_bits_is_decided_where_lengths_repeat():
+    """For ε = 10.4735 a whole octave far out (ℓ = ∞ to a double) dips below 5 bits, for 10.4736 it does not."""
+    octave = 2.0 ** (np.log2(80.0) + np.arange(1025) / 1024)
+    lengths = {
+        epsilon: np.concatenate(
+            [mean_bits_at(epsilon, *levels_at(part), "gamma", UNIFORM) for part in np.array_split(octave, 41)]
+        )
+        for epsilon in (10.4735, 10.4736)
+    }
+    near = lengths[10.4735].argmin()
+    fine = np.linspace(octave[near - 1], octave[near + 1], 41)
+    assert mean_bits_at(10.4735, *levels_at(fine), "gamma", UNIFORM).min() < 5 - 1e-7
+    assert lengths[10.4736].min() > 5
+    assert design_laplace(10.4735, 5).reachable
+    assert not design_laplace(10.4736, 5).reachable

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.dyadic_laplace import DyadicLaplace
-from workbench.mechanisms.randomness import InsecureLocalStream, LocalStream, SharedStream
+from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
+from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, LocalStream, SharedStream
 
 KEY, NONCE = bytes(range(32)), bytes(16)
 

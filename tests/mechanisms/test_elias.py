@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.mechanisms import elias
-from workbench.mechanisms.elias import CODES
+from workbench.mechanisms.dyadic_laplace import elias
+from workbench.mechanisms.dyadic_laplace.elias import CODES
 
 EDGES = [0, 1, -1, 2, -2, 3, 2**31, -(2**31), 2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, -(2**62), 2**63 - 1]
 EDGES += [-(2**63) + 1]

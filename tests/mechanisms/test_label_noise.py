@@ -11,11 +11,11 @@ import pytest
 from scipy import integrate, optimize
 
 from models.losses import loss_named
-from workbench.mechanisms import label_noise
-from workbench.mechanisms.draws import Source
-from workbench.mechanisms.label_lattice import LATTICE_KINDS, LatticeNoise, best_stairs
-from workbench.mechanisms.label_noise import LabelNoise, best_gamma
-from workbench.mechanisms.labels import Labels
+from workbench.exact.random_source import Source
+from workbench.mechanisms.label_randomizers import label_noise
+from workbench.mechanisms.label_randomizers.label_lattice import LATTICE_KINDS, LatticeNoise, best_stairs
+from workbench.mechanisms.label_randomizers.label_noise import LabelNoise, best_gamma
+from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.audit import audit_channel
 
 SQUARED = loss_named("squared")
@@ -57,7 +57,7 @@ def test_the_staircase_is_the_right_one():
         noise = LabelNoise("staircase", 0, 1, epsilon, clip=False, loss="absolute")
         least = math.exp(epsilon / 2) / math.expm1(epsilon)
         assert noise.losses([0.5], "absolute")[0] == pytest.approx(least, rel=1e-13)
-        drawn = np.abs(noise.sample(np.zeros(200_000), np.random.default_rng(1)))
+        drawn = np.abs(noise.insecure_sample(np.zeros(200_000), np.random.default_rng(1)))
         assert abs(drawn.mean() - least) < 5 * drawn.std() / math.sqrt(200_000)
         for loss, power in (("absolute", 1), ("squared", 2)):
             best = optimize.minimize_scalar(
@@ -71,7 +71,7 @@ def test_the_staircase_is_the_right_one():
 @pytest.mark.parametrize("clip", [True, False])
 def test_continuous_samples_follow_the_law(kind, clip):
     noise = LabelNoise(kind, 0, 10, 2, clip=clip)
-    drawn = noise.sample(np.full(60_000, 3.0), np.random.default_rng(3))
+    drawn = noise.insecure_sample(np.full(60_000, 3.0), np.random.default_rng(3))
     edges = np.array([-5.0, 0, 1, 3, 7.5, 10, 15])
     count = np.array([(drawn <= e).sum() for e in edges])
     assert close(count, noise.cdf(3.0, edges), 60_000)

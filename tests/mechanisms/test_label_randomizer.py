@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.draws import Source
-from workbench.mechanisms.label_randomizer import LabelRandomizer, private_prior, project, split_budget
-from workbench.mechanisms.labels import Labels
-from workbench.mechanisms.randomized_response import on_bins
+from workbench.exact.random_source import Source
+from workbench.mechanisms.label_randomizers.label_randomizer import (
+    LabelRandomizer,
+    private_prior,
+    project,
+    split_budget,
+)
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.label_randomizers.randomized_response import on_bins
 
 # Algorithm 3.
 

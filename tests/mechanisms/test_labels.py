@@ -11,11 +11,10 @@ import pytest
 
 from models.losses import loss_named
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.draws import Source
-from workbench.mechanisms.label_channel import extreme_pairs
-from workbench.mechanisms.labels import Labels
-from workbench.mechanisms.masses import Masses
-from workbench.mechanisms.randomized_response import k_ary, on_bins, top_k, with_prior
+from workbench.exact.random_source import Source
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.label_randomizers.randomized_response import k_ary, on_bins, top_k, with_prior
+from workbench.mechanisms.mechanism import extreme_pairs
 from workbench.privacy.audit import audit_channel
 
 SQUARED = loss_named("squared")
@@ -49,7 +48,7 @@ def test_randomized_response_is_exactly_private_and_no_more_than_asked(make, eps
         return
     found = audit_channel(channel, pairs, epsilon)
     assert found.meets("pure", epsilon)
-    assert audit_channel(made.audit_rows, extreme_pairs(made.audit_rows), epsilon).pure_ratio == found.pure_ratio
+    assert audit_channel(made.audit_rows, extreme_pairs(made.audit_rows.rows), epsilon).pure_ratio == found.pure_ratio
     full = np.array([made.row(i).floats for i in range(SMALL.k)])
     assert np.allclose(full, made.matrix, atol=1e-15)
     expected = float((SMALL.prior[:, None] * full * SQUARED.matrix(made.outputs, SMALL.values)).sum())
@@ -106,9 +105,6 @@ def test_bernoulli_and_choose_resolve_ties_with_more_bits():
     assert Fixed([third, third + 1]).bernoulli(1, 3, 1).tolist() == [False]
     assert Fixed([third, third, third + 1]).bernoulli(1, 3, 1).tolist() == [False]
     assert Fixed([third - 1]).bernoulli(1, 3, 1).tolist() == [True]
-    law = Masses([1, 2])
-    assert Fixed([third, 0]).choose(law, 1).tolist() == [0]
-    assert Fixed([third, third + 1]).choose(law, 1).tolist() == [1]
     assert Fixed([(1 << 64) - 1, 5]).below(10, 1).tolist() == [5]  # above the last multiple of 10: drawn again
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.piecewise_linear import QuantizedPiecewiseLinear, dithered_round
-from workbench.mechanisms.randomness import InsecureLocalStream, LocalStream, SharedStream
+from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear, dithered_round
+from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, LocalStream, SharedStream
 
 KEY, NONCE = bytes(range(32)), bytes(16)
 LOPSIDED = QuantizedPiecewiseLinear(0.7, (1.0, 3.0, 2.0, 0.5), first=-1, left=0.25, right=0.4, period=2)

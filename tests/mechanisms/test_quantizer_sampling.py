@@ -11,20 +11,21 @@ import pytest
 from scipy.stats import chisquare
 
 import workbench as wb
-from workbench.mechanisms.curved import Biased, Curved, poisson_binomial
-from workbench.mechanisms.quantizer import Quantizer
-from workbench.mechanisms.two_bin import erm, randomized_response, rqm, rqm_selection
-from workbench.numbers import sign_exp
+from workbench.exact.numbers import sign_exp
+from workbench.exact.random_source import Source
+from workbench.mechanisms.affine_sampler import AffineSampler
+from workbench.mechanisms.baselines.poisson_binomial import PoissonBinomial, poisson_binomial
+from workbench.mechanisms.baselines.two_bin import erm, randomized_response, rqm
+from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.privacy.certificate_file import load_certificate, save_certificate
 from workbench.privacy.quantizer import audit_quantizer
 
-MADE: dict[str, Quantizer | Curved] = {
+MADE: dict[str, Quantizer | PoissonBinomial] = {
     "RQM": rqm("-2.7,-0.9,0.9,2.7", "0.22"),
     "RQM, asymmetric bins": rqm("-2,-0.3,0.4,3", "0.4"),
     "ERM": erm("-2.7,-0.4,0.4,2.7", "0.043"),
     "randomized response": randomized_response("0.7"),
     "PBM": poisson_binomial(5, epsilon="1.3"),
-    "biased": Biased.of("-2.7,-0.9,0.9,2.7", rqm_selection(4, "0.22"), "0.3"),
 }
 POINTS = (-1.0, -0.9, -0.5, float(np.nextafter(-0.4, -1)), -0.4, 0.0, 0.123, 0.4, 0.9, 1.0)
 COUNT = 20_000
@@ -42,14 +43,37 @@ def fits(drawn: np.ndarray, outputs: np.ndarray, law: np.ndarray) -> float:
 def test_published_quantizers_draw_from_their_law(name: str):
     made = MADE[name]
     for seed, x in enumerate(POINTS):
-        assert fits(made.sample(np.full(COUNT, x), seed), made.outputs, made.law(x)) > 1e-4
+        assert fits(made.sample(np.full(COUNT, x), insecure_seed=seed), made.outputs, made.probabilities(x)) > 1e-4
+
+
+def test_inputs_between_knots_are_decided_exactly_where_floats_cannot():
+    """First bytes and words that leave U < t open: t = 1/3 exactly, and a t that only many bits tell from its float."""
+    third = Quantizer.from_ends("x", [0, 1], [-1, 1], [[[1, 0], [0, 1]]])
+
+    class Fixed(Source):
+        def __init__(self, byte: int, *words: int) -> None:
+            super().__init__()
+            self.byte, self.queue = byte, [*words]
+
+        def short_bytes(self, count: int) -> np.ndarray:
+            return np.full(count, self.byte, dtype=np.uint8)
+
+        def short_words(self, count: int) -> np.ndarray:
+            return np.array([self.queue.pop(0) for _ in range(count)], dtype=np.uint16)
+
+    t = (Fraction(0.1) + 1) / 2
+    bits = int(t * (1 << 72))  # U just below and just above t, in 8 + 4 * 16 bits
+    for value, output in ((bits - 1, 1), (bits + 1, 0)):
+        words = [value >> shift & 0xFFFF for shift in (48, 32, 16, 0)]
+        source = Fixed(value >> 64, *words, 7)  # and one word for the end law, which is certain
+        assert AffineSampler(third.knots, third.ends, source).positions(np.array([0.1])).tolist() == [output]
 
 
 def test_the_law_of_a_float_input_is_the_exact_law_there():
     made = MADE["RQM, asymmetric bins"]
     assert isinstance(made, Quantizer)
     for x in POINTS:
-        np.testing.assert_allclose(made.law(x), [float(p) for p in made.exact_law(x)], atol=1e-15)
+        np.testing.assert_allclose(made.probabilities(x), made.law(x).floats, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +90,11 @@ def test_designs_draw_from_the_law_that_their_file_proves(bins: str, request_: d
     made = wb.design(wb.Quantization(bins), epsilon=1, **request_)
     save_certificate(made.certificate, tmp_path / "q.json")
     proven = load_certificate(tmp_path / "q.json").mechanism
-    outputs = np.array([float(b) for b in proven.outputs])
     for seed, x in enumerate((-1.0, -0.5, 0.2, 0.31, 0.5, 1.0)):
-        law = made.mechanism.law(x)
-        assert fits(made.mechanism.sample(np.full(COUNT, x), seed), made.mechanism.outputs, law) > 1e-4
-        drawn = outputs[np.asarray(wb.sample(proven, 2000, answer=Fraction(str(x)), insecure_seed=seed))]
-        assert fits(drawn, outputs, law) > 1e-4
+        law = made.mechanism.probabilities(x)
+        assert fits(made.mechanism.sample(np.full(COUNT, x), insecure_seed=seed), made.mechanism.outputs, law) > 1e-4
+        drawn = wb.sample(proven, 2000, answer=Fraction(str(x)), insecure_seed=seed)
+        assert fits(drawn, proven.outputs, law) > 1e-4
 
 
 def test_a_changed_file_proves_nothing(tmp_path: Path):

@@ -15,6 +15,8 @@ from models.noise_fast import FastSession
 from models.noise_holes import facts, hole_search, weights
 from models.noise_patterns import Facts, Noise, milp, relaxation
 from models.noise_search import search
+from models.requirements import HOCKEY_STICK as DP
+from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import Options, backend, solve
 from solvers.session import Session
 from solvers.solution import PointStatus, Termination
@@ -58,7 +60,7 @@ def spent(sizes, shifts, levels, f) -> float:
     ],
 )
 def test_equals_the_literal_milp(sizes, shifts, cost, epsilon, delta):
-    model = NoiseModel(sizes, shifts, "pdp", cost_vector(cost, sizes))
+    model = NoiseModel(sizes, shifts, PDP, cost_vector(cost, sizes))
     literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
     found = fast(model, [epsilon], delta)
     assert found.optimal
@@ -86,7 +88,7 @@ def test_equals_the_literal_milp(sizes, shifts, cost, epsilon, delta):
     ],
 )
 def test_extreme_requests_are_proven_all_the_same(sizes, shifts, cost, epsilon, delta):
-    model = NoiseModel(sizes, shifts, "pdp", cost_vector(cost, sizes))
+    model = NoiseModel(sizes, shifts, PDP, cost_vector(cost, sizes))
     found = fast(model, [epsilon], delta)
     assert found.optimal
     assert found.notes[0].startswith("proven over violation patterns")
@@ -99,9 +101,7 @@ def test_extreme_requests_are_proven_all_the_same(sizes, shifts, cost, epsilon, 
 
 
 def test_one_with_two_budgets_of_different_size():
-    model = NoiseModel(
-        (3, 3), ((0, 1), (1, 0), (1, 1)), "pdp", cost_vector("circular-squared", (3, 3)), groups=(0, 0, 1)
-    )
+    model = NoiseModel((3, 3), ((0, 1), (1, 0), (1, 1)), PDP, cost_vector("circular-squared", (3, 3)), groups=(0, 0, 1))
     found = fast(model, [15.0, 1.6363266720536973], 0.001)
     assert found.optimal
     assert found.residuals.worst <= 1e-9  # the pairs it calls broken are those it pays for
@@ -109,7 +109,7 @@ def test_one_with_two_budgets_of_different_size():
 
 def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest.MonkeyPatch):
     """A solver that fails on every program with a decided pair: no wrong proof, and the fallback is told."""
-    model = NoiseModel((9,), BD3, "pdp", cost_vector("squared", (9,)))
+    model = NoiseModel((9,), BD3, PDP, cost_vector("squared", (9,)))
     optimum = fast(model, [0.5], 0.1).objective
     real = Session.solve
 
@@ -127,7 +127,7 @@ def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest
 
 
 def test_one_epsilon_per_difference():
-    model = NoiseModel((8,), ((1,), (2,), (7,)), "pdp", cost_vector("error-rate", (8,)), groups=(0, 1, 0))
+    model = NoiseModel((8,), ((1,), (2,), (7,)), PDP, cost_vector("error-rate", (8,)), groups=(0, 1, 0))
     literal = solve(model.program, model.values([0.4, 1.1], 0.1))
     found = fast(model, [0.4, 1.1], 0.1)
     assert found.objective == pytest.approx(literal.objective, abs=1e-8)
@@ -138,21 +138,21 @@ def test_one_epsilon_per_difference():
     "make", [zero_mean((7,)), equal_masses([[1, 6], [2, 5]]), lambda f: [f[0] <= 0.3, f[2] >= f[1]]]
 )
 def test_constraints_of_the_user(make):
-    model = NoiseModel((7,), ((1,), (2,)), "pdp", cost_vector("error-rate", (7,)), constraints=make)
+    model = NoiseModel((7,), ((1,), (2,)), PDP, cost_vector("error-rate", (7,)), constraints=make)
     literal = solve(model.program, model.values([1.0], 0.15))
     found = fast(model, [1.0], 0.15)
     assert found.objective == pytest.approx(literal.objective, abs=1e-8)
-    free = fast(NoiseModel((7,), ((1,), (2,)), "pdp", cost_vector("error-rate", (7,))), [1.0], 0.15)
+    free = fast(NoiseModel((7,), ((1,), (2,)), PDP, cost_vector("error-rate", (7,))), [1.0], 0.15)
     assert free.objective < found.objective - 1e-4  # the constraint bites, so it was heard
 
 
 def test_infeasible_constraints():
-    model = NoiseModel((7,), ((1,), (2,)), "pdp", cost_vector("error-rate", (7,)), constraints=lambda f: [f[0] >= 0.9])
+    model = NoiseModel((7,), ((1,), (2,)), PDP, cost_vector("error-rate", (7,)), constraints=lambda f: [f[0] >= 0.9])
     found = fast(model, [1.0], 0.15)
     assert found.termination is Termination.INFEASIBLE
     assert found.x is None
     # the DP relaxation is feasible here, only no pattern is
-    model = NoiseModel((2,), ((1,),), "pdp", cost_vector("error-rate", (2,)), constraints=lambda f: [f[0] == 0.8])
+    model = NoiseModel((2,), ((1,),), PDP, cost_vector("error-rate", (2,)), constraints=lambda f: [f[0] == 0.8])
     assert fast(model, [0.5], 0.5).termination is Termination.INFEASIBLE
     assert fast(model, [0.5], 0.81).optimal
 
@@ -168,7 +168,7 @@ def test_infeasible_constraints():
     ],
 )
 def test_minimum_delta(shifts, cost, budget):
-    model = NoiseModel((9,), shifts, "pdp", cost_vector(cost, (9,)), minimise="delta")
+    model = NoiseModel((9,), shifts, PDP, cost_vector(cost, (9,)), minimise="delta")
     literal = solve(model.program, model.values([1.5], budget=budget))
     found = fast(model, [1.5], budget=budget)
     assert found.objective == pytest.approx(literal.objective, abs=1e-8)
@@ -181,7 +181,7 @@ def test_minimum_delta(shifts, cost, budget):
 def test_other_solvers(solver, cost):
     if not backend(solver).installed():
         pytest.skip(f"{solver} is not installed")
-    model = NoiseModel((9,), BD3, "pdp", cost_vector(cost, (9,)))
+    model = NoiseModel((9,), BD3, PDP, cost_vector(cost, (9,)))
     reference = fast(model, [1.0], 0.05)
     found = fast(model, [1.0], 0.05, solver=solver)
     assert found.solver.startswith(solver)
@@ -195,9 +195,9 @@ def test_other_solvers(solver, cost):
 )
 def test_large_groups_against_the_chain_bound(n, mu, epsilon, delta):
     shifts = tuple((k,) for k in range(1, mu + 1))
-    model = NoiseModel((n + 1,), shifts, "pdp", cost_vector("error-rate", (n + 1,)))
+    model = NoiseModel((n + 1,), shifts, PDP, cost_vector("error-rate", (n + 1,)))
     found = fast(model, [epsilon], delta)
-    law = oracles.judge((n + 1,), shifts, True, epsilon, delta, "pdp")
+    law = oracles.judge((n + 1,), shifts, True, epsilon, delta, PDP)
     assert found.optimal
     assert law.kind == "optimum"
     assert found.objective == pytest.approx(law.value, abs=1e-9)
@@ -206,7 +206,7 @@ def test_large_groups_against_the_chain_bound(n, mu, epsilon, delta):
 
 def test_large_group_with_another_cost_against_no_truncation():
     sizes = (49,)
-    model = NoiseModel(sizes, BD3, "pdp", cost_vector("squared", sizes))
+    model = NoiseModel(sizes, BD3, PDP, cost_vector("squared", sizes))
     found = fast(model, [1.5], 0.05)
     asked = noise(sizes, BD3, 1.5, "squared", delta=0.05)
     made = relaxation(asked, Facts.none(asked))
@@ -238,7 +238,7 @@ def test_facts_hold_at_the_literal_optimum(sizes, shifts):
         assert holes.pmf.sum() == pytest.approx(1.0)
         assert 1.0 - holes.pmf[0] == pytest.approx(holes.value, abs=1e-12)
         assert spent(sizes, shifts, [epsilon] * len(shifts), holes.pmf) <= delta + 1e-12
-        model = NoiseModel(sizes, shifts, "pdp", asked.cost)
+        model = NoiseModel(sizes, shifts, PDP, asked.cost)
         best = solve(model.program, model.values([epsilon], delta))
         assert best.objective <= holes.value + 1e-9
         known = facts(asked, w, holes.zero, delta, np.ones(asked.N, dtype=bool))
@@ -253,14 +253,14 @@ def test_better_rows_relax_to_the_dp_program():
     program = milp(asked, Facts.none(asked), "relaxed")
     whole = np.zeros_like(program.template.integrality)
     relaxed = solve(replace(program, template=replace(program.template, integrality=whole)))
-    dp = NoiseModel((9,), BD3, "dp", cost_vector("error-rate", (9,)))
+    dp = NoiseModel((9,), BD3, DP, cost_vector("error-rate", (9,)))
     assert relaxed.objective >= solve(dp.program, dp.values([1.0], 0.1)).objective - 1e-9
 
 
 def test_limits_leave_a_valid_bound():
     sizes = (25,)
     shifts = ((1,), (2,), (3,), (4,))
-    model = NoiseModel(sizes, shifts, "pdp", cost_vector("squared", sizes))
+    model = NoiseModel(sizes, shifts, PDP, cost_vector("squared", sizes))
     optimum = fast(model, [0.5], 0.1).objective
     for nodes in (1, 5, 20):
         stopped = fast(model, [0.5], 0.1, node_limit=nodes)
@@ -278,7 +278,7 @@ def test_limits_leave_a_valid_bound():
 
 
 def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):
-    model = NoiseModel((17,), BD3, "pdp", cost_vector("squared", (17,)))
+    model = NoiseModel((17,), BD3, PDP, cost_vector("squared", (17,)))
     optimum = fast(model, [0.5], 0.1).objective
     real, calls = Session.solve, []
 
@@ -296,8 +296,8 @@ def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):
 
 def test_only_pdp_with_delta():
     for model in (
-        NoiseModel((9,), BD3, "dp", cost_vector("error-rate", (9,))),
-        NoiseModel((9,), BD3, "pdp", cost_vector("error-rate", (9,)), positive_delta=False),
+        NoiseModel((9,), BD3, DP, cost_vector("error-rate", (9,))),
+        NoiseModel((9,), BD3, PDP, cost_vector("error-rate", (9,)), positive_delta=False),
     ):
         with pytest.raises(ValueError, match="method fast"):
             FastSession(model, backend("highs"))
@@ -305,7 +305,7 @@ def test_only_pdp_with_delta():
 
 def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.MonkeyPatch):
     """HiGHS at e^10 calls points infeasible whose bound is all that is asked for: the hole search has the optimum."""
-    model = NoiseModel((2, 2), ((0, 1), (1, 0), (1, 1)), "pdp", cost_vector("error-rate", (2, 2)), minimise="delta")
+    model = NoiseModel((2, 2), ((0, 1), (1, 0), (1, 1)), PDP, cost_vector("error-rate", (2, 2)), minimise="delta")
     found = fast(model, [10.0], budget=0.6409986212826413)
     assert found.optimal
     assert found.objective == 0.0
@@ -316,7 +316,7 @@ def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.Monkey
         return replace(real(self, *args, **more), point=PointStatus.NONE, x=None)
 
     monkeypatch.setattr(Session, "solve", without_points)
-    other = NoiseModel((9,), BD3, "pdp", cost_vector("error-rate", (9,)))
+    other = NoiseModel((9,), BD3, PDP, cost_vector("error-rate", (9,)))
     stopped = fast(other, [0.5], 0.2)
     assert stopped.x is None  # nothing is claimed where the bound does not close the proof
     assert not stopped.optimal

@@ -9,11 +9,18 @@ import pytest
 
 from models.noise import NoiseModel, cost_vector
 from models.noise_fast import FastSession
-from models.noise_frontier import at, delta_frontier
+from models.noise_frontier import delta_frontier, piece_at
+from models.oracles import judge
 from models.oracles.single_distance import breakpoints, single_distance_law
+from models.requirements import MASS_ABOVE_RATIO
+from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import backend
 
 BD3 = ((1,), (2,), (3,))
+
+
+def at(pieces, delta):
+    return piece_at(pieces, delta).value(delta)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +41,7 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, cost):
         assert before.delta_high == after.delta_low
         assert after.value_low <= before.value_high + 1e-9
         assert after.value_high <= after.value_low + 1e-9
-    model = NoiseModel(sizes, shifts, "pdp", cost_vector(cost, sizes))
+    model = NoiseModel(sizes, shifts, PDP, cost_vector(cost, sizes))
     rng = np.random.default_rng(5)
     with FastSession(model, backend("highs")) as session:
         for delta in (*rng.uniform(0, 1, 4), *10 ** rng.uniform(-4, -0.5, 6)):
@@ -61,12 +68,37 @@ def test_corrected_table_1_lies_on_it():
         at(pieces, 0.3)
 
 
+def single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], float]:
+    """One difference, one-sided or not, on a random group: cases in which patterns were once given up."""
+    rng = np.random.default_rng(seed)
+    size, epsilon = int(rng.integers(4, 32)), round(float(rng.uniform(0.1, 4)), 2)
+    shift = 1 if seed % 3 else int(rng.integers(1, max(2, size // 2)))
+    return (size,), ((shift,), (size - shift,)) if rng.integers(2) and 2 * shift != size else ((shift,),), epsilon
+
+
+@pytest.mark.parametrize(
+    "case",
+    [((8,), ((1,), (7,)), 1.2), ((30,), ((1,),), 0.72), ((8,), ((1,), (7,)), 2.91), *map(single_shift, range(12))],
+    ids=str,
+)
+def test_no_piece_is_given_up(case):
+    sizes, shifts, epsilon = case
+    pieces = delta_frontier(sizes, shifts, epsilon)
+    assert all(piece.proven for piece in pieces)
+    for delta in np.random.default_rng(1).uniform(0, 1, 5):
+        law = judge(sizes, shifts, len(shifts) == 1, epsilon, float(delta), MASS_ABOVE_RATIO, "error-rate")
+        if law.kind == "optimum":
+            assert at(pieces, delta) == pytest.approx(law.value, abs=1e-8)
+
+
 def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
     late = delta_frontier((9,), BD3, 1.5, time_limit=1e-9)
     whole = delta_frontier((9,), BD3, 1.5)
     assert not any(piece.proven for piece in late)
     for delta in (0.0, 0.05, 0.3, 0.9):
         assert at(late, delta) >= at(whole, delta) - 1e-9
+        assert piece_at(late, delta).bound(delta) <= at(whole, delta) + 1e-9
+    assert max(piece.bound_low for piece in late) > 0.4  # a program with nothing decided bounds what had no time
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from models.optm import TwoBinShape
 from models.quantizer import LawModel, smallest_epsilon, smallest_reach
 from solvers.backend import solve
 from solvers.program import compile
+from workbench.families.quantizer.laws import exact_problem, grid_problem
+from workbench.mechanisms.baselines.two_bin import equal_bins, two_bin
 from workbench.mechanisms.density import normal, uniform
-from workbench.mechanisms.two_bin import equal_bins, two_bin
 from workbench.privacy.quantizer import audit_quantizer
-from workbench.quantizer_laws import exact_problem, grid_problem
 
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])
 

@@ -14,6 +14,7 @@ from models.oracles.column_cut import _search, best_column_cut, truncations
 from models.oracles.columns import Grid, evaluate
 from models.oracles.cuts import best_cut, cut_values
 from models.oracles.digit_sums import DigitSums
+from models.requirements import MASS_ABOVE_RATIO as PDP
 
 LN2 = math.log(2.0)
 
@@ -141,7 +142,7 @@ def test_digit_sums_are_nearest():
 def test_table_1_corrected():
     sizes, shifts = (9,), run(3)
     for delta, mass in ((0.0, 0.543191999), (0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369)):
-        verdict = judge(sizes, shifts, True, 1.5, delta, "pdp")
+        verdict = judge(sizes, shifts, True, 1.5, delta, PDP)
         assert verdict.kind == "optimum"
         assert 1.0 - verdict.value == pytest.approx(mass, abs=5e-10)
         assert verdict.pmf[0] == pytest.approx(mass, abs=5e-10)
@@ -160,7 +161,7 @@ def test_the_least_delta_for_the_papers_error_budget():
 
 def test_fig_11_left():
     wanted = [0.334759, 0.4843226, 0.5957772, 0.652479, 0.6918719, 0.7124741, 0.7281718, 0.7463883, 0.7680307]
-    found = [judge((10,), run(mu_bar), True, 1.0, 0.2, "pdp") for mu_bar in range(1, 10)]
+    found = [judge((10,), run(mu_bar), True, 1.0, 0.2, PDP) for mu_bar in range(1, 10)]
     assert [verdict.value for verdict in found] == pytest.approx(wanted, abs=5e-8)
     assert {verdict.kind for verdict in found} == {"optimum"}
 

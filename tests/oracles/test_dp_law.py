@@ -9,6 +9,8 @@ from oracle_truth import both_ways, dp_delta, dp_error, run
 from models.oracles import judge
 from models.oracles.dp_law import dp_law
 from models.oracles.hops import hop_law
+from models.requirements import HOCKEY_STICK as DP
+from models.requirements import MASS_ABOVE_RATIO as PDP
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -39,8 +41,8 @@ def test_the_law_is_private_and_falls_in_delta(size, shifts, epsilon, delta):
 
 
 def test_dp_against_pdp_where_the_spec_compares_them():
-    assert judge((9,), run(3), True, 1.5, 0.2, "dp").value == pytest.approx(0.3654464, abs=5e-8)
-    assert judge((9,), run(3), True, 1.5, 0.2, "pdp").value == pytest.approx(0.4346976, abs=5e-8)
+    assert judge((9,), run(3), True, 1.5, 0.2, DP).value == pytest.approx(0.3654464, abs=5e-8)
+    assert judge((9,), run(3), True, 1.5, 0.2, PDP).value == pytest.approx(0.4346976, abs=5e-8)
 
 
 def test_the_whole_mass_may_leak_at_delta_one():

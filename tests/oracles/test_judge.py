@@ -6,21 +6,23 @@ from oracle_truth import both_ways, pdp_delta, pdp_error, run
 
 from models.oracles import ORACLES, OutsideDomain, bounds, judge
 from models.oracles.question import ask
+from models.requirements import HOCKEY_STICK as DP
+from models.requirements import MASS_ABOVE_RATIO as PDP
 
 
 def test_each_question_finds_its_oracle():
     sizes = (9,)
     pair, near = [(2,), (7,)], both_ways(sizes, run(2))
     names = {
-        (True, "pure", 0.0, tuple(run(3))): "hop law",
-        (True, "pdp", 0.0, tuple(run(3))): "hop law",
-        (True, "dp", 0.1, tuple(run(3))): "hockey-stick law",
-        (False, "dp", 0.1, tuple(near)): "hockey-stick law",
-        (True, "pdp", 0.1, ((2,),)): "Theorem 2",
-        (False, "pdp", 0.1, tuple(pair)): "symmetric single distance",
-        (True, "pdp", 0.1, tuple(run(3))): "column-cut law",
-        (False, "pdp", 0.05, tuple(near)): "level cut",
-        (False, "pdp", 0.2, tuple(both_ways((9,), [(1,), (3,)]))): "level search",
+        (True, DP, 0.0, tuple(run(3))): "hop law",
+        (True, PDP, 0.0, tuple(run(3))): "hop law",
+        (True, DP, 0.1, tuple(run(3))): "hockey-stick law",
+        (False, DP, 0.1, tuple(near)): "hockey-stick law",
+        (True, PDP, 0.1, ((2,),)): "Theorem 2",
+        (False, PDP, 0.1, tuple(pair)): "symmetric single distance",
+        (True, PDP, 0.1, tuple(run(3))): "column-cut law",
+        (False, PDP, 0.05, tuple(near)): "level cut",
+        (False, PDP, 0.2, tuple(both_ways((9,), [(1,), (3,)]))): "level search",
     }
     for (directed, notion, delta, shifts), name in names.items():
         verdict = judge(sizes, shifts, directed, 1.5, delta, notion)
@@ -28,27 +30,27 @@ def test_each_question_finds_its_oracle():
 
 
 def test_a_shift_that_is_its_own_opposite_is_one_shift():
-    verdict = judge((8,), [(4,)], False, 1.0, 0.1, "pdp")
+    verdict = judge((8,), [(4,)], False, 1.0, 0.1, PDP)
     assert verdict.name == "Theorem 2"
     assert verdict.value == pytest.approx(1 / (1 + math.e), rel=1e-12)
 
 
 def test_bounded_difference_is_seen_through_any_unit_and_in_any_group():
-    plain = judge((9,), run(3), True, 1.5, 0.1212, "pdp")
-    turned = judge((9,), [(4,), (2,), (6,)], True, 1.5, 0.1212, "pdp")
+    plain = judge((9,), run(3), True, 1.5, 0.1212, PDP)
+    turned = judge((9,), [(4,), (2,), (6,)], True, 1.5, 0.1212, PDP)
     assert turned.name == "column-cut law"
     assert turned.value == plain.value
     assert pdp_delta(turned.pmf, (9,), [(2,), (4,), (6,)], 1.5) <= 0.1212
-    inside = judge((18, 2), [(4, 0), (8, 0), (12, 0)], True, 1.5, 0.1212, "pdp")  # a copy of Z_9
+    inside = judge((18, 2), [(4, 0), (8, 0), (12, 0)], True, 1.5, 0.1212, PDP)  # a copy of Z_9
     assert inside.name == "column-cut law"
     assert inside.value == plain.value
     assert pdp_delta(inside.pmf, (18, 2), [(4, 0), (8, 0), (12, 0)], 1.5) <= 0.1212
 
 
 def test_every_other_answer_is_one_shift_in_both_directions():
-    whole = judge((6,), run(5), False, 1.0, 0.1, "pdp")
+    whole = judge((6,), run(5), False, 1.0, 0.1, PDP)
     assert (whole.name, whole.kind) == ("column-cut law", "optimum")
-    assert whole.value == pytest.approx(judge((6,), run(5), True, 1.0, 0.0, "pure").value, rel=1e-12)
+    assert whole.value == pytest.approx(judge((6,), run(5), True, 1.0, 0.0, DP).value, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -60,25 +62,25 @@ def test_bounds_bracket_the_milp(seed):
     shifts = shifts if directed else both_ways((size,), shifts)
     epsilon, delta = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.5))
     error = pdp_error((size,), shifts, epsilon, delta)
-    found = bounds((size,), shifts, directed, epsilon, delta, "pdp", nodes=0)
+    found = bounds((size,), shifts, directed, epsilon, delta, PDP, nodes=0)
     assert found.lower.value - 2e-5 <= error <= found.upper.value + 2e-5
-    assert judge((size,), shifts, directed, epsilon, delta, "pdp").value == pytest.approx(error, abs=2e-5)
+    assert judge((size,), shifts, directed, epsilon, delta, PDP).value == pytest.approx(error, abs=2e-5)
 
 
 def test_one_epsilon_per_shift():
     budgets = {(1,): 0.5, (2,): 1.0}
-    assert judge((7,), list(budgets), True, budgets, 0.0, "pure").kind == "optimum"
-    assert judge((7,), list(budgets), True, budgets, 0.1, "dp").kind == "optimum"
-    under_pdp = bounds((7,), list(budgets), True, budgets, 0.1, "pdp")
+    assert judge((7,), list(budgets), True, budgets, 0.0, DP).kind == "optimum"
+    assert judge((7,), list(budgets), True, budgets, 0.1, DP).kind == "optimum"
+    under_pdp = bounds((7,), list(budgets), True, budgets, 0.1, PDP)
     assert under_pdp.lower.kind == "lower bound"
     assert under_pdp.upper is None
-    assert judge((7,), list(budgets), True, budgets, 0.1, "pdp") is under_pdp.lower or under_pdp.lower.pmf is None
+    assert judge((7,), list(budgets), True, budgets, 0.1, PDP) is under_pdp.lower or under_pdp.lower.pmf is None
     alike = {(1,): 1.5, (2,): 1.5, (3,): 1.5}
-    assert judge((9,), list(alike), True, alike, 0.1212, "pdp").name == "column-cut law"
+    assert judge((9,), list(alike), True, alike, 0.1212, PDP).name == "column-cut law"
 
 
 def test_the_zero_shift_does_not_hide_a_single_shift():
-    assert judge((8,), [(0,), (3,)], True, 0.75, 0.1, "pdp").name == "Theorem 2"
+    assert judge((8,), [(0,), (3,)], True, 0.75, 0.1, PDP).name == "Theorem 2"
 
 
 @pytest.mark.parametrize(
@@ -86,33 +88,31 @@ def test_the_zero_shift_does_not_hide_a_single_shift():
     [(run(3), 1.5, 0.1522), (run(2), 0.5, 0.2), ([(1,), (2,), (4,)], 1.0, 0.3), ([(3,), (5,)], 1.0, 0.02)],
 )
 def test_bounds_are_the_best_of_what_each_oracle_proves(shifts, epsilon, delta):
-    question = ask((9,), shifts, True, epsilon, delta, "pdp")
+    question = ask((9,), shifts, True, epsilon, delta, PDP)
     stated = [found for oracle in ORACLES for found in oracle(question)]
-    found = bounds((9,), shifts, True, epsilon, delta, "pdp", nodes=0)
+    found = bounds((9,), shifts, True, epsilon, delta, PDP, nodes=0)
     assert found.lower.value == max(one.value for one in stated if one.kind == "lower bound")
     assert found.upper.value == min(one.value for one in stated if one.kind == "upper bound")
 
 
 def test_unknown_costs_have_no_oracle():
-    assert judge((9,), run(3), True, 1.5, 0.1, "pdp", cost="squared") is None
+    assert judge((9,), run(3), True, 1.5, 0.1, PDP, cost="squared") is None
 
 
 def test_malformed_questions_are_refused():
-    with pytest.raises(OutsideDomain, match=r"^notion must be one of pure, dp, pdp\. Got 'renyi'\.$"):
+    with pytest.raises(OutsideDomain, match=r"^requires must be one of .*stick, mass-above-ratio\. Got 'renyi'\.$"):
         judge((9,), run(3), True, 1.5, 0.1, "renyi")
-    with pytest.raises(OutsideDomain, match=r"^delta must be 0 for the notion 'pure'\. Got 0\.1\.$"):
-        judge((9,), run(3), True, 1.5, 0.1, "pure")
     with pytest.raises(
         OutsideDomain, match=r"^shifts must be closed under negation unless directed\. Missing \(8,\)\.$"
     ):
-        judge((9,), run(3), False, 1.5, 0.1, "pdp")
+        judge((9,), run(3), False, 1.5, 0.1, PDP)
     with pytest.raises(ValueError, match=r"^delta must be a number in \[0, 1\]\. Got nan\.$"):
-        judge((9,), run(3), True, 1.5, math.nan, "dp")
+        judge((9,), run(3), True, 1.5, math.nan, DP)
 
 
 def test_large_groups_are_answered_by_what_scales():
     shifts = both_ways((5000,), run(3))
-    found = bounds((5000,), shifts, False, 1.0, 1e-3, "pdp")
+    found = bounds((5000,), shifts, False, 1.0, 1e-3, PDP)
     assert found.lower.value < found.upper.value
     assert found.upper.name == "level cut"
-    assert judge((5000,), shifts, False, 1.0, 0.0, "pdp").kind == "optimum"
+    assert judge((5000,), shifts, False, 1.0, 0.0, PDP).kind == "optimum"

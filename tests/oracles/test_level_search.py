@@ -11,6 +11,8 @@ from models.oracles.bounded_difference import column_cut_law, level_curve
 from models.oracles.level_search import level_search, search_least_delta
 from models.oracles.single_distance import level_curve as single_level_curve
 from models.oracles.single_distance import single_distance_law
+from models.requirements import HOCKEY_STICK as DP
+from models.requirements import MASS_ABOVE_RATIO as PDP
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -74,7 +76,7 @@ def test_what_it_finds_is_feasible(sizes, data, epsilon, delta, symmetric):
     assert found.pmf.min() >= 0.0
     assert found.value == pytest.approx(1.0 - found.pmf[0], abs=1e-11)
     assert pdp_delta(found.pmf, sizes, shifts, epsilon) <= delta * (1 + 1e-11) + 1e-15
-    assert judge(sizes, shifts, True, epsilon, delta, "dp").value <= found.value + 1e-12
+    assert judge(sizes, shifts, True, epsilon, delta, DP).value <= found.value + 1e-12
 
 
 def test_breaks_inside_the_support_pay_below_ln_2():
@@ -105,7 +107,7 @@ def test_it_beats_the_grouped_cuts_where_they_are_not_enough():
 
 def test_symmetric_neighbours_at_a_size_no_formula_covers():
     sizes, shifts = (33,), both_ways((33,), run(3))
-    found = bounds(sizes, shifts, False, 1.0, 0.1047, "pdp")
+    found = bounds(sizes, shifts, False, 1.0, 0.1047, PDP)
     assert found.upper is found.lower
     assert found.upper.kind == "optimum"
     assert pdp_delta(found.upper.pmf, sizes, shifts, 1.0) <= 0.1047 * (1 + 1e-11)
@@ -118,7 +120,7 @@ def test_out_of_nodes_it_claims_nothing():
     assert hurried.kind == "upper bound"
     assert patient.kind == "optimum"
     assert patient.value < hurried.value
-    bracket = bounds(sizes, shifts, False, 0.5, 0.1029, "pdp", nodes=50)
+    bracket = bounds(sizes, shifts, False, 0.5, 0.1029, PDP, nodes=50)
     assert bracket.lower.kind == "lower bound"
     assert bracket.upper.kind == "upper bound"
     assert bracket.lower.value <= patient.value <= bracket.upper.value

@@ -14,14 +14,23 @@ from workbench.papers.label_dp import PAPER, data, errata_checks, extras, learni
 
 
 def test_the_mechanism_blocks_agree_with_the_stand_ins(monkeypatch: pytest.MonkeyPatch):
-    empty = learning.pd.DataFrame(columns=["epsilon", "mechanism", "mse", "std"])
+    empty = learning.pd.DataFrame([(np.inf, "none", 1.0, 0.0)], columns=["epsilon", "mechanism", "mse", "std"])
     monkeypatch.setattr(learning, "diabetes_errors", lambda full: empty)
     monkeypatch.setattr(learning, "census_errors", lambda full: empty)
-    for compute, count in ((mechanism_loss.table1, 24), (mechanism_loss.table2, 10), (mechanism_loss.fig2, 6)):
+    for compute, count in ((mechanism_loss.table1, 26), (mechanism_loss.table2, 12), (mechanism_loss.fig2, 6)):
         artifact = compute(False)
         assert len(artifact.comparisons) == count
         assert not [c.what for c in artifact.comparisons if c.surprising]
         assert "STAND-IN" in artifact.caption
+        if count != 6:
+            assert artifact.table["epsilon"].iloc[-1] == np.inf
+            assert [(c.printed, c.ours) for c in artifact.comparisons if "∞" in c.what] == [(0, 0), (0, 0)]
+
+
+def test_a_bin_that_lies_elsewhere_is_not_said_to_agree():
+    for c in mechanism_loss.fig2(False).comparisons:
+        if c.what.startswith("bin"):
+            assert c.agrees == (abs(c.ours - c.printed) <= 5)
 
 
 def test_fig2_holds_probabilities():

@@ -17,8 +17,8 @@ from models.oracles.bounded_difference import column_cut_law
 from models.oracles.columns import Grid
 from models.oracles.single_distance import symmetric_single_distance_law
 from workbench.errors import InvalidRequest
+from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import within
-from workbench.mechanisms.fitting import FAMILIES
 from workbench.papers import reproduce as gallery
 from workbench.papers.artifact import Comparison, printed
 from workbench.papers.modulo_noise import PAPER, common, comparisons, curves, formula_checks, pmfs, structure, tradeoffs
@@ -216,7 +216,7 @@ def test_the_column_cut_curve_passes_through_the_law(n: int, mu_bar: int, epsilo
 def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
     delta, mass = np.array(single_curve(8, 0.6)).T
     for at in np.linspace(0, 1, 57):
-        law = judge((8,), [(3,)], True, 0.6, float(at), "pdp")
+        law = judge((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio")
         assert law is not None
         assert np.interp(at, delta, mass) == pytest.approx(1 - law.value, abs=1e-12)
     for epsilon in (0.4, 1.2, 1.6, 1.72, 2.5):
@@ -255,7 +255,10 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The folders of two runs of the same artifacts."""
     runs = tmp_path_factory.mktemp("a"), tmp_path_factory.mktemp("b")
     for run in runs:
-        assert gallery.reproduce(["modulo-noise"], ONLY, run) == []
+        found = gallery.reproduce(["modulo-noise"], ONLY, run)
+        assert (found.finished, found.interrupted) == (len(ONLY), False)
+        assert not found.to_frame()["surprising"].any()
+        assert len(found) == 52
     return runs
 
 

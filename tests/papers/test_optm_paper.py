@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 
 from workbench.errors import CorruptFile, WorkbenchError
-from workbench.mechanisms.two_bin import rqm
+from workbench.mechanisms.baselines.two_bin import rqm
+from workbench.mechanisms.density import normal
 from workbench.papers.optm import PAPER
 from workbench.papers.optm.common import largest_q, parameters, published
 from workbench.papers.optm.data import mnist
 from workbench.papers.optm.errata import all_errata
 from workbench.papers.optm.sgd import train
-from workbench.papers.optm.tables import above, table1, table2
+from workbench.papers.optm.tables import above, standard_error, table1, table2
 from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
 from workbench.privacy.quantizer import audit_quantizer
 
@@ -32,9 +33,13 @@ def test_table_1_has_every_cell_and_no_surprise():
     assert len(close) >= 8
     table = artifact.table
     assert table["certified"].all()
+    # the errors that the authors' public program itself returns at these bins
+    code = table[table["mechanism"] == "OPTM, as in the authors' code"]["mae (51 points)"]
+    assert code.tolist() == pytest.approx([3.904076, 1.881828, 1.179376], abs=1e-6)
+    assert all(c.agrees and c.tolerance == 0.0005 for c in artifact.comparisons if "OPTM" in c.what)
     for _, part in table.groupby("epsilon"):
         best = part[part["mechanism"] == "exact quantizer, OPTM's bins"]["mae"].iloc[0]
-        others = part[part["mechanism"].isin(["OPTM", "MVU", "RQM", "ERM"])]
+        others = part[part["mechanism"].str.startswith(("OPTM,", "MVU", "RQM", "ERM"))]
         assert (others["mae"] > best).all()
         ours = part[part["mechanism"].str.startswith("exact quantizer")]["mae (51 points)"].max()
         assert (pd.to_numeric(part["printed"], errors="coerce").dropna() > ours).all()
@@ -52,6 +57,21 @@ def test_table_2_has_no_surprise_and_the_exact_quantizer_is_below_all():
         least = min(*(values[n] for n in ("OPTM", "MVU", "RQM")), *printed)
         assert values["exact quantizer, OPTM's bins"] < least
         assert values["exact quantizer, 4 optimised bins"] < least
+
+
+def test_table_2_claims_no_more_than_the_errors_of_its_averages_allow():
+    artifact = table2(False)
+    assert artifact.table["standard error of 1000 inputs"].max() < 0.007  # outputs are averaged, not drawn
+    verdicts = {c.what: c.verdict for c in artifact.comparisons}
+    assert {v for what, v in verdicts.items() if "OPTM" in what} == {"differs: not explained"}
+    assert {v for what, v in verdicts.items() if "MVU" in what} == {"differs: erratum"}
+    assert {v for what, v in verdicts.items() if "RQM" in what} == {"agrees"}
+
+
+def test_the_standard_error_is_that_of_averages_over_drawn_inputs():
+    quantizer, density = rqm("-2.7,-0.9,0.9,2.7", "0.22"), normal(0.5, 0.3)
+    drawn = quantizer.error_at(density.draw(400_000, np.random.default_rng(3)))
+    assert standard_error(quantizer, density) == pytest.approx(drawn.std() / np.sqrt(1000), rel=0.01)
 
 
 def test_published_mechanisms_meet_their_epsilon_but_for_rounding():

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exp_bounds, sign_exp
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
-from workbench.numbers import exp_bounds
 from workbench.privacy.audit import audit, audit_channel
 
 
@@ -36,7 +36,8 @@ def check(noise: AdditiveNoise, epsilon: Any) -> None:
     assert found.dp_delta.lower >= 0
     assert found.dp_delta.compare(found.pdp_delta) <= 0  # PDP implies DP
     for pair in found.pairs:
-        assert pair.pure_at(pair.epsilon) == (pair.violations == 0)
+        fits = pair.ratio is not None and sign_exp(pair.ratio, Fraction(1), pair.epsilon) <= 0
+        assert fits == (pair.pdp_delta == 0)
 
 
 @given(mechanisms(), st.sampled_from(["0", "1e-9", "0.1", "0.69314718055994530942", "1.5", "5", "700", "1e6"]))
@@ -169,8 +170,8 @@ def test_directions_differ() -> None:
     assert audit(both, "0.7").pdp_delta == Fraction(4, 7)
     assert audit(one_way, "0.7").pdp_delta == 0
     assert audit(one_way, "0.69").pdp_delta == Fraction(6, 7)
-    assert audit(both, "0.7").worst_pure.label == (2,)
-    assert audit(both, "0.7").worst_pure.outcome == 0
+    assert audit(both, "0.7").worst("pure").label == (2,)
+    assert audit(both, "0.7").worst("pure").measured.outcome == 0
 
 
 def test_a_reachable_zero_is_never_pure() -> None:
@@ -258,8 +259,11 @@ def test_requests_are_checked() -> None:
     for call, message in [
         (lambda: audit(noise, -1), "epsilon must be a finite number >= 0. Got -1."),
         (lambda: audit(noise, math.nan), "epsilon must be a finite number >= 0. Got nan."),
-        (lambda: audit([1], 1), "mechanism must be an AdditiveNoise or a ChannelPairs. Got list."),  # type: ignore[arg-type]
-        (lambda: found.meets("rdp", 1), "notion must be one of dp, pdp, pure, metric. Got rdp."),
+        (lambda: audit([1], 1), "mechanism must be a mechanism, a Design or a Certificate. Got list."),
+        (
+            lambda: found.meets("rdp", 1),
+            "notion must be one of pure, dp, pdp, metric, curve, renyi, zcdp, gdp. Got rdp.",
+        ),
         (lambda: found.meets("pdp", 1, 2), "delta must be a number in [0, 1]. Got 2."),
         (lambda: found.meets("pure", 1, 0.1), "delta must be 0 for the notion pure. Got 0.1."),
     ]:

@@ -17,7 +17,6 @@ from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.mechanisms.channel import Channel, within
 from workbench.privacy.audit import audit, audit_channel
 from workbench.privacy.profile import dp_profile, dp_profile_channel, pdp_profile, pdp_profile_channel
-from workbench.privacy.relation import ChannelPairs
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_additive_noise_is_the_channel_it_makes() -> None:
     pairs = [(i, (i + shift) % 7) for i in range(7) for shift in (1, 2)]
     one, two = audit(noise, 0.4), audit_channel(channel, pairs, 0.4)
     assert (one.pdp_delta, one.dp_delta, one.pure_ratio) == (two.pdp_delta, two.dp_delta, two.pure_ratio)
-    assert audit(ChannelPairs.of(channel, pairs), 0.4) == two
+    assert audit(Channel.of(channel, pairs), 0.4) == two
     assert channel.error_rate == pytest.approx(noise.error_rate, abs=1e-15)
     wrapped = noise.expected([eta * (7 - eta) for eta in range(7)])  # the true squared error, answers uniform
     assert channel.mse == pytest.approx(wrapped, abs=1e-12)

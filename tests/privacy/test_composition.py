@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.privacy.accounting import compose, dominating_pair, loss_distribution
+from workbench.privacy.composition import compose, dominating_pair, loss_distribution
 from workbench.privacy.curve import plot_profile, profile
 from workbench.privacy.opendp import MEASURES, measurement, renyi
 
@@ -116,9 +116,9 @@ def test_one_run_brackets_the_exact_delta(make, epsilon):
 def test_the_case_where_the_default_flag_says_zero():
     # P puts 1/4 where Q has nothing, Q nothing where P has nothing: swapped and "symmetric", δ(0) would come out as 0
     pytest.importorskip("dp_accounting")
-    rows = wb.ChannelPairs.of([[1, 3], [0, 4]], [(0, 1)], directed=True)
+    rows = wb.Channel.of([[1, 3], [0, 4]], [(0, 1)], directed=True)
     assert compose(rows, 1, epsilon=3).delta >= 0.25
-    back = wb.ChannelPairs.of([[1, 3], [0, 4]], [(1, 0)], directed=True)
+    back = wb.Channel.of([[1, 3], [0, 4]], [(1, 0)], directed=True)
     assert compose(back, 1, epsilon=0).delta >= float(wb.audit(back, 0).dp_delta.lower) > 0.24
 
 
@@ -128,7 +128,7 @@ def test_two_runs_bracket_the_exact_product():
     twice = [[a * b for a in row for b in row] for row in rows]
     for epsilon in ("0", "0.3", "0.6"):
         exact = wb.audit_channel(twice, [(0, 1)], epsilon).dp_delta
-        found = compose(wb.ChannelPairs.of(rows, [(0, 1)]), 2, epsilon=epsilon)
+        found = compose(wb.Channel.of(rows, [(0, 1)]), 2, epsilon=epsilon)
         assert found.delta_low <= exact.upper
         assert exact.lower <= found.delta < exact.upper + 1e-3
 

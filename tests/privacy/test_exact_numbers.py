@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import InvalidRequest
-from workbench.numbers import (
+from workbench.exact.numbers import (
     ExpNumber,
     exact,
     exp_bounds,

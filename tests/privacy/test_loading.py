@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
+from workbench.exact.distribution import Distribution
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.masses import Masses
 from workbench.privacy.certificate_file import save_mechanism
 from workbench.privacy.loading import read
 
@@ -39,7 +39,7 @@ HALF = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
 def test_a_pmf_in_any_spelling(name, text, tmp_path: Path):
     (tmp_path / name).write_text(text)
     found = wb.load(tmp_path / name)
-    assert isinstance(found, Masses)
+    assert isinstance(found, Distribution)
     assert [found[i] for i in range(3)] == HALF
 
 
@@ -135,6 +135,6 @@ def test_relations(tmp_path: Path):
     for bad in ({"shifts": [1]}, {"max_shift": 3}, {"max_shift": 1, "pairs": [(0, 1)]}):
         with pytest.raises(wb.InvalidRequest):
             channel.related(**bad)
-    save_mechanism(wb.ChannelPairs.of([[3, 1], [1, 3]], [(0, 1)]), tmp_path / "c.json")
+    save_mechanism(wb.Channel.of([[3, 1], [1, 3]], [(0, 1)]), tmp_path / "c.json")
     with pytest.raises(wb.InvalidRequest, match="own neighbour relation"):
         read(tmp_path / "c.json").related(max_shift=1)

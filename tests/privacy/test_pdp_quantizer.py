@@ -11,7 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.privacy.pdp_quantizer import pdp_delta
+from workbench.exact.numbers import ExpNumber
+
+
+def pdp_delta(law: wb.PiecewiseAffine, epsilon: str) -> ExpNumber:
+    found: ExpNumber = wb.audit(law, epsilon).worst("pdp").measured
+    return found
 
 
 def brute(law: wb.PiecewiseAffine, epsilon: float, steps: int = 120) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.quantizer import Quantizer
-from workbench.mechanisms.two_bin import equal_bins, erm, rqm, two_bin
+from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm, two_bin
+from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.privacy.quantizer import audit_quantizer
 
 
@@ -18,7 +18,7 @@ def test_limits_at_bins_count_not_only_the_ends():
     made = rqm(equal_bins(5, "1.8"), "0.4")
     found = audit_quantizer(made)
     assert found.epsilon == pytest.approx(2.238047, abs=1e-6)
-    assert np.abs(np.log(made.ends[0, 0] / made.ends[-1, 1])).max() == pytest.approx(2.2316, abs=1e-4)
+    assert np.abs(np.log(made.matrix[0] / made.matrix[-1])).max() == pytest.approx(2.2316, abs=1e-4)
 
 
 @pytest.mark.parametrize("make", [lambda: rqm("-2,-0.7,0.1,0.9,2.2", "0.35"), lambda: erm("-3,-0.5,0.5,3", 2)])
@@ -26,7 +26,7 @@ def test_a_dense_grid_comes_close_and_never_above(make):
     made = make()
     cuts = np.array([float(k) for k in made.knots])
     x = np.unique(np.concatenate([np.linspace(-1, 1, 4001), cuts, np.maximum(cuts - 1e-9, -1)]))
-    law = made.law(x)
+    law = made.probabilities(x)
     seen = np.log(law.max(axis=0) / law.min(axis=0)).max()
     found = audit_quantizer(made).epsilon
     assert seen <= found + 1e-12
@@ -59,7 +59,7 @@ def test_metric_privacy_of_a_continuous_law():
     found = audit_quantizer(made, "absolute")
     assert found.ratio == 1  # |slope| / p = 0.25 / 0.25 at the ends
     x = np.linspace(-1, 1, 401)
-    p = np.log(made.law(x))
+    p = np.log(made.probabilities(x))
     gap = np.abs(x[:, None] - x[None, :])
     loss = np.abs(p[:, None] - p[None, :]).max(axis=2)
     assert (loss <= found.epsilon * gap + 1e-12).all()

@@ -12,10 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
+from workbench.exact.numbers import exp_bounds
+from workbench.families.quantizer.certify import repaired
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.piecewise import mean
-from workbench.numbers import exp_bounds
+from workbench.mechanisms.piecewise_affine import Quantizer, mean
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions import notion
+from workbench.privacy.quantizer import audit_quantizer
 from workbench.privacy.repair import exact_cost, pattern_of, raised, repair_noise
+
+
+def claim(name: str, budgets: dict[tuple[int, ...], Fraction], delta: Fraction) -> Claim:
+    return Claim(notion(name), {"epsilon": budgets, "delta": delta})
 
 
 def staircase(n: int, reach: int, epsilon: float) -> list[Fraction]:
@@ -32,10 +40,10 @@ def test_tight_floats_become_private_and_hardly_move(n, reach, epsilon, delta):
     question = wb.ModuloNoise(n=n, max_shift=reach)
     budgets = question.budgets(epsilon)
     values = staircase(n, reach, float(epsilon))
-    for notion in ("pdp", "dp", "pure"):
-        allowed = Fraction(delta) if notion != "pure" else Fraction(0)
-        made = repair_noise(question, values, budgets, notion, allowed)
-        assert wb.audit(made, budgets).meets(notion, budgets, allowed)
+    for name in ("pdp", "dp", "pure"):
+        allowed = Fraction(delta) if name != "pure" else Fraction(0)
+        made = repair_noise(question, values, claim(name, budgets, allowed))
+        assert wb.audit(made, budgets).meets(name, budgets, allowed)
         assert sum(abs(a - b) for a, b in zip(made.exact_pmf, values, strict=True)) < 1e-14
 
 
@@ -54,7 +62,7 @@ def test_holes_stay_holes_and_keep_their_budget():
     budgets = question.budgets("1.5")
     w = [1.0] + [math.exp(-1.5)] * 3 + [math.exp(-3)] * 3 + [0.0, 0.0]
     values = [Fraction(v / sum(w)) for v in w]
-    made = repair_noise(question, values, budgets, "pdp", Fraction("0.1212"))
+    made = repair_noise(question, values, claim("pdp", budgets, Fraction("0.1212")))
     assert made.exact_pmf[7] == made.exact_pmf[8] == 0
     assert wb.audit(made, budgets).meets("pdp", budgets, "0.1212")
     assert any(where.any() for where in pattern_of(made, budgets).values())
@@ -64,20 +72,20 @@ def test_a_missed_delta_is_mixed_away():
     question = wb.ModuloNoise(n=5, max_shift=1)
     budgets = question.budgets(1)
     values = [Fraction(k, 100) for k in (60, 15, 5, 0, 5, 15)]
-    for notion, delta in (("dp", "0.05"), ("pdp", "0.001"), ("dp", "1e-9")):
+    for name, delta in (("dp", "0.05"), ("pdp", "0.001"), ("dp", "1e-9")):
         before = wb.audit(wb.AdditiveNoise(question, values), budgets)
-        assert not before.meets(notion, budgets, delta)
-        made = repair_noise(question, values, budgets, notion, Fraction(delta))
-        assert wb.audit(made, budgets).meets(notion, budgets, delta)
+        assert not before.meets(name, budgets, delta)
+        made = repair_noise(question, values, claim(name, budgets, Fraction(delta)))
+        assert wb.audit(made, budgets).meets(name, budgets, delta)
 
 
 def test_masses_beyond_reason_are_refused():
     question = wb.ModuloNoise(n=2, max_shift=1)
     with pytest.raises(wb.NotCertified, match="no mass"):
-        repair_noise(question, [Fraction(-1)] * 3, question.budgets(1), "pure", Fraction(0))
+        repair_noise(question, [Fraction(-1)] * 3, claim("pure", question.budgets(1), Fraction(0)))
     tiny = Fraction(1, 1 << 5000)
     with pytest.raises(wb.NotCertified, match="bits"):
-        repair_noise(question, [1 - 2 * tiny, tiny, tiny], question.budgets(1), "pure", Fraction(0))
+        repair_noise(question, [1 - 2 * tiny, tiny, tiny], claim("pure", question.budgets(1), Fraction(0)))
 
 
 def test_exact_cost_is_exact():
@@ -91,7 +99,7 @@ def test_budgets_per_shift_and_vectors():
     budgets = question.budgets({(0, 1): "0.5", (1, 0): 1})
     rng = np.random.default_rng(5)
     f = rng.random(12)
-    made = repair_noise(question, [Fraction(v) for v in f / f.sum()], budgets, "pure", Fraction(0))
+    made = repair_noise(question, [Fraction(v) for v in f / f.sum()], claim("pure", budgets, Fraction(0)))
     assert wb.audit(made, budgets).meets("metric", budgets)
     assert not wb.audit(made, budgets).meets("metric", question.budgets("0.49"))
 
@@ -117,7 +125,7 @@ def test_any_channel_can_be_certified_by_mixing(notion, pairs):
 def test_a_private_channel_is_left_alone():
     rows = [[Fraction(3, 5), Fraction(2, 5)], [Fraction(2, 5), Fraction(3, 5)]]
     proof = wb.certify_channel(rows, epsilon="0.41")
-    assert proof.mechanism.channel == Channel.from_rows(rows)
+    assert proof.mechanism == Channel.from_rows(rows)
     assert proof.record == {}
     with pytest.raises(wb.NotCertified):
         wb.Certificate(proof.mechanism, "pure", Fraction("0.405"))
@@ -129,7 +137,7 @@ def test_tight_randomized_response_moves_by_rounding_only():
         rows = np.full((count, count), 1 / (e + count - 1)) + np.eye(count) * (e - 1) / (e + count - 1)
         proof = wb.certify_channel(rows, epsilon="0.7")
         assert proof.privacy.meets("pure", "0.7")
-        assert np.abs(proof.mechanism.channel.matrix - rows).max() < 1e-14
+        assert np.abs(proof.mechanism.matrix - rows).max() < 1e-14
 
 
 def test_specks_on_unused_outputs_cost_next_to_nothing():
@@ -137,7 +145,7 @@ def test_specks_on_unused_outputs_cost_next_to_nothing():
     rows = np.array([[0.6, 0.4, 0.0, 1e-17], [0.4, 0.6, 0.0, 0.0], [0.5, 0.5, 1e-15, 0.0]])
     proof = wb.certify_channel(rows, epsilon="0.5")
     assert proof.privacy.meets("pure", "0.5")
-    assert np.abs(proof.mechanism.channel.matrix - rows).max() < 1e-8
+    assert np.abs(proof.mechanism.matrix - rows).max() < 1e-8
 
 
 OUTPUTS, LABELS = [-4.0, -1.0, 1.0, 3.0, 6.0], [0.0, 1.0, 2.0]
@@ -153,9 +161,9 @@ UNBIASED = np.array(
 def test_unbiasedness_is_kept_exactly():
     proof = wb.certify_channel(UNBIASED, epsilon=1, outputs=OUTPUTS, unbiased_for=LABELS)
     assert proof.bias.worst == 0
-    for row, y in zip(proof.mechanism.channel.rows, (0, 1, 2), strict=True):
+    for row, y in zip(proof.mechanism.rows, (0, 1, 2), strict=True):
         assert mean(row, [Fraction(o) for o in OUTPUTS]) == y
-    assert np.abs(proof.mechanism.channel.matrix - UNBIASED).max() < 1e-6
+    assert np.abs(proof.mechanism.matrix - UNBIASED).max() < 1e-6
     assert "exactly unbiased" in str(proof)
 
 
@@ -164,7 +172,7 @@ def test_where_unbiased_is_impossible_it_is_refused_or_the_bias_stated():
     with pytest.raises(wb.NotCertified, match="unbiased"):
         wb.certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS)
     proof = wb.certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS, allow_bias=True)
-    rows = proof.mechanism.channel.rows
+    rows = proof.mechanism.rows
     exact = max(abs(mean(row, [Fraction(o) for o in OUTPUTS]) - y) for row, y in zip(rows, (0, 1, 2), strict=True))
     assert proof.bias.worst == exact > 0
     assert "largest bias" in str(proof)
@@ -198,7 +206,7 @@ def test_a_jump_inside_is_seen():
     given_ = wb.PiecewiseAffine.of([-1, 0, 1], [-3, 3], ends)
     proof = wb.certify(given_, "pure", 2)
     assert math.exp(proof.privacy.pure_epsilon) == pytest.approx(0.7 / 0.2)
-    assert given_.metric_epsilon is None
+    assert wb.audit(given_, 1).worst("metric").measured.value is None
     with pytest.raises(wb.NotCertified):
         wb.Certificate(given_, "metric", Fraction(100))
     with pytest.raises(wb.InvalidRequest, match="real inputs"):
@@ -223,7 +231,7 @@ def test_quantizer_repair_keeps_means_and_continuity():
 def test_metric_quantizer_holds_between_the_knots():
     ends = [[0.6, 0.4], [0.4, 0.6]]
     law = wb.PiecewiseAffine.of([0, 1], [0, 1], ends)
-    reached = float(law.metric_epsilon)
+    reached = float(wb.audit(law, 1).worst("metric").measured.value)
     assert reached == pytest.approx(0.5)  # slope 0.2 over the least mass 0.4
     grid = np.linspace(0, 1, 101)
     steepest = max(
@@ -232,3 +240,21 @@ def test_metric_quantizer_holds_between_the_knots():
         for i in (0, 1)
     )
     assert 0.99 * reached < steepest <= reached * (1 + 1e-12)
+
+
+def test_outputs_that_only_just_reach_are_repaired_without_bias():
+    """Outer outputs a millionth beyond ±1: a share 2^-16 of the average law already pushes them out of reach."""
+    outer, inner = Fraction("1.000001"), Fraction("0.333333")
+    outputs, knots = [-outer, -inner, inner, outer], [Fraction(-1), -inner, inner, Fraction(1)]
+
+    def rounding(x: Fraction, left: int) -> list[Fraction]:
+        up = (x - outputs[left]) / (outputs[left + 1] - outputs[left])
+        return [1 - up if i == left else up if i == left + 1 else Fraction(0) for i in range(4)]
+
+    ends = [(rounding(knots[k], k), rounding(knots[k + 1], k)) for k in range(3)]
+    quantizer = Quantizer.from_ends("rounding", outputs, knots, ends)
+    assert audit_quantizer(quantizer).epsilon == math.inf
+    made, share = repaired(quantizer, Fraction(20))
+    assert audit_quantizer(made).meets("pure", 20)
+    assert made.bias == 0
+    assert 0 < share < Fraction(1, 64)

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from models.quantizer import smallest_reach
+from workbench.families.quantizer.law_program import exact_quantizer, optimised_bins
+from workbench.families.quantizer.laws import exact_problem, grid_problem
+from workbench.families.quantizer.limit import least_error, mae_limit, unlimited
+from workbench.families.quantizer.mvu import merged, mvu, mvu_curve
+from workbench.families.quantizer.optm import Live, optm, optm_thinner, search_bins
+from workbench.families.quantizer.outputs import best_outputs, spread_starts
+from workbench.families.quantizer.product import product_optimum
+from workbench.families.quantizer.published import largest_q
+from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.mechanisms.density import normal, uniform
-from workbench.mechanisms.two_bin import equal_bins, rqm, two_bin
 from workbench.privacy.quantizer import audit_quantizer
-from workbench.quantizer_exact import exact_quantizer, optimised_bins
-from workbench.quantizer_laws import exact_problem, grid_problem
-from workbench.quantizer_limit import least_error, mae_limit, unlimited
-from workbench.quantizer_mvu import merged, mvu, mvu_curve
-from workbench.quantizer_optm import Live, optm, optm_thinner, search_bins
-from workbench.quantizer_outputs import best_outputs, spread_starts
-from workbench.quantizer_product import product_optimum
-from workbench.quantizer_published import largest_q
 
 ONE = Fraction(1)
 BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))

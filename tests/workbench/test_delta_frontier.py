@@ -44,3 +44,22 @@ def test_refusals():
             wb.error_at(pieces, delta)
     with pytest.raises(wb.InvalidRequest, match=r"^delta must be within"):
         wb.error_at([], 0.1)
+
+
+def test_an_unproven_piece_is_an_interval():
+    question = wb.ModuloNoise(n=8, max_shift=3)
+    late = wb.delta_frontier(question, epsilon=1.5, time_limit=1e-9)
+    low, high = wb.error_at(late, 0.1, interval=True)
+    truth = wb.error_at(wb.delta_frontier(question, epsilon=1.5, high=0.2), 0.1)
+    assert low < high
+    assert low - 1e-9 <= truth <= high + 1e-9
+    with pytest.raises(wb.NotProven, match=r"not proven at delta = 0\.1") as caught:
+        wb.error_at(late, 0.1)
+    assert (caught.value.bound, caught.value.incumbent) == (low, high)
+
+
+def test_progress_is_told():
+    told = []
+    wb.delta_frontier(wb.ModuloNoise(n=5, max_shift=1), epsilon=1, progress=lambda *state: told.append(state))
+    assert told
+    assert all(0 <= delta <= 1 for delta, _ in told)

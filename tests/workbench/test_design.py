@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from random import Random
 
 import pytest
 
 import workbench as wb
+from workbench.families.noise.answer import meets
+from workbench.families.noise.family import FAMILY
+from workbench.families.noise.oracle_check import OracleCheck
 
 
 def paper(**more):
@@ -100,12 +104,12 @@ def test_least_delta_is_certified_and_keeps_its_budget(notion):
     d = wb.design(paper(), epsilon=1.5, minimise="delta", budget=0.4425, notion=notion)
     assert d.private
     assert d.mechanism.masses[0] >= 1 - Fraction("0.4425")
-    assert d.certificate.delta == d.request["delta"]
+    assert d.certificate.delta == d.claim.delta
     assert float(d.certificate.delta) == pytest.approx(d.claimed, abs=1e-9)
 
 
 def test_a_repair_that_the_audit_refuses_is_refused(monkeypatch):
-    from workbench import certify_noise
+    from workbench.families.noise import certify as certify_noise
 
     def hopeless(*_, **__):
         raise wb.NotCertified("nothing helps.")
@@ -118,8 +122,8 @@ def test_a_repair_that_the_audit_refuses_is_refused(monkeypatch):
 
 def test_decimals_are_meant():
     d = wb.design(paper(), epsilon=0.1, delta="0.3")
-    assert d.request["epsilon"] == Fraction(1, 10)
-    assert d.request["delta"] == Fraction(3, 10)
+    assert d.request.epsilon == Fraction(1, 10)
+    assert d.request.delta == Fraction(3, 10)
 
 
 def test_minimum_delta_with_a_limit():
@@ -176,7 +180,7 @@ def test_fast_is_the_default_and_the_literal_model_agrees():
 
 
 def test_a_designer_keeps_its_solver_and_changes_nothing():
-    from workbench.design_noise import NoiseDesigner
+    from workbench.families.noise.design import NoiseDesigner
 
     with NoiseDesigner(paper(), notion="dp") as designer:
         path = [designer.design(1.5, delta).objective for delta in (0.0, 0.1, 0.2, 0.1)]
@@ -197,7 +201,7 @@ def test_a_designer_keeps_its_solver_and_changes_nothing():
         ({"delta": -0.1}, "delta must be a number in \\[0, 1\\]. Got -0.1."),
         ({"delta": 1.5}, "delta must be a number in \\[0, 1\\]. Got 1.5."),
         ({"delta": float("nan")}, "delta must be a number in \\[0, 1\\]. Got nan."),
-        ({"notion": "rdp"}, "notion must be one of pdp, dp, pure. Got 'rdp'."),
+        ({"notion": "rdp"}, "notion must be one of pure, dp, pdp, metric. Got 'rdp'."),
         ({"notion": "pure", "delta": 0.1}, "delta must be 0 when notion is pure"),
         ({"cost": "mse"}, "cost must be one of"),
         ({"method": "slow"}, "method must be one of fast, literal. Got 'slow'."),
@@ -239,3 +243,41 @@ def test_gurobi_licence_is_known_before_building():
         pytest.skip("a full Gurobi licence is present")
     with pytest.raises(wb.LicenceLimit, match="licence"):
         wb.design(wb.ModuloNoise(n=200, max_shift=5), epsilon=1.0, delta=0.1, solver="gurobi", method="literal")
+
+
+def test_a_closed_form_proves_what_a_solver_bound_cannot():
+    """A solver's bound is off by about 1e-8 where e^epsilon is 1e7, and the least error is as small."""
+    d = wb.design(wb.ModuloNoise(n=4, shifts=[4], directed=True), epsilon=17, notion="pure")
+    assert d.bound <= d.objective <= d.bound * (1 + 1e-9)
+    assert d.solution.bound < d.objective / 2  # what the solver proved proves nothing
+    assert d.oracle.valid
+    assert d.oracle.agrees
+    assert any("The bound is the closed form's" in sentence for sentence in d.words)
+    assert d.certificate.holds()
+
+
+@pytest.mark.parametrize("notion", ["pure", "dp", "pdp"])
+def test_no_request_at_large_epsilon_stays_unproven_where_a_closed_form_is_an_optimum(notion: str):
+    random, by_law = Random(f"large epsilon, {notion}"), 0
+    for _ in range(10):
+        n = random.randint(2, 8)
+        question = wb.ModuloNoise(
+            n=n, shifts=random.sample(range(1, n + 1), random.randint(1, 2)), directed=random.random() < 0.5
+        )
+        epsilon, delta = Fraction(random.randint(1500, 2000), 100), random.choice(["0", "1e-6", "0.1"])
+        d = wb.design(question, epsilon=epsilon, notion=notion, delta=0 if notion == "pure" else delta)
+        assert d.oracle.kind == "optimum"
+        assert d.objective == pytest.approx(d.oracle.value, rel=1e-6, abs=2e-9)
+        assert d.bound <= d.objective + 1e-15
+        by_law += any("closed form's" in sentence for sentence in d.words)
+    assert by_law or notion == "pdp"  # whose patterns are searched to a gap of their own
+
+
+def test_a_closed_form_proves_no_answer_that_is_worse():
+    question = wb.ModuloNoise(n=3, shifts=[2], directed=True)
+    check = OracleCheck(question, "pure", "error-rate", constrained=False)
+    bound, _ = check.bound(FAMILY.request(question, epsilon=18, notion="pure"))
+    assert bound == pytest.approx(1.523e-8, rel=1e-3)
+    assert not meets(bound + 1e-8, bound)
+    constrained = OracleCheck(question, "pure", "error-rate", constrained=True)
+    assert constrained.bound(FAMILY.request(question, epsilon=18, notion="pure")) is None

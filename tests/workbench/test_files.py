@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.files import write_whole
+from workbench.io.files import write_whole
 
 
 def test_links_are_followed(tmp_path: Path):

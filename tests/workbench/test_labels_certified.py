@@ -12,11 +12,15 @@ import pytest
 import workbench as wb
 from models import unbiased
 from workbench.cli import main
-from workbench.labels_certified import certified
+from workbench.families.labels.certify import certified
+from workbench.families.labels.design import best_bins
+from workbench.families.labels.family import FAMILY
+from workbench.families.labels.unbiased_vertex import mixture
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_channel import LabelChannel
-from workbench.mechanisms.piecewise import mean
-from workbench.unbiased_vertex import mixture
+from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
+from workbench.mechanisms.piecewise_affine import mean
+from workbench.privacy.audit import audit, audit_extremes
+from workbench.privacy.certificate import Certificate
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -48,7 +52,7 @@ def test_a_saved_randomizer_proves_itself_again(capsys, tmp_path: Path, more, la
     assert made["certified"]
     assert made["private"]
     proof = wb.verify_certificate(file)
-    assert len(proof.mechanism.channel.rows) == labels
+    assert len(proof.mechanism.rows) == labels
     assert proof.bias.inputs == tuple(map(Fraction, range(labels)))
     if "unbiased" in more:
         assert proof.bias.worst == 0
@@ -78,7 +82,7 @@ def test_many_labels_are_certified_by_bin(capsys, tmp_path: Path):
     assert code == 0, err
     proof = wb.verify_certificate(file)
     assert proof.bias is None
-    assert len(proof.mechanism.channel.rows) == len(proof.record["bins"]) == 4
+    assert len(proof.mechanism.rows) == len(proof.record["bins"]) == 4
     assert proof.record["rows"] == "one for every bin"
 
 
@@ -99,7 +103,7 @@ def test_raw_claims_nothing(capsys, tmp_path: Path):
     )
     assert run(capsys, *arguments)[0] == 0
     assert run(capsys, "verify-certificate", str(file))[0] == 2
-    assert isinstance(wb.load(file).channel, Channel)
+    assert isinstance(wb.load(file), Channel)
     assert run(capsys, "audit", str(file), "--epsilon", "1")[0] == 0
 
 
@@ -108,7 +112,14 @@ def test_raw_claims_nothing(capsys, tmp_path: Path):
     [
         (("--prior", "3..3"), "labels must be at least two for a neighbour relation. Got 1."),
         (("--prior", "0..3", "--save", "missing/labels.json"), "output folder must be an existing folder"),
-        (("--prior", "0..400", "--method", "lp"), "pairs times outputs must be at most 20000000"),  # before the solve
+        (
+            ("--prior", "0..1600", "--method", "lp", "--outputs", "0..1"),
+            "labels must be at most 1500 for a certificate",
+        ),
+        (
+            ("--prior", "0..299", "--method", "lp", "--notion", "dp", "--outputs", "0..2"),
+            "pairs of neighbours must be at most 24630 for a certificate of 3 outputs. Got 44850 (300 labels).",
+        ),
     ],
 )
 def test_what_cannot_be_saved_is_said(capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more, message):
@@ -122,12 +133,11 @@ def test_what_cannot_be_saved_is_said(capsys, tmp_path: Path, monkeypatch: pytes
 def test_a_biased_vertex_is_repaired_and_its_bias_stated():
     labels = wb.Labels([0, 1, 2])
     outputs = np.array([-4.0, 1, 6])
-    request = {"certify": True, "notion": "pure", "asked": Fraction(1), "delta": Fraction(0), "method": "unbiased",
-               "loss": "squared"}  # fmt: skip
+    request = FAMILY.request(labels, epsilon=1, method="unbiased")
     nearly = np.array([[0.4, 0.4, 0.2], [0.3, 0.4, 0.3], [0.2, 0.4, 0.4]]) + 1e-12
     exact = certified(LabelChannel(labels, outputs, Channel.from_rows(nearly)), request, unbiased=True)
     assert exact.bias.worst == 0
-    assert [mean(row, exact.bias.outputs) for row in exact.mechanism.channel.rows] == [0, 1, 2]
+    assert [mean(row, exact.bias.outputs) for row in exact.mechanism.rows] == [0, 1, 2]
     narrow = LabelChannel(labels, np.array([0.0, 1, 2]), Channel.from_rows(np.eye(3)))
     left = certified(narrow, request, unbiased=True)
     assert left.bias.worst > Fraction(1, 10)
@@ -154,3 +164,69 @@ def test_a_completion_that_is_not_enough_is_refused():
     assert [mean(row, [Fraction(o) for o in outputs]) for row in channel.rows] == [0, 1, 2]
     with pytest.raises(ArithmeticError, match="too far"):
         mixture(labels, Fraction(2), rays, np.array([0.9, 0.9, 0.9]))
+
+
+@pytest.mark.parametrize("labels", [48, 80])
+def test_what_leaves_without_raw_is_certified_at_any_size(capsys, labels):
+    """The solver's own channel on 80 labels has exact ε 1.0000000000000009, on 201 an infinite one."""
+    arguments = ("design", "labels", "--prior", f"uniform:1..{labels}", "--epsilon", "1", "--method", "lp", "--json")
+    code, out, err = run(capsys, *arguments)
+    made = json.loads(out)
+    assert code == 0, err
+    assert (made["certified"], made["private"]) == (True, True)
+    assert made["exact"]["epsilon"] <= 1
+    if labels == 48:
+        raw = json.loads(run(capsys, *arguments, "--raw")[1])
+        assert raw["certified"] is False
+
+
+@pytest.mark.parametrize(
+    ("labels", "request_"),
+    [
+        (wb.Labels.uniform(0, 349), {"epsilon": 8}),
+        (wb.Labels.uniform(0, 119), {"epsilon": 8, "method": "printed"}),
+        (wb.Labels.uniform(0, 90_000), {"epsilon": "0.01"}),  # one bin
+        (wb.Labels.uniform(0, 12), {"epsilon": 1, "method": "lp", "notion": "dp", "delta": "0.01"}),
+    ],
+)
+def test_every_method_certifies_unless_told_not_to(labels, request_):
+    made = wb.design(labels, **request_)
+    assert made.certificate is not None
+    assert made.certificate.holds()
+    assert made.private
+
+
+@pytest.mark.parametrize("question", [wb.Labels.uniform(0, 5), wb.Quantization("-3,-0.5,0.5,3")])
+@pytest.mark.parametrize("wrong", [None, 0, "yes"])
+def test_certify_is_true_or_false(question, wrong):
+    with pytest.raises(wb.InvalidRequest, match="certify must be True or False"):
+        wb.design(question, epsilon=1, certify=wrong)
+
+
+def test_a_randomizer_that_spends_more_than_its_share_is_refused():
+    """`optimise` is anybody's function: what it returns is compared with the budget it was given."""
+    greedy = wb.LabelRandomizer([0, 1, 2], 2, lambda prior, second: best_bins(prior, 2 * second))
+    with pytest.raises(wb.NotCertified, match="the mechanism for the response"):
+        greedy.run([0, 1, 2] * 100)
+
+
+def test_the_short_proof_decides_as_every_pair_does():
+    rng = np.random.default_rng(7)
+    answers = set()
+    for _ in range(60):
+        rows = rng.integers(0, 4, (5, 4)) + np.array([1, 0, 2, 1])
+        subject = Channel.from_rows(rows.astype(float))
+        whole = audit(subject, Fraction(13, 10))
+        short = audit_extremes(subject, Fraction(13, 10))
+        assert short.pure_ratio == whole.pure_ratio
+        try:
+            proof = Certificate(subject, "pure", Fraction(13, 10))
+        except wb.NotCertified:
+            answers.add(False)
+            assert not whole.meets("pure", Fraction(13, 10))
+            continue
+        answers.add(True)
+        assert len(proof.deciding.pairs) < len(subject.pairs)
+        assert proof.privacy.pure_epsilon == proof.deciding.pure_epsilon
+        assert proof.privacy.dp_delta == proof.deciding.dp_delta
+    assert answers == {True, False}

@@ -30,7 +30,7 @@ def test_bins_are_optimal_private_and_judged():
     assert made.private
     assert made.oracle.agrees
     assert made.oracle.valid
-    assert made.d == 4
+    assert made.to_dict()["d"] == 4
     assert made.mechanism.loss(lambda o, y: (o - y) ** 2) == pytest.approx(made.objective, rel=1e-12)
 
 
@@ -71,7 +71,7 @@ def test_counts_metric_and_delta():
 
 
 def test_a_long_search_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("workbench.labels_unbiased._SAY", 0.0)
+    monkeypatch.setattr("workbench.families.labels.unbiased._SAY", 0.0)
     said: list[str] = []
     made = wb.design(wb.Labels.uniform(0, 10), epsilon=1, method="unbiased", progress=said.append)
     low, high = (float(end) for end in said[-1].split("[")[1].rstrip("]").split(","))
@@ -117,7 +117,7 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--prior", "missing.csv"), "prior must be a readable CSV"),
+        (("--prior", "missing.csv"), "prior must be a file that can be read"),
         (("--prior", "0..5", "--epsilon", "0"), "epsilon must be a finite number > 0. Got 0."),
         (("--prior", "0..5", "--epsilon", "31"), "epsilon must be at most 30"),
         (("--prior", "0..5", "--loss", "mse"), "loss must be one of"),
@@ -130,7 +130,7 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
         (("--prior", "0..5", "--method", "lp", "--neighbours", "0-x"), "neighbours must be all, consecutive, or pairs"),
         (("--prior", "0..5", "--method", "lp", "--outputs", "six"), "outputs must be LOW..HIGH"),
         (("--prior", "0..5", "--method", "unbiased", "--epsilon", "13"), "epsilon must be at most 12"),
-        (("--prior", "0..5", "--method", "lp", "--constraint", "fair"), "constraints must be among"),
+        (("--prior", "0..5", "--method", "lp", "--constraint", "fair"), "constraints must be one of"),
         (("--prior", "0..3000", "--method", "lp"), "the channel must be of at most 2000000 masses"),
         (
             ("--prior", "0..5", "--method", "lp", "--constraint", "unbiased"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import resource
 import signal
 import sqlite3
@@ -12,13 +13,14 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from workbench import ledger as ledger_module
 from workbench.cli import main
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
-from workbench.ledger import Ledger, Row, canonical, digest
+from workbench.sweeps import ledger as ledger_module
+from workbench.sweeps.ledger import Ledger, Row, canonical, digest
 
 
 def row(k: int, size: int = 10) -> Row:
@@ -165,7 +167,7 @@ def test_a_full_disk_keeps_what_was_committed(tmp_path: Path):
 def test_a_limit_on_file_sizes_ends_the_writer_in_one_line(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
     code = f"""
-from workbench.ledger import *
+from workbench.sweeps.ledger import *
 from workbench.errors import WorkbenchError
 def row(k):
     request = canonical({{"k": k}})
@@ -294,3 +296,59 @@ def test_a_flipped_bit_that_sqlite_does_not_see_is_noticed(tmp_path: Path):
 def test_rows_speak_json(tmp_path: Path):
     assert row(3).asked["parameters"] == {"k": 3}
     assert json.loads(row(3).answer) == row(3).found
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("number", [2**62, 2**63 - 1, -(2**63)])
+def test_a_damaged_row_number_does_not_hang_the_rescue(tmp_path: Path, number: int):
+    path = tmp_path / "ledger.sqlite"
+    made = filled(path, 40)
+    extra = row(99)
+    with closing(sqlite3.connect(path)) as raw:
+        seal = digest(extra.request, extra.answer)
+        values = (number, extra.key, extra.request, extra.answer, seal, extra.seconds)
+        raw.execute("insert into results values (?, ?, ?, ?, ?, ?)", values)
+        raw.commit()
+    with Ledger(path, create=False) as book:
+        kept, lost = book.salvage()
+    assert set(kept) == {*made, extra}
+    assert lost == 0
+
+
+@pytest.mark.parametrize("version", [0, -1, -(2**31)])
+def test_a_changed_schema_number_is_said_to_be_damage(tmp_path: Path, version: int):
+    path = tmp_path / "ledger.sqlite"
+    filled(path, 5)
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute(f"pragma user_version = {version}")
+    with pytest.raises(CorruptFile, match=rf"damaged: its header says schema {version}, its tables do not\."):
+        Ledger(path)
+
+
+def test_flipped_bytes_are_never_somebody_elses_error(tmp_path: Path):
+    """Single bytes of a small ledger, everywhere: the rows, the index, the schema's own text."""
+    whole = tmp_path / "whole.sqlite"
+    filled(whole, 8)
+    content, rng = whole.read_bytes(), random.Random(14)
+    refused = 0
+    for k in range(250):
+        path, damaged = tmp_path / f"{k}.sqlite", bytearray(content)
+        for _ in range(rng.choice((1, 1, 3, 20))):
+            damaged[rng.choice((rng.randrange(100), rng.randrange(len(content))))] = rng.choice(
+                (0, 255, rng.randrange(256))
+            )
+        path.write_bytes(damaged)
+        for use in (lambda book: list(book.rows()), Ledger.salvage, Ledger.sweeps, len, lambda book: book.find("0")):
+            try:
+                with Ledger(path, create=False) as book:
+                    use(book)
+            except WorkbenchError:
+                refused += 1
+    assert refused > 100
+
+
+@pytest.mark.parametrize("patience", [float("nan"), float("inf"), -1, True, "1", None, [1], 10**400])
+def test_patience_is_a_number_of_seconds(tmp_path: Path, patience: Any):
+    with pytest.raises(InvalidRequest, match=r"^patience must be a number of seconds in \[0, 86400\]\. Got "):
+        Ledger(tmp_path / "ledger.sqlite", patience=patience)
+    assert not [*tmp_path.iterdir()]

@@ -15,11 +15,13 @@ import pytest
 
 from solvers.backend import Options, solve
 from workbench.cli import main
+from workbench.comparison.report import COLUMNS, SHIFT, profile, shifted_mean, summary
+from workbench.comparison.run import installed, judged_rows, run_one, run_suite
+from workbench.comparison.task import read_answer, read_task, write_answer, write_task
 from workbench.errors import InvalidRequest, SolverUnavailable
-from workbench.suite import SUITES, Instance, chosen
-from workbench.suite_report import COLUMNS, SHIFT, artifacts, profile, runs_table, shifted_mean, summary
-from workbench.suite_run import Run, installed, judged_rows, run_one, run_suite
-from workbench.suite_task import read_answer, read_task, write_answer, write_task
+from workbench.families.programs import SUITES, Instance, chosen
+from workbench.io.result import Result
+from workbench.papers.solver_comparison import artifacts
 
 
 def test_instances_are_named_once_and_cover_every_model() -> None:
@@ -96,9 +98,7 @@ def test_summary_and_profile() -> None:
         rows.append(
             _fake(instance=name, solver="slow", seconds=slow or 9.0, status="optimal" if slow else "time_limit")
         )
-    run = Run(6)
-    run.rows = rows
-    table = runs_table(run)
+    table = Result("runs", judged_rows(rows), columns=COLUMNS).to_frame()
     assert list(table.columns) == list(COLUMNS)
     found = summary(table, 10.0).set_index("solver")
     assert found["solved"].to_dict() == {"fast": 3, "slow": 2}
@@ -141,7 +141,7 @@ def test_a_task_says_the_program_itself(tmp_path: Path) -> None:
 
 
 def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    import workbench.suite_run as module
+    import workbench.comparison.run as module
 
     (instance,) = chosen("small", "mvu-m4")
     run = run_suite([instance], ["highs"], time_limit=30.0)
@@ -158,7 +158,7 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
         with monkeypatch.context() as patch:
             patch.setattr(module.subprocess, "Popen", popen)
             patch.setattr(module, "GRACE", 0.5)
-            return run_suite([instance], ["highs"], time_limit=0.5).rows
+            return list(run_suite([instance], ["highs"], time_limit=0.5))
 
     (row,) = doomed("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert (row["status"], "SIGKILL" in row["error"]) == ("crashed", True)
@@ -188,7 +188,7 @@ def test_interrupt_keeps_finished_runs() -> None:
 def test_a_report_without_any_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.suite_run.run_one", lambda *_: {"status": "licence", "error": "too large"})
+    monkeypatch.setattr("workbench.comparison.run.run_one", lambda *_: {"status": "licence", "error": "too large"})
     arguments = ["compare", "--suite", "small", "--solvers", "gurobi", "--instances", "mvu-m4"]
     with pytest.raises(SystemExit) as end:
         main([*arguments, "--out", str(tmp_path)])
@@ -231,9 +231,9 @@ def test_bad_input_is_refused_in_one_line(arguments: list[str], capsys: pytest.C
 def test_reproduction_leaves_it_out_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import workbench.papers.reproduce as module
 
-    monkeypatch.setattr(module, "PAPERS", {"solver_comparison": "workbench.suite_report"})
+    monkeypatch.setattr(module, "PAPERS", {"solver_comparison": "workbench.papers.solver_comparison"})
     lines: list[str] = []
-    module.reproduce(None, None, tmp_path, progress=lines.append)
+    module.reproduce(None, None, tmp_path, progress=lambda done, total, line: lines.append(line))
     assert lines == []  # minutes, and times of a machine: only by name or with full
 
 

@@ -17,14 +17,16 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench import sweep_models, sweep_workers
 from workbench.cli import main
 from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.export import flat
-from workbench.ledger import Ledger
+from workbench.families.base import Session
+from workbench.families.registry import names
 from workbench.mechanisms.modulo import ModuloNoise
-from workbench.sweep_spec import read_spec
-from workbench.sweep_workers import Task, on_processes, work
+from workbench.sweeps import workers as sweep_workers
+from workbench.sweeps.export import flat
+from workbench.sweeps.ledger import Ledger
+from workbench.sweeps.specification import read_spec
+from workbench.sweeps.workers import Task, on_processes, work
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sweeps"
 SMALL = {"model": "noise", "n": 6, "max_shift": 2, "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:6"}
@@ -51,9 +53,9 @@ def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp
         assert made["solved"] == made["points"] > 20
         assert set(made["statuses"]) <= {"optimal", "found"}
     rows = content(ledger)
-    assert {row["model"] for row in rows} == set(sweep_models.MODELS)
+    assert {row["model"] for row in rows} == set(names())
     for row in rows:
-        assert row["agrees"] in (True, None)
+        assert row["oracle_agrees"] in (True, None)
         assert (row["audited"], row["private"]) == (
             (True, row["private"]) if row["model"] != "laplace" else (False, None)
         )
@@ -91,7 +93,7 @@ def test_a_limit_on_the_least_delta_holds_whatever_is_checked(tmp_path: Path):
         within, beyond = sorted(content(tmp_path / check), key=lambda row: -row["delta"])
         assert within["objective"] == pytest.approx(0.54606071, abs=1e-6)
         assert (beyond["status"], beyond["objective"]) == ("infeasible", None)
-        assert "needs delta >= 0.546" in beyond["reason"]
+        assert "needs delta >= 0.546" in beyond["error"]
 
 
 def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_path: Path, monkeypatch):
@@ -102,9 +104,7 @@ def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_pat
     monkeypatch.setattr(Solution, "objective", property(lambda self: true(self) * 1.01))
     outcome = wb.sweep({"grid": {**SMALL, "check": "bound"}}, tmp_path / "a.sqlite", jobs=1)
     assert outcome.statuses == {"not_proven": 12}
-    assert {row["reason"] for row in content(tmp_path / "a.sqlite")} == {
-        "says optimal, but its bound does not prove it"
-    }
+    assert {row["error"] for row in content(tmp_path / "a.sqlite")} == {"says optimal, but its bound does not prove it"}
 
 
 def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path: Path, monkeypatch):
@@ -175,25 +175,25 @@ def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
     found = {(row["model"], row["solver"], row["status"]): row for row in content(tmp_path / "a.sqlite")}
     assert ("noise", "ortools:glop", "unavailable") in found
     assert ("noise", "gurobi", "licence") in found
-    assert "delta >=" in found["noise", "highs", "infeasible"]["reason"]
-    assert "beyond" in found["quantizer", "highs", "infeasible"]["reason"]
-    assert found["laplace", None, "infeasible"]["reason"]
+    assert "delta >=" in found["noise", "highs", "infeasible"]["error"]
+    assert "beyond" in found["quantizer", "highs", "infeasible"]["error"]
+    assert found["laplace", None, "infeasible"]["error"]
     for row in found.values():
         assert (row["objective"], row["audited"]) == (None, False)
 
 
-class _Path(sweep_models.Path):
+class _Session(Session):
     """Answers 1 from a cold start; hot ones are wrong by `lie` at the third point."""
 
     def __init__(self, lie: float) -> None:
         self.lie, self.solves = lie, 0
 
-    def admit(self, point: Mapping[str, Any]) -> None:
-        pass
+    def design(self, point: Mapping[str, Any] | None = None, *, start: str = "hot") -> Any:
+        raise NotImplementedError
 
-    def solve(self, point: Mapping[str, Any], *, cold: bool) -> dict[str, Any]:
+    def row(self, point: Mapping[str, Any], *, start: str = "hot") -> dict[str, Any]:
         self.solves += 1
-        hot = not cold and point["k"] > 0
+        hot = start == "hot" and point["k"] > 0
         if point.get("fails") and hot:
             return {"status": "not_proven", "objective": None, "start": "hot"}
         return {
@@ -205,14 +205,14 @@ class _Path(sweep_models.Path):
 
 def task(**more: Any) -> Task:
     points = tuple({"k": k, **more} for k in range(5))
-    return Task("noise", {}, points, (0, 2, 4), None, sweep_models.versions(None))
+    return Task("noise", {}, points, (0, 2, 4), None, sweep_workers.versions(None))
 
 
 @pytest.mark.parametrize(("lie", "solves", "start"), [(0.0, 7, "hot"), (1e-10, 7, "hot"), (1e-4, 11, "cold")])
 def test_where_a_hot_start_lies_all_of_its_task_is_solved_cold(lie: float, solves: int, start: str):
-    path = _Path(lie)
-    answers = [answer for answer, _ in sweep_workers._walk(path, task())]
-    assert path.solves == solves
+    session = _Session(lie)
+    answers = [answer for answer, _ in sweep_workers._walk(session, task())]
+    assert session.solves == solves
     assert [a["start"] for a in answers] == ["cold", start, start, start, start]
     words = "a cold start agrees" if start == "hot" else "a hot start disagreed; the whole task was solved cold"
     assert answers[2]["recheck"] == words
@@ -220,7 +220,7 @@ def test_where_a_hot_start_lies_all_of_its_task_is_solved_cold(lie: float, solve
 
 
 def test_a_failure_is_believed_from_a_cold_start_only():
-    answers = [answer for answer, _ in sweep_workers._walk(_Path(0.0), task(fails=True))]
+    answers = [answer for answer, _ in sweep_workers._walk(_Session(0.0), task(fails=True))]
     assert [a["status"] for a in answers] == ["optimal"] * 5
     assert {a["start"] for a in answers} == {"cold"}
 
@@ -267,7 +267,7 @@ def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(tmp_path: Path,
 
 
 def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(tmp_path: Path, capsys, monkeypatch):
-    from workbench import sweeping
+    from workbench.sweeps import run as sweeping
 
     monkeypatch.setattr(sweeping, "_answers", lambda chunks, *_: (given_up for given_up in [(0, None)]))
     spec = tmp_path / "spec.toml"
@@ -290,7 +290,7 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, jobs: int):
     spec.write_text(
         '[[grid]]\nmodel = "noise"\nn = 8\nmax_shift = [1, 2, 3]\nnotion = ["dp", "pdp"]\nepsilon = "0.1:4:2000"\n'
     )
-    command = [sys.executable, "-m", "workbench.cli", "sweep", str(spec), "--ledger", str(ledger), "--jobs", str(jobs)]
+    command = [sys.executable, "-m", "workbench", "sweep", str(spec), "--ledger", str(ledger), "--jobs", str(jobs)]
     running = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -336,7 +336,7 @@ def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
         assert line["key"] == row["key"]
         assert float(line["objective"]) == row["objective"]
         assert float(line["epsilon"]) == row["epsilon"]
-        assert float(line["exact_pure_epsilon"]) == row["exact_pure_epsilon"]
+        assert float(line["pure_epsilon"]) == row["pure_epsilon"]
         assert line["private"] == str(row["private"]).lower()
         assert float(line["seconds"]) > 0
     assert "seconds" not in (tmp_path / "all.csv").read_text().splitlines()[0]
@@ -358,7 +358,7 @@ def test_list_and_show(tmp_path: Path, capsys):
     shown = json.loads(out)
     assert shown["key"] == key
     assert shown["request"]["parameters"]["bits"] == "1.01"
-    assert "mean length" in shown["answer"]["reason"]
+    assert "mean length" in shown["answer"]["error"]
     code, out, _ = run(capsys, "results", "show", key[:9], "--ledger", ledger)
     assert (code, key in out, "infeasible" in out) == (0, True, True)
     code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--model", "noise", "--limit", 3)
@@ -372,7 +372,7 @@ def test_list_and_show(tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("sweep", "none.toml"), "readable TOML file"),
+        (("sweep", "none.toml"), "specification must be a file that can be read"),
         (("sweep", "SPEC", "--jobs", "0"), "jobs must be an integer in 1..1024. Got 0"),
         (("sweep", "SPEC", "--jobs", "2", "--cluster", "tcp://x:1"), "jobs must be left out"),
         (("sweep", "SPEC", "--ledger", "/proc/none/ledger.sqlite"), "cannot be made"),

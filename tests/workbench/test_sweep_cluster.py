@@ -6,6 +6,8 @@ import gc
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -16,13 +18,13 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench import sweep_workers
 from workbench.cli import main
 from workbench.errors import WorkbenchError
-from workbench.export import flat
-from workbench.ledger import Ledger
-from workbench.sweep_spec import read_spec
-from workbench.sweep_workers import Task, on_cluster
+from workbench.sweeps import workers as sweep_workers
+from workbench.sweeps.export import flat
+from workbench.sweeps.ledger import Ledger
+from workbench.sweeps.specification import read_spec
+from workbench.sweeps.workers import Task, on_cluster
 
 distributed = pytest.importorskip("distributed")
 
@@ -114,6 +116,51 @@ def test_a_cluster_without_workers_ends_the_wait(tmp_path: Path, monkeypatch: py
         pytest.raises(WorkbenchError, match="no worker"),
     ):
         wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=empty.scheduler_address)
+
+
+@pytest.fixture
+def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A scheduler and one worker, each a process of its own: (its address, its process)."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
+    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    running = [subprocess.Popen([*part, "--no-dashboard"], **quiet) for part in (command, worker)]
+    try:
+        with distributed.Client(address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+        yield address, running[0]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])  # its process is gone; its machine is out of reach
+def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: Any, how: signal.Signals, capfd: Any
+):
+    monkeypatch.setattr(sweep_workers, "REPLY", 3.0)
+    address, process = scheduler
+    ends: list[float] = []
+    spec = {"grid": {**GRID, "epsilon": "0.5:1.5:1000"}}
+
+    def progress(outcome: Any) -> None:
+        if outcome.solved and not ends:
+            process.send_signal(how)
+            ends.append(time.monotonic())
+
+    with pytest.raises(WorkbenchError, match="was lost; the rows it had sent are kept, and the same command goes on"):
+        wb.sweep(spec, tmp_path / "a.sqlite", cluster=address, progress=progress)
+    assert time.monotonic() - ends[0] < 30
+    assert capfd.readouterr().err == ""
+    kept = content(tmp_path / "a.sqlite")
+    assert 0 < len(kept) < 6000
+    outcome = wb.sweep(spec, tmp_path / "a.sqlite", jobs=1)
+    assert (outcome.known, outcome.left) == (len(kept), 0)
 
 
 def test_a_cluster_that_goes_away_ends_the_run(tmp_path: Path):

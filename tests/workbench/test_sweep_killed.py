@@ -16,8 +16,8 @@ import pytest
 
 from workbench.cli import main
 from workbench.errors import WorkbenchError
-from workbench.ledger import Ledger, Row
-from workbench.sweep_spec import read_spec
+from workbench.sweeps.ledger import Ledger, Row
+from workbench.sweeps.specification import read_spec
 
 SPEC = """
 [[grid]]
@@ -34,7 +34,7 @@ KILLS = 25
 
 # The imports take a second, the sweep as long; a server forks processes that have the imports behind them.
 server = multiprocessing.get_context("forkserver")
-server.set_forkserver_preload(["workbench.cli", "workbench.sweeping", "workbench.sweep_noise"])
+server.set_forkserver_preload(["workbench.cli", "workbench.sweeps.run", "workbench.families.noise.sweep"])
 
 
 def command(spec: Path, ledger: Path, jobs: int) -> None:

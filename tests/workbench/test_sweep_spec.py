@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from workbench.cli import main
-from workbench.errors import InvalidRequest
-from workbench.ledger import digest
-from workbench.sweep_spec import read_spec
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.families.option import spell
+from workbench.sweeps.ledger import digest
+from workbench.sweeps.specification import read_spec
 
 NOISE = """# a comment
 [[grid]]
@@ -60,16 +61,16 @@ def replaced(old: str, new: str) -> str:
         (replaced('"0:0.1:3"', '"0:0.1:1"'), 10, "COUNT"),
         (replaced('"0:0.1:3"', '"0:x:3"'), 10, "delta must be a finite number. Got x"),
         (NOISE + 'notion = "pure"', 10, "delta must be 0 when notion is pure"),
-        (NOISE + 'notion = ["pdp", "PDP"]', 11, "notion must be one of pdp, dp, pure. Got 'PDP'"),
+        (NOISE + 'notion = ["pdp", "PDP"]', 11, "notion must be one of pure, dp, pdp, metric. Got 'PDP'"),
         (NOISE + 'solver = "hihgs"', 11, "solver must be one of"),
         (NOISE + 'cost = "prior-squared"', 11, "prior must be given"),
         (NOISE + 'check = "yes"', 11, "check must be one of"),
         (NOISE + "budget = 0.5", 11, "budget must be left out"),
         (NOISE + 'solver = ["highs", "ortools:pdlp"]\ngap = 1e-4', 12, "ortools:pdlp cannot honour the option gap"),
-        (NOISE + "time_limit = 0", 11, "time_limit must be a finite number > 0"),
+        (NOISE + "time_limit = 0", 11, "time_limit must be a finite number of seconds > 0"),
         (NOISE + "epsilon = 1", 11, "Cannot overwrite a value"),
         (NOISE + "[grid]", 11, "Cannot"),
-        (NOISE + '[[grid]]\nmodel = "nois"', 12, "model must be one of labels, laplace, noise, quantizer. Got 'nois'"),
+        (NOISE + '[[grid]]\nmodel = "nois"', 12, "model must be one of noise, quantizer, labels, laplace. Got 'nois'"),
         (NOISE + "[[grid]]\nn = 3", 11, "model must be one of"),
         (NOISE + '[[grid]]\nmodel = "noise"\nn = 3\nmax_shift = 1', 11, "epsilon must be given"),
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "5..1"\nepsilon = 1', 13, "LOW..HIGH"),
@@ -110,7 +111,7 @@ def test_what_is_wrong_is_refused_with_its_line(tmp_path, capsys, text: str, lin
 def test_files_that_are_none_are_refused(tmp_path, capsys):
     (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'")
     for name in ("none.toml", ".", "latin.toml"):
-        with pytest.raises(InvalidRequest, match="readable TOML file"):
+        with pytest.raises((InvalidRequest, CorruptFile), match=r"specification must be|not UTF-8"):
             read_spec(tmp_path / name)
     with pytest.raises(InvalidRequest, match="at least one"):
         read_spec(written(tmp_path, ""))
@@ -125,17 +126,21 @@ def test_a_grid_that_cannot_be_counted_is_refused(tmp_path):
 def test_the_grid_is_the_product_of_its_axes_in_small_steps(tmp_path):
     spec = read_spec(written(tmp_path, NOISE))
     assert len(spec) == 2 * 2 * 3 == len(set(spec.keys))
-    walk = [(p["delta"], p["epsilon"]) for p in spec.chunks[0].points]
+    walk = [(spell(p["delta"]), spell(p["epsilon"])) for p in spec.chunks[0].points]
     assert walk == [("0", "0.5"), ("0", "1"), ("0.05", "1"), ("0.05", "0.5"), ("0.1", "0.5"), ("0.1", "1")]
     for chunk in spec.chunks:
         for point, request, key in zip(chunk.points, chunk.requests, chunk.keys, strict=True):
             assert digest(request) == key
             asked = json.loads(request)
-            assert {name: asked["parameters"][name] for name in point} == point
+            assert {name: asked["parameters"][name] for name in point} == {
+                name: spell(value) for name, value in point.items()
+            }
             assert request == json.dumps(asked, sort_keys=True, separators=(",", ":"))
             assert set(asked) == {"backend", "model", "options", "parameters", "schema", "versions"}
             assert asked["versions"]["highspy"]
-    corners = {(p["delta"], p["epsilon"]) for c in spec.chunks for k, p in enumerate(c.points) if k in c.recheck}
+    corners = {
+        (spell(p["delta"]), spell(p["epsilon"])) for c in spec.chunks for k, p in enumerate(c.points) if k in c.recheck
+    }
     assert {("0", "0.5"), ("0", "1"), ("0.1", "0.5"), ("0.1", "1")} <= corners
 
 

@@ -9,14 +9,17 @@ import pytest
 
 import workbench as wb
 from bench.bench_certify import KINDS, design, question
-from workbench.certify_noise import NoiseRequest, certify_noise
-from workbench.design_noise import NoiseDesigner
-from workbench.exact_lp import ExactLP
+from solvers.errors import NoRationalSolution
+from solvers.rational_lp import RationalLP
+from solvers.rational_refinement import solve_rational
+from workbench.families.noise.certify import certify_noise
+from workbench.families.noise.design import NoiseDesigner
+from workbench.families.noise.family import FAMILY
 
 
-def knapsack() -> ExactLP:
+def knapsack() -> RationalLP:
     """max x + y on 3x + y <= 1, x + 3y <= 1: the vertex (1/4, 1/4), no dyadic point of 320 bits cut off."""
-    lp = ExactLP(2)
+    lp = RationalLP(2)
     lp.cost = [Fraction(-1), Fraction(-1)]
     lp.row({0: 3, 1: 1}, None, 1)
     lp.row({0: 1, 1: 3}, None, 1)
@@ -24,7 +27,7 @@ def knapsack() -> ExactLP:
 
 
 def test_a_vertex_is_exact():
-    refined = knapsack().solve()
+    refined = solve_rational(knapsack())
     assert refined.vertex() == [Fraction(1, 4), Fraction(1, 4)]
     assert abs(refined.objective + Fraction(1, 2)) < Fraction(1, 1 << 200)
     assert refined.bound is not None
@@ -33,23 +36,23 @@ def test_a_vertex_is_exact():
 
 
 def test_thirds_are_reached_to_two_hundred_bits():
-    lp = ExactLP(2)
+    lp = RationalLP(2)
     lp.cost = [Fraction(-1), Fraction(0)]
     lp.row({0: 1, 1: 1}, 1, 1)
     lp.row({0: 2, 1: -1}, None, 0)
-    refined = lp.solve()
+    refined = solve_rational(lp)
     assert abs(refined.x[0] - Fraction(1, 3)) < Fraction(1, 1 << 200)
     assert refined.vertex() == [Fraction(1, 3), Fraction(2, 3)]
 
 
 def test_masses_far_below_the_solver_come_out_right():
     # a chain x_{k+1} = x_k / 2^12 of ten steps: 2^-120, which any float solver calls zero
-    lp = ExactLP(11)
+    lp = RationalLP(11)
     lp.row(dict.fromkeys(range(11), 1), 1, 1)
     for k in range(10):
         lp.row({k: 1, k + 1: -(1 << 12)}, 0, 0)
     lp.cost[10] = Fraction(1)
-    x = lp.solve().x
+    x = solve_rational(lp).x
     for k in range(10):
         assert abs(x[k + 1] * (1 << 12) / x[k] - 1) < Fraction(1, 1 << 80)
 
@@ -57,12 +60,12 @@ def test_masses_far_below_the_solver_come_out_right():
 def test_infeasible_and_badly_stated_programs_are_refused():
     lp = knapsack()
     lp.row({0: 1}, Fraction(1, 2), None)
-    with pytest.raises(wb.NotCertified, match="no answer"):
-        lp.solve()
+    with pytest.raises(NoRationalSolution, match="no answer"):
+        solve_rational(lp)
     lp = knapsack()
     lp.row({0: Fraction(1, 3)}, None, 1)
-    with pytest.raises(wb.NotCertified, match="dyadic"):
-        lp.solve()
+    with pytest.raises(NoRationalSolution, match="dyadic"):
+        solve_rational(lp)
 
 
 @pytest.mark.parametrize("solver", ["highs", "gurobi"])
@@ -91,7 +94,7 @@ def test_what_a_solver_claims_beyond_reach_is_said():
     asked = wb.ModuloNoise(n=33, shifts=[4])
     with NoiseDesigner(asked, method="literal") as designer:
         solution = designer.solve(3, "1e-8")
-        request = NoiseRequest(asked, asked.budgets(3), "pdp", Fraction(1, 10**8), designer.costs)
+        request = FAMILY.request(asked, epsilon=3, delta="1e-8", method="literal")
         made = certify_noise(request, solution)
     law = wb.design(asked, epsilon=3, delta="1e-8").oracle
     assert law.valid
@@ -100,7 +103,7 @@ def test_what_a_solver_claims_beyond_reach_is_said():
 
 
 def test_the_closed_form_steps_in(monkeypatch):
-    from workbench import certify_noise as module
+    from workbench.families.noise import certify as module
 
     def hopeless(*_, **__):
         raise wb.NotCertified("the basis is infeasible.")

@@ -1,0 +1,66 @@
+"""Every certificate that a test saves or verifies is decided by the second checker as well."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[1] / "tools" / "check_certificate.py"
+
+
+def _checker() -> ModuleType:
+    where = importlib.util.spec_from_file_location("check_certificate", TOOL)
+    assert where is not None
+    assert where.loader is not None
+    module = importlib.util.module_from_spec(where)
+    where.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True, scope="session")
+def both_checkers() -> Iterator[None]:
+    """`save_certificate` and `verify_certificate` ask `tools/check_certificate.py`, and fail where it disagrees."""
+    from workbench.errors import CorruptFile
+    from workbench.privacy import certificate as certificate_module
+    from workbench.privacy import certificate_file
+
+    checker = _checker()
+    read, write = certificate_file.from_dict, certificate_module.write_whole
+
+    def verdict(data: Any) -> str:
+        try:
+            checker.check(data)
+        except checker.Refused as refused:
+            return ": ".join(refused.args)
+        return "proven"
+
+    def decided(data: Any) -> bool:
+        """Whether the claim is of a notion that the second checker knows."""
+        return data["claim"]["notion"] in ("pure", "dp", "pdp", "metric")
+
+    def from_dict(data: Any) -> Any:
+        try:
+            found = read(data)
+        except CorruptFile as error:
+            if "too large" not in str(error) and verdict(data) == "proven":  # a test may have lowered our limit
+                raise AssertionError(f"only the second checker accepts: {error}") from error
+            raise
+        if decided(data):
+            assert verdict(data) == "proven"
+        return found
+
+    def write_whole(path: Path, content: bytes) -> None:
+        data = json.loads(content)
+        if data["format"] == certificate_file.FORMAT and decided(data):
+            assert verdict(data) == "proven"
+        write(path, content)
+
+    certificate_file.from_dict, certificate_module.write_whole = from_dict, write_whole
+    yield
+    certificate_file.from_dict, certificate_module.write_whole = read, write

@@ -1,0 +1,446 @@
+"""Certificates of every kind and mutations of them, decided by both checkers: never one accepts what the other refuses.
+
+    python tests/fuzz/fuzz_certificates.py [COUNT] [SEED]
+
+Half of the cases are certificates whose claim is at, just above or just below what the mechanism reaches; the others
+are those with something changed, from one digit to the bytes of the file. Every claim is decided by
+`workbench.verify_certificate` and by `tools/check_certificate.py`, and counted by both.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from copy import deepcopy
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import workbench as wb
+from workbench.errors import CorruptFile
+from workbench.privacy import audit_cost
+from workbench.privacy.certificate_file import mechanism_of
+
+__all__ = ["GENERATORS", "checker", "compare", "verdicts"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _load() -> ModuleType:
+    where = importlib.util.spec_from_file_location("check_certificate", ROOT / "tools" / "check_certificate.py")
+    assert where is not None
+    assert where.loader is not None
+    module = importlib.util.module_from_spec(where)
+    where.loader.exec_module(module)
+    return module
+
+
+checker = _load()
+Data = dict[str, Any]
+
+
+# ----------------------------------------------------------------------------------------------- certificates
+
+
+def law(source: random.Random, n: int, *, full: bool = False, widths: tuple[int, ...] = (1, 3, 3, 8, 60, 300)) -> Data:
+    """A random row of n weights: short, long, or with zeros."""
+    while True:
+        bits = source.choice(widths)
+        weights = [source.getrandbits(bits) + full for _ in range(n)]
+        common = math.gcd(*weights)
+        if common:
+            return row([k // common for k in weights])
+
+
+def row(weights: list[int]) -> Data:
+    return {"total": hex(sum(weights)), "weights": [*map(hex, weights)]}
+
+
+def rational(source: random.Random, top: int = 3) -> str:
+    """A number in [0, top] in one of the spellings of a file."""
+    value = Fraction(source.randrange(0, 40 * top), 40)
+    ways = [
+        str(value), f"{source.randrange(0, 10 * top) / 10}", f"{source.randrange(1, 99)}e-{source.randrange(1, 30)}",
+        f"{hex(value.numerator)}/{hex(value.denominator)}", f"{value.numerator} / {value.denominator}",
+    ]  # fmt: skip
+    return source.choice(ways)
+
+
+def nearly(source: random.Random, value: Fraction) -> str:
+    """A number, or one next to it, a little or extremely little."""
+    step = Fraction(1, 10 ** source.choice([1, 4, 17, 60, 200]))
+    moved = value + source.choice([0, 0, 1, -1]) * step
+    return str(max(moved, Fraction(0)))
+
+
+def logarithm(source: random.Random, ratio: Fraction) -> str:
+    """A decimal on one side of ln(ratio) or the other, 5 to 120 digits away. ratio: >= 1."""
+    from flint import arb, ctx, fmpq
+
+    digits = source.choice([5, 20, 60, 120])
+    with ctx.workprec(1000):
+        scaled = arb(fmpq(ratio.numerator, ratio.denominator)).log() * arb(10) ** digits
+        near = int(scaled.floor().unique_fmpz())
+    return str(Fraction(near + source.choice([0, 1]), 10**digits))
+
+
+def certificate(mechanism: Data, notion: str, epsilon: Any, delta: str = "0") -> Data:
+    return {
+        "format": "dp-workbench certificate", "version": 1, "mechanism": mechanism,
+        "claim": {"notion": notion, "epsilon": epsilon, "delta": delta}, "objective": None, "bias": None, "record": {},
+    }  # fmt: skip
+
+
+Law = tuple[tuple[int, ...], int]
+Pairs = list[tuple[Law, Law]]
+
+
+def claimed(source: random.Random, mechanism: Data, pairs: Pairs, notions: list[str], epsilon: Any = None) -> Data:
+    """A certificate whose δ, or ε, is near what the compared laws reach. epsilon: one for each pair, as in a file."""
+    notion = source.choice(notions)
+    ratios = [Fraction(k * q[1], l * p[1]) for p, q in pairs for k, l in zip(p[0], q[0], strict=True) if l]
+    losses = [ratio for ratio in ratios if ratio > 1]
+    if notion in {"pure", "metric"}:
+        at = logarithm(source, max(losses)) if losses and source.random() < 0.8 else rational(source)
+        return certificate(mechanism, notion, epsilon or at)
+    at = logarithm(source, source.choice(losses)) if losses and source.random() < 0.6 else rational(source)
+    budgets = [item[1] for item in epsilon] if epsilon else [at] * len(pairs)
+    reached = max(
+        delta_of(pair, notion, checker.rational(value, "epsilon")) for pair, value in zip(pairs, budgets, strict=True)
+    )
+    delta = "1" if source.random() < 0.2 else nearly(source, min(max(reached, Fraction(0)), Fraction(1)))
+    return certificate(mechanism, notion, epsilon or at, delta)
+
+
+def delta_of(pair: tuple[Law, Law], notion: str, epsilon: Fraction) -> Fraction:
+    """The δ of one comparison: exact for "pdp", within 2^-400 for "dp"."""
+    p, q = pair
+    power = checker.Power(epsilon)
+    broken = checker.violations(p, q, power)
+    mass = Fraction(sum(p[0][i] for i in broken), p[1])
+    if notion == "pdp":
+        return mass
+    low, _, w = power.bounds(3)
+    return mass - Fraction(sum(q[0][i] for i in broken) * low, q[1] << w)
+
+
+def law_of(row: Data) -> Law:
+    return tuple(int(k, 16) for k in row["weights"]), int(row["total"], 16)
+
+
+def masses(row: Data) -> list[Fraction]:
+    weights, total = law_of(row)
+    return [Fraction(k, total) for k in weights]
+
+
+def noise(source: random.Random) -> Data:
+    """Additive noise on a group, sometimes with a budget for each difference and a cost."""
+    sizes = source.choice([[2], [3], [5], [8], [2, 3], [1, 4], [2, 2, 2]])
+    n = math.prod(sizes)
+    points = [[part * source.choice([1, -1]) for part in point] for point in _points(sizes)[1:]]
+    shifts = source.sample(points, source.randrange(1, min(3, len(points)) + 1))
+    mechanism = {"kind": "noise", "sizes": sizes, "shifts": shifts, "directed": source.random() < 0.5}
+    mechanism |= law(source, n, full=source.random() < 0.7)
+    epsilon = None
+    if source.random() < 0.3:
+        found: dict[tuple[int, ...], Fraction] = {}
+        for shift in shifts:
+            label = tuple(part % size for part, size in zip(shift, sizes, strict=True))
+            back = tuple(-part % size for part, size in zip(shift, sizes, strict=True))
+            value = Fraction(source.randrange(0, 60), 20)
+            for key in {label} if mechanism["directed"] else {label, back}:
+                found[key] = found.get(key, value)
+        epsilon = [[list(label), str(value)] for label, value in sorted(found.items())]
+    f = law_of(mechanism)
+    labels = checker.read_noise(mechanism).labels
+    pairs = [(f, (tuple(checker.moved(f[0], sizes, label)), f[1])) for label in labels]
+    data = claimed(source, mechanism, pairs, ["pdp", "dp", "pure", "metric"], epsilon)
+    if source.random() < 0.5:
+        name = source.choice(["error-rate", "squared", "eta-squared", "circular-squared", "own-cost", "prior-squared"])
+        weights = f[0]
+        costs = None if name == "error-rate" else _costs(source, name, sizes)
+        value = Fraction(sum(weights) - weights[0]) if costs is None else _dot(costs, weights)
+        data["objective"] = {"name": name, "value": _rounded(source, value / sum(weights)),
+                             "costs": None if costs is None else [*map(str, costs)]}  # fmt: skip
+    return data
+
+
+def channel(source: random.Random) -> Data:
+    """A finite channel, sometimes with budgets of its own, a bias, and the expected loss of labels."""
+    count, n = source.randrange(2, 5), source.randrange(1, 5)
+    rows = [law(source, n, full=source.random() < 0.7) for _ in range(count)]
+    if source.random() < 0.2:
+        rows[1] = deepcopy(rows[0])
+    pairs = [[i, j] for i in range(count) for j in range(count) if i != j]
+    pairs = sorted(source.sample(pairs, source.randrange(1, len(pairs) + 1)))
+    epsilon = [[pair, str(Fraction(source.randrange(0, 60), 20))] for pair in pairs] if source.random() < 0.3 else None
+    compared = [(law_of(rows[i]), law_of(rows[j])) for i, j in pairs]
+    mechanism = {"kind": "channel", "rows": rows, "pairs": pairs}
+    data = claimed(source, mechanism, compared, ["pdp", "dp", "pure", "metric"], epsilon)
+    laws = [*map(masses, rows)]
+    outputs = [Fraction(source.randrange(-20, 20), source.choice([1, 2, 3])) for _ in range(n)]
+    if source.random() < 0.4:
+        inputs = [Fraction(source.randrange(-20, 20), 2) for _ in range(count)]
+        worst = max(abs(_dot(law, outputs) - y) for law, y in zip(laws, inputs, strict=True))
+        data["bias"] = {"outputs": [*map(str, outputs)], "inputs": [*map(str, inputs)], "worst": str(worst)}
+    if source.random() < 0.5:
+        data["version"] = 2
+        labels = [Fraction(source.randrange(-9, 9), source.choice([1, 4])) for _ in range(source.randrange(1, 5))]
+        prior = [Fraction(source.randrange(0, 9), 7) for _ in labels]
+        prior[-1] += 1
+        at = [source.randrange(count) for _ in labels]
+        name = source.choice(["squared", "absolute", "zero-one", "pinball:0.3", "huber:1.5", "huber:2e-1"])
+        total = sum(
+            p * _dot(laws[k], [_loss(name, o - y) for o in outputs])
+            for y, p, k in zip(labels, prior, at, strict=True)
+        )  # fmt: skip
+        data["objective"] = {
+            "name": name, "value": _rounded(source, total / sum(prior)), "labels": [*map(str, labels)],
+            "prior": [*map(str, prior)], "outputs": [*map(str, outputs)], "rows": at,
+        }  # fmt: skip
+    return data
+
+
+def quantizer(source: random.Random) -> Data:
+    """A mechanism on real inputs, some laws continuous, with its bias."""
+    notion = source.choice(["pdp", "pdp", "dp", "pure", "metric"])
+    pieces, m, widths = source.randrange(1, 4), source.randrange(1, 5), (1, 3, 3, 8, 60, 300)
+    crossing = notion == "pdp" and source.random() < 0.7  # three outcomes and a small ε: the supremum is often inside
+    if crossing:
+        pieces, m, widths = source.randrange(1, 3), source.randrange(3, 6), (2, 3)
+    knots = sorted(Fraction(k, 4) for k in source.sample(range(-20, 20), pieces + 1))
+    ends = [law(source, m, full=source.random() < 0.8, widths=widths) for _ in range(2 * pieces)]
+    if source.random() < 0.5:
+        for k in range(1, pieces):
+            ends[2 * k] = ends[2 * k - 1]
+    outputs = [Fraction(source.randrange(-20, 20), source.choice([1, 3])) for _ in range(m)]
+    mechanism = {"kind": "quantizer", "knots": [*map(str, knots)], "outputs": [*map(str, outputs)], "ends": ends}
+    places = [x for k in range(pieces) for x in (knots[k], knots[k + 1])]
+    laws = [*map(masses, ends)]
+    if notion == "metric":
+        slopes = [Fraction(0)] + [
+            abs(x - y) / ((places[k + 1] - places[k]) * min(x, y))
+            for k in range(0, 2 * pieces, 2) for x, y in zip(laws[k], laws[k + 1], strict=True) if min(x, y)
+        ]  # fmt: skip
+        data = certificate(mechanism, notion, nearly(source, max(slopes)))
+    elif notion == "pdp":
+        epsilon = source.choice(["0", "0.05", "1/10", "0.3"] if crossing else ["0", rational(source, 2)])
+        audit = wb.audit(mechanism_of(mechanism), checker.rational(epsilon, "epsilon"))
+        reached = audit.worst("pdp").measured.sharp()[1]
+        data = certificate(mechanism, notion, epsilon, nearly(source, min(reached, Fraction(1))))
+    else:
+        pairs = [(law_of(one), law_of(two)) for one in ends for two in ends]
+        data = claimed(source, mechanism, pairs, [notion])
+    if source.random() < 0.6:
+        worst = max(abs(_dot(law, outputs) - x) for law, x in zip(laws, places, strict=True))
+        data["bias"] = {"outputs": mechanism["outputs"], "inputs": [*map(str, places)], "worst": str(worst)}
+    return data
+
+
+GENERATORS: dict[str, Callable[[random.Random], Data]] = {"noise": noise, "channel": channel, "quantizer": quantizer}
+
+
+def _points(sizes: list[int]) -> list[tuple[int, ...]]:
+    points: list[tuple[int, ...]] = [()]
+    for size in sizes:
+        points = [(*point, part) for point in points for part in range(size)]
+    return points
+
+
+def _costs(source: random.Random, name: str, sizes: list[int]) -> list[Fraction]:
+    if source.random() < 0.15 or name not in {"squared", "eta-squared", "circular-squared"}:
+        return [Fraction(source.randrange(-3, 30), source.choice([1, 7])) for _ in _points(sizes)]
+    at = {"squared": lambda e, s: e * (s - e), "eta-squared": lambda e, s: e * e,
+          "circular-squared": lambda e, s: min(e, s - e) ** 2}[name]  # fmt: skip
+    return [Fraction(sum(at(e, s) for e, s in zip(point, sizes, strict=True))) for point in _points(sizes)]
+
+
+def _dot(one: Any, two: Any) -> Fraction:
+    return sum((x * y for x, y in zip(one, two, strict=True)), Fraction(0))
+
+
+def _loss(name: str, r: Fraction) -> Fraction:
+    kind, _, text = name.partition(":")
+    h = Fraction(text or 1)
+    return {
+        "squared": r * r, "absolute": abs(r), "zero-one": Fraction(r != 0),
+        "pinball": max(-h * r, (1 - h) * r), "huber": r * r / 2 if abs(r) <= h else h * (abs(r) - h / 2),
+    }[kind]  # fmt: skip
+
+
+def _rounded(source: random.Random, value: Fraction) -> str:
+    """The value, rounded up by nothing, by what is allowed, or by a little more or less."""
+    slack = max(abs(value), Fraction(1, 10**300)) / 10**15
+    return str(value + slack * source.choice([0, 0, Fraction(1, 2), 1, Fraction(11, 10), Fraction(-1, 100)]))
+
+
+# -------------------------------------------------------------------------------------------------- mutations
+
+ODD: list[Any] = [
+    None, True, False, 0, 1, 2, 3, -1, 7, 0.5, 10**30, "", "0", "1", "-1", "0x0", "0x1", "0x01", "0xg", "1e400",
+    "1e-400", "1/3", "1/0", "-0", "+1", ".5", "5.", "1_0", "１", " 1", "1 /2", "nan", "Infinity", "0x1/0x3",
+    "-0x1/0x3", "0x1/0x0", "1e6", "1000001", "0e99999", "1e-5001", "pdp", "dp", "pure", "metric", "noise", "channel",
+    "quantizer", "squared", "error-rate", "worst-squared", "poisson", "huber:0", "pinball:1", "huber:1", [], {}, [0],
+    [[0, 1]], [1, 0], {"a": 1},
+]  # fmt: skip
+
+
+def spots(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a JSON value but the root."""
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        found += spots(item, (*path, key))
+    return found
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def mutated(source: random.Random, data: Data) -> Data:
+    """Something in a certificate changed."""
+    data = deepcopy(data)
+    path = source.choice(spots(data))
+    parent, key = at(data, path[:-1]), path[-1]
+    old = parent[key]
+    how = source.randrange(7)
+    if how == 0:
+        parent[key] = deepcopy(source.choice(ODD))
+    elif how == 1:
+        parent[key] = deepcopy(at(data, source.choice(spots(data))))
+    elif how == 2 and isinstance(old, str) and old:
+        k = source.randrange(len(old))
+        middle = source.choice(["", *"0123456789abcdef/.-ex", old[k] * 2])
+        parent[key] = old[:k] + middle + old[k + 1 :]
+    elif how == 3 and isinstance(old, list) and old:
+        k = source.randrange(len(old))
+        source.choice([lambda: old.pop(k), lambda: old.insert(k, deepcopy(old[k])), lambda: source.shuffle(old)])()
+    elif how == 4:
+        rows = [at(data, spot[:-1]) for spot in spots(data) if spot[-1] == "total" and spot[0] == "mechanism"]
+        if rows:
+            _reweighed(source, source.choice(rows))
+    elif how == 5 and isinstance(old, int) and not isinstance(old, bool):
+        parent[key] = old + source.choice([1, -1])
+    elif isinstance(parent, dict) and source.random() < 0.2:
+        parent["extra" if source.random() < 0.5 else key] = parent.pop(key)
+    else:
+        _claim_changed(source, data)
+    return data
+
+
+def _reweighed(source: random.Random, law: Data) -> None:
+    """A weight changed, with its total."""
+    weights = [int(str(k), 16) for k in law["weights"] if isinstance(k, str) and k.startswith("0x")] or [1]
+    k = source.randrange(len(weights))
+    weights[k] = max(0, weights[k] + source.choice([1, -1, 5, -weights[k]]))
+    law |= row(weights if source.random() < 0.9 else [2 * k for k in weights])
+
+
+def _claim_changed(source: random.Random, data: Data) -> None:
+    claim = data["claim"]
+    name = source.choice(["notion", "epsilon", "delta"])
+    if name == "notion":
+        claim["notion"] = source.choice(["pdp", "dp", "pure", "metric"])
+    elif not isinstance(claim[name], list):
+        claim[name] = rational(source, 3 if name == "epsilon" else 1)
+    elif claim[name]:
+        source.choice(claim[name])[1] = rational(source)
+
+
+def damaged(source: random.Random, content: bytes) -> bytes:
+    """The bytes of a file changed."""
+    k, length = source.randrange(len(content)), source.randrange(1, 20)
+    extra = bytes(source.choice(b'0123456789abcdefx",:[]{}-/. \n\\u\xff') for _ in range(source.randrange(4)))
+    return source.choice([
+        content[:k], content[:k] + extra + content[k:], content[:k] + content[k + length :],
+        content[:k] + extra + content[k + len(extra) :], content + extra, b"\xef\xbb\xbf" + content,
+    ])  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------- comparison
+
+
+def verdicts(path: Path) -> tuple[str, str]:
+    """(ours, the checker's): proven, false, too large; anything else that either raises is a bug and travels on."""
+    try:
+        wb.verify_certificate(path)
+        ours = "proven"
+    except CorruptFile as error:
+        ours = "too large" if "refused as too large" in str(error) else "false"
+    try:
+        checker.check(checker.read(path))
+        theirs = "proven"
+    except checker.Refused as error:
+        theirs = error.args[0]
+    return ours, theirs
+
+
+def counted(data: Data) -> int | None:
+    """The units both checkers count for a file that makes sense: ours is as large as it says, and no larger."""
+    found: list[int] = []
+    counting, checker.work = checker.work, lambda *args: found.append(counting(*args)) or checker.LIMIT + 1
+    try:
+        checker.check(json.loads(json.dumps(data)))
+    except checker.Refused:
+        pass
+    finally:
+        checker.work = counting
+    return found[0] if found else None
+
+
+def compare(count: int, seed: int, folder: Path, kind: str | None = None) -> Counter[str]:
+    """How often both checkers gave each verdict on `count` files of a kind (None: all in turn).
+
+    Raises AssertionError with the file when they differ, in the verdict or in the count of work.
+    """
+    path, found = folder / "certificate.json", Counter[str]()
+    names = [*GENERATORS] if kind is None else [kind]
+    for case in range(count):
+        source = random.Random(f"{seed} {case}")
+        data = GENERATORS[names[case % len(names)]](source)
+        for _ in range(source.choice([0, 0, 1, 1, 1, 2])):
+            with suppress(AttributeError, LookupError, TypeError, ValueError):  # nothing left there to change
+                data = mutated(source, data)
+        content = json.dumps(data).encode()
+        if source.random() < 0.1:
+            content = damaged(source, content)
+        path.write_bytes(content)
+        ours, theirs = verdicts(path)
+        same = (ours == "proven") == (theirs == "proven") and (ours == "too large") == (theirs == "too large")
+        assert same, (
+            f"case {case} of seed {seed}: ours {ours}, the checker's {theirs}: {content.decode(errors='replace')}"
+        )
+        found[theirs] += 1
+        if theirs == "proven":
+            _same_count(path, counted(json.loads(content)), content)
+    return found
+
+
+def _same_count(path: Path, units: int | None, content: bytes) -> None:
+    """Both accept with this limit, and both refuse with one less."""
+    assert units is not None
+    for limit, expected in ((units, "proven"), (units - 1, "too large")):
+        before = audit_cost.LIMIT, checker.LIMIT
+        audit_cost.LIMIT = checker.LIMIT = limit
+        try:
+            assert verdicts(path) == (expected, expected), f"limit {limit}: {content.decode()}"
+        finally:
+            audit_cost.LIMIT, checker.LIMIT = before
+
+
+if __name__ == "__main__":
+    cases, start = (int(text) for text in (sys.argv[1:] + ["10000", "1"][len(sys.argv) - 1 :]))
+    with tempfile.TemporaryDirectory() as temporary:
+        for each in GENERATORS:
+            print(f"{each}: {dict(compare(cases, start, Path(temporary), each))} of {cases}", flush=True)

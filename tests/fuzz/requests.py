@@ -1,0 +1,213 @@
+"""What a fuzz of requests is made of: good command lines, calls and files, and words and values that are wrong."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import workbench as wb
+from workbench.families.labels.design import Labels
+from workbench.io.columns import read_column
+from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream, write_stream
+from workbench.privacy.certificate_file import load_certificate
+from workbench.privacy.loading import read
+from workbench.sweeps.specification import read_spec
+
+__all__ = ["CALLS", "COMMANDS", "KEY", "READERS", "WORDS", "WRONG", "fill"]
+
+KEY = bytes(range(32))
+
+NOISE = {"--n": "4", "--max-shift": "2", "--epsilon": "1"}
+MORE = {"--delta": "0.1", "--cost": "squared", "--notion": "dp"}
+LABELS = {"--prior": "uniform:0..3", "--epsilon": "1", "--loss": "squared"}
+BINS = {"--bins": "-3,-0.5,0.5,3", "--epsilon": "1", "--c": "1", "--density": "uniform"}
+KEYED = {"--epsilon": "1", "--ell": "2", "--seed-file": "key"}
+
+# (words, options with good values): runs in some hundredths of a second
+COMMANDS: list[tuple[str, dict[str, str | None]]] = [
+    ("design noise", {**NOISE}),
+    ("design noise", {**NOISE, **MORE, "--gap": "0.01", "--seed": "1"}),
+    ("design noise", {"--sizes": "2x2", "--shifts": "0,1;1,0", "--epsilon": "1", "--time-limit": "5"}),
+    ("design noise", {**NOISE, "--minimise": "delta", "--budget": "0.5", "--zero-mean": None}),
+    ("design noise", {**NOISE, "--cost": "prior-squared", "--prior": "prior.txt", "--equal": "1=4"}),
+    ("design noise", {**NOISE, "--save": "new.json", "--raw": None, "--method": "fast"}),
+    ("design labels", {**LABELS}),
+    ("design labels", {**LABELS, "--method": "lp", "--neighbours": "0-1,1-2", "--delta": "0", "--outputs": "0..3"}),
+    ("design labels", {"--prior": "labels.csv", "--epsilon": "0.5", "--loss": "pinball:0.3",
+    "--constraint": "unbiased"}),
+    ("design quantizer", {**BINS, "--knots": "3"}),
+    ("design laplace", {"--epsilon": "1", "--bits": "5", "--code": "delta", "--low": "0", "--high": "2"}),
+    ("design laplace", {"--epsilon": "1", "--bits": "6", "--point": "0.5"}),
+    ("evaluate quantizer", {"--mechanism": "rqm", "--bins": "-2.7,-0.9,0.9,2.7", "--q": "0.22"}),
+    ("evaluate quantizer", {"--mechanism": "pbm", "--levels": "4", "--epsilon": "1", "--density": "normal:0,1"}),
+    ("audit pmf.csv", {"--max-shift": "1", "--epsilon": "1"}),
+    ("audit matrix.csv", {"--pairs": "0-1", "--epsilon": "1"}),
+    ("audit certificate.json", {"--epsilon": "0.5"}),
+    ("verify-certificate certificate.json", {}),
+    ("sample certificate.json", {"--count": "3", "--answer": "1"}),
+    ("sample matrix.csv", {"--count": "2", "--answer": "0", "--insecure-seed": "1"}),
+    ("compose certificate.json", {"--times": "3", "--delta": "1e-6", "--interval": "1e-3"}),
+    ("compose matrix.csv", {"--times": "2", "--epsilon": "1", "--interval": "1e-3"}),
+    ("privatise labels column.csv", {"--column": "1", "--epsilon": "9", "--out": "o.csv", "--loss": "absolute"}),
+    ("privatise labels column.csv", {"--column": "a", "--epsilon": "9", "--out": "o.csv", "--labels": "0..9",
+    "--snap": None}),
+    ("dql encode column.csv o.bits", {**KEYED, "--code": "delta", "--reach": "100", "--column": "1"}),
+    ("dql decode stream.bits", {**KEYED}),
+    ("dql decode stream.bits o.csv", {"--seed-file": "key"}),
+    ("dql keygen new.key", {}),
+    ("sweep spec.toml", {"--ledger": "o.sqlite", "--jobs": "1"}),
+    ("sweep spec.toml", {"--ledger": "ledger.sqlite", "--dry-run": None}),
+    ("results list", {"--ledger": "ledger.sqlite", "--limit": "3", "--status": "optimal"}),
+    ("results show", {"--ledger": "ledger.sqlite"}),
+    ("results export o.csv", {"--ledger": "ledger.sqlite", "--spec": "spec.toml"}),
+    ("results export o.csv", {"--ledger": "ledger.sqlite", "--salvage": None, "--effort": None}),
+    ("compare", {"--list": None, "--suite": "small"}),
+    ("solvers", {}),
+    ("--help", {}),
+]  # fmt: skip
+
+WORDS = [
+    "", " ", "0", "-0", "-1", "1", "2", "3", "0.5", "1/3", "1/0", "1e-300", "1e300", "1e-5000", "1e5000", "9" * 70,
+    "9" * 5000, "nan", "inf", "-inf", "1_0", "0x10", "１", "١", "eight", "True", "None", "1,2", "1,,2", "1;2", "0,0",
+    "-3,3", "3,-3", "1e300,2e300", "-1e400,1e400", "1..3", "3..1", "0..99999999999", "uniform:0..2", "uniform:", "..",
+    "normal:0,1", "normal:0,1e-300", "normal:1e300,1", "normal:0,0", "normal:x", "huber:1e300", "huber:0", "huber:",
+    "pinball:2", "pinball:0.5", "squared", "absolute", "poisson", "poisson-deviance", "zero-one", "dp", "pdp", "pure",
+    "metric", "rdp", "exact", "lp", "bins", "printed", "literal", "mvu", "optm", "product", "highs", "nobody",
+    "ortools:pdlp",
+    "0-1", "0-0", "0-99", "all", "consecutive", "unbiased", "1=0.5,2=1", "1=0.5", "1=x", "0.1:1:3", "1:0:-1",
+    "0:1:99999999",
+    "none.csv", "folder", ".", "..", "/", "/dev/null", "pipe", "pmf.csv", "matrix.csv", "certificate.json", "key",
+    "labels.csv", "column.csv", "spec.toml", "ledger.sqlite", "stream.bits", "new.png", "no/new.json", "[bold]", "[/]",
+    "a b", "é", "\udcff", "\x1b[31m", "x" * 300, "--", "-", "--json", "\n", "a", "key*", "%s", "{}", "1e-3", "1e6",
+    "-5",
+]  # fmt: skip
+
+
+class Hostile:
+    """A value whose every use raises."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("hostile")
+
+    def __iter__(self) -> Any:
+        raise RuntimeError("hostile")
+
+
+WRONG: list[Any] = [
+    None, True, False, 0, -1, 1, 3, 2.5, 1e300, 1e-300, 10**400, -(10**400), float("nan"), float("inf"), 1j, "",
+    "abc", "1e5000",
+    "1", "0.5", "nan", b"x", b"", [], [1], [1, 2], ["a"], [[1], [2]], [None], [float("nan")], (), (1, 2), {},
+    {"a": 1}, {1: 1},
+    set(), object(), type, int, len, lambda *a: 1, lambda *a: [1], range(3), iter([1]), Fraction(1, 3), Decimal("NaN"),
+    Decimal("1e9999"), np.array(1.0), np.array([1.0, 2.0]), np.array([]), np.array(["a"]), np.array([[1, 2], [3, 4]]),
+    np.array([object()]), np.ma.masked_array([1.0, 2.0], [True, False]), np.float32(0.5), np.int64(2), np.bool_(True),
+    np.datetime64("2020-01-01"), np.timedelta64(1, "s"), np.array([1, 2], dtype="m8[s]"), datetime.date(2020, 1, 1),
+    Path("none"),
+    Path("folder"), "highs", "dp", "squared", "all", "uniform", "auto", slice(3), Ellipsis, NotImplemented,
+    memoryview(b"ab"),
+]  # fmt: skip
+
+
+def _noise() -> Any:
+    return wb.AdditiveNoise(wb.ModuloNoise(n=3, max_shift=1), [4, 2, 1, 2])
+
+
+def _encode(x: Any, key: Any, code: Any, epsilon: Any, ell: Any, reach: Any) -> Any:
+    return write_stream(x, wb.DyadicLaplace(epsilon, ell, reach), key, code)
+
+
+QUESTION = wb.ModuloNoise(n=3, max_shift=1)
+LAW = _noise()
+
+# name -> (function, good arguments)
+CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "ModuloNoise": (wb.ModuloNoise, {"n": 3, "sizes": None, "shifts": None, "max_shift": 1, "directed": False}),
+    "AdditiveNoise": (wb.AdditiveNoise, {"question": QUESTION, "weights": [4, 2, 1, 2]}),
+    "Quantization": (wb.Quantization, {"bins": "-3,-0.5,0.5,3", "c": 1, "density": "uniform"}),
+    "Quantization levels": (wb.Quantization, {"levels": 3, "c": 1, "density": "uniform"}),
+    "Labels": (Labels, {"values": [0, 1, 2], "prior": [1, 1, 2]}),
+    "Labels.uniform": (Labels.uniform, {"low": 0, "high": 3}),
+    "Labels.parse": (Labels.parse, {"text": "0..3"}),
+    "DyadicLaplace": (wb.DyadicLaplace, {"epsilon": 1, "ell": 2, "reach": 100}),
+    "SharedStream": (wb.SharedStream, {"key": KEY, "nonce": bytes(16), "position": 0}),
+    "InsecureLocalStream": (wb.InsecureLocalStream, {"seed": 1}),
+    "encode": (_encode, {"x": [1.0, 2.0], "key": KEY, "code": "gamma", "epsilon": 1, "ell": 2, "reach": 100}),
+    "read_stream": (read_stream, {"data": b"x", "key": KEY, "epsilon": 1, "ell": 2}),
+    "DataLaw.point": (wb.DataLaw.point, {"x": 1}),
+    "DataLaw.sample": (wb.DataLaw.sample, {"values": [1, 2]}),
+    "DataLaw.uniform": (wb.DataLaw.uniform, {"low": 0, "high": 1}),
+    "DataLaw.histogram": (wb.DataLaw.histogram, {"edges": [0, 1, 2], "masses": [1, 1]}),
+    "design_laplace": (wb.design_laplace, {"epsilon": 1, "bits": 5, "code": "gamma", "data": wb.DataLaw.point(1.0)}),
+    "design": (wb.design, {"question": QUESTION, "epsilon": 1, "delta": 0, "notion": "dp", "cost": "squared",
+    "solver": "highs",
+                           "constraints": None, "time_limit": 5.0, "prior": None}),
+    "design labels": (wb.design, {"question": Labels.uniform(0, 3), "epsilon": 1, "loss": "squared", "method": "bins"}),
+    "delta_frontier": (wb.delta_frontier, {"question": QUESTION, "epsilon": 1, "cost": "error-rate", "high": 0.2,
+    "solver": "highs",
+                                           "time_limit": 5.0}),
+    "error_at": (wb.error_at, {"pieces": [], "delta": 0.1}),
+    "NoiseDesigner": (wb.NoiseDesigner, {"question": QUESTION}),
+    "audit": (wb.audit, {"mechanism": LAW, "epsilon": 1}),
+    "audit_channel": (wb.audit_channel, {"rows": [[1, 2], [2, 1]], "pairs": [(0, 1)], "epsilon": 1}),
+    "certify": (wb.certify, {"mechanism": LAW, "notion": "dp", "epsilon": 3, "delta": 0.1}),
+    "certify_channel": (wb.certify_channel, {"rows": [[1, 2], [2, 1]], "pairs": "all", "notion": "pure", "epsilon": 2}),
+    "certify_quantizer": (wb.certify_quantizer, {"knots": [-1, 1], "outputs": [-3, 3], "ends": [[2, 1], [1, 2]],
+    "epsilon": 2}),
+    "compose": (wb.compose, {"mechanism": LAW, "times": 2, "delta": 0.1, "epsilon": None, "interval": 1e-3}),
+    "profile": (wb.profile, {"mechanism": LAW, "notion": "dp"}),
+    "sample": (wb.sample, {"mechanism": LAW, "count": 3, "answer": 0, "insecure_seed": 1}),
+    "load": (wb.load, {"path": "pmf.csv"}),
+    "verify_certificate": (wb.verify_certificate, {"path": "certificate.json"}),
+    "Ledger": (wb.Ledger, {"path": "l/x.sqlite", "create": True, "patience": 1.0}),
+    "sweep": (wb.sweep, {"spec": {"grid": {"model": "noise", "n": 3, "max_shift": 1, "epsilon": 1}},
+    "ledger": "l/y.sqlite",
+                         "jobs": 1, "cluster": None}),
+    "sweep grid": (lambda **grid: wb.sweep({"grid": {"model": "noise", **grid}}, "l/z.sqlite", jobs=1),
+                   {"n": 3, "max_shift": 1, "epsilon": [0.5, 1], "delta": 0, "notion": "dp", "cost": "squared",
+                   "solver": "highs"}),
+    "read_column": (read_column, {"path": Path("column.csv"), "column": "1"}),
+}  # fmt: skip
+
+READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "certificate": (load_certificate, "certificate.json"),
+    "mechanism": (read, "mechanism.json"),
+    "pmf": (read, "pmf.csv"),
+    "matrix": (read, "matrix.csv"),
+    "labels": (Labels.read, "labels.csv"),
+    "column": (read_column, "column.csv"),
+    "specification": (read_spec, "spec.toml"),
+    "stream": (lambda path: read_stream(load_bytes(path), KEY), "stream.bits"),
+    "ledger": (lambda path: _use(path), "ledger.sqlite"),
+}
+
+
+def _use(path: Path) -> None:
+    for use in (wb.Ledger.salvage, lambda book: list(book.rows())):
+        with wb.Ledger(path, create=False) as book:
+            use(book)
+
+
+def fill(folder: Path) -> None:
+    """One good file of every kind."""
+    (folder / "pmf.csv").write_text("0.5\n0.25\n0.25\n")
+    (folder / "matrix.csv").write_text("0.75,0.25\n0.25,0.75\n")
+    (folder / "labels.csv").write_text("label,weight\n0,1\n1,2\n2,0.5\n")
+    (folder / "column.csv").write_text("a\n" + "1\n2\n3\n" * 10)
+    (folder / "prior.txt").write_text("0.2,0.2\n0.2 0.2 0.2\n")
+    (folder / "spec.toml").write_text('[[grid]]\nmodel = "noise"\nn = 4\nmax_shift = [1, 2]\nepsilon = "0.5:1:3"\n')
+    (folder / "key").write_bytes(KEY)
+    (folder / "key").chmod(0o600)
+    (folder / "stream.bits").write_bytes(write_stream([1.0, -2.0, 0.5], wb.DyadicLaplace(1, 2, 100), KEY))
+    wb.save_certificate(wb.certify(LAW, "dp", 3, 0.1), folder / "certificate.json")
+    from workbench.privacy.certificate_file import save_mechanism
+
+    save_mechanism(LAW, folder / "mechanism.json")
+    wb.sweep(folder / "spec.toml", folder / "ledger.sqlite", jobs=1)
+    (folder / "folder").mkdir()
+    (folder / "l").mkdir()

@@ -1,0 +1,38 @@
+"""What is written and drawn has only the digits that hold on every machine."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from workbench.papers.artifact import Artifact, Comparison, rounded
+from workbench.papers.reproduce import write_artifact
+
+
+@pytest.mark.parametrize("value", [0.1234567885, 2.5e-5, 1 / 3, -98765.43215, 1e300])
+def test_rounding_errors_do_not_show(value: float):
+    near = [value * (1 + k * 2**-52) for k in (-3, 0, 3)]
+    assert len({rounded(v) for v in near}) == 1
+    assert rounded(value) == pytest.approx(value, rel=1e-8)
+
+
+def test_noise_around_zero_and_infinities():
+    assert rounded(-1.1e-16) == 0
+    assert math.copysign(1, rounded(-1.1e-16)) == 1
+    assert rounded(math.inf) == math.inf
+    assert math.isnan(rounded(math.nan))
+
+
+def test_two_machines_write_the_same_bytes(tmp_path: Path):
+    for name, error in (("one", 0.0), ("two", 3e-13)):
+        table = pd.DataFrame({"exact": [1 / 3 + error, error], "searched": [2.34567 + 1e5 * error, 1.0], "n": [1, 2]})
+        claims = [Comparison("x", "Table 1", 0.3, 1 / 3 + error, 0.05)]
+        artifact = Artifact("t", "t", table, None, "", claims, digits={"searched": 5})
+        write_artifact(artifact, tmp_path / name)
+        shown = artifact.shown()
+    for file in ("t.csv", "t.json"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+    assert shown["searched"].iloc[0] == 2.3457

@@ -1,0 +1,110 @@
+"""A family: the k-ary randomized response that is right most often, min Pr[wrong] over pure ε-DP channels.
+
+Pr[y | y] = e^ε / (e^ε + k - 1),  Pr[o | y] = 1 / (e^ε + k - 1)        (Kairouz et al. 2016)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+import workbench as wb
+from models.channel import ChannelModel
+from solvers.backend import Options, backend
+from workbench.exact.numbers import positive
+from workbench.families.base import Family, Request
+from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.frontier_plan import EPSILON, Frontier, Plan, design_row
+from workbench.families.option import OPTIONS, SOLVER, Option, certify_option, check_option, count
+from workbench.families.outcome import translated_errors
+from workbench.mechanisms.channel import Channel
+
+
+class Answers(Channel):
+    """A channel under a kind of its own."""
+
+    kind = "answers"
+
+    def to_dict(self):
+        return super().to_dict() | {"kind": "answers"}
+
+    @classmethod
+    def from_dict(cls, data):
+        found = Channel.from_dict(data | {"kind": "channel"})
+        return cls(found.rows, found.neighbours)
+
+
+@dataclass(frozen=True)
+class Symbols:
+    k: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ResponseRequest(Request):
+    question: Symbols
+    epsilon: Fraction
+    solver: str = "highs"
+    options: Options = field(default_factory=Options)
+    notion = "pure"
+
+
+class Response(Family):
+    name, title, summary = "response", "k-ary randomized response", "The randomized response that is right most often."
+    examples = ("design response --k 3 --epsilon 1",)
+    options = (
+        Option("k", count(2, 50), help="How many symbols.", kind=int, required=True, question=True),
+        check_option("audit", "certify"), certify_option(), SOLVER, OPTIONS,
+        Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
+    )  # fmt: skip
+    frontier = "workbench_example.response"
+    draws, question = False, Symbols
+
+    def spelled_question(self, values):
+        return Symbols(values["k"])
+
+    def checked(self, question, values):
+        return ResponseRequest(question=question, **values)
+
+    def solve(self, request):
+        k, epsilon = request.question.k, float(request.epsilon)
+        values = np.arange(k, dtype=float)
+        model = ChannelModel(values, values, np.full(k, 1 / k), 1 - np.eye(k))
+        with translated_errors(), backend(request.solver).open(model.program, request.options) as session:
+            solution = session.solve(model.values([epsilon], 0.0))
+        channel = Channel.from_rows(np.maximum(solution["M"], 0.0))
+        proof = wb.certify(channel, "pure", request.epsilon) if request.certified else None
+        found = channel if proof is None else proof.mechanism
+        mechanism = Answers(found.rows, found.neighbours)
+        if proof is not None:
+            proof = wb.Certificate(mechanism, "pure", request.epsilon)
+        law = (k - 1) / (math.exp(epsilon) + k - 1)
+        verdict = OracleVerdict.judge(solution.objective, "randomized response", law, "optimum", "Kairouz et al. 2016.")
+        return Design(
+            request, mechanism, mechanism.error_rate, solution.bound, Claim("pure", request.epsilon), verdict, solution,
+            privacy=wb.audit(mechanism, request.epsilon), certificate=proof,
+        )  # fmt: skip
+
+    def exact(self, design):
+        p = design.privacy
+        return {"pdp_delta": float(p.pdp_delta), "dp_delta": p.dp_delta.upper, "pure_epsilon": p.pure_epsilon}
+
+    def facts(self, design):
+        return [("least error rate", f"{design.objective:.9g}")]
+
+
+FAMILY = Response()
+
+
+def _plan(question, values):
+    def task(epsilon):
+        known = {"curve": "point", "mechanism": "optimal", "epsilon": float(epsilon)}
+        asked = question or Symbols(values["k"])
+        return lambda: [design_row(lambda: wb.design(asked, epsilon=epsilon), **known)]
+
+    return Plan("Randomized response", [task(epsilon) for epsilon in values["epsilon"]])
+
+
+FRONTIER = Frontier("Error rate of randomized response.", (FAMILY.option("k"), EPSILON), _plan)

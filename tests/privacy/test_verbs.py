@@ -1,0 +1,285 @@
+"""Every verb on every mechanism, on a Design of it and on its Certificate, or one sentence why not."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import workbench as wb
+from workbench.exact.distribution import Distribution
+from workbench.mechanisms.baselines.poisson_binomial import Biased, poisson_binomial
+from workbench.mechanisms.baselines.two_bin import rqm, rqm_selection, two_bin
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
+from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
+from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
+from workbench.mechanisms.label_randomizers.randomized_response import k_ary, on_bins, top_k
+from workbench.mechanisms.mechanism import as_mechanism
+from workbench.privacy.audit import audit_extremes
+from workbench.privacy.certificate_file import load_certificate
+from workbench.privacy.opendp import measurement
+
+LABELS = wb.Labels([0, 1, 2, 5], [4, 3, 2, 1])
+ROWS = [[Fraction(6, 10), Fraction(3, 10), Fraction(1, 10)], [Fraction(2, 6), Fraction(3, 6), Fraction(1, 6)],
+        [Fraction(2, 8), Fraction(3, 8), Fraction(3, 8)]]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Design:
+    """Anything with a mechanism."""
+
+    mechanism: Any
+
+
+@dataclass(frozen=True)
+class Case:
+    mechanism: Any
+    answer: Any
+    epsilon: str  # pure, just above what the mechanism has
+    certifiable: bool = True
+
+
+CASES = {
+    "additive noise": Case(wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [8, 4, 2, 2, 4]), 3, "0.7"),
+    "directed noise": Case(wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [8, 4, 2, 1, 4]), 0, "0.7"),
+    "vector noise": Case(
+        wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 3, 3, 4, 2, 2]), (1, 2), "0.7"
+    ),
+    "channel, all rows": Case(Channel.from_rows(ROWS), 1, "1.4"),
+    "channel, some rows": Case(Channel.of(ROWS, [(0, 1), (1, 2)]), 2, "1"),
+    "affine": Case(rqm("-2,-0.5,0.5,2", "0.3"), 0.25, "3"),
+    "two bins": Case(two_bin([-3, 3], [[1]]), Fraction(1, 3), "0.7"),
+    "k-ary": Case(k_ary(LABELS, 1), 2, "1"),
+    "RR-on-Bins": Case(on_bins(LABELS, [0, 2], [0.5, 3], 1), 5, "1"),
+    "RR-top": Case(top_k(LABELS, 2, 1), 5, "1"),
+    "label channel": Case(
+        LabelChannel(wb.Labels([0, 1, 2]), np.array([-1.0, 1.0, 3.0]), Channel.from_rows(ROWS)), 2, "1.4"
+    ),
+    "label noise": Case(LatticeNoise("laplace", 0, 3, 1), 2, "1"),
+    "staircase": Case(LatticeNoise("staircase", 0, 4, 1), 4, "1"),
+    "Poisson binomial": Case(poisson_binomial(4, epsilon=1), 0.5, "1", certifiable=False),
+}
+CERTIFIABLE = [name for name, case in CASES.items() if case.certifiable]
+
+
+def certificate(name: str) -> Any:
+    case = CASES[name]
+    return wb.certify(case.mechanism, "pure", case.epsilon)
+
+
+def forms(name: str) -> list[Any]:
+    """The mechanism, a Design of it and its Certificate."""
+    made = CASES[name].mechanism
+    return [made, Design(made), *([certificate(name)] if CASES[name].certifiable else [])]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_audit_and_its_extremes(name: str):
+    case, results = CASES[name], [wb.audit(form, CASES[name].epsilon) for form in forms(name)]
+    for found in results:
+        assert found.meets("pure", case.epsilon)
+        assert found.dp_delta <= 0
+        assert found.pure_epsilon == results[0].pure_epsilon > 0.3
+        assert audit_extremes(case.mechanism, case.epsilon).pure_ratio == found.pure_ratio
+        assert not found.meets("pure", "0.3")
+        assert "misses" in found.verdict("pure", "0.3")
+        assert found.meets("dp", "0.3", Fraction(float(wb.audit(case.mechanism, "0.3").dp_delta)) + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("name", CERTIFIABLE)
+def test_certify_and_repair(name: str, tmp_path: Path):
+    case, proof = CASES[name], certificate(name)
+    assert wb.certify(proof, "pure", case.epsilon) == wb.certify(Design(case.mechanism), "pure", case.epsilon)
+    assert "repair_mixed_in" not in proof.record  # it keeps its budget as it is
+    tighter = wb.certify(case.mechanism, "pure", "0.5")
+    assert tighter.privacy.pure_epsilon <= 0.5 < proof.privacy.pure_epsilon
+    wb.save(tighter, tmp_path / "proof.json")
+    assert load_certificate(tmp_path / "proof.json") == tighter
+    assert wb.load(tmp_path / "proof.json") == tighter.mechanism
+    assert copy.copy(proof) == proof
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sample_draws_published_values_from_the_law(name: str):
+    case, count = CASES[name], 20_000
+    mechanism = case.mechanism
+    law, outputs = mechanism.law(case.answer), mechanism.outputs
+    assert isinstance(law, Distribution)
+    assert len(law) == len(outputs)
+    for form in forms(name):
+        drawn = wb.sample(form, count, answer=case.answer, insecure_seed=7)
+        hit = (drawn[:, None] == outputs[None]) if outputs.ndim == 1 else (drawn[:, None] == outputs[None]).all(axis=2)
+        assert (hit.sum(axis=1) == 1).all()  # published values and nothing else
+        used = law.floats > 0
+        assert chisquare(hit.sum(axis=0)[used], count * law.floats[used]).pvalue > 1e-4
+        again = wb.sample(form, count, answer=case.answer, insecure_seed=7)
+        assert (again == drawn).all()
+        assert len(wb.sample(form, 5, answer=case.answer)) == 5
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_profile_is_the_audit_at_every_epsilon(name: str):
+    for form in forms(name):
+        curve = wb.profile(form)
+        for epsilon in ("0", "0.2", "0.5", "2"):
+            assert curve.at(epsilon) == wb.audit(form, epsilon).dp_delta
+        assert curve.pure_epsilon == wb.audit(form, 0).pure_epsilon
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compose(name: str):
+    pytest.importorskip("dp_accounting")
+    for form in forms(name):
+        once = wb.audit(form, "0.2").dp_delta
+        found = wb.compose(form, 1, epsilon="0.2", interval=1e-3)
+        assert float(once) <= found.delta
+        assert "<table>" in found._repr_html_()
+        assert as_mechanism(form).one_sided or found.delta_low <= float(once)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_file_holds_the_mechanism(name: str, tmp_path: Path):
+    made = CASES[name].mechanism
+    for number, form in enumerate(forms(name)[:2]):
+        wb.save(form, tmp_path / f"{number}.json")
+        back: Any = wb.load(tmp_path / f"{number}.json")
+        assert type(back) is type(made)
+        assert back.to_dict() == type(made).from_dict(made.to_dict()).to_dict() == made.to_dict()
+        assert back.law(CASES[name].answer) == made.law(CASES[name].answer)
+        assert np.array_equal(back.outputs, made.outputs)
+    assert made.describe()
+    assert "\n" not in made.describe()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_measurement(name: str):
+    case = CASES[name]
+    pytest.importorskip("opendp")
+    from opendp.prelude import enable_features
+
+    enable_features("contrib", "honest-but-curious")
+    for form in forms(name):
+        if name in {"additive noise", "directed noise"}:
+            assert measurement(form).map(0) == 0.0
+            continue
+        with pytest.raises(wb.InvalidRequest, match="mechanism must be additive noise on a scalar query"):
+            measurement(form)
+    assert case.mechanism.law(case.answer).total > 0
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "reason"),
+    [
+        (wb.DyadicLaplace(1, 2), "continuous"),
+        (LabelNoise("laplace", 0, 3, 1), "integer versions"),
+        (Biased.of("-2,-0.5,0.5,2", rqm_selection(4, "0.3"), "0.3"), "logistic"),
+        (wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: k_ary(labels, epsilon)), "whole column"),
+        ([[0.5, 0.5]], "a mechanism, a Design or a Certificate. Got list."),
+        (Design(3), "a mechanism, a Design or a Certificate. Got Design."),
+    ],
+)
+def test_what_has_no_exact_law_says_so(mechanism: Any, reason: str, tmp_path: Path):
+    for verb in (
+        as_mechanism,
+        lambda m: wb.audit(m, 1),
+        lambda m: wb.certify(m, "pure", 1),
+        lambda m: wb.sample(m, 1, answer=0),
+        wb.profile,
+        lambda m: wb.compose(m, 1, delta="0.1"),
+        lambda m: wb.save(m, tmp_path / "x.json"),
+    ):
+        with pytest.raises(wb.InvalidRequest, match=r"^mechanism must ") as caught:
+            verb(mechanism)
+        assert reason in str(caught.value)
+
+
+def test_a_law_that_no_certificate_can_hold_says_so():
+    with pytest.raises(wb.InvalidRequest, match="polynomial in the input"):
+        wb.certify(poisson_binomial(4, epsilon=1), "pure", 1)
+
+
+def test_a_law_that_is_not_affine_has_no_pdp_delta():
+    audit = wb.audit(poisson_binomial(4, epsilon=1), 1)
+    for refused in (
+        lambda: audit.pdp_delta, lambda: audit.worst("pdp"), lambda: audit.meets("pdp", 1, "0.1"),
+        lambda: audit.meets("pdp", 2, "0.1"), lambda: wb.profile(audit.mechanism, "pdp"),
+        lambda: audit.meets("metric", 1),
+    ):  # fmt: skip
+        with pytest.raises(wb.InvalidRequest):
+            refused()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_notebook_shows_it(name: str, tmp_path: Path):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    made = CASES[name].mechanism
+    for shown in (*forms(name)[0::2], wb.audit(made, 1)):
+        html = shown._repr_html_()
+        assert "<table>" in html
+        assert "<svg" in html
+        assert "<script" not in html
+        assert len(repr(shown)) < 300
+        pyplot.close(shown.plot(tmp_path / "x.svg"))
+        shown.save(tmp_path / "x.json")
+        assert (tmp_path / "x.svg").stat().st_size > 1000
+        assert (tmp_path / "x.json").stat().st_size > 50
+
+
+def test_the_joint_law_of_a_vector_has_its_shape():
+    noise = CASES["vector noise"].mechanism
+    assert noise.joint_pmf.shape == (2, 3)
+    assert noise.joint_pmf[1, 2] == noise.pmf[noise.question.index((1, 2))[0]]
+    assert noise.pmf.shape == (6,)
+
+
+def test_exact_numbers_are_numbers():
+    delta = wb.audit(CASES["additive noise"].mechanism, "0.5").dp_delta
+    assert delta.lower <= float(delta) <= delta.upper
+    assert 0 < delta < 1
+    assert not delta > Fraction(1, 2)
+    assert delta >= delta.lower
+    assert delta <= delta.upper < float("inf")
+    assert max(delta, Fraction(0)) is delta
+    assert delta != delta.upper
+    assert delta == wb.audit(CASES["additive noise"].mechanism, "0.5").dp_delta
+    with pytest.raises(TypeError):
+        _ = delta < "1"
+
+
+def test_a_label_is_meant_by_its_value():
+    """Label 2 of the labels 0, 1, 5 does not exist; 5 is no row number; what comes out is published, not a position."""
+    made = on_bins(wb.Labels([0, 1, 5]), [0, 2], [-7.5, 8.25], 1)
+    for form in (made, wb.certify(made, "pure", 1)):
+        assert set(wb.sample(form, 200, answer=5)) == {-7.5, 8.25}
+        with pytest.raises(wb.InvalidRequest, match=r"answer must be one of the 3 labels from 0 to 5\. Got 2\."):
+            wb.sample(form, 3, answer=2)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.ma.masked_array([0.1, 0.2], [False, True]), [np.ma.masked_array([0.1], [True])], ["1_0"], ["\uff11"], [1j],
+        np.array([1, 2], "timedelta64[s]"), np.array(["2020-01-01"], "datetime64[D]"), [0.1, np.nan],
+    ],
+)  # fmt: skip
+def test_what_is_no_plain_number_is_published_by_nothing(bad: Any):
+    for publish in (
+        rqm("-2,-0.5,0.5,2", "0.3").sample,
+        poisson_binomial(4, epsilon=1).sample,
+        k_ary(LABELS, 1).sample,
+        LatticeNoise("laplace", 0, 3, 1).sample,
+        wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: k_ary(labels, epsilon)).run,
+        lambda x: wb.DyadicLaplace(1, 2).encode(x, wb.SharedStream(bytes(32), bytes(16)), wb.LocalStream()),
+    ):
+        with pytest.raises(wb.InvalidRequest):
+            publish(bad)
+    for epsilon in ("1_0", "\uff11", np.timedelta64(3, "s"), np.datetime64("2020-01-01")):
+        with pytest.raises(wb.InvalidRequest, match=r"^epsilon must be"):
+            wb.audit(CASES["k-ary"].mechanism, epsilon)

@@ -1,0 +1,147 @@
+"""Families declared once: every option reaches Python, the command line and sweeps; every design shows the same."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.families.option import spell
+from workbench.families.outcome import COLUMNS, RENAMED, failure, renamed
+from workbench.families.registry import families, family, family_of
+from workbench.sweeps.specification import read_spec
+
+REQUESTS = {
+    "labels": (wb.Labels.uniform(0, 5), {"epsilon": "1/2"}),
+    "laplace": (wb.DataLaw.uniform(-1, 1), {"epsilon": 1, "bits": 5}),
+    "noise": (wb.ModuloNoise(n=6, max_shift=2), {"epsilon": 1.5, "delta": "0.05", "notion": "dp"}),
+    "quantizer": (wb.Quantization("-3,-0.5,0.5,3"), {"epsilon": Fraction(1)}),
+}
+
+
+@pytest.fixture(scope="module")
+def designs():
+    return {name: wb.design(question, **request) for name, (question, request) in REQUESTS.items()}
+
+
+def test_every_family_is_listed_and_found_by_name_and_by_question():
+    assert sorted(kind.name for kind in wb.list_families()) == sorted(REQUESTS)
+    for name, (question, _) in REQUESTS.items():
+        assert family(name) is family_of(question)
+        assert family(name).question.__name__ in repr(family(name))
+    with pytest.raises(wb.WorkbenchError, match="have no picture"):
+        wb.design(*REQUESTS["laplace"][:1], **REQUESTS["laplace"][1]).plot()
+    with pytest.raises(wb.InvalidRequest, match="family must be one of noise"):
+        family("nois")
+
+
+def test_help_and_completion_show_every_option():
+    shown = inspect.signature(wb.design).parameters
+    for kind in families():
+        for option in kind.arguments:
+            assert option.name in shown
+            assert f"{option.name} (" in str(kind)
+            assert " ".join(option.help.split()) in " ".join(wb.design.__doc__.split())
+    assert shown["epsilon"].default is inspect.Parameter.empty
+    assert shown["solver"].default == "highs"
+    assert repr(shown["notion"].default) == "<by family>"
+
+
+@pytest.mark.parametrize("value", ["0.1", 0.1, Fraction(1, 10), "1/10", "1e-1"])
+def test_one_reader_makes_one_exact_number_of_all_spellings(value):
+    for kind in families():
+        assert kind.option("epsilon").of(value) == Fraction(1, 10)
+        with pytest.raises(wb.InvalidRequest, match=r"^epsilon must be"):
+            kind.option("epsilon").of("one")
+
+
+def test_every_family_gives_the_same_columns(designs):
+    for name, design in designs.items():
+        row = design.row()
+        assert tuple(row)[: len(COLUMNS) - 7] == COLUMNS[:-7]
+        assert set(COLUMNS) <= set(row)
+        assert list(design.to_frame().columns) == list(row)
+        exact = design.to_dict()["exact"]
+        assert {"pure_epsilon", "pdp_delta", "dp_delta"} <= set(exact)
+        if name != "laplace":
+            assert row["private"] is True
+            assert row["certified"] is True
+            assert (row["pdp_delta"], row["dp_delta"]) == (0.0, 0.0) or name == "noise"
+
+
+def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
+    for name, design in designs.items():
+        assert "\n" not in repr(design)
+        assert len(repr(design)) < 200
+        page = design._repr_html_()
+        assert "<script" not in page
+        assert ("<svg" in page) == family(name).draws
+        for label, sentence in design.facts():
+            assert label in str(design)
+            assert sentence in str(design)
+        json.dumps(design.to_dict(), allow_nan=False)
+        if name != "laplace":
+            design.save(tmp_path / f"{name}.json")
+            assert wb.verify_certificate(tmp_path / f"{name}.json").notion == design.claim.notion
+            design.plot(tmp_path / f"{name}.svg")
+            assert (tmp_path / f"{name}.svg").stat().st_size > 1000
+
+
+def test_what_no_mechanism_meets_within_the_bits_is_an_answer():
+    design = wb.design(wb.DataLaw.uniform(-1, 1), epsilon=1, bits=1)
+    assert (design.mechanism, design.status, design.row()["objective"]) == (None, "infeasible", None)
+    assert "no ell brings" in str(design)
+    assert design.to_dict()["reachable"] is False
+
+
+def test_a_request_is_typed_exact_and_frozen():
+    request = family("noise").request(wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: "0.1", 2: 1}, time_limit="2.5")
+    assert request.budgets == {(1,): Fraction(1, 10), (2,): 1, (5,): 1, (6,): Fraction(1, 10)}
+    assert (request.delta, request.options.time_limit, request.check) == (0, 2.5, "certify")
+    with pytest.raises(AttributeError):
+        request.notion = "dp"
+    moved = request.at({"epsilon": Fraction(2)})
+    assert set(moved.budgets.values()) == {2}
+    assert request.budgets[1,] == Fraction(1, 10)
+
+
+def test_an_option_added_later_enters_a_key_only_when_it_is_given():
+    grid = {"model": "noise", "n": 4, "max_shift": 1, "epsilon": 1}
+    (old,), (new,) = (read_spec({"grid": g}).chunks[0].requests for g in (grid, grid | {"equal": "1=4"}))
+    assert "equal" not in json.loads(old)["parameters"]
+    assert json.loads(new)["parameters"]["equal"] == [[1, 4]]
+
+
+def test_a_name_an_option_had_elsewhere_is_read_and_files_under_one_key():
+    grid = {"model": "labels", "epsilon": 1}
+    keys = [read_spec({"grid": grid | {name: "0..4"}}).keys for name in ("labels", "prior")]
+    assert keys[0] == keys[1]
+
+
+def test_canonical_json_spells_exact_values():
+    value = {"a": Fraction(1, 3), (1, 2): (Fraction(1, 10), None, True)}
+    assert spell(value) == {"a": "1/3", "1,2": ["0.1", None, True]}
+
+
+def test_old_columns_have_todays_names():
+    assert renamed({"reason": "x", "exact_epsilon": 1.0, "kept": 2}) == {"error": "x", "pure_epsilon": 1.0, "kept": 2}
+    assert set(RENAMED.values()) <= {*COLUMNS, "bias"}
+
+
+def test_ctrl_c_travels_untouched(monkeypatch):
+    from solvers.session import Session
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "solve", stop)
+    for name in ("noise", "quantizer"):
+        question, request = REQUESTS[name]
+        with pytest.raises(KeyboardInterrupt):
+            wb.design(question, **request)
+    with pytest.raises(KeyboardInterrupt):  # what a solver made of Ctrl-C is no failed row
+        failure(wb.NotProven("stopped", interrupted=True))

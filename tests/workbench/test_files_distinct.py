@@ -1,0 +1,92 @@
+"""No command writes over its own input, or one of its outputs over another: refused before any work."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.io.files import distinct_files
+
+NOISE = "design noise --n 8 --max-shift 3 --epsilon 1"
+LABELS = "design labels --prior p.csv --epsilon 1"
+QUANTIZER = "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1"
+ENCODE = "dql encode --epsilon 1 --ell 2 --seed-file key"
+PRIVATISE = "privatise labels --column 1 --epsilon 9"
+
+CASES = {
+    f"{ENCODE} p.csv key": ("output", "key", "key"),
+    f"{ENCODE} p.csv p.csv": ("output", "input", "p.csv"),
+    f"{ENCODE} p.csv link": ("output", "input", "p.csv"),
+    f"{ENCODE} p.csv hard": ("output", "input", "p.csv"),
+    "dql decode --seed-file key s.bits key": ("output", "key", "key"),
+    "dql decode --seed-file key s.bits ./s.bits": ("output", "description", "s.bits"),
+    f"{PRIVATISE} o.csv.json --out o.csv": ("report beside the output", "input", "o.csv.json"),
+    f"{PRIVATISE} p.csv --out sub/../p.csv": ("output", "input", "p.csv"),
+    f"{PRIVATISE} p.csv --labels o.csv.json --out o.csv": ("report beside the output", "labels", "o.csv.json"),
+    "results export l.csv --ledger l.csv": ("export file", "ledger", "l.csv"),
+    "results export x.csv --ledger x.csv.json": ("provenance beside the export", "ledger", "x.csv.json"),
+    "results export l.csv-wal.csv --ledger l.csv --spec l.csv-wal.csv": (
+        "export file", "specification", "l.csv-wal.csv",
+    ),
+    "sweep s.toml --ledger s.toml": ("ledger", "specification", "s.toml"),
+    "sweep m-wal --ledger m": ("log of the ledger", "specification", "m-wal"),
+    "sweep s.toml --ledger s.toml --dry-run": ("ledger", "specification", "s.toml"),
+    f"{LABELS} --save p.csv": ("saved file", "prior", "p.csv"),
+    f"{LABELS} --save same.svg --plot same.svg": ("plot file", "saved file", "same.svg"),
+    f"{NOISE} --save same.svg --plot sub/../same.svg": ("plot file", "saved file", "same.svg"),
+    f"{NOISE} --cost prior-squared --prior p.csv --save p.csv": ("saved file", "prior", "p.csv"),
+    f"{NOISE} --save dangling --plot new.svg": ("plot file", "saved file", "dangling"),
+    f"{QUANTIZER} --save same.svg --plot same.svg": ("plot file", "saved file", "same.svg"),
+    "audit m.svg --plot m.svg": ("plot file", "mechanism", "m.svg"),
+    "frontier labels --prior f/frontier.csv --epsilon 1 --out f": ("out", "prior", "f/frontier.csv"),
+    "frontier labels --prior f/x.svg --epsilon 1 --out f": ("out", "prior", "f/x.svg"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("sub", "f"):
+        Path(name).mkdir()
+    for name in ("p.csv", "o.csv.json", "f/frontier.csv", "f/x.svg"):
+        Path(name).write_text("0.25,1\n0.5,1\n")
+    Path("key").write_bytes(bytes(range(32)))
+    for name in ("s.bits", "s.toml", "m-wal", "l.csv-wal.csv"):
+        Path(name).write_text("nothing that is read")
+    with wb.Ledger("l.csv"), wb.Ledger("x.csv.json"):
+        pass
+    Path("m.svg").write_text("[[0.5, 0.5], [0.25, 0.75]]")
+    Path("link").symlink_to("p.csv")
+    os.link("p.csv", "hard")
+    Path("dangling").symlink_to("new.svg")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", [pytest.param(one, id=one) for one, words in CASES.items()])
+def test_no_command_overwrites_what_it_reads_or_has_written(folder: Path, capsys, command: str):
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(SystemExit) as stop:
+        main(command.split())
+    said = capsys.readouterr()
+    words = CASES[command]
+    assert (stop.value.code, said.out) == (2, "")
+    assert said.err.startswith(f"InvalidRequest: {words[0]} must be another file than the {words[1]} {words[2]}. Got ")
+    assert said.err.count("\n") == 1
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_files_are_compared_as_the_system_does(folder: Path):
+    distinct_files({"input": "p.csv", "key": None}, {"output": "q.csv", "report": "q.csv.json"})
+    distinct_files({"input": "p.csv", "labels": "p.csv"}, {"output": "missing/p.csv"})  # two inputs may be one
+    distinct_files({"input": "/dev/null"}, {"output": "/dev/null", "report": "/dev/null"})
+    with pytest.raises(wb.InvalidRequest, match="report must be another file than the output sub/q"):
+        distinct_files({}, {"output": "sub/q", "report": "./sub/../sub/q"})
+    Path("other").symlink_to("sub")
+    with pytest.raises(wb.InvalidRequest, match="must be another file"):
+        distinct_files({}, {"output": "sub/q", "report": "other/q"})
+    with pytest.raises(wb.InvalidRequest, match="must be another file"):
+        distinct_files({}, {"output": "no/q", "report": "sub/../no/q"})

@@ -1,0 +1,214 @@
+"""What is no regular file is refused at once by every reader, and missing files and sizes have one form of words."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.families.labels.design import Labels
+from workbench.io.columns import read_column
+from workbench.io.files import read_bytes, read_text, write_new, write_whole
+from workbench.mechanisms.dyadic_laplace.stream import load_bytes
+from workbench.privacy.certificate_file import load_certificate
+from workbench.sweeps.specification import read_spec
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "load": wb.load,
+    "certificate": load_certificate,
+    "column": read_column,
+    "labels": Labels.read,
+    "prior": lambda path: Labels.parse(str(path) if isinstance(path, Path) else path),
+    "stream": load_bytes,
+    "specification": read_spec,
+    "ledger": lambda path: wb.Ledger(path, create=False),
+}
+
+COMMANDS = (
+    "verify-certificate {}",
+    "audit {} --epsilon 1",
+    "sample {}",
+    "compose {}",
+    "sweep {}",
+    "results list --ledger {}",
+    "design labels --prior {} --epsilon 1",
+    "frontier labels --prior {} --epsilon 1 --out out",
+    "design noise --n 4 --max-shift 1 --epsilon 1 --cost prior-squared --prior {}",
+    "privatise labels {} --column 1 --epsilon 1 --out o.csv",
+    "privatise labels fine.csv --column 1 --epsilon 1 --out o.csv --labels {}",
+    "dql encode --epsilon 1 --ell 2 --seed-file {} fine.csv o.bits",
+    "dql encode --epsilon 1 --ell 2 --seed-file key {} o.bits",
+    "dql decode --seed-file key {}",
+    "dql decode --seed-file {} fine.csv",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("folder").mkdir()
+    Path("fine.csv").write_text("1\n2\n")
+    Path("key").write_bytes(bytes(range(32)))
+    Path("key").chmod(0o600)
+    return tmp_path
+
+
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+def run(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(command.split())
+    return int(stop.value.code or 0), capsys.readouterr().err
+
+
+@pytest.mark.timeout(60)  # a reader that opens the pipe would wait for ever
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("what", ["pipe", "/dev/zero", "/dev/null", "folder", "none", "no/file", ""])
+def test_every_reader_refuses_what_is_no_regular_file(folder: Path, name: str, what: str):
+    begin = time.monotonic()
+    with pytest.raises(InvalidRequest, match=r"^\w+ must be (a|an existing) (regular )?file"):
+        READERS[name](Path(what))
+    assert time.monotonic() - begin < 30
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_what_is_no_regular_file(folder: Path, capsys: pytest.CaptureFixture[str], command: str):
+    for what in ("pipe", "/dev/zero", "folder", "none"):
+        code, err = run(command.format(what), capsys)
+        assert code == 2
+        assert err.startswith("InvalidRequest: "), err
+        assert Path(what).name in err
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", [None, 3, b"x", 2.5, ["x"], "a\0b", object()])
+def test_a_path_of_a_wrong_type_is_one_sentence(path: Any):
+    for name, read in READERS.items():
+        if name not in ("prior", "specification") or not isinstance(path, (list, str)):
+            with pytest.raises(InvalidRequest, match=r"^\w+ must be the path of a file\. Got "):
+                read(path)
+
+
+def test_a_file_is_cut_off_at_its_limit_even_when_it_hides_its_size(folder: Path):
+    Path("fine.csv").write_bytes(b"x" * 100)
+    assert len(read_bytes("fine.csv", 100)) == 100
+    with pytest.raises(CorruptFile, match=r"^fine.csv is larger than 99 bytes\.$"):
+        read_bytes("fine.csv", 99)
+    with Path("holes").open("wb") as file:
+        file.truncate(1 << 40)
+    for name, read in READERS.items():
+        if name != "ledger":
+            with pytest.raises(CorruptFile, match=r"^holes is larger than \d+ bytes\.$"):
+                read(Path("holes"))
+    hiding = Path("/proc/self/maps")  # says that it has no bytes
+    if hiding.exists():
+        with pytest.raises(CorruptFile, match="larger than 10 bytes"):
+            read_text(hiding, 10)
+
+
+@pytest.mark.parametrize(
+    ("reader", "text"),
+    [("load", "[1, "), ("load", '{"format": "dp-workbench certificate"}'), ("load", "1,x\n"), ("certificate", "["),
+     ("certificate", "{}"), ("load", "\xff"), ("column", "1\nx\n"), ("labels", "1,2,3\n"), ("specification", "[")],
+)  # fmt: skip
+def test_every_message_names_its_file(folder: Path, reader: str, text: str):
+    Path("given.csv").write_text(text, encoding="latin-1")
+    with pytest.raises(wb.WorkbenchError, match=r"given\.csv"):
+        READERS[reader](Path("given.csv"))
+
+
+# Modes.
+
+
+def mode(path: Path | str) -> int:
+    return stat.S_IMODE(Path(path).stat().st_mode)
+
+
+@pytest.mark.parametrize(("mask", "expected"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_the_umask_is_obeyed(tmp_path: Path, umask: Callable[[int], int], mask: int, expected: int):
+    umask(mask)
+    write_whole(tmp_path / "new", b"1")
+    assert mode(tmp_path / "new") == expected
+    write_whole(tmp_path / "private", b"1", private=True)
+    assert mode(tmp_path / "private") == 0o600
+
+
+@pytest.mark.parametrize("before", [0o600, 0o640, 0o444])
+def test_an_existing_file_keeps_its_mode(tmp_path: Path, before: int):
+    (tmp_path / "old").write_bytes(b"1")
+    (tmp_path / "old").chmod(before)
+    for private in (False, True):
+        write_whole(tmp_path / "old", b"2", private=private)
+        assert mode(tmp_path / "old") == before
+    assert (tmp_path / "old").read_bytes() == b"2"
+
+
+def test_a_release_that_copies_private_columns_is_its_owners(
+    folder: Path, capsys: pytest.CaptureFixture[str], umask: Callable[[int], int]
+):
+    umask(0o022)
+    Path("two.csv").write_text("name,age\nA,1\nB,2\n")
+    assert run("privatise labels two.csv --column age --epsilon 9 --out o.csv", capsys)[0] == 0
+    assert (mode("o.csv"), mode("o.csv.json")) == (0o600, 0o644)
+    assert run("privatise labels fine.csv --column 1 --epsilon 9 --out p.csv", capsys)[0] == 0
+    assert mode("p.csv") == 0o644
+
+
+def test_a_key_that_others_can_read_is_said(folder: Path, capsys: pytest.CaptureFixture[str]):
+    assert run("dql keygen new.key", capsys)[0] == 0
+    assert mode("new.key") == 0o600
+    encode = "dql encode --epsilon 1 --ell 2 --seed-file new.key fine.csv o.bits"
+    assert run(encode, capsys) == (0, "")
+    Path("new.key").chmod(0o640)
+    for command in (encode, encode + " --json", "dql decode --seed-file new.key o.bits d.csv"):
+        code, err = run(command, capsys)
+        assert (code, err.count("\n")) == (0, 1)
+        assert "other users can read the key new.key" in err
+
+
+@pytest.fixture
+def full() -> Iterator[None]:
+    """No file may grow: what a full disk is to a program."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_nothing_is_left_on_a_full_disk(tmp_path: Path, full: None):
+    with pytest.raises(OSError, match="large"):
+        write_new(tmp_path / "key", b"1")
+    with pytest.raises(OSError, match="large"):
+        write_whole(tmp_path / "file", b"1")
+    with pytest.raises(SystemExit) as stop:
+        main(["dql", "keygen", str(tmp_path / "key")])
+    assert stop.value.code == 2
+    assert not [*tmp_path.iterdir()]
+
+
+def test_two_writers_leave_one_whole_file(tmp_path: Path):
+    texts = [bytes([65 + k]) * 100_000 for k in range(4)]
+    writers = [threading.Thread(target=lambda t=t: [write_whole(tmp_path / "f", t) for _ in range(20)]) for t in texts]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert (tmp_path / "f").read_bytes() in texts
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]

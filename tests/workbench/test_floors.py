@@ -1,0 +1,120 @@
+"""The floors of the house, read from the imports: nothing imports upwards, nothing in a circle, nothing lies loose.
+
+An import inside a function counts as well; one for type checkers only does not.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# lowest first; a module may import from its own floor and those before it
+FLOORS = (
+    "solvers", "models", "workbench.errors", "workbench.exact", "workbench.io", "workbench.mechanisms",
+    "workbench.privacy", "workbench.families", ("workbench.sweeps", "workbench.frontiers", "workbench.comparison",
+    "workbench.explorer"), "workbench.papers", "workbench.cli",
+)  # fmt: skip
+FACE = {"__init__.py", "__main__.py", "errors.py"}
+LIGHT = ("workbench.exact", "workbench.io", "workbench.mechanisms", "workbench.privacy")  # without models and solvers
+
+
+def _modules() -> dict[str, Path]:
+    found = {}
+    for package in ("solvers", "models", "workbench"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = _modules()
+
+
+def _type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """The names that a tree of a package imports."""
+    for node in ast.iter_child_nodes(tree):
+        if _type_checking(node):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level <= 1, "an import names its own folder or the whole module"
+            module = ".".join(filter(None, [package if node.level else "", node.module]))
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        else:
+            yield from _imports(node, package)
+
+
+def _imported(module: str) -> set[str]:
+    """Our modules that a module imports."""
+    found = set()
+    package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+    for name in _imports(ast.parse(MODULES[module].read_text("utf-8")), package):
+        while name and name not in MODULES:
+            name = name.rpartition(".")[0]
+        if name and name != module:
+            found.add(name)
+    return found
+
+
+def _floor(module: str) -> int | None:
+    for k, floor in enumerate(FLOORS):
+        for name in (floor,) if isinstance(floor, str) else floor:
+            if module == name or module.startswith(f"{name}."):
+                return k
+    return None  # the face, which loads names when they are used
+
+
+def test_every_module_has_a_floor() -> None:
+    loose = [module for module in MODULES if _floor(module) is None]
+    assert set(loose) <= {"workbench", "workbench.__main__"}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_no_import_runs_upwards(module: str) -> None:
+    here = _floor(module)
+    if here is None:
+        return
+    for name in _imported(module):
+        there = _floor(name)
+        assert there is None or there <= here, f"{module} imports {name}, which stands above it"
+
+
+@pytest.mark.parametrize("module", [m for m in sorted(MODULES) if m.startswith(LIGHT)])
+def test_a_mechanism_needs_neither_models_nor_solvers(module: str) -> None:
+    assert not [name for name in _imported(module) if name.startswith(("models", "solvers"))]
+
+
+def test_no_circles() -> None:
+    graph = {module: _imported(module) for module in MODULES}
+    graph["solvers.program"].discard("solvers.canonical")  # `compile`, until it moves there
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join((*path[path.index(module) :], module))
+        if module not in done:
+            for name in sorted(graph[module]):
+                visit(name, (*path, module))
+            done.add(module)
+
+    for module in sorted(graph):
+        visit(module, ())
+
+
+def test_only_the_face_and_the_errors_lie_in_workbench() -> None:
+    assert {path.name for path in (ROOT / "workbench").glob("*.py")} <= FACE
+
+
+def test_no_folder_is_named_like_a_public_function() -> None:
+    import workbench
+
+    folders = {path.name for path in (ROOT / "workbench").iterdir() if path.is_dir()}
+    assert not folders & set(workbench.__all__)

@@ -1,0 +1,134 @@
+"""What another package adds joins every command, with no line of ours edited; nothing is installed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+
+PACKAGE = Path(__file__).parents[1] / "plugin_package"
+
+
+def workbench(*arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> subprocess.CompletedProcess[str]:
+    places = os.pathsep.join([*map(str, path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, "-m", "workbench", *arguments], capture_output=True, text=True, check=False, cwd=folder,
+        env={**os.environ, "PYTHONPATH": places, "COLUMNS": "200"},
+    )  # fmt: skip
+
+
+def answer(*arguments: str, folder: Path, **more: tuple[Path, ...]) -> dict:
+    done = workbench(*arguments, "--json", folder=folder, **more)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
+    assert "response" in workbench("design", "--help", folder=tmp_path).stdout
+    design = answer("design", "response", "--k", "3", "--epsilon", "1", "--save", "proof.json", folder=tmp_path)
+    assert design["objective"] == pytest.approx(2 / (math.e + 2), rel=1e-6)
+    assert design["oracle"]["agrees"]
+    assert design["certified"]
+    written = json.loads((tmp_path / "proof.json").read_text())
+    assert written["mechanism"]["kind"] == "answers"
+    assert written["record"]["checked_by"] == {"mechanism of kind answers": "workbench-example 1.2"}
+    shown = workbench("verify-certificate", "proof.json", folder=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "code of workbench-example 1.2" in " ".join(shown.stdout.split())
+    without = workbench("verify-certificate", "proof.json", folder=tmp_path, path=())
+    assert without.returncode == 2
+    assert "must be of kind" in without.stderr
+
+
+def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text('[[grid]]\nmodel = "response"\nk = [2, 3]\nepsilon = [1]\n')
+    done = answer("sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", folder=tmp_path)
+    assert done["statuses"] == {"optimal": 2}
+    rows = answer("frontier", "response", "--k", "2", "--epsilon", "1", folder=tmp_path)["rows"]
+    assert rows[0]["objective"] == pytest.approx(1 / (math.e + 1), rel=1e-6)
+    rows = answer(
+        "compare", "response", "--k", "3", "--epsilon", "1", "--solvers", "highs,linprog", folder=tmp_path
+    )["rows"]  # fmt: skip
+    assert [row["solver"] for row in rows] == ["highs", "linprog"]
+    assert all(row["agrees"] for row in rows)
+
+
+def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:
+    assert "linprog" in {row["name"] for row in answer("solvers", folder=tmp_path)["solvers"]}
+    asked = ("--n", "4", "--max-shift", "1", "--delta", "0.1")
+    halved = answer("design", "noise", *asked, "--epsilon", "2", "--notion", "halved", folder=tmp_path)
+    dp = answer("design", "noise", *asked, "--epsilon", "1", "--notion", "dp", "--solver", "linprog", folder=tmp_path)
+    assert halved["objective"] == pytest.approx(dp["objective"], rel=1e-6)
+    assert dp["solver"] == "linprog"
+    table = answer(
+        "frontier", "noise", *asked, "--epsilon", "1,2", "--level", "none", "--notion", "dp", folder=tmp_path
+    )["rows"]  # fmt: skip
+    good = next(row for row in table if row["mechanism"] == "half-uniform")
+    assert good["curve"] == "baseline"
+    assert good["objective"] == pytest.approx(0.9 * 4 / 5)
+    assert good["private"] is True
+    bad = next(row for row in table if row["mechanism"] == "impudent")
+    assert bad["objective"] is None
+    assert "misses the request" in bad["error"]
+
+
+def _package(folder: Path, name: str, entries: str, code: str) -> Path:
+    info = folder / f"{name}-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(entries)
+    (folder / f"{name}.py").write_text(code)
+    return folder
+
+
+def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> None:
+    broken = _package(
+        tmp_path / "a", "broken", "[workbench.backends]\nx = broken:X\n", "raise RuntimeError('no\\nway')"
+    )
+    taking = _package(
+        tmp_path / "b", "taking", "[workbench.backends]\nhighs = taking:H\nlinprog = taking:L\n",
+        "from solvers.highs import Highs\nclass H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
+    )  # fmt: skip
+    done = workbench("solvers", "--json", folder=tmp_path, path=(PACKAGE, broken, taking))
+    assert done.returncode == 0
+    assert "linprog" in {row["name"] for row in json.loads(done.stdout)["solvers"]}
+    lines = done.stderr.splitlines()
+    assert len(lines) == 3
+    assert any("broken 1" in line and "RuntimeError: no way" in line for line in lines)
+    assert any("'highs' of taking 1 is taken by dp-workbench" in line for line in lines)
+    both = [line for line in lines if "'linprog'" in line]
+    assert "workbench-example 1.2" in both[0]
+    assert "taking 1" in both[0]
+
+
+def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import workbench as wb\nfrom workbench.privacy.notions.dp import DP\n"
+        "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
+    )
+    asked = ("design", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "1", "--notion", "mine")
+    done = workbench("--plugin", "mine.py", *asked, "--save", "proof.json", "--json", folder=tmp_path, path=())
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "proof.json").read_text())["record"]["checked_by"] == {"notion mine": "mine.py"}
+    (tmp_path / "spec.toml").write_text(
+        '[[grid]]\nmodel = "noise"\nn = [3, 4]\nmax_shift = 1\nepsilon = 1\nnotion = "mine"\n'
+    )
+    swept = ("--plugin", "mine.py", "sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2")
+    assert answer(*swept, folder=tmp_path, path=())["statuses"] == {"optimal": 2}
+    refused = workbench(*asked, folder=tmp_path, path=())
+    assert refused.returncode == 2
+    assert "notion must be one of" in refused.stderr
+    missing = workbench("--plugin", "none.py", "solvers", folder=tmp_path, path=())
+    assert "plugin must be a Python file" in missing.stderr
+
+
+def test_register_refuses_what_is_nothing_of_ours() -> None:
+    with pytest.raises(wb.InvalidRequest, match="plugin must be a Family, a Notion"):
+        wb.register(3)
