@@ -1,7 +1,8 @@
 # Two commands do everything on a machine with Python 3.11, pip and make:
 #   make reproduce    install, then regenerate every figure and table into results/
 #   make test         install, then lint, types and tests
-# Others: make bench (ratios measured in one run), make full (reproduce with what takes longer), make clean.
+# Others: make bench (ratios measured in one run), make fuzz (minutes of random files), make full (reproduce with what
+# takes longer), make clean.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -9,10 +10,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce full test lint types pytest bench clean
+.PHONY: help install reproduce full test lint types pytest fuzz bench clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -4
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
 
 install: $(READY)
 
@@ -41,6 +42,9 @@ types: install
 
 pytest: install
 	@$(BIN)/pytest --numprocesses=2
+
+fuzz: install
+	@set -e; for program in tests/fuzz/fuzz_*.py; do echo "$$program"; $(BIN)/python "$$program"; done
 
 bench: install
 	@$(BIN)/python -m bench

@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 import bench
-from workbench.console import err, table
+from workbench.cli.console import err, table
 
 out = Console(width=None if sys.stdout.isatty() else 200)  # benchmarks have many columns
 

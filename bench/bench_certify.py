@@ -17,9 +17,11 @@ from typing import Any
 import pandas as pd
 
 from solvers.backend import Options, backend
-from workbench.certify_noise import NoiseRequest, certify_noise
-from workbench.design_noise import NoiseDesigner
 from workbench.errors import NotCertified, WorkbenchError
+from workbench.families.noise.certify import certify_noise
+from workbench.families.noise.design import NoiseDesigner
+from workbench.families.noise.family import FAMILY
+from workbench.families.noise.request import NoiseRequest
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit
@@ -74,7 +76,8 @@ def design(
     try:
         with NoiseDesigner(asked, notion=notion, cost=cost, solver=solver, options=options, certify=True) as designer:
             solution = designer.solve(epsilon, delta)
-            costs = designer.costs
+        request = FAMILY.request(asked, notion=notion, cost=cost, epsilon=epsilon, delta=delta)
+        assert isinstance(request, NoiseRequest)
     except WorkbenchError as error:
         return {"outcome": f"unsolved ({type(error).__name__})"} | found
     if solution.x is None or solution.objective is None:
@@ -84,7 +87,7 @@ def design(
     found["raw_private"] = audit(raw, budgets).meets(notion, budgets, allowed)
     begin = time.perf_counter()
     try:
-        made = certify_noise(NoiseRequest(asked, budgets, notion, allowed, costs), solution)
+        made = certify_noise(request, solution)
     except NotCertified:
         return {"outcome": "refused"} | found
     found |= {"seconds": time.perf_counter() - begin, "route": made.route}

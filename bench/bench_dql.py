@@ -12,10 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from workbench.mechanisms import elias
-from workbench.mechanisms.dql_stream import read_stream, write_stream
-from workbench.mechanisms.dyadic_laplace import DyadicLaplace
-from workbench.mechanisms.randomness import LocalStream, SharedStream
+from workbench.mechanisms.dyadic_laplace import elias
+from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
+from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
+from workbench.mechanisms.dyadic_laplace.stream import read_stream, write_stream
 
 TITLE = "Dyadic quantized Laplace: scalars a second on one core"
 

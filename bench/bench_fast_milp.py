@@ -21,6 +21,7 @@ import pandas as pd
 
 from models.noise import NoiseModel, cost_vector
 from models.noise_fast import FastSession
+from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import Options, backend, solve
 from solvers.solution import Solution
 
@@ -64,7 +65,7 @@ def _timed(run: Callable[[], Solution]) -> tuple[Solution, float]:
 
 def _row(group: Group, epsilon: float, delta: float, cost: str, literal: bool = True) -> dict[str, Any]:
     name, sizes, shifts = group
-    model = NoiseModel(sizes, shifts, "pdp", cost_vector(cost, sizes))
+    model = NoiseModel(sizes, shifts, PDP, cost_vector(cost, sizes))
     options = Options(time_limit=LIMIT, gap=1e-9)
     row: dict[str, Any] = {"instance": name, "epsilon": epsilon, "delta": delta, "cost": cost}
     values = model.values([epsilon], delta)

@@ -16,12 +16,12 @@ import pandas as pd
 from models.quantizer import LawModel
 from solvers.backend import solve
 from solvers.program import compile
+from workbench.families.quantizer.law_program import optimised_bins
+from workbench.families.quantizer.laws import end_points, exact_problem
+from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.optm import Live, search_bins
 from workbench.mechanisms.density import uniform
-from workbench.mechanisms.quantizer import cost_weights
-from workbench.quantizer_exact import optimised_bins
-from workbench.quantizer_laws import end_points, exact_problem
-from workbench.quantizer_mvu import mvu
-from workbench.quantizer_optm import Live, search_bins
+from workbench.mechanisms.quantization_error import cost_weights
 
 TITLE = "Quantizers: exact LP, the paper's search, optimised bins"
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])

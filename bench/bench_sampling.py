@@ -7,8 +7,9 @@ import time
 import numpy as np
 import pandas as pd
 
-from workbench.mechanisms.masses import Masses
-from workbench.privacy.sampling import InsecureSampler, Sampler
+from workbench.exact.distribution import Distribution
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
 
 TITLE = "Exact sampling, one core"
 
@@ -27,11 +28,11 @@ def run() -> pd.DataFrame:
     rows = []
     for size, count in ((9, 10**7), (41, 10**7), (1001, 10**7), (100_001, 10**6)):
         eta = np.arange(size)
-        masses = Masses.from_floats(np.exp(-np.minimum(eta, size - eta) * 8.0 / size))
+        masses = Distribution.from_floats(np.exp(-np.minimum(eta, size - eta) * 8.0 / size))
         p = masses.floats / masses.floats.sum()
         generator = np.random.default_rng(1)
         exact = _rate(Sampler(masses).draw, count)
-        seeded = _rate(InsecureSampler(masses, 1).draw, count)
+        seeded = _rate(Sampler(masses, Source(insecure_seed=1)).draw, count)
         numpy = _rate(lambda k, p=p, g=generator: g.choice(p.size, size=k, p=p), count)
         rows.append(
             {

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.ledger import Ledger
-from workbench.sweep_spec import Chunk, Spec, read_spec
-from workbench.sweep_workers import executor
-from workbench.sweeping import sweep
+from workbench.sweeps.ledger import Ledger
+from workbench.sweeps.run import sweep
+from workbench.sweeps.specification import Chunk, Spec, read_spec
+from workbench.sweeps.workers import executor
 
 TITLE = "A sweep of 20,000 small LPs, ledger included, against the bare solver loop (two cores)"
 TURNS = 3
@@ -114,7 +114,7 @@ def _model(fixed: Mapping[str, Any]) -> Any:
     question = ModuloNoise(n=fixed["n"], max_shift=fixed["max_shift"])
     if repr(question) not in _models:
         _models[repr(question)] = NoiseModel(
-            question.sizes, question.differences, "dp", cost_vector("error-rate", question.sizes),
+            question.sizes, question.differences, "hockey-stick", cost_vector("error-rate", question.sizes),
             groups=(0,) * len(question.differences),
         )  # fmt: skip
     return _models[repr(question)]

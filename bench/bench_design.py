@@ -1,0 +1,73 @@
+"""What a design costs beside the bare solver call that answers it: additive noise, warm, in CPU time of one process.
+
+    python -m bench.bench_design
+
+kind        what is timed
+solver      the compiled program loaded into a live HiGHS object and solved, nothing else
+raw         `wb.design(..., certify=False)`: request, program, solve, oracle, exact audit
+certified   `wb.design(...)`: the same with the exact program of its pattern, repair, proof
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+import workbench as wb
+from models.noise import NoiseModel, cost_vector
+from solvers.backend import backend
+
+__all__ = ["TITLE", "measure", "run"]
+
+TITLE = "A design beside its bare solver call, CPU milliseconds"
+
+SIZES = (8, 20, 40)
+REPEATS = 20
+
+
+def measure(n: int, notion: str, delta: float) -> dict[str, Any]:
+    """Milliseconds of CPU for one question: the least of REPEATS runs of each kind, and the ratios to the solver."""
+    question = wb.ModuloNoise(n=n, max_shift=3)
+    differences = question.differences
+    costs = cost_vector("error-rate", question.sizes)
+    model = NoiseModel(
+        question.sizes, differences, notion, costs, "error", delta > 0, (0,) * len(differences), None
+    )  # fmt: skip
+    values, solver = model.values([1.0], delta, None), backend("highs")
+
+    def bare() -> None:
+        with solver.open(model.program) as session:
+            session.solve(values)
+
+    def raw() -> None:
+        wb.design(question, epsilon=1, delta=delta, notion=notion, certify=False)
+
+    def certified() -> None:
+        wb.design(question, epsilon=1, delta=delta, notion=notion)
+
+    row: dict[str, Any] = {"n": n, "notion": notion, "delta": delta}
+    row |= {f"{name}_ms": 1e3 * _least(run) for name, run in (("solver", bare), ("raw", raw), ("certified", certified))}
+    return row | {f"{name}_ratio": row[f"{name}_ms"] / row["solver_ms"] for name in ("raw", "certified")}
+
+
+def _least(call: Callable[[], None]) -> float:
+    """The least CPU seconds of one call, warm."""
+    call()
+    times = []
+    for _ in range(REPEATS):
+        begin = time.process_time()
+        call()
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def run() -> pd.DataFrame:
+    """Every size, as the pure linear program and as DP with a delta."""
+    return pd.DataFrame([measure(n, notion, delta) for n in SIZES for notion, delta in (("pdp", 0.0), ("dp", 0.1))])
+
+
+if __name__ == "__main__":
+    print(run().to_string(index=False, float_format=lambda value: f"{value:.3g}"))
