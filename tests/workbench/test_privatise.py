@@ -143,6 +143,22 @@ def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, 
     assert ReleaseLedger.read(Path("new")).digest(np.ones(3)) != account.digest(np.ones(3))
 
 
+def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
+    line = "labels p.csv --column age --epsilon 9 --labels 0..4 --ledger account --person who --out"
+    assert run(capsys, f"{line} o.csv", certificates)[0] == 0
+    report = json.loads(Path("o.csv.json").read_text())
+    assert (report["rows_of_one_person"], report["budget_of_a_row"]["epsilon"], report["budget"]["epsilon"]) == (
+        3,
+        9,
+        27,
+    )
+    assert any("together epsilon = 27" in sentence for sentence in report["words"])
+    code, out, _ = run(capsys, f"{line} o2.csv", certificates)
+    assert (code, "release 2 of this column" in out, "add up to epsilon = 54" in out) == (0, True, True)
+    code, out, _ = run(capsys, "labels p.csv --column age --epsilon 9 --labels 0..4 --out o3.csv", certificates)
+    assert (code, "k times as large" in out, "--ledger adds up" in out) == (0, True, True)
+
+
 def test_what_has_no_epsilon_is_said_and_not_summed(folder: Path, certificates: Path, capsys):
     line = "noise p.csv --column age --mechanism zcdp.json --ledger account --person who --out"
     assert run(capsys, f"{line} o.csv", certificates)[0] == 0

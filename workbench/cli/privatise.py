@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from workbench.io.columns import CsvColumn
+    from workbench.privacy.column_release import Account
 
 __all__ = ["LABELS_EXAMPLES", "NOISE_EXAMPLES", "QUANTIZER_EXAMPLES", "privatise_labels", "privatise_noise",
            "privatise_quantizer"]  # fmt: skip
@@ -48,7 +49,9 @@ LABELS_EXAMPLES = """Examples:
 
   workbench privatise labels sales.csv --column amount --epsilon 2 --labels 0..400 --snap --out private.csv
 
-  workbench privatise labels weeks.csv --column WKSWORK1 --epsilon 1 --labels 1..52 --loss absolute --out private.csv"""
+  workbench privatise labels weeks.csv --column WKSWORK1 --epsilon 1 --labels 1..52 --loss absolute --out private.csv
+
+  workbench privatise labels visits.csv --column stars --epsilon 1 --labels 1..5 --person patient --out private.csv"""
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE.csv", help="CSV file with the private column.")]
@@ -114,14 +117,7 @@ def _privatise(
         "pure_epsilon": subject.pure_epsilon, **account.report, "expected_error": subject.expected_error,
         "clip": clip, "person": person, "rows_of_one_person": rows.most, "words": words,
     }  # fmt: skip
-    undo = account.save()
-    try:
-        _write(target, sidecar, table, published, report)
-    except BaseException:
-        undo()
-        raise
-    if ledger is not None and others_can_read(ledger):
-        err.print(f"Warning: other users can read the ledger {ledger.name}.", highlight=False, markup=False)
+    _publish(account, target, sidecar, table, published, report)
     if json:
         emit_json(report | {"file": str(target), "clipped_rows": rows.clipped})
         return
@@ -147,6 +143,8 @@ def privatise_labels(
     split: Annotated[str, typer.Option(help="epsilon1 = SPLIT * sqrt(k/n); 1/2 or 1/4 suit large files.")] = "1",
     epsilon1: Annotated[str | None, typer.Option(help="epsilon1 itself, instead of --split.")] = None,
     projection: Annotated[str, typer.Option(help="Of the noisy counts: clip (as the paper) or simplex.")] = "clip",
+    person: Person = None,
+    ledger: Ledger = None,
     seed: Annotated[int | None, typer.Option(help="Repeatable and therefore NOT private: for experiments.")] = None,
     json: Json = False,
 ) -> None:
@@ -160,11 +158,14 @@ def privatise_labels(
     from workbench.exact.random_source import Source
     from workbench.io.columns import CsvColumn
     from workbench.mechanisms.label_randomizers.labels import Labels
+    from workbench.privacy.column_release import Account, rows_of_one_person
+    from workbench.privacy.releases import PrivacyBudget
 
-    sidecar = _sidecar(target, {"input": source, "labels": labels})
+    sidecar = _sidecar(target, {"input": source, "labels": labels}, ledger)
     drawing = Source(insecure_seed=seed)
     table = CsvColumn.read(source, column)
-    values = table.numbers()
+    values = given = table.numbers()
+    most = None if person is None else rows_of_one_person(table, person)
     known = np.unique(values) if labels is None else Labels.parse(labels).values
     if snap:
         values = known[np.maximum(np.searchsorted(known, values, side="right") - 1, 0)]
@@ -177,7 +178,8 @@ def privatise_labels(
         known, epsilon, lambda prior, second: best_bins(prior, second, loss),
         split=split, projection=projection, epsilon_prior=epsilon1,
     ).run(values, drawing)  # fmt: skip
-    words = []
+    account = Account.of(PrivacyBudget(release.epsilon), "pure", table.name, target.name, given, most, ledger)
+    words = [*account.words]
     if labels is None:
         words.append(
             "The label set was read from the column, and that is not private: its ends stand in the bins. The "
@@ -195,14 +197,16 @@ def privatise_labels(
         "epsilon": float(release.epsilon), "epsilon1": float(release.epsilon_prior),
         "epsilon2": float(release.epsilon_response), "neighbours": "columns that differ in the label of one row",
         "loss": loss, "split": None if epsilon1 is not None else split, "projection": projection,
-        "d": int(mechanism.outputs.size), "bins": mechanism.bins(), "words": words,
+        "d": int(mechanism.outputs.size), "bins": mechanism.bins(), **account.report, "person": person,
+        "rows_of_one_person": most, "words": words,
     }  # fmt: skip
-    _write(target, sidecar, table, release.labels, report)
+    _publish(account, target, sidecar, table, release.labels, report)
     if json:
         emit_json(report | {"file": str(target)})
         return
     lines = [
         ("wrote", f"{target} ({values.size} rows) and {sidecar.name}"),
+        ("budget", account.headline),
         ("epsilon", f"{report['epsilon']:g} = {report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"),
         ("labels", f"{mechanism.labels.k}, {report['label_set']}"),
         ("bins", f"{mechanism.outputs.size}, the best for the private prior under {loss} loss"),
@@ -231,6 +235,20 @@ def _sidecar(target: Path, inputs: Mapping[str, Path | str | None], ledger: Path
             output_file(path, name)
     distinct_files(inputs, outputs)
     return sidecar
+
+
+def _publish(
+    account: Account, target: Path, sidecar: Path, table: CsvColumn, values: NDArray[Any], report: Mapping[str, Any]
+) -> None:
+    """Enter the release into its ledger and write it: both, or neither. Raises InvalidRequest."""
+    undo = account.save()
+    try:
+        _write(target, sidecar, table, values, report)
+    except BaseException:
+        undo()
+        raise
+    if account.ledger is not None and others_can_read(account.ledger):
+        err.print(f"Warning: other users can read the ledger {account.ledger.name}.", highlight=False, markup=False)
 
 
 def _write(target: Path, sidecar: Path, table: CsvColumn, values: NDArray[Any], report: Mapping[str, Any]) -> None:

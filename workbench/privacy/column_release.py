@@ -23,7 +23,7 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.loading import read
 from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, budget_of, together
 
-__all__ = ["Account", "ColumnMechanism", "Rows", "mechanism_for_column"]
+__all__ = ["Account", "ColumnMechanism", "Rows", "mechanism_for_column", "rows_of_one_person"]
 
 Scalar: TypeAlias = "AdditiveNoise | PiecewiseAffine"
 
@@ -74,32 +74,8 @@ class ColumnMechanism:
 
     def account(self, column: str, output: str, rows: Rows, ledger: Path | None) -> Account:
         """What publishing these rows costs, alone and with the ledger. Raises CorruptFile, InvalidRequest."""
-        row, most = self.budget, rows.most or 1
-        whole = None if row is None else together([row], most)
         notion = "none" if self.claim is None else self.claim.notion.name
-        words = _person_words(row, whole, rows.most)
-        report: dict[str, Any] = {"budget_of_a_row": _shown(row), "budget": _shown(whole)}
-        headline = "see the claim: its notion has no epsilon" if whole is None else str(whole)
-        if ledger is None:
-            words.append("Another release of the same people's data adds its budget to this one (--ledger adds up).")
-            return Account(words, report, headline, None, None)
-        known = ReleaseLedger.read(ledger)
-        release = Release(column[:100], known.digest(rows.given), notion, whole, output[:100])
-        same, every = known.of_same_column(release), known.releases
-        report["releases_of_this_column"] = len(same) + 1
-        report["budget_of_all_releases_of_this_column"] = None
-        for earlier, what in ((same, "this column"), (every, "these data")):
-            if not earlier or (what == "these data" and len(every) == len(same)):
-                continue
-            total = _sum([*earlier, release])
-            if what == "this column":
-                report["budget_of_all_releases_of_this_column"] = _shown(total)
-            number = f"This is release {len(earlier) + 1} of {what} in the ledger"
-            if total is None:
-                words.append(f"{number}; their budgets are of kinds that are not added up here, but they do add up.")
-            else:
-                words.append(f"{number}: budgets add up to {total} (basic composition).")
-        return Account(words, report, headline, ledger, known.add(release))
+        return Account.of(self.budget, notion, column, output, rows.given, rows.most, ledger)
 
 
 def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
@@ -160,7 +136,7 @@ class Rows:
             table.refuse(outside, constraint, "--clip moves them to the nearest input")
         values = np.clip(given, low, high)
         words = [f"Numbers outside [{low:g}, {high:g}] were moved to the nearest of them first."] if clip else []
-        most = None if person is None else _most_rows(table, person)
+        most = None if person is None else rows_of_one_person(table, person)
         return cls(given, values.astype(np.int64) if whole else values, int(outside.sum()), most, tuple(words))
 
 
@@ -173,6 +149,41 @@ class Account:
     headline: str
     ledger: Path | None
     after: ReleaseLedger | None = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, row: PrivacyBudget | None, notion: str, column: str, output: str, given: NDArray[np.float64],
+        most: int | None, ledger: Path | None,
+    ) -> Account:  # fmt: skip
+        """What publishing a column costs, alone and with the ledger.
+
+        row: the budget of one row, None for a notion without ε and δ; given: the column as it is in the file; most: the
+        largest number of rows of one person, None where persons are not known. Raises CorruptFile, InvalidRequest.
+        """
+        whole = None if row is None else together([row], most or 1)
+        words = _person_words(row, whole, most)
+        report: dict[str, Any] = {"budget_of_a_row": _shown(row), "budget": _shown(whole)}
+        headline = "see the claim: its notion has no epsilon" if whole is None else str(whole)
+        if ledger is None:
+            words.append("Another release of the same people's data adds its budget to this one (--ledger adds up).")
+            return cls(words, report, headline, None, None)
+        known = ReleaseLedger.read(ledger)
+        release = Release(column[:100], known.digest(given), notion, whole, output[:100])
+        same, every = known.of_same_column(release), known.releases
+        report["releases_of_this_column"] = len(same) + 1
+        report["budget_of_all_releases_of_this_column"] = None
+        for earlier, what in ((same, "this column"), (every, "these data")):
+            if not earlier or (what == "these data" and len(every) == len(same)):
+                continue
+            total = _sum([*earlier, release])
+            if what == "this column":
+                report["budget_of_all_releases_of_this_column"] = _shown(total)
+            number = f"This is release {len(earlier) + 1} of {what} in the ledger"
+            if total is None:
+                words.append(f"{number}; their budgets are of kinds that are not added up here, but they do add up.")
+            else:
+                words.append(f"{number}: budgets add up to {total} (basic composition).")
+        return cls(words, report, headline, ledger, known.add(release))
 
     def save(self) -> Callable[[], None]:
         """Enter the release into the ledger, before it is published; returns what takes it out again.
@@ -190,7 +201,7 @@ class Account:
         return lambda: path.unlink(missing_ok=True) if before is None else before.save(path)
 
 
-def _most_rows(table: CsvColumn, person: str) -> int:
+def rows_of_one_person(table: CsvColumn, person: str) -> int:
     """The largest number of rows with one entry in a column. Raises InvalidRequest."""
     at, _ = locate(table.rows[0], person, table.file)
     if at == table.at:
