@@ -66,6 +66,8 @@ _HOMES = {
     "register": "workbench.io.plugins",
     "reproduce": "workbench.papers.reproduce",
     "Result": "workbench.io.result",
+    "Risk": "workbench.privacy.risk",
+    "risk": "workbench.privacy.risk",
     "sample": "workbench.privacy.sampling",
     "sweep": "workbench.sweeps.run",
     "verify": "workbench.comparison.verify",

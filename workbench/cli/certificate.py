@@ -29,6 +29,8 @@ AUDIT_EXAMPLES = """Examples:
 
   workbench audit noise.json --epsilon 0.5 --plot profile.png
 
+  workbench audit noise.json --risk --prior 0.01 --plot tradeoff.png    (what an attacker learns from one output)
+
   workbench audit pmf.csv --max-shift 2 --epsilon 1 --json       (a PMF: say which answers are neighbours)
 
   workbench audit matrix.csv --pairs 0-1,1-2 --epsilon 1         (a channel: all rows are neighbours by default)"""
@@ -76,7 +78,14 @@ def audit(
     max_shift: MaxShift = None,
     pairs: Pairs = None,
     directed: Directed = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the exact privacy profile (.png, .svg or .pdf).")] = None,
+    risk: Annotated[
+        bool, typer.Option("--risk", help="Also what an attacker learns: trade-off curve, advantage, Rényi, ρ, μ.")
+    ] = False,
+    prior: Annotated[str, typer.Option(help="With --risk: the attacker's prior of one of two neighbours.")] = "1/2",
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the exact privacy profile, with --risk the trade-off curve (.png, .svg or .pdf)."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """The exact privacy of any mechanism file: pure ε, PDP and DP δ at a budget, the worst neighbours."""
@@ -109,7 +118,15 @@ def audit(
         "bias": float(mechanism.bias) if isinstance(mechanism, PiecewiseAffine) else None,
         "certified": None if claim is None else claim.notion,
     }
-    if plot is not None:
+    learnt = None
+    if risk:
+        from workbench.privacy.risk import risk as measure_risk
+
+        learnt = measure_risk(mechanism, prior)
+        made |= learnt.to_dict()
+        if plot is not None:
+            learnt.plot(plot, claim=None if claim is None else claim.claim)
+    elif plot is not None:
         from workbench.privacy.curve import plot_profile
 
         plot_profile(mechanism, plot, [] if budget is None or isinstance(budget, dict) else [budget])
@@ -128,6 +145,8 @@ def audit(
         rows += [("metric epsilon", f"{made['metric_epsilon']} for |x - x'|"), ("largest bias", f"{made['bias']!r}")]
     if made["one_sided"]:
         rows.append(("note", "one-sided neighbours: real ones go both ways, and the other way was not compared"))
+    if learnt is not None:
+        rows += learnt.facts()[1:]
     if claim is not None:
         rows.append(("certificate", claim.words[1]))
     out.print(facts(rows), highlight=False)

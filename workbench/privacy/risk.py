@@ -1,0 +1,276 @@
+"""What an attacker learns from one output of a mechanism, exact or rounded against the mechanism.
+
+With P, Q the laws of two neighbours, and a test that takes the outcomes A for "P":
+
+    type I error α = 1 - P(A), type II error β = Q(A); trade-off function T(P, Q)(α) = least β (Dong, Roth and Su 2022)
+    trade-off    the largest convex f with T(P, Q) >= f for all neighbours: the lower hull of all vertices. It holds
+                 the same information as the DP profile (their Prop. 2.12)
+    advantage    max (1 - α - β) = max P(A) - Q(A), which is the DP δ at ε = 0
+    posterior    r π / (r π + 1 - π) at most, where r = max P/Q (the Bayes factor) and π is the prior of "P"
+    guess        max π (1 - α) + (1 - π) (1 - β): how often the best attacker is right
+    Rényi        D_α(P‖Q), the largest over neighbours (Mironov 2017)
+    ρ, μ         least of zCDP (Bun and Steinke 2016), least of GDP: f_μ is convex, so the hull's vertices decide it
+
+On real inputs all of these are largest at laws at knots: hockey sticks and divergences are jointly convex.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import Real, probability, round_down, round_up
+from workbench.io.files import write_whole
+from workbench.io.shown import Shown
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions.gdp import TradeOff
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.notions.renyi import Loss
+from workbench.privacy.notions.zcdp import Concentrated
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ORDERS", "Risk", "risk"]
+
+ORDERS = tuple(map(Fraction, ("5/4", "3/2", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64")))
+_LIMIT = 2_000_000  # masses in all comparisons; some 30 µs each
+
+Point = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True, repr=False)
+class Risk(Shown):
+    """The answers of the module's table for all neighbours of a mechanism.
+
+    trade_off: vertices (α, β) of the convex trade-off curve from (0, ·) to (1, 0), exact rationals, α growing;
+    bayes_factor: the largest ratio P/Q, exact; None: unbounded; prior: π, exact.
+    """
+
+    mechanism: Mechanism = field(repr=False)
+    trade_off: tuple[Point, ...]
+    bayes_factor: Fraction | None
+    prior: Fraction
+    _laws: tuple[Laws, ...] = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"Risk(advantage={round_up(self.advantage)!r}, prior={float(self.prior):g}, posterior={self.posterior!r})"
+        )
+
+    @property
+    def advantage(self) -> Fraction:
+        """max (1 - α - β), exact."""
+        return max(1 - a - b for a, b in self.trade_off)
+
+    @property
+    def posterior(self) -> float:
+        """The largest posterior probability of a neighbour with prior π, rounded up."""
+        if self.bayes_factor is None:
+            return 1.0 if self.prior else 0.0
+        odds = self.bayes_factor * self.prior
+        return round_up(odds / (odds + 1 - self.prior))
+
+    @property
+    def guess(self) -> Fraction:
+        """How often the best attacker says rightly which of two neighbours it was, exact; blind: max(π, 1 - π).
+
+        The hull is that of ordered pairs, so π may stand on either side.
+        """
+        best = Fraction(0)
+        for a, b in (*self.trade_off, (Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))):
+            for prior in (self.prior,) if self.mechanism.one_sided else (self.prior, 1 - self.prior):
+                best = max(best, prior * (1 - a) + (1 - prior) * (1 - b))
+        return best
+
+    def beta(self, alpha: Real) -> Fraction:
+        """The trade-off function: no test of type I error α has a smaller type II error. Raises InvalidRequest."""
+        value = probability(alpha, "alpha")
+        for (a, b), (c, d) in zip(self.trade_off, self.trade_off[1:], strict=False):
+            if value <= c:
+                return b + (d - b) * (value - a) / (c - a)
+        return Fraction(0)
+
+    @cached_property
+    def renyi(self) -> dict[Fraction, float]:
+        """The largest D_α at the orders `ORDERS`, rounded up; inf where a law misses mass of its neighbour."""
+        losses = [Loss(laws) for laws in self._laws]
+        return {order: max(loss.upper(order) for loss in losses) for order in ORDERS}
+
+    @cached_property
+    def rho(self) -> tuple[float, float]:
+        """An interval of the least ρ of zCDP, rounded outwards; the upper end is proven. (inf, inf): unbounded."""
+        low = high = Fraction(0)
+        for measured in sorted(map(Concentrated, self._laws), key=_first_order, reverse=True):
+            if measured.unbounded:
+                return math.inf, math.inf
+            if measured.loss.same or (high and measured.within(high)):
+                continue  # its least ρ is no larger
+            least = measured.least
+            low, high = max(low, least[0]), max(high, least[1])
+        return round_down(low), round_up(high)
+
+    @cached_property
+    def mu(self) -> float:
+        """The least μ of GDP, rounded up; inf where there is none."""
+        curve = TradeOff.__new__(TradeOff)
+        curve.vertices = [(1 - a, b) for a, b in self.trade_off if a + b < 1]
+        return curve.least
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What was found, in words."""
+        factor = "unbounded" if self.bayes_factor is None else repr(round_up(self.bayes_factor))
+        low, high = self.rho
+        prior = f"{float(self.prior):g}"
+        return [
+            ("mechanism", self.mechanism.describe()),
+            ("attack advantage", f"{round_up(self.advantage)!r} at most (1 - type I - type II error)"),
+            ("Bayes factor", f"{factor} at most: prior {prior} becomes {self.posterior!r} at most"),
+            ("right guesses", f"{round_up(self.guess)!r} at most, with prior {prior}"),
+            (
+                "least zCDP rho",
+                f"{_words(high)} (proven; no rho below {_words(low)} is)" if low < high else _words(high),
+            ),
+            ("least GDP mu", _words(self.mu)),
+            ("Rényi divergence", ", ".join(f"{_words(self.renyi[a])} at {a}" for a in map(Fraction, (2, 4, 16)))),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; every number rounded against the mechanism, "inf" for unbounded ones.
+
+        tradeoff: points [α, β] on or below the exact curve.
+        """
+        factor = None if self.bayes_factor is None else round_up(self.bayes_factor)
+        low, high = self.rho
+        return {
+            "tradeoff": [[round_down(a), round_down(b)] for a, b in self.trade_off],
+            "advantage": round_up(self.advantage), "bayes_factor": "inf" if factor is None else factor,
+            "prior": float(self.prior), "posterior": self.posterior, "right_guesses": round_up(self.guess),
+            "rho": _json(high), "rho_lower": _json(low), "mu": _json(self.mu),
+            "renyi": [[float(order), _json(value)] for order, value in self.renyi.items()],
+        }  # fmt: skip
+
+    def plot(self, path: str | Path | None = None, claim: Claim | None = None) -> Figure:
+        """The picture, saved where a path is given (.png, .svg or .pdf). Raises InvalidRequest."""
+        from workbench.io.figures import save_figure
+
+        figure = self.figure(claim)
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write `to_dict` as JSON."""
+        write_whole(Path(path), (json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n").encode())
+
+    @property
+    def drawable(self) -> bool:
+        """Whether it is drawn in a moment."""
+        return sum(len(laws.p) for laws in self._laws) <= 20_000
+
+    def figure(self, claim: Claim | None = None) -> Figure:
+        """The trade-off curve and the Rényi curve. claim: one whose own trade-off function is drawn beside it."""
+        from workbench.io.figures import COLOURS, panels
+
+        figure, (left, right) = panels(2, width=5)
+        ends = [(Fraction(0), Fraction(1)), *self.trade_off] if self.trade_off[0][1] < 1 else self.trade_off
+        left.plot([float(a) for a, _ in ends], [float(b) for _, b in ends], color=COLOURS[0], label="this mechanism")
+        left.plot([0, 1], [1, 0], color=COLOURS[7], linestyle=":", label="no information")
+        for name, (alphas, least) in _claimed(claim).items():
+            left.plot(alphas, least, color=COLOURS[1], linestyle="--", label=name)
+        left.set(xlabel="type I error α", ylabel="least type II error β", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        left.legend(framealpha=0.9, edgecolor="none")
+        left.set_title("Trade-off curve (exact, all neighbours)", fontsize=10)
+        finite = [(float(order), value) for order, value in self.renyi.items() if value < math.inf]
+        if finite:
+            right.plot(*zip(*finite, strict=True), color=COLOURS[0], marker="o", markersize=3, label="D_α")
+            high = self.rho[1]
+            shown = [order for order, _ in finite if high * order <= 2 * finite[-1][1]]
+            label = f"ρα, ρ = {high:.4g}"
+            right.plot(shown, [high * order for order in shown], color=COLOURS[2], linestyle="--", label=label)
+            right.set_xscale("log")
+            ticks = [float(2**k) for k in range(1, 7)]
+            right.set_xticks(ticks, [f"{order:g}" for order in ticks])
+            right.minorticks_off()
+            right.legend(frameon=False)
+        else:
+            right.text(0.5, 0.5, "unbounded at every order", ha="center", transform=right.transAxes)
+        right.set(xlabel="order α", ylabel="Rényi divergence")
+        right.set_title("Rényi curve (rounded up)", fontsize=10)
+        return figure
+
+
+def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
+    """What an attacker learns from one output.
+
+    mechanism: any, or a Design or Certificate; prior: the attacker's probability of one of two neighbours, in [0, 1].
+    Raises InvalidRequest, also where the comparisons have more than two million masses in all.
+    """
+    subject, value = as_mechanism(mechanism), probability(prior, "prior")
+    laws, masses = [], 0
+    for one in subject.comparisons():
+        masses += len(one.p)
+        if masses > _LIMIT:
+            raise InvalidRequest(
+                f"The comparisons of the mechanism must have at most {_LIMIT} masses in all for its risk. Got more."
+            )
+        laws.append(Laws(one.p, one.q))
+    ratios = [one.max_ratio[0] for one in laws]
+    factor = None if None in ratios else max(ratio for ratio in ratios if ratio is not None)
+    return Risk(subject, _hull(laws), factor, value, tuple(laws))
+
+
+def _hull(laws: list[Laws]) -> tuple[Point, ...]:
+    """The lower convex hull of all vertices (1 - P(A), Q(A)) and (1, 0), from the smallest α upwards."""
+    points = {(1 - p, q) for one in laws for p, q in TradeOff(one).vertices}
+    points |= {(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))}
+    hull: list[Point] = []
+    for point in sorted(points):
+        if hull and point[0] == hull[-1][0]:  # same α, larger β
+            continue
+        while len(hull) > 1 and not _turns_up(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    zero = next(i for i, (_, b) in enumerate(hull) if not b)  # from there on β = 0
+    return tuple(hull[: zero + 1]) if zero == len(hull) - 1 else (*hull[: zero + 1], (Fraction(1), Fraction(0)))
+
+
+def _claimed(claim: Claim | None) -> dict[str, tuple[list[float], list[float]]]:
+    """The trade-off function that a claim of hockey sticks grants, by its name: points (α, β)."""
+    if claim is None or isinstance(claim.values[claim.notion.parameters[0]], Mapping):
+        return {}
+    sticks = [(float(one.epsilon), float(one.delta)) for one in claim.requirements(())]
+    if not sticks:
+        return {}
+    alphas = [k / 400 for k in range(401)]
+    least = [
+        max(max(0.0, 1 - d - math.exp(min(e, 700.0)) * a, math.exp(-e) * (1 - d - a)) for e, d in sticks)
+        for a in alphas
+    ]
+    return {f"claimed: {claim.budget_words()}" + (f", δ = {sticks[0][1]:.3g}" if sticks[0][1] else ""): (alphas, least)}
+
+
+def _turns_up(first: Point, second: Point, third: Point) -> bool:
+    """Whether the slope grows at the second point."""
+    return (second[1] - first[1]) * (third[0] - second[0]) < (third[1] - second[1]) * (second[0] - first[0])
+
+
+def _first_order(measured: Concentrated) -> float:
+    """About the least ρ: D_2 / 2."""
+    return measured.loss.upper(Fraction(2)) / 2
+
+
+def _words(value: float) -> str:
+    return "unbounded" if value == math.inf else repr(value)
+
+
+def _json(value: float) -> float | str:
+    return "inf" if value == math.inf else value
