@@ -80,8 +80,6 @@ def test_every_recorded_option_exists_with_its_type_and_default(recorded):
 @pytest.mark.parametrize("name", [*DESIGNS, *CASES])
 def test_a_command_answers_as_recorded(name: str, folder: Path, recorded, same_arithmetic: bool):
     case = {**DESIGNS, **CASES}[name]
-    if case.command.startswith("compose "):
-        pytest.importorskip("dp_accounting")
     tolerance = EXACT if case.exact else SEARCH if case.search and not same_arithmetic else SOLVER
     other = case.many and not same_arithmetic
     agree(

@@ -135,7 +135,6 @@ def test_profile_is_the_audit_at_every_epsilon(name: str):
 
 @pytest.mark.parametrize("name", CASES)
 def test_compose(name: str):
-    pytest.importorskip("dp_accounting")
     for form in forms(name):
         once = wb.audit(form, "0.2").dp_delta
         found = wb.compose(form, 1, epsilon="0.2", interval=1e-3)

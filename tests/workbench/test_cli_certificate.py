@@ -105,7 +105,6 @@ def test_sample(capsys, folder):
 
 
 def test_compose(capsys, folder):
-    pytest.importorskip("dp_accounting")
     code, out, _ = run(capsys, "compose", "matrix.csv", "--times", "10", "--epsilon", "3", "--json")
     made = json.loads(out)
     assert code == 0
@@ -113,6 +112,16 @@ def test_compose(capsys, folder):
     code, out, _ = run(capsys, "compose", "matrix.csv", "--times", "5", "--delta", "1e-6")
     assert code == 0
     assert "safe" in out
+    code, out, _ = run(capsys, "compose", "matrix.csv", "quantizer.json", "--times", "5,2", "--delta", "1e-6", "--json")
+    both = json.loads(out)
+    assert (code, both["file"], both["times"]) == (0, ["matrix.csv", "quantizer.json"], [5, 2])
+    _, out, _ = run(capsys, "compose", "matrix.csv", "--times", "5", "--delta", "1e-6", "--json")
+    assert both["epsilon"] > json.loads(out)["epsilon"]
+    code, _, err = run(capsys, "compose", "matrix.csv", "quantizer.json", "--times", "5,2,1", "--delta", "1e-6")
+    assert (code, err.startswith("InvalidRequest: times must be one count, or one for each of the 2 files")) == (
+        2,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

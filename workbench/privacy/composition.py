@@ -1,44 +1,35 @@
-"""Composition by dp_accounting from an exact dominating pair (optional extra "accounting").
+"""Composition from exact dominating pairs, with proven bounds on either side.
 
 A pair (P*, Q*) dominates a mechanism when, for every E >= 0, sup over neighbours of Σ max(0, P - E Q) is at most
-Σ max(0, P* - E Q*); then k adaptive runs are dominated by the k-fold product of the pair (Zhu, Dong and Wang, 2022).
-The supremum is a convex, piecewise affine function h(E) of the pairs' lines A - B E. Its vertices (E_j, h(E_j)) and
-slope changes Q*_j give the pair that attains it exactly, in rationals:
+Σ max(0, P* - E Q*); then k adaptive runs are dominated by the k-fold product of the pair, and runs of several
+mechanisms by the product of their pairs (Zhu, Dong and Wang, 2022). The supremum is a convex, piecewise affine function
+h(E) of the pairs' lines A - B E. Its vertices (E_j, h(E_j)) and slope changes Q*_j give the pair that attains it
+exactly, in rationals:
 
     outcome j      Q*_j = slope change at E_j,  P*_j = E_j Q*_j       and one outcome with Q* = 0, P* = h(∞)
 
-Only then do floats enter, rounded to the safe side; 1e-12 of δ is given away on either side for the floating-point
-sums and convolutions of dp_accounting, which it does not bound itself. It is always called with symmetric=False: h
-ranges over both orders of every pair already, and its default (True) takes the second order on trust. (For one-sided
-neighbours both orders of the pair are still composed: an upper bound.)
+The product is convolved in integers (`loss_law`); nothing is a float before the answer is rounded to its side.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.exact.numbers import Real, positive, probability, round_down
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up, sign_exp
 from workbench.io.files import write_whole
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import as_mechanism
+from workbench.privacy.loss_law import LossLaw
 
-__all__ = ["Composition", "DominatingPair", "compose", "dominating_pair", "loss_distribution"]
-
-
-_FAR = 10**300  # an epsilon beyond it is no double
-_FLOATS = 1e-12  # of δ
-_POINTS = 5e7  # of a grid of losses: some 2 GB
+__all__ = ["Composition", "DominatingPair", "compose", "dominating_pair"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +42,38 @@ class DominatingPair:
     def hockey_stick(self, e: Fraction) -> Fraction:
         """Σ max(0, P* - E Q*) at a rational E >= 0, exact."""
         return sum((max(Fraction(0), a - e * b) for a, b in zip(self.p, self.q, strict=True)), Fraction(0))
+
+    @property
+    def by_ratio(self) -> list[tuple[Fraction, Fraction]]:
+        """The masses (P*, Q*) of every outcome, the largest ratio first."""
+        return sorted(zip(self.p, self.q, strict=True), key=_ratio, reverse=True)
+
+    def delta(self, epsilon: Fraction) -> ExpNumber:
+        """δ at ε >= 0, exact."""
+        broken = [(a, b) for a, b in zip(self.p, self.q, strict=True) if sign_exp(a, b, epsilon) > 0]
+        return ExpNumber.of(sum((a for a, _ in broken), Fraction(0)), sum((b for _, b in broken), Fraction(0)), epsilon)
+
+    def least(self, delta: Fraction) -> Fraction | None:
+        """The least E >= 1 with Σ max(0, P* - E Q*) <= δ, exact; None: there is none."""
+        above = below = Fraction(0)
+        for a, b in [*self.by_ratio, (Fraction(0), Fraction(1))]:
+            end = max(Fraction(1), a / b) if b else None  # above - E below from the last ratio down to this one
+            if end is not None and above - below * end > delta:
+                return (above - delta) / below if below else None
+            above, below = above + a, below + b
+        return Fraction(1)
+
+    @property
+    def largest(self) -> Fraction | None:
+        """The largest ratio P*/Q*; None: unbounded."""
+        ratios = [None if not b else a / b for a, b in zip(self.p, self.q, strict=True) if a]
+        return None if None in ratios else max(ratio for ratio in ratios if ratio is not None)
+
+    @property
+    def widest(self) -> float:
+        """The largest |ln P*/Q*| that is finite, about."""
+        ratios = (a / b for a, b in zip(self.p, self.q, strict=True) if a and b)
+        return max((ln_up(max(ratio, 1 / ratio)) for ratio in ratios), default=0.0)
 
 
 def dominating_pair(mechanism: Any) -> DominatingPair:
@@ -79,9 +102,9 @@ def dominating_pair(mechanism: Any) -> DominatingPair:
     return DominatingPair(tuple(p[i] for i in keep), tuple(q[i] for i in keep))
 
 
-def _ratio(pair: tuple[int, int]) -> tuple[int, Fraction]:
+def _ratio(pair: tuple[int, int] | tuple[Fraction, Fraction]) -> tuple[int, Fraction]:
     k, l = pair
-    return (1, Fraction(0)) if not l else (0, Fraction(k, l))
+    return (1, Fraction(0)) if not l else (0, Fraction(k) / l)
 
 
 def _upper(lines: set[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
@@ -106,10 +129,10 @@ def _upper(lines: set[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fracti
 
 @dataclass(frozen=True)
 class Composition(Shown):
-    """Privacy of `times` runs: epsilon bounds what they cost at `delta` from above, epsilon_low from below (or delta,
-    delta_low at epsilon, when that was given)."""
+    """Privacy of `times` runs (of each mechanism, where there are several): epsilon bounds what they cost at `delta`
+    from above, epsilon_low from below (or delta, delta_low at epsilon, when that was given). All four are proven."""
 
-    times: int
+    times: int | tuple[int, ...]
     epsilon: float
     epsilon_low: float
     delta: float
@@ -117,7 +140,8 @@ class Composition(Shown):
 
     def facts(self) -> list[tuple[str, str]]:
         """The interval."""
-        return [("runs", str(self.times)), ("epsilon", f"{self.epsilon_low:.9g} to {self.epsilon:.9g}"),
+        runs = self.times if isinstance(self.times, tuple) else (self.times,)
+        return [("runs", " + ".join(map(str, runs))), ("epsilon", f"{self.epsilon_low:.9g} to {self.epsilon:.9g}"),
                 ("delta", f"{self.delta_low:.9g} to {self.delta:.9g}")]  # fmt: skip
 
     @property
@@ -135,88 +159,102 @@ class Composition(Shown):
 
 
 def compose(
-    mechanism: Any, times: int, *, delta: Real | None = None, epsilon: Real | None = None, interval: float = 1e-4
+    mechanism: Any,
+    times: int | Sequence[int] = 1,
+    *,
+    delta: Real | None = None,
+    epsilon: Real | None = None,
+    interval: float = 1e-4,
 ) -> Composition:
-    """What k runs of a mechanism cost: ε at a given δ, or δ at a given ε.
+    """What many runs cost together: ε at a given δ, or δ at a given ε.
 
-    times: k >= 1; interval: of dp_accounting's grid of losses (finer is tighter and slower).
-    The upper values are pessimistic (safe), the low ones optimistic. Raises InvalidRequest, also for a grid of more
-    than 5·10^7 losses; WorkbenchError without the extra.
+    mechanism: one, or a list of several, each with its own neighbours (the person who is protected changes every one of
+    them by a pair of its neighbours); times: how often each runs, >= 1; interval: the finest grid of losses; it is made
+    coarser where the grid would have more than some 10^5 points, which the bounds then show. Raises InvalidRequest.
     """
-    if isinstance(times, bool) or not isinstance(times, int) or not 1 <= times <= 1_000_000:
-        InvalidRequest.must("times", "an integer in 1..1000000", times)
+    several = isinstance(mechanism, (list, tuple))
+    subjects = list(mechanism) if several else [mechanism]
+    counts = [times] * len(subjects) if isinstance(times, (int, float)) else list(times)
+    if not subjects or len(counts) != len(subjects):
+        InvalidRequest.must("times", "one count for each mechanism", times)
+    for count in counts:
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 1_000_000:
+            InvalidRequest.must("times", "an integer in 1..1000000", count)
     if (delta is None) == (epsilon is None):
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
         InvalidRequest.must("interval", "a number in [1e-7, 1]", interval)
-    pair = dominating_pair(mechanism)
-    least = _width(pair, times) / _POINTS
-    if interval < least:
-        InvalidRequest.must("interval", f"at least {least:.2g} for {times} runs of this mechanism", interval)
-    allowed = None if delta is None else float(probability(delta, "delta"))
-    budget = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
-    at = None if budget is None else float(min(budget, Fraction(_FAR)))
-    disjoint = round_down(sum((p for p, q in zip(pair.p, pair.q, strict=True) if not q), Fraction(0)))
-    if allowed == 1:
-        return Composition(times, 0.0, 0.0, 1.0, 1.0)
-    if disjoint >= 1 - _FLOATS:  # beyond dp_accounting: two neighbours have (all but) nothing in common
-        if at is None:
-            low_end = math.inf if allowed is not None and allowed < disjoint else 0.0
-            return Composition(times, math.inf, low_end, allowed or 0.0, allowed or 0.0)
-        return Composition(times, at, at, 1.0, disjoint)
-    with _accounting():
-        high, low = (loss_distribution(pair, pessimistic=side, interval=interval) for side in (True, False))
-        if times > 1:
-            high, low = high.self_compose(times), low.self_compose(times)
-        if allowed is not None:
-            ends = max(0.0, allowed - _FLOATS), min(1.0, allowed + _FLOATS)
-            found = [float(side.get_epsilon_for_delta(end)) for side, end in zip((high, low), ends, strict=True)]
-            return Composition(times, found[0], min(found), allowed, allowed)
-        assert at is not None
-        found = [float(side.get_delta_for_epsilon(at)) for side in (high, low)]
-        return Composition(times, at, at, min(1.0, found[0] + _FLOATS), max(0.0, min(found) - _FLOATS))
+    given = None if delta is None else probability(delta, "delta")
+    at = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
+    runs = [(dominating_pair(subject), count) for subject, count in zip(subjects, counts, strict=True)]
+    shown = tuple(counts) if several else counts[0]
+    if given is not None:
+        high, low = _epsilons(runs, given, Fraction(interval))
+        return Composition(shown, high, low, float(given), float(given))
+    assert at is not None
+    deltas = _deltas(runs, at, Fraction(interval))
+    return Composition(shown, round_up(at), round_down(at), round_up(deltas[0]), round_down(deltas[1]))
 
 
-@contextlib.contextmanager
-def _accounting() -> Iterator[None]:
-    """What dp_accounting raises for losses it cannot handle (a few, composed many times) in one sentence."""
-    try:
-        with np.errstate(over="ignore"):  # infinities are what it means there
-            yield
-    except (ArithmeticError, LookupError, ValueError) as error:
-        if isinstance(error, WorkbenchError):
-            raise
-        raise WorkbenchError(
-            f"dp_accounting cannot compose these losses ({type(error).__name__}: {error}); another interval may help."
-        ) from None
+Runs: TypeAlias = "list[tuple[DominatingPair, int]]"
+_FINE, _COARSE = 1 << 18, 1 << 17  # points of the grids of the lower and the upper bound
+_FEW = 40  # runs up to which moving losses down is tighter than cutting them in two
 
 
-def loss_distribution(pair: DominatingPair, *, pessimistic: bool = True, interval: float = 1e-4) -> Any:
-    """dp_accounting's PrivacyLossDistribution of a dominating pair. Raises WorkbenchError without the extra."""
-    try:
-        from dp_accounting.pld import privacy_loss_distribution
-    except ImportError as error:
-        raise WorkbenchError(
-            f"Composition needs the optional extra: pip install 'dp-workbench[accounting]' ({error})."
-        ) from None
-    upper = {i: _log(v, up=pessimistic) for i, v in enumerate(pair.p) if v}
-    lower = {i: _log(v, up=not pessimistic) for i, v in enumerate(pair.q) if v}
-    return privacy_loss_distribution.from_two_probability_mass_functions(
-        lower, upper, pessimistic_estimate=pessimistic, value_discretization_interval=interval, symmetric=False
-    )
+def _epsilons(runs: Runs, delta: Fraction, interval: Fraction) -> tuple[float, float]:
+    """Bounds of the least ε at δ from above and below."""
+    if len(runs) == 1 and runs[0][1] == 1:
+        least = runs[0][0].least(delta)
+        return (math.inf, math.inf) if least is None else (ln_up(least), max(0.0, -ln_up(1 / least)))
+    pure = [(pair.largest, count) for pair, count in runs]
+    ratios = [(ratio, count) for ratio, count in pure if ratio is not None]
+    unbounded = len(ratios) < len(pure)
+    whole = sum((Fraction(ln_up(ratio)) * count for ratio, count in ratios), Fraction(0))
+    if delta == 1 or (not whole and not unbounded):
+        return 0.0, 0.0
+    if not delta:  # the largest losses add up
+        below = sum((Fraction(-ln_up(1 / ratio)) * count for ratio, count in ratios), Fraction(0))
+        return (math.inf, math.inf) if unbounded else (round_up(whole), max(0.0, round_down(below)))
+    high, low = _laws(runs, interval, 96 + delta.denominator.bit_length())
+    above, least = high.epsilon(delta), low.epsilon(delta)
+    if above is not None and not unbounded:
+        above = min(above, whole)
+    return math.inf if above is None else round_up(above), math.inf if least is None else round_down(least)
 
 
-def _width(pair: DominatingPair, times: int) -> float:
-    """How far the losses of several runs spread: their range, or ±8.4 R √k, beyond which lies 1e-15 (Hoeffding)."""
-    finite = [(p, q) for p, q in zip(pair.p, pair.q, strict=True) if p and q]
-    most = max((abs(_log(p, up=True) - _log(q, up=True)) for p, q in finite), default=0.0)
-    return 0.0 if times == 1 else 2 * most * min(times, 8.4 * math.sqrt(times))
+def _deltas(runs: Runs, epsilon: Fraction, interval: Fraction) -> tuple[Fraction, Fraction]:
+    """Bounds of δ at ε from above and below."""
+    if len(runs) == 1 and runs[0][1] == 1:
+        low, high = runs[0][0].delta(epsilon).sharp()
+        return high, low
+    above, below = _laws(runs, interval, 160)
+    return above.delta(epsilon), below.delta(epsilon)
 
 
-def _log(value: Fraction, *, up: bool) -> float:
-    """ln of a probability as a float, rounded to one side by a few ulps; at most 0."""
-    shift = value.denominator.bit_length() - value.numerator.bit_length()  # value = near 2^-shift
-    near = round_down(value * Fraction(2) ** shift)
-    middle = math.log(near) - shift * math.log(2)
-    width = 4 * math.ulp(max(1.0, abs(middle)))
-    return min(0.0, middle + width) if up else middle - width
+def _laws(runs: Runs, interval: Fraction, bits: int) -> tuple[LossLaw, LossLaw]:
+    """The losses of all runs, from above and below."""
+    count = sum(times for _, times in runs)
+    made = []
+    for upper, points in ((True, _COARSE), (False, _FINE)):
+        step = _step(runs, interval, points)
+        law: LossLaw | None = None
+        for pair, times in runs:
+            one = LossLaw.of(pair.p, pair.q, step, upper=upper, floor=not upper and count <= _FEW, bits=bits)
+            law = one.power(times) if law is None else law * one.power(times)
+        assert law is not None
+        made.append(law)
+    return made[0], made[1]
+
+
+def _step(runs: Runs, interval: Fraction, points: int) -> Fraction:
+    """A step that puts the largest loss just above a point of the grid, coarse enough for so many points.
+
+    The losses of k runs within ±R spread over ±k R, and over no more than ±8.4 R √k but for 1e-15 (Hoeffding).
+    """
+    spans = [(pair.widest, times) for pair, times in runs]
+    width = 2 * min(sum(r * t for r, t in spans), 8.4 * math.sqrt(sum(r * r * t for r, t in spans)))
+    step = max(float(interval), width / points)
+    largest = max(r for r, _ in spans)
+    if not largest:
+        return Fraction(1)
+    return Fraction(largest) * (1 - Fraction(1, 2**50)) / max(1, math.ceil(largest / step))

@@ -3,8 +3,8 @@
 With P, Q the laws of two neighbours, and a test that takes the outcomes A for "P":
 
     type I error α = 1 - P(A), type II error β = Q(A); trade-off function T(P, Q)(α) = least β (Dong, Roth and Su 2022)
-    trade-off    the largest convex f with T(P, Q) >= f for all neighbours: the lower hull of all vertices. It holds
-                 the same information as the DP profile (their Prop. 2.12)
+    trade-off    the largest convex f with T(P, Q) >= f for all neighbours: that of the dominating
+                 pair, with the same information as the DP profile (their Prop. 2.12)
     advantage    max (1 - α - β) = max P(A) - Q(A), which is the DP δ at ε = 0
     posterior    r π / (r π + 1 - π) at most, where r = max P/Q (the Bayes factor) and π is the prior of "P"
     guess        max π (1 - α) + (1 - π) (1 - β): how often the best attacker is right
@@ -31,6 +31,7 @@ from workbench.io.files import write_whole
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.privacy.claim import Claim
+from workbench.privacy.composition import DominatingPair, dominating_pair
 from workbench.privacy.notions.gdp import TradeOff
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.renyi import Loss
@@ -83,7 +84,7 @@ class Risk(Shown):
     def guess(self) -> Fraction:
         """How often the best attacker says rightly which of two neighbours it was, exact; blind: max(π, 1 - π).
 
-        The hull is that of ordered pairs, so π may stand on either side.
+        Of ordered pairs: π stands on either side unless neighbours are one-sided.
         """
         best = Fraction(0)
         for a, b in (*self.trade_off, (Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))):
@@ -225,22 +226,16 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
         laws.append(Laws(one.p, one.q))
     ratios = [one.max_ratio[0] for one in laws]
     factor = None if None in ratios else max(ratio for ratio in ratios if ratio is not None)
-    return Risk(subject, _hull(laws), factor, value, tuple(laws))
+    return Risk(subject, _vertices(dominating_pair(subject)), factor, value, tuple(laws))
 
 
-def _hull(laws: list[Laws]) -> tuple[Point, ...]:
-    """The lower convex hull of all vertices (1 - P(A), Q(A)) and (1, 0), from the smallest α upwards."""
-    points = {(1 - p, q) for one in laws for p, q in TradeOff(one).vertices}
-    points |= {(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))}
-    hull: list[Point] = []
-    for point in sorted(points):
-        if hull and point[0] == hull[-1][0]:  # same α, larger β
-            continue
-        while len(hull) > 1 and not _turns_up(hull[-2], hull[-1], point):
-            hull.pop()
-        hull.append(point)
-    zero = next(i for i, (_, b) in enumerate(hull) if not b)  # from there on β = 0
-    return tuple(hull[: zero + 1]) if zero == len(hull) - 1 else (*hull[: zero + 1], (Fraction(1), Fraction(0)))
+def _vertices(pair: DominatingPair) -> tuple[Point, ...]:
+    """(1 - P*(A), Q*(A)) for the sets A of largest ratios of a dominating pair, from the smallest α upwards."""
+    points = [(Fraction(1), Fraction(0))]
+    for p, q in pair.by_ratio:
+        if p:  # what Q* alone can produce leaves α at 0
+            points.append((points[-1][0] - p, points[-1][1] + q))
+    return tuple(reversed(points))
 
 
 def _claimed(claim: Claim | None) -> dict[str, tuple[list[float], list[float]]]:
@@ -256,11 +251,6 @@ def _claimed(claim: Claim | None) -> dict[str, tuple[list[float], list[float]]]:
         for a in alphas
     ]
     return {f"claimed: {claim.budget_words()}" + (f", δ = {sticks[0][1]:.3g}" if sticks[0][1] else ""): (alphas, least)}
-
-
-def _turns_up(first: Point, second: Point, third: Point) -> bool:
-    """Whether the slope grows at the second point."""
-    return (second[1] - first[1]) * (third[0] - second[0]) < (third[1] - second[1]) * (second[0] - first[0])
 
 
 def _first_order(measured: Concentrated) -> float:

@@ -1,0 +1,210 @@
+"""The privacy loss of many runs, by convolution in integers, every rounding to one side.
+
+Of a pair of laws (P, Q), the loss ln P/Q under P decides H_E = Σ max(0, P - E Q) for every E, and the loss of a product
+of pairs is the sum of the losses. Losses are put on a grid i h and masses on multiples of 2^-bits, so that
+
+    upper   every atom (p, q) of loss L in [i h, (i+1) h) is cut into two of losses i h and (i+1) h, of the same p and q
+            in all: merging the two is post-processing, so the cut pair dominates (it is the "connect the dots" of
+            Doroshenko et al. 2022), and costs only O(h²). Masses round up; a tail of mass < 2^-cut is taken to loss ∞,
+            or up to the lowest loss that is kept
+    lower   masses round down and tails are dropped, which makes H smaller. With few runs, L goes down to i h, and H
+            with it. With many, atoms are cut as above and ε is shifted: a cut moves a loss by Z in an interval of
+            length h with E e^-Z = 1, hence E Z <= h²/8, and T of them by more than s with probability at most
+            η = exp(-2 (s - T h²/8)² / (T h²)) (Hoeffding's lemma, twice): δ(ε - s) >= δ of the cut pair at ε, less η
+
+The convolutions themselves are exact (FLINT). So δ and ε of an upper law are proven upper bounds, of a lower law proven
+lower bounds, for adaptive runs as well when (P, Q) dominates each of them (Zhu, Dong and Wang 2022).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from workbench.exact.numbers import ball_ends
+
+__all__ = ["LossLaw"]
+
+
+@dataclass(frozen=True)
+class LossLaw:
+    """Masses of the losses (first + k) step, and of the loss ∞, in units of 2^-bits.
+
+    masses: fmpz_poly, the k-th coefficient belonging to the k-th loss; upper: to which side everything is rounded;
+    cut: tails lighter than 2^-cut are not carried along; moved: in how many runs atoms of a lower law were cut.
+    """
+
+    step: Fraction
+    first: int
+    masses: Any
+    infinite: int
+    bits: int
+    cut: int
+    upper: bool
+    moved: int = 0
+
+    @classmethod
+    def of(
+        cls, p: Iterable[Fraction], q: Iterable[Fraction], step: Fraction, *, upper: bool, floor: bool = False,
+        bits: int = 160, cut: int = 0,
+    ) -> LossLaw:  # fmt: skip
+        """The loss of one run. p, q: exact laws on the same outcomes; step: h > 0; floor: move the atoms of a lower law
+        down, do not cut them."""
+        from flint import fmpz_poly
+
+        cut = cut or bits - 40
+        atoms: dict[int, int] = {}
+        infinite = 0
+        for a, b in zip(p, q, strict=True):
+            if a and not b:
+                infinite += _integer(a, bits, up=upper)
+            elif a:
+                for index, mass in _on_grid(a, b, step, bits, upper=upper, floor=floor):
+                    atoms[index] = atoms.get(index, 0) + mass
+        first = min(atoms, default=0)
+        listed = [0] * (max(atoms, default=0) - first + 1)
+        for index, mass in atoms.items():
+            listed[index - first] = mass
+        return cls(step, first, fmpz_poly(listed), infinite, bits, cut, upper, int(not upper and not floor))
+
+    def __mul__(self, other: LossLaw) -> LossLaw:
+        """The loss of both runs."""
+        total, others = (int(law.masses(1)) for law in (self, other))
+        infinite = self._shift(self.infinite * (other.infinite + others) + total * other.infinite)
+        masses = [self._shift(int(mass)) for mass in (self.masses * other.masses).coeffs()]
+        return self._trimmed(self.first + other.first, masses, infinite, self.moved + other.moved)
+
+    def power(self, times: int) -> LossLaw:
+        """The loss of as many runs, times >= 1."""
+        result, square = None, self
+        while True:
+            if times & 1:
+                result = square if result is None else result * square
+            times >>= 1
+            if not times:
+                assert result is not None
+                return result
+            square = square * square
+
+    def _shift(self, value: int) -> int:
+        return -(-value >> self.bits) if self.upper else value >> self.bits
+
+    def _trimmed(self, first: int, masses: list[int], infinite: int, moved: int) -> LossLaw:
+        from flint import fmpz_poly
+
+        limit = 1 << (self.bits - self.cut)
+        low, below = 0, 0
+        while low < len(masses) and below + masses[low] <= limit:
+            below += masses[low]
+            low += 1
+        high, above = len(masses), 0
+        while high > low and above + masses[high - 1] <= limit:
+            above += masses[high - 1]
+            high -= 1
+        kept = masses[low:high] or [0]
+        if self.upper:
+            kept[0] += below
+            infinite += above
+        return replace(self, first=first + low, masses=fmpz_poly(kept), infinite=infinite, moved=moved)
+
+    def _shifted(self, share: Fraction) -> tuple[Fraction, Fraction]:
+        """(s, η) of the module's rule, with η at most `share`."""
+        from flint import arb, ctx
+
+        if not self.moved:
+            return Fraction(0), Fraction(0)
+        with ctx.workprec(64):
+            tail = (-arb(_fmpq(share)).log() * self.moved / 2).sqrt()
+        return self.step * ball_ends(tail)[1] + self.moved * self.step**2 / 8, share
+
+    def delta(self, epsilon: Fraction) -> Fraction:
+        """A bound on δ at ε >= 0, to the side of the law; in [0, 1]."""
+        first = self._delta(epsilon)
+        if not first or not self.moved or not self.masses(1):
+            return first
+        shift, lost = self._shifted(first * max(1 - first, Fraction(1, 10**12)) / 1000)
+        return max(Fraction(0), self._delta(epsilon + shift) - lost)
+
+    def epsilon(self, delta: Fraction) -> Fraction | None:
+        """A bound on the least ε >= 0 that holds at δ in (0, 1), to the side of the law; None: there is none."""
+        shift, lost = self._shifted(delta / 1000)
+        found = self._epsilon(min(Fraction(1), delta + lost))
+        return None if found is None else max(Fraction(0), found - shift)
+
+    def _delta(self, epsilon: Fraction) -> Fraction:
+        from flint import arb, ctx, fmpq
+
+        masses = [int(mass) for mass in self.masses.coeffs()]
+        start = max(0, math.floor(epsilon / self.step) + 1 - self.first)  # the first loss above ε
+        beyond = masses[start:]
+        if not beyond:
+            return min(Fraction(1), Fraction(self.infinite, 1 << self.bits))
+        with ctx.workprec(self.bits + 64):
+            factor, tilted = (-arb(_fmpq(self.step))).exp(), arb(0)
+            for mass in reversed(beyond):
+                tilted = tilted * factor + mass
+            gap = epsilon - self.step * (self.first + start)
+            found = arb(self.infinite + sum(beyond)) - tilted * arb(fmpq(gap.numerator, gap.denominator)).exp()
+            low, high = ball_ends(found)
+        bound = (high if self.upper else low) / (1 << self.bits)
+        return min(Fraction(1), max(Fraction(0), bound))
+
+    def _epsilon(self, delta: Fraction) -> Fraction | None:
+        from flint import arb, ctx
+
+        most = delta * (1 << self.bits)
+        if self.infinite > most:
+            return None
+        masses = [int(mass) for mass in self.masses.coeffs()]
+        with ctx.workprec(self.bits + 64):
+            factor, tilted, above = (-arb(_fmpq(self.step))).exp(), arb(0), self.infinite
+            allowed = arb(_fmpq(most))
+            # the loss at `index` and lower: `above` and `tilted` hold the losses beyond it, tilted relative to it
+            for index in range(self.first + len(masses) - 1, min(self.first, 0) - 2, -1):
+                if not arb(above) - tilted <= allowed:
+                    low, high = ball_ends(((arb(above) - allowed) / tilted).log())
+                    return max(Fraction(0), index * self.step + (high if self.upper else low))
+                if index <= 0:
+                    break
+                mass = masses[index - self.first] if index - self.first >= 0 else 0
+                tilted, above = (tilted + mass) * factor, above + mass
+        return Fraction(0)
+
+
+def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool, floor: bool) -> list[tuple[int, int]]:
+    """One atom on the grid: (index, mass)."""
+    from flint import arb, ctx
+
+    if p == q:
+        return [(0, _integer(p, bits, up=upper))]
+    precision = bits + 64 + max(p.denominator.bit_length(), q.denominator.bit_length())
+    while True:  # ln p/q is no multiple of a rational h (Lindemann): some precision tells between which it lies
+        with ctx.workprec(precision):
+            h = arb(_fmpq(step))
+            index, above = (math.floor(end) for end in ball_ends((arb(_fmpq(p)) / arb(_fmpq(q))).log() / h))
+            if index == above:
+                break
+        precision *= 2
+    if floor:
+        return [(index, _integer(p, bits, up=False))]
+    with ctx.workprec(precision):
+        left, right = (-index * h).exp(), (-(index + 1) * h).exp()
+        low, high = ball_ends((arb(_fmpq(q)) - arb(_fmpq(p)) * right) / (left - right))  # of p, at the lower loss
+    if not upper:
+        low, high = high, low
+    shares = (min(p, max(Fraction(0), share)) for share in (high, p - low))
+    return [(index + k, _integer(share, bits, up=upper)) for k, share in enumerate(shares)]
+
+
+def _integer(mass: Fraction, bits: int, *, up: bool) -> int:
+    scaled = mass.numerator << bits
+    return -(-scaled // mass.denominator) if up else scaled // mass.denominator
+
+
+def _fmpq(value: Fraction) -> Any:
+    from flint import fmpq
+
+    return fmpq(value.numerator, value.denominator)
