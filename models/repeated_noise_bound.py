@@ -1,0 +1,110 @@
+"""No symmetric noise on the integers costs less, where T runs are (ε, δ)-private in all: a linear program.
+
+Take a set A of outcomes and its mirror image (of sensitivity 1, η -> -1 - η). What a round says of them is a letter +,
+- or 0 with P = (p, n, 1-p-n), Q = (n, p, 1-p-n), p = P(A), n = Q(A) = r p, r < 1. T letters follow from T outputs, so
+they are (ε, δ)-private too, and
+
+    δ_T(p, r) = Σ_s Pr[#(+) - #(-) = s] (1 - e^ε r^s)+  <=  δ
+
+which bounds p by p(r): more of the letters + and - says more. A letter of ratio r in [r', r''] says no less than the
+one of ratio r'' it becomes when + and - are confused, which has the same p + n. So for every E >= 1 and all A
+
+    P(A) - E Q(A)  <=  h(E) = max over cells of  p(r'') (1 + r'')/(1 + r') (1 - E r')
+
+and with A = {P > E Q} the hockey stick H_E <= h(E). These hold of one run and are linear in f; mass beyond K pays
+c(K+1) and asks for nothing:
+
+    minimise  Σ c(|k|) f(k) + c(K+1) t    subject to    Σ f + t = 1,   Σ_k max(0, f(k) - E f(k+1)) <= h(E),  E in a grid
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+__all__ = ["RepeatedNoiseBound", "composed_letters", "hockey_stick_bounds"]
+
+Vector = NDArray[np.float64]
+
+_SAFE = 1e-9  # relative: sums of at most (2T)² positive terms are exact to some T 1e-15
+_CELLS = 1000
+
+
+def composed_letters(runs: int, epsilon: float, p: float, ratio: float) -> float:
+    """δ_T(p, r): every term is positive, so that its rounding is relative."""
+    letters = np.array([ratio * p, max(0.0, 1 - p - ratio * p), p])
+    total, square, left = np.ones(1), letters, runs
+    while left:
+        if left & 1:
+            total = np.convolve(total, square)
+        left >>= 1
+        if left:
+            square = np.convolve(square, square)
+    losses = -math.log(ratio) * np.arange(-runs, runs + 1)
+    return float(total @ np.maximum(0.0, -np.expm1(np.minimum(0.0, epsilon - losses))))
+
+
+def hockey_stick_bounds(runs: int, epsilon: float, delta: float, levels: Vector) -> Vector:
+    """h(E) at the levels E >= 1, not increasing. ε > 0, 0 < δ < 1. Shape of levels."""
+    wide = (2 * epsilon + 4) * np.linspace(0.0, 1.0, 3 * _CELLS + 1) ** 2  # fine near r = 1
+    near = epsilon / runs * np.linspace(0.8, 1.6, _CELLS + 1)  # and about the loss of pure privacy
+    ratios = np.exp(-np.unique(np.concatenate([wide, near])))
+    most = np.array([1.0, *(_most(runs, epsilon, delta, r) for r in ratios[1:])])
+    most[0] = 0.5  # r = 1: p = n
+    above = most[:-1] * (1 + ratios[:-1]) / (1 + ratios[1:])
+    bounds = np.max(above[:, None] * (1 - ratios[1:, None] * levels[None, :]), axis=0)
+    last = most[-1] * (1 + ratios[-1])  # ratios below the last
+    return np.asarray(np.maximum(np.maximum(bounds, last), 0.0) * (1 + _SAFE))
+
+
+def _most(runs: int, epsilon: float, delta: float, ratio: float) -> float:
+    """p(r), rounded up."""
+    whole = 1 / (1 + ratio)
+
+    def excess(p: float) -> float:
+        return composed_letters(runs, epsilon, p, ratio) * (1 - _SAFE) - delta
+
+    if excess(whole) <= 0:
+        return whole
+    return min(whole, float(brentq(excess, 0.0, whole, xtol=1e-16, rtol=1e-12)) * (1 + 1e-11))
+
+
+@dataclass(frozen=True)
+class RepeatedNoiseBound:
+    """The linear program of the module's docstring.
+
+    cost: of the distances 0..K+1, vectorised, not decreasing; support: K; levels: how many E.
+    """
+
+    runs: int
+    epsilon: float
+    delta: float
+    cost: Callable[[Vector], Vector]
+    support: int
+    levels: int = 40
+
+    def problem(self) -> cp.Problem:
+        """The program in CVXPY; a floating-point E is rounded up, which only weakens it."""
+        size = self.support
+        span = min(self.epsilon, 4 * self.epsilon / math.sqrt(self.runs) + 0.5)
+        wide, near = np.linspace(0.0, span, self.levels), np.linspace(0.8, 1.6, self.levels // 2)
+        losses = np.unique(np.concatenate([wide, self.epsilon / self.runs * near]))
+        levels = np.nextafter(np.exp(losses), math.inf)
+        sticks = np.nextafter(hockey_stick_bounds(self.runs, self.epsilon, self.delta, levels), math.inf)
+        f = cp.Variable(size + 1, name="f", nonneg=True)  # f(0..K); f(-k) = f(k)
+        beyond = cp.Variable(name="beyond", nonneg=True)
+        weights = np.concatenate([[1.0], np.full(size, 2.0)])
+        costs = self.cost(np.arange(size + 2, dtype=float))
+        rows: list[cp.Constraint] = [weights @ f + beyond == 1]
+        at = np.arange(-size, size)
+        here, there = f[np.abs(at)], f[np.abs(at + 1)]
+        for k, (level, stick) in enumerate(zip(levels, sticks, strict=True)):
+            y = cp.Variable(2 * size, name=f"y_{k}", nonneg=True)
+            rows += [y >= here - level * there, cp.sum(y) <= stick]
+        return cp.Problem(cp.Minimize((weights * costs[:-1]) @ f + costs[-1] * beyond), rows)

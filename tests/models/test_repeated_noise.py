@@ -1,0 +1,97 @@
+"""Noise for many runs: δ_T against every sequence of outcomes, its gradient, what is reached, what nobody reaches."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from models.repeated_noise import ComposedDelta, best_losses, expected_cost, masses
+from models.repeated_noise_bound import RepeatedNoiseBound, composed_letters, hockey_stick_bounds
+from solvers.backend import backend
+from solvers.program import compile
+
+LOSSES = np.array([0.5, 0.7, 0.8, 0.9, 1.0])
+
+
+def laws(losses, most: int = 40):
+    """P and Q = P(· + 1) on -most..most."""
+    density, _ = masses(losses)
+    whole = np.concatenate([density[most:0:-1], density[: most + 1]])
+    return whole[:-1], whole[1:]
+
+
+def test_masses_are_a_law_with_these_losses():
+    density, every = masses(LOSSES)
+    assert 2 * density.sum() - density[0] == pytest.approx(1, abs=1e-14)
+    assert np.log(density[:-1] / density[1:]) == pytest.approx(every[:-1])
+    assert every[:5].tolist() == LOSSES.tolist()
+    assert set(every[5:]) == {1.0}
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_delta_is_that_of_every_sequence_of_outcomes(runs):
+    p, q = laws(LOSSES, 12)
+    exact = 0.0
+    for outcomes in itertools.product(range(p.size), repeat=runs):
+        exact += max(0.0, np.prod(p[list(outcomes)]) - math.exp(1.5) * np.prod(q[list(outcomes)]))
+    assert (
+        exact - 1e-12 <= ComposedDelta(runs, 1.5, 14.0)(LOSSES) <= exact * 1.001 + 1e-12
+    )  # losses on a grid: from above
+
+
+@pytest.mark.parametrize("cost", [np.square, np.abs, lambda k: (k > 0).astype(float)])
+def test_gradients_are_differences(cost):
+    composed = ComposedDelta(4, 2.0, 14.0)
+    _, slope = composed.gradient(LOSSES)
+    value, steep = expected_cost(LOSSES, cost)
+    density, _ = masses(LOSSES)
+    assert value == pytest.approx(2 * density @ cost(np.arange(density.size, dtype=float)))
+    for j, step in enumerate(np.eye(5) * 1e-6):
+        assert slope[j] == pytest.approx((composed(LOSSES + step) - composed(LOSSES - step)) / 2e-6, abs=1e-6)
+        ends = [expected_cost(LOSSES + sign * step, cost)[0] for sign in (1, -1)]
+        assert steep[j] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(("runs", "epsilon", "most"), [(4, 2.0, 7.82), (16, 4.0, 17.70), (16, 8.0, 5.31)])
+def test_the_noise_for_many_runs_beats_geometric_and_gaussian(runs, epsilon, most):
+    best = best_losses(runs, epsilon, 1e-5, np.square, rounds=3)
+    reached = expected_cost(best, np.square)[0]
+    assert reached <= most
+    assert np.all(np.diff(best) > -1e-3)
+    finest = ComposedDelta(runs, epsilon, min(epsilon + 12, 1.05 * runs * float(best.max())))
+    assert finest(best) <= 1e-5 * (1 + 1e-3)
+    geometric = np.full(60, epsilon / runs)
+    assert reached < expected_cost(geometric, np.square)[0]
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_letters_compose_as_every_sequence_does(runs):
+    p, ratio = 0.3, 0.4
+    one, two = np.array([p, ratio * p, 1 - p * (1 + ratio)]), np.array([ratio * p, p, 1 - p * (1 + ratio)])
+    exact = sum(
+        max(0.0, np.prod(one[list(word)]) - math.exp(0.7) * np.prod(two[list(word)]))
+        for word in itertools.product(range(3), repeat=runs)
+    )
+    assert composed_letters(runs, 0.7, p, ratio) == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize(("runs", "epsilon"), [(2, 1.0), (4, 2.0), (16, 4.0)])
+def test_what_no_noise_exceeds_is_not_exceeded(runs, epsilon):
+    """Hockey sticks of one run of feasible noise stay below h(E), its cost above the program's bound."""
+    best = best_losses(runs, epsilon, 1e-5, np.square, rounds=1)
+    composed = ComposedDelta(runs, epsilon, epsilon + 12)
+    levels = np.exp(np.linspace(0, 1.5 * epsilon / math.sqrt(runs), 12))
+    highest = hockey_stick_bounds(runs, epsilon, 1e-5, levels)
+    for losses in (best, np.full(60, epsilon / runs), (np.arange(60) + 0.5) / 20.0):
+        if composed(losses) > 1e-5 * 1.05:
+            continue
+        p, q = laws(losses, 59)
+        assert np.all(np.maximum(0, p[:, None] - levels * q[:, None]).sum(axis=0) <= highest + 1e-9)
+    assert np.all(np.diff(highest) <= 0)
+    program = compile(RepeatedNoiseBound(runs, epsilon, 1e-5, np.square, 40, levels=24).problem(), scale=2.0**20)
+    with backend("highs").open(program) as session:
+        solution = session.solve({})
+    assert 0.6 * expected_cost(best, np.square)[0] < solution.bound <= expected_cost(best, np.square)[0]
