@@ -19,6 +19,7 @@ import pandas as pd
 import workbench as wb
 from models.noise import NoiseModel, cost_vector
 from solvers.backend import backend
+from workbench.families.requirements import ratio_kind
 
 __all__ = ["TITLE", "measure", "run"]
 
@@ -33,9 +34,7 @@ def measure(n: int, notion: str, delta: float) -> dict[str, Any]:
     question = wb.ModuloNoise(n=n, max_shift=3)
     differences = question.differences
     costs = cost_vector("error-rate", question.sizes)
-    model = NoiseModel(
-        question.sizes, differences, notion, costs, "error", delta > 0, (0,) * len(differences), None
-    )  # fmt: skip
+    model = NoiseModel(question.sizes, differences, ratio_kind(notion), costs, "error", delta > 0)
     values, solver = model.values([1.0], delta, None), backend("highs")
 
     def bare() -> None:

@@ -146,6 +146,33 @@ class Session(ABC):
             solution = self._decide(solution)
         return solution
 
+    def follow(self, program: Program) -> None:
+        """Go on with another linear program on the same matrix, whose numbers no parameter moves.
+
+        Costs and bounds move in the live object where the backend can, which keeps its basis for a hot start.
+
+        Raises:
+            InvalidProgram: for another matrix, integer columns, parameters or scaling, and numbers solvers misread.
+        """
+        old, new = self.program, program
+        bare = all(not one.parameters and not one.is_mip and one.scale == 1.0 for one in (old, new))
+        if not bare or new.template.A is not old.template.A:
+            raise InvalidProgram(f"{new.name} must be a plain program on the matrix of {old.name}.")
+        self._settle()
+        self.program, data = program, program.template
+        if self._live is None:
+            return  # the next solve loads it
+        data.check(matrix=False)
+        every = (np.arange(data.row_lower.size), np.arange(data.c.size))
+        self._rows = data.row_lower.copy(), data.row_upper.copy()
+        self._columns = data.lower.copy(), data.upper.copy()
+        change = Change()
+        change.cost, change.offset = (every[1], data.c), data.offset
+        change.rows, change.columns = (every[0], *self._rows), (every[1], *self._columns)
+        with self._speaking():
+            if not self._update(change):
+                self._live = None
+
     def _settle(self) -> None:
         """Read what is left of the last solution, if anybody still holds it, before the live object changes."""
         last = self._last()
