@@ -86,7 +86,7 @@ def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
         json.dumps(design.to_dict(), allow_nan=False)
         if name != "laplace":
             design.save(tmp_path / f"{name}.json")
-            assert wb.verify_certificate(tmp_path / f"{name}.json").notion == design.claim.notion
+            assert wb.verify_certificate(tmp_path / f"{name}.json").notion == design.claim.notion.name
             design.plot(tmp_path / f"{name}.svg")
             assert (tmp_path / f"{name}.svg").stat().st_size > 1000
 

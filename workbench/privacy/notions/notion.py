@@ -92,6 +92,12 @@ class Notion(ABC):
     per_distance: ClassVar[bool] = False
     outcome_cost: ClassVar[int] = 1
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Notion) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     # The budget.
 
     @abstractmethod
