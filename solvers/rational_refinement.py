@@ -85,6 +85,7 @@ class _Refinement:
         self.low, self.high = self._sides([*lp.bounds, *lp.sides])
         self.time_limit = time_limit
         self.session: Session | None = None
+        self.status: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # of HiGHS's columns and rows
         self.held = self.low[0], self.high[0]  # columns and rows at their lower, upper bound
 
     def __enter__(self) -> _Refinement:
@@ -181,11 +182,13 @@ class _Refinement:
         solution = self._solve(Program("refinement of an exact program", data))
         if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
             raise NoRationalSolution(f"The exact program of the solver's pattern has no answer: {solution.raw_status}.")
-        columns = np.array([*map(int, solution.basis.col_status)])
+        if self.status is None or solution.iterations:  # reading a basis takes longer than a round that keeps it
+            basis = solution.basis
+            self.status = np.array([*map(int, basis.col_status)]), np.array([*map(int, basis.row_status)])
+        columns, rows = self.status
         fixed = (lower == upper) & (columns != _BASIC)
         self.held = low, high = (columns == _AT_LOWER) | fixed, (columns == _AT_UPPER) | fixed
-        counts = np.array([*map(int, solution.basis.row_status)]) != _BASIC
-        return solution.x, solution.row_dual, counts, (low & np.isfinite(lower), high & np.isfinite(upper))
+        return solution.x, solution.row_dual, rows != _BASIC, (low & np.isfinite(lower), high & np.isfinite(upper))
 
     def _solve(self, program: Program) -> Solution:
         """The answer, hot from the basis of the last round; from none where that one leads nowhere."""
