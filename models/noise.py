@@ -37,7 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
-from solvers.program import Program, compile, stating
+from solvers.canonical import compile
+from solvers.program import Program, stating
 
 __all__ = ["COSTS", "MASS_SCALE", "NoiseModel", "cost_vector", "equal_masses", "shifted", "zero_mean"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from solvers.backend import Options, backend
+from solvers.canonical import compile
 from solvers.errors import InvalidProgram, LicenceExceeded, SolverError
-from solvers.program import compile
 from solvers.solution import Start, Termination
 
 needs = pytest.mark.needs
