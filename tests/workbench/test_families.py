@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import pickle
 from fractions import Fraction
 from pathlib import Path
 
@@ -89,6 +90,20 @@ def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
             assert wb.verify_certificate(tmp_path / f"{name}.json").notion == design.claim.notion.name
             design.plot(tmp_path / f"{name}.svg")
             assert (tmp_path / f"{name}.svg").stat().st_size > 1000
+
+
+def test_a_design_goes_to_another_process(designs):
+    """A pickle of it says the same; its certificate is proven again where it arrives."""
+    raw = [wb.design(question, **request, certify=False) for name, (question, request) in REQUESTS.items()
+           if name != "laplace"]  # fmt: skip
+    more = [wb.design(wb.ModuloNoise(n=5, shifts=[1]), epsilon=1, cost="squared", zero_mean=True, equal="1=5,2=4"),
+            wb.design(wb.Labels.uniform(0, 3), epsilon=1, method="lp")]  # fmt: skip
+    for design in (*designs.values(), *raw, *more):
+        again = pickle.loads(pickle.dumps(design))
+        assert again.family is design.family
+        assert (str(again), again.row(), again.to_dict()) == (str(design), design.row(), design.to_dict())
+        assert again.claim == design.claim
+        assert again.certificate == design.certificate
 
 
 def test_what_no_mechanism_meets_within_the_bits_is_an_answer():
