@@ -14,6 +14,7 @@ import workbench as wb
 from workbench.families.option import spell
 from workbench.families.outcome import COLUMNS, RENAMED, failure, renamed
 from workbench.families.registry import families, family, family_of
+from workbench.families.signatures import STUB, stub
 from workbench.sweeps.specification import read_spec
 
 REQUESTS = {
@@ -46,10 +47,16 @@ def test_help_and_completion_show_every_option():
         for option in kind.arguments:
             assert option.name in shown
             assert f"{option.name} (" in str(kind)
-            assert " ".join(option.help.split()) in " ".join(wb.design.__doc__.split())
+            assert " ".join(option.meaning.split()) in " ".join(wb.design.__doc__.split())
     assert shown["epsilon"].default is inspect.Parameter.empty
     assert shown["solver"].default == "highs"
     assert repr(shown["notion"].default) == "<by family>"
+
+
+def test_the_stub_that_editors_read_is_up_to_date():
+    assert STUB.read_text("utf-8") == stub(wb._HOMES, wb._ALIASES, wb.__doc__), (
+        "write it again: python -m workbench.families.signatures"
+    )
 
 
 @pytest.mark.parametrize("value", ["0.1", 0.1, Fraction(1, 10), "1/10", "1e-1"])

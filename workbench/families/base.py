@@ -289,6 +289,6 @@ class Family(ABC):
         lines = [repr(self)]
         for option in self.arguments:
             given = "required" if option.required else f"default {spell(option.default)!r}"
-            text = f"{option.name} ({given}): {option.help}"
+            text = f"{option.name} ({given}): {option.meaning}"
             lines += textwrap.wrap(text, 116, initial_indent="    ", subsequent_indent="        ")
         return "\n".join(lines)
