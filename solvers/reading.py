@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from .data import Data
 from .exchange import Raw
 from .program import Program
-from .solution import Later, PointStatus, Rest, Seconds, Solution, Termination, infeasible_by, unbounded_along
+from .proofs import infeasible_by, unbounded_along
+from .solution import Later, PointStatus, Rest, Seconds, Solution, Termination
 
 if TYPE_CHECKING:
     from .backend import Options

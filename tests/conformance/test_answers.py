@@ -9,7 +9,8 @@ from conftest import ACCURACY, EXCLUDED
 
 from solvers.backend import Options, backend, names
 from solvers.errors import BackendUnavailable, SolverError
-from solvers.solution import PointStatus, Start, Termination, infeasible_by, unbounded_along
+from solvers.proofs import infeasible_by, unbounded_along
+from solvers.solution import PointStatus, Start, Termination
 
 needs = pytest.mark.needs
 

@@ -142,7 +142,7 @@ class Family(ABC):
         raise NotImplementedError
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """A pickle names the family, of which there is one in every process."""
+        """A copy for another process names the family, of which there is one in each."""
         names = (name for name, value in vars(sys.modules[type(self).__module__]).items() if value is self)
         return next(names, None) or (type(self), ())
 

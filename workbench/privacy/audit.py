@@ -14,7 +14,7 @@ rounded so that they never understate a δ or an ε.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -28,6 +28,7 @@ from workbench.io.shown import Shown
 from workbench.mechanisms.channel import Channel, Rows
 from workbench.mechanisms.mechanism import Budget, Comparison, Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.claim import Claim
+from workbench.privacy.measure import measure, measure_whole
 from workbench.privacy.notions import Notion, notion
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import Result
@@ -35,7 +36,7 @@ from workbench.privacy.notions.notion import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PairAudit", "Privacy", "audit", "audit_channel", "audit_extremes", "audit_for", "holds", "measure"]
+__all__ = ["PairAudit", "Privacy", "audit", "audit_channel", "audit_extremes", "audit_for"]
 
 _REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
 
@@ -223,36 +224,6 @@ class Privacy(Shown):
         return sentence if witness is None else f"{sentence} ({witness})"
 
 
-def measure(mechanism: Mechanism, claim: Claim) -> Iterator[Result]:
-    """What the notion of a claim measures, as far as it decides the claim, one comparison after the other.
-
-    Raises InvalidRequest.
-    """
-    measuring = claim.notion
-    whole = _whole(mechanism, measuring, claim.values)
-    if whole is not None:
-        yield Result((), whole, claim.values)
-        return
-    for one in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
-        values = claim.at(one.label)
-        yield Result(one.label, measuring.measure(Laws(one.p, one.q), values), values)
-
-
-def _whole(mechanism: Mechanism, measuring: Notion, values: Mapping[str, Any]) -> Any | None:
-    """What a notion measures over all pairs of real inputs at once; None where the comparisons decide it.
-
-    Raises InvalidRequest where nothing decides it.
-    """
-    if mechanism.segments is None and not measuring.convex:
-        raise InvalidRequest(f"The notion {measuring.name} is not decided for a law that is not affine in its input.")
-    return measuring.measure_segments(mechanism.segments, values) if mechanism.segments else None
-
-
-def holds(mechanism: Mechanism, claim: Claim) -> bool:
-    """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
-    return all(claim.notion.meets(result.measured, result.values) for result in measure(mechanism, claim))
-
-
 def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
     """The audit that proves a claim, at its ε (at 0 for a notion without one); None as soon as a comparison misses it.
 
@@ -260,7 +231,7 @@ def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
     """
     measuring, pairs = claim.notion, []
     known: list[Result] = []
-    whole = _whole(mechanism, measuring, claim.values)
+    whole = measure_whole(mechanism, measuring, claim.values)
     if whole is not None:
         if not measuring.meets(whole, claim.values):
             return None
