@@ -198,7 +198,10 @@ class _Refinement:
             return self.session.solve()
         self.session.follow(program)
         solution = self.session.solve()
-        return solution if solution.termination is Termination.OPTIMAL else self.session.solve(start="cold")
+        if solution.termination is Termination.OPTIMAL:
+            return solution
+        self.status = None
+        return self.session.solve(start="cold")
 
     def _bound(self, y: Integers) -> Fraction | None:
         """The Lagrangian bound of multipliers y over 2^P, exact; None when it is -∞. Those that point at a side that
