@@ -131,11 +131,11 @@ class _Refinement:
         violation = self._violation(self._point(x))
         if violation > 1 << (P - 100):
             raise NoRationalSolution("Refining the solver's answer did not reach an exactly feasible point.")
-        found = [Fraction(v, 1 << P) for v in x.tolist()]
+        columns = [Fraction(v, 1 << P) for v in x.tolist()]
         value = Fraction(sum((self.c * x).tolist()), 1 << (S + 2 * P))
         at = self.held[0] | self.held[1]
         return RationalPoint(
-            self.lp, found, value, self._bound(y), Fraction(violation, 1 << P), at[n:] & tight, at[:n]
+            self.lp, columns, value, self._bound(y), Fraction(violation, 1 << P), at[n:] & tight, at[:n]
         )  # fmt: skip
 
     def _point(self, x: Integers) -> Integers:

@@ -24,28 +24,28 @@ def exact(value: Any, name: str, constraint: str = "a finite number") -> Fractio
     value: str | int | float | Decimal | Fraction or a NumPy scalar; name: what the error message calls it.
     Raises InvalidRequest for NaN, infinities, booleans, other types, and beyond 5000 decimal digits.
     """
-    found = _read(value)
-    if found is None:
+    number = _read(value)
+    if number is None:
         InvalidRequest.must(name, constraint, value)
-    return found
+    return number
 
 
 def positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
     """`exact(value)`, required > 0 (or >= 0): the budgets ε. Raises InvalidRequest."""
     constraint = "a finite number >= 0" if or_zero else "a finite number > 0"
-    found = exact(value, name, constraint)
-    if found < 0 or (found == 0 and not or_zero):
+    number = exact(value, name, constraint)
+    if number < 0 or (number == 0 and not or_zero):
         InvalidRequest.must(name, constraint, value)
-    return found
+    return number
 
 
 def probability(value: Any, name: str) -> Fraction:
     """`exact(value)`, required in [0, 1]: the budgets δ. Raises InvalidRequest."""
     constraint = "a number in [0, 1]"
-    found = exact(value, name, constraint)
-    if not 0 <= found <= 1:
+    number = exact(value, name, constraint)
+    if not 0 <= number <= 1:
         InvalidRequest.must(name, constraint, value)
-    return found
+    return number
 
 
 def _read(value: Any) -> Fraction | None:

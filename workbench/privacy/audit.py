@@ -235,9 +235,9 @@ def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
     if whole is not None:
         if not measuring.meets(whole, claim.values):
             return None
-        found = audit(mechanism, claim.values.get("epsilon", 0))
-        found._measured.append((claim, (Result((), whole, claim.values),)))
-        return found
+        privacy = audit(mechanism, claim.values.get("epsilon", 0))
+        privacy._measured.append((claim, (Result((), whole, claim.values),)))
+        return privacy
     for one in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
         laws, values = Laws(one.p, one.q), claim.at(one.label)
         result = Result(one.label, measuring.measure(laws, values), values)
@@ -245,9 +245,9 @@ def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
             return None
         known.append(result)
         pairs.append(_pair(one.label, laws, values.get("epsilon", Fraction(0)), {measuring.quantity: result.measured}))
-    found = _privacy(pairs, mechanism)
-    found._measured.append((claim, tuple(known)))
-    return found
+    privacy = _privacy(pairs, mechanism)
+    privacy._measured.append((claim, tuple(known)))
+    return privacy
 
 
 def audit(mechanism: Any, epsilon: Budget) -> Privacy:

@@ -33,9 +33,11 @@ class Claim:
     values: Values
 
     def __init__(self, named: str | Notion, epsilon: Any = None, delta: Any = None, **others: Any) -> None:
-        found, given = notion(named), {"epsilon": epsilon, "delta": delta, **others}
-        values = {name: found.defaults[name] if given.get(name) is None else given[name] for name in found.parameters}
-        object.__setattr__(self, "notion", found)
+        measuring, given = notion(named), {"epsilon": epsilon, "delta": delta, **others}
+        values = {
+            name: measuring.defaults[name] if given.get(name) is None else given[name] for name in measuring.parameters
+        }
+        object.__setattr__(self, "notion", measuring)
         object.__setattr__(self, "values", values)
 
     @classmethod
@@ -44,14 +46,14 @@ class Claim:
 
         given: parameter -> number, None where it is not given. Raises InvalidRequest.
         """
-        found = notion(named)
-        first = found.parameters[0]
+        measuring = notion(named)
+        first = measuring.parameters[0]
         each = given.get(first)
         if not isinstance(each, Mapping):
-            return cls(found, **found.budget(given))
+            return cls(measuring, **measuring.budget(given))
         if on_real_inputs(mechanism):
             raise InvalidRequest(f"{first} must be one number for a mechanism on real inputs.")
-        return cls(found, **found.budget({**given, first: 0}) | {first: mechanism.budgets(each)})
+        return cls(measuring, **measuring.budget({**given, first: 0}) | {first: mechanism.budgets(each)})
 
     @property
     def epsilon(self) -> Any:

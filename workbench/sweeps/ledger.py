@@ -248,14 +248,14 @@ class Ledger:
         """
         with self._speaking():
             if keys is None:
-                for found in self._db.execute(f"select {_COLUMNS} from results order by number"):
-                    yield self._checked(found)
+                for line in self._db.execute(f"select {_COLUMNS} from results order by number"):
+                    yield self._checked(line)
                 return
             for at in range(0, len(keys), 500):
                 part = keys[at : at + 500]
                 marks = ",".join("?" * len(part))
-                for found in self._db.execute(f"select {_COLUMNS} from results where key in ({marks})", part):
-                    yield self._checked(found)
+                for line in self._db.execute(f"select {_COLUMNS} from results where key in ({marks})", part):
+                    yield self._checked(line)
 
     def salvage(self) -> tuple[list[Row], int]:
         """Every row that can still be read, and how many cannot."""

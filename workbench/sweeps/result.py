@@ -145,8 +145,8 @@ def _objective(table: pd.DataFrame) -> Figure | None:
     if not numbers or "objective" not in table:
         return None
     across = max(numbers, key=lambda name: table[name].nunique())
-    asked = list(table.columns)[: list(table.columns).index("workbench")]
-    others = [name for name in asked if name not in ("key", "backend_version", across)]
+    parameters = list(table.columns)[: list(table.columns).index("workbench")]
+    others = [name for name in parameters if name not in ("key", "backend_version", across)]
     others = [name for name in others if table[name].nunique(dropna=False) > 1]
     figure, (axes,) = panels()
     for k, (label, part) in enumerate(table.groupby(others, dropna=False) if others else [((), table)]):

@@ -70,7 +70,7 @@ class Result:
 
 
 class Notion(ABC):
-    """A notion of privacy. Subclasses are stateless; two of the same name are the same notion.
+    """A notion of privacy. Subclasses are stateless: two of one class are the same notion.
 
     name: in requests, files and tables; title: in sentences and plots; parameters: of a budget, as they are written;
     defaults: of parameters that may be left out; quantity: what is measured. Two notions that measure the same thing
@@ -93,10 +93,10 @@ class Notion(ABC):
     outcome_cost: ClassVar[int] = 1
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Notion) and self.name == other.name
+        return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        return hash(self.name)
+        return hash(type(self))
 
     # The budget.
 
