@@ -7,7 +7,7 @@ are finitely many patterns, so the search ends; the least bound of all ends is a
 relaxation, and so of (13).
 
 A node's bound is not the solver's word: it is the Lagrangian bound of the duals, recomputed from the data
-(`solvers.proofs.lagrangian_bound`; all variables are bounded, so any duals give a valid one, less what rounding can
+(`solvers.solution.lagrangian_bound`; all variables are bounded, so any duals give a valid one, less what rounding can
 have added), or its parent's where that is larger. An infeasible node is proven by its ray when that survives our check;
 otherwise `on_word` counts it. A node whose program the solver cannot manage keeps what bound there is and is split like
 its parent; the proof may then stay open, but is never claimed.

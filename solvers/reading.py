@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from .data import Data
 from .exchange import Raw
 from .program import Program
-from .proofs import infeasible_by, unbounded_along
-from .solution import Later, PointStatus, Rest, Seconds, Solution, Termination
+from .solution import Later, PointStatus, Rest, Seconds, Solution, Termination, infeasible_by, unbounded_along
 
 if TYPE_CHECKING:
     from .backend import Options

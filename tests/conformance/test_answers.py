@@ -9,8 +9,7 @@ from conftest import ACCURACY, EXCLUDED
 
 from solvers.backend import Options, backend, names
 from solvers.errors import BackendUnavailable, SolverError
-from solvers.proofs import infeasible_by, unbounded_along
-from solvers.solution import PointStatus, Start, Termination
+from solvers.solution import PointStatus, Start, Termination, infeasible_by, unbounded_along
 
 needs = pytest.mark.needs
 

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from solvers.canonical import compile
 from solvers.errors import InvalidProgram
-from solvers.proofs import residuals
+from solvers.solution import residuals
 
 NUMBERS = st.floats(-100, 100, allow_subnormal=False).map(lambda value: round(value, 6))
 

@@ -13,8 +13,18 @@ from hypothesis import strategies as st
 
 from solvers.backend import backend
 from solvers.program import Block, Data, Moves, Program
-from solvers.proofs import infeasible_by, lagrangian_bound, residuals, unbounded_along
-from solvers.solution import Later, PointStatus, Rest, Solution, Termination, relative_gap
+from solvers.solution import (
+    Later,
+    PointStatus,
+    Rest,
+    Solution,
+    Termination,
+    infeasible_by,
+    lagrangian_bound,
+    relative_gap,
+    residuals,
+    unbounded_along,
+)
 
 INF = np.inf
 

@@ -15,17 +15,18 @@ keeps the text of every specification that was run.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.io.files import file_path
-from workbench.sweeps.row import Row, canonical, digest
 
 __all__ = ["DEFAULT", "MIGRATIONS", "Ledger", "Row", "canonical", "digest"]
 
@@ -51,6 +52,35 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
              begin select raise(abort, 'rows of the ledger are immutable'); end""",
     ),
 )
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, no NaN or infinity."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(*texts: str) -> str:
+    """sha256 of texts, as hexadecimal digits."""
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+class Row(NamedTuple):
+    """One answer: key, request and answer as in the file, and the seconds it took."""
+
+    key: str
+    request: str
+    answer: str
+    seconds: float
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The request as an object."""
+        return dict(json.loads(self.request))
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """The answer as an object."""
+        return dict(json.loads(self.answer))
 
 
 class Ledger:
@@ -248,14 +278,14 @@ class Ledger:
         """
         with self._speaking():
             if keys is None:
-                for line in self._db.execute(f"select {_COLUMNS} from results order by number"):
-                    yield self._checked(line)
+                for found in self._db.execute(f"select {_COLUMNS} from results order by number"):
+                    yield self._checked(found)
                 return
             for at in range(0, len(keys), 500):
                 part = keys[at : at + 500]
                 marks = ",".join("?" * len(part))
-                for line in self._db.execute(f"select {_COLUMNS} from results where key in ({marks})", part):
-                    yield self._checked(line)
+                for found in self._db.execute(f"select {_COLUMNS} from results where key in ({marks})", part):
+                    yield self._checked(found)
 
     def salvage(self) -> tuple[list[Row], int]:
         """Every row that can still be read, and how many cannot."""
