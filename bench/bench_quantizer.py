@@ -15,7 +15,7 @@ import pandas as pd
 
 from models.quantizer import LawModel
 from solvers.backend import solve
-from solvers.program import compile
+from solvers.canonical import compile
 from workbench.families.quantizer.law_program import optimised_bins
 from workbench.families.quantizer.laws import end_points, exact_problem
 from workbench.families.quantizer.mvu import mvu

@@ -37,7 +37,8 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.program import Program, compile, stating
+from solvers.canonical import compile
+from solvers.program import Program, stating
 
 __all__ = ["CONSTRAINTS", "ChannelModel", "consecutive"]
 

@@ -37,7 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
-from solvers.program import Program, compile, stating
+from solvers.canonical import compile
+from solvers.program import Program, stating
 
 __all__ = ["COSTS", "MASS_SCALE", "NoiseModel", "cost_vector", "equal_masses", "shifted", "zero_mean"]
 
@@ -115,15 +116,33 @@ def zero_mean(sizes: Sequence[int]) -> UserConstraints:
 
     (The element N/2 of an even factor is its own negative and counts as 0.)
     """
-    order = np.asarray(sizes)[:, None]
-    eta = _coordinates(sizes)
-    signed = np.where(2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)).astype(float)
-    return lambda f: [signed @ f == 0]
+    return _ZeroMean(tuple(sizes))
 
 
 def equal_masses(groups: Sequence[Sequence[int]]) -> UserConstraints:
     """Constraint "these noise values have equal masses", for each group of row-major positions."""
-    return lambda f: [f[list(group[1:])] == f[group[0]] for group in groups]
+    return _EqualMasses(tuple(map(tuple, groups)))
+
+
+@dataclass(frozen=True)
+class _ZeroMean:
+    """Equal ones are one model, and can be sent to another process."""
+
+    sizes: tuple[int, ...]
+
+    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
+        order = np.asarray(self.sizes)[:, None]
+        eta = _coordinates(self.sizes)
+        signed = np.where(2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)).astype(float)
+        return [signed @ f == 0]
+
+
+@dataclass(frozen=True)
+class _EqualMasses:
+    groups: tuple[tuple[int, ...], ...]
+
+    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
+        return [f[list(group[1:])] == f[group[0]] for group in self.groups]
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,8 +39,9 @@ from numpy.typing import NDArray
 
 from models.noise import MASS_SCALE, UserConstraints
 from models.noise_instance import Facts, Noise
+from solvers.canonical import compile
 from solvers.data import Data
-from solvers.program import Block, Moves, Program, compile
+from solvers.program import Block, Moves, Program
 
 __all__ = ["BREAK", "Facts", "Noise", "Relaxation", "milp", "relaxation"]
 

@@ -15,19 +15,29 @@ from numpy.typing import NDArray
 
 from .data import Data
 from .errors import InvalidProgram
-from .program import Block, Moves, Program
+from .program import Block, Moves, Program, stating
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["program_of"]
+__all__ = ["compile"]
 
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
 
-def program_of(problem: cp.Problem, name: str, scale: float) -> Program:
-    """See `solvers.program.compile`."""
+@stating
+def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
+    """Compile a CVXPY problem with linear objective and constraints into a Program.
+
+    Args:
+        problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
+        name: of the model.
+        scale: see `solvers.program`; a power of two keeps the scaled data exact.
+
+    Raises:
+        InvalidProgram: when the problem is not DPP, not linear, or two variables or parameters share a name.
+    """
     import cvxpy as cp
 
     if not problem.is_dcp(dpp=True):

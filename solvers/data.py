@@ -40,8 +40,8 @@ class Data:
         """Whether any column must be integer."""
         return bool(self.integrality.any())
 
-    def check(self) -> None:
-        """Refuse numbers that solvers misread instead of refusing them.
+    def check(self, *, matrix: bool = True) -> None:
+        """Refuse numbers that solvers misread instead of refusing them. matrix: False where A was checked before.
 
         HiGHS answers "optimal" to NaN, drops |a| < 1e-9 and reads |a| >= 1e15 as infinite.
 
@@ -49,33 +49,19 @@ class Data:
             InvalidProgram: for a NaN anywhere, an infinite or huge cost or coefficient, a coefficient too small to
                 survive, crossed bounds, or a finite bound of size 1e15 or more.
         """
-        for name, values in (("cost", self.c), ("coefficient", self.A.data), ("offset", np.array([self.offset]))):
-            if not np.isfinite(values).all():
-                raise InvalidProgram(f"every {name} must be finite. Got {values[~np.isfinite(values)][0]}.")
-            if values.size and np.abs(values).max() >= LARGEST:
-                raise InvalidProgram(f"every {name} must be below 1e15 in size. Got {np.abs(values).max():g}.")
-        size = np.abs(self.A.data)
-        tiny = (size > 0) & (size < SMALLEST)
-        if tiny.any():
-            raise InvalidProgram(
-                f"every non-zero coefficient must be at least 1e-9 in size (solvers drop smaller ones). "
-                f"Got {size[tiny].min():g}."
-            )
-        pairs = (("row", self.row_lower, self.row_upper), ("variable", self.lower, self.upper))
-        for name, low, high in pairs:
-            if np.isnan(low).any() or np.isnan(high).any():
-                raise InvalidProgram(f"every {name} bound must be a number. Got nan.")
-            if (low > high).any():
-                j = int(np.argmax(low > high))
-                raise InvalidProgram(f"{name} {j} has crossed bounds: {low[j]:g} > {high[j]:g}.")
-            if (low == np.inf).any() or (high == -np.inf).any():
-                raise InvalidProgram(f"every lower {name} bound must be below inf, every upper one above -inf.")
-            for bound in (low, high):
-                finite = bound[np.isfinite(bound)]
-                if finite.size and np.abs(finite).max() >= LARGEST:
-                    raise InvalidProgram(
-                        f"every finite {name} bound must be below 1e15 in size. Got {np.abs(finite).max():g}."
-                    )
+        _bounded("cost", self.c)
+        _bounded("offset", np.array([self.offset]))
+        if matrix:
+            _bounded("coefficient", self.A.data)
+            size = np.abs(self.A.data)
+            tiny = size[(size > 0) & (size < SMALLEST)]
+            if tiny.size:
+                raise InvalidProgram(
+                    f"every non-zero coefficient must be at least 1e-9 in size (solvers drop smaller ones). "
+                    f"Got {tiny.min():g}."
+                )
+        for name, low, high in (("row", self.row_lower, self.row_upper), ("variable", self.lower, self.upper)):
+            _in_order(name, low, high)
 
     def scaled(self, scale: float) -> Data:
         """The same program in q = scale * x for the continuous columns (see the module's docstring)."""
@@ -117,3 +103,29 @@ class Data:
             np.minimum.at(implied[1], column[usable][upward], end[upward])
             np.maximum.at(implied[0], column[usable][~upward], end[~upward])
         return bool((implied[0] >= -box).all() and (implied[1] <= box).all())
+
+
+def _bounded(name: str, values: Vector) -> None:
+    """Refuse NaN and anything of size 1e15 or more."""
+    size = np.abs(values)
+    if (size < LARGEST).all():  # NaN is not
+        return
+    if not np.isfinite(size).all():
+        raise InvalidProgram(f"every {name} must be finite. Got {values[~np.isfinite(size)][0]}.")
+    raise InvalidProgram(f"every {name} must be below 1e15 in size. Got {size.max():g}.")
+
+
+def _in_order(name: str, low: Vector, high: Vector) -> None:
+    """Refuse bounds that cross, are NaN, infinite on the wrong side, or finite and of size 1e15 or more."""
+    if not (low <= high).all():  # NaN is not
+        if np.isnan(low).any() or np.isnan(high).any():
+            raise InvalidProgram(f"every {name} bound must be a number. Got nan.")
+        j = int(np.argmax(low > high))
+        raise InvalidProgram(f"{name} {j} has crossed bounds: {low[j]:g} > {high[j]:g}.")
+    if (low == np.inf).any() or (high == -np.inf).any():
+        raise InvalidProgram(f"every lower {name} bound must be below inf, every upper one above -inf.")
+    for bound in (low, high):
+        size = np.abs(bound)
+        if not ((size < LARGEST) | (size == np.inf)).all():
+            worst = size[np.isfinite(size)].max()
+            raise InvalidProgram(f"every finite {name} bound must be below 1e15 in size. Got {worst:g}.")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .program import Program
 from .solution import PointStatus, Rest, Start, Termination
 
-__all__ = ["Change", "Raw"]
+__all__ = ["Change", "Raw", "factors", "moved_bounds"]
 
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -64,3 +65,36 @@ class Change:
         self.positions: Positions | None = None
         self.rows: tuple[Positions, Vector, Vector] | None = None
         self.columns: tuple[Positions, Vector, Vector] | None = None
+
+
+def moved_bounds(
+    live: tuple[Vector, Vector],
+    lower: bool,
+    index: Positions,
+    values: Vector,
+    before: tuple[Positions, Vector, Vector] | None,
+) -> tuple[Positions, Vector, Vector]:
+    """Enter one side's new bounds into the live ones; the triple of a `Change`, together with the other side's."""
+    live[0 if lower else 1][index] = values
+    if before is not None:
+        index = index if np.array_equal(before[0], index) else np.union1d(before[0], index)
+    else:
+        return (index, values, live[1][index]) if lower else (index, live[0][index], values)
+    return index, live[0][index], live[1][index]
+
+
+def factors(program: Program) -> Vector | None:
+    """What dispatching multiplies each moving entry by (see Data.scaled); None without scaling."""
+    scale, template, moves = program.scale, program.template, program.moves
+    if scale == 1.0:
+        return None
+    column = np.where(template.integrality, scale, 1.0)
+    bound = np.where(template.integrality, 1.0, scale)
+    factors = np.full(moves.index.size, scale)
+    for section, run in moves.sections.items():
+        index = moves.index[run]
+        if section == "A":
+            factors[run] = column[program.entry_columns[index]]
+        elif section in ("c", "lower", "upper"):
+            factors[run] = (column if section == "c" else bound)[index]
+    return factors

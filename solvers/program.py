@@ -1,7 +1,7 @@
 """A linear program stated once in CVXPY, compiled once, and moved in place ever after.
 
-CVXPY's canonical data are affine in a problem's parameters (its DPP rules guarantee it). `compile` keeps that affine
-map for the entries that move,
+CVXPY's canonical data are affine in a problem's parameters (its DPP rules guarantee it). `solvers.canonical.compile`
+keeps that affine map for the entries that move,
 
     entries(p) = base + M p,
 
@@ -19,7 +19,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,10 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from .data import Data
 from .errors import InvalidProgram
 
-if TYPE_CHECKING:
-    import cvxpy as cp
-
-__all__ = ["Block", "Data", "Moves", "Program", "compile", "stating"]
+__all__ = ["Block", "Data", "Moves", "Program", "stating"]
 
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -219,20 +216,3 @@ class Program:
 # CVXPY infers shapes by reducing uninitialised memory, which may overflow and warn about nothing; state and compile
 # models under this.
 stating = np.errstate(all="ignore")
-
-
-@stating
-def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
-    """Compile a CVXPY problem with linear objective and constraints into a Program.
-
-    Args:
-        problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
-        name: of the model.
-        scale: see the module's docstring; a power of two keeps the scaled data exact.
-
-    Raises:
-        InvalidProgram: when the problem is not DPP, not linear, or two variables or parameters share a name.
-    """
-    from .canonical import program_of
-
-    return program_of(problem, name, scale)

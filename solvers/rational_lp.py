@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import NoRationalSolution
 
-__all__ = ["RationalLP", "RationalPoint"]
+__all__ = ["Rational", "RationalLP", "RationalPoint"]
+
+Rational: TypeAlias = int | Fraction
 
 _DENSE = 400  # unknowns of an exact basis
 
@@ -84,18 +86,19 @@ class RationalLP:
 
     def __init__(self, columns: int, bits: int = 320) -> None:
         self.columns, self.bits = columns, bits
-        self.cost = [Fraction(0)] * columns
-        self.bounds: list[tuple[Fraction | None, Fraction | None]] = [(Fraction(0), Fraction(1))] * columns
-        self.rows: list[dict[int, Fraction]] = []
-        self.sides: list[tuple[Fraction | None, Fraction | None]] = []
+        self.cost: list[Rational] = [0] * columns
+        self.bounds: list[tuple[Rational | None, Rational | None]] = [(0, 1)] * columns
+        self.rows: list[dict[int, Rational]] = []
+        self.sides: list[tuple[Rational | None, Rational | None]] = []
 
-    def row(self, entries: Mapping[int, Fraction | int], low: Any = None, high: Any = None) -> int:
+    def row(self, entries: Mapping[int, Rational], low: Rational | None = None, high: Rational | None = None) -> int:
         """Add low <= Σ entries[j] x_j <= high (None: no bound); returns its position."""
-        self.rows.append({j: Fraction(v) for j, v in entries.items() if v})
-        self.sides.append((None if low is None else Fraction(low), None if high is None else Fraction(high)))
+        self.rows.append({j: v for j, v in entries.items() if v})
+        self.sides.append((low, high))
         return len(self.rows) - 1
 
 
-def _nearest(value: Fraction, sides: tuple[Fraction | None, Fraction | None]) -> Fraction:
+def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:
     """The side a value is nearest to; itself without any."""
-    return min((side for side in sides if side is not None), key=lambda side: abs(side - value), default=value)
+    near = min((side for side in sides if side is not None), key=lambda side: abs(side - value), default=value)
+    return Fraction(near)

@@ -10,6 +10,9 @@ was below its tolerance (iterative refinement: Gleixner, Steffy and Wolter, INFO
     s.t.       A z = t,   S (lo - A x) <= t <= S (hi - A x),   S (l - x) <= z <= S (u - x)
     x <- x + z/S,   y <- y + w/D     (w the multipliers of A z = t)
 
+The matrix of all rounds is one, so one live solver object takes them all; only costs and bounds move. Numbers of the
+program are kept as integers over 2^(S+P), with 2^S the common denominator of A and c, columns before rows.
+
 Every round gains about 30 bits, so masses of 1e-40 come out right although a solver alone calls them zero. What is
 returned is proven here and not by the solver: the violations that are left, exactly, and the Lagrangian bound of y.
 """
@@ -17,6 +20,7 @@ returned is proven here and not by the solver: the violations that are left, exa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -27,12 +31,16 @@ from numpy.typing import NDArray
 from .backend import Options, backend
 from .errors import NoRationalSolution
 from .program import Data, Program
-from .rational_lp import RationalLP, RationalPoint
-from .solution import Termination
+from .rational_lp import Rational, RationalLP, RationalPoint
+from .session import Session
+from .solution import Solution, Termination
 
 __all__ = ["solve_rational"]
 
 Integers = NDArray[np.object_]
+Vector = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Side = tuple[Flags, Integers]  # whether there is a bound, and which
 _AT_LOWER, _BASIC, _AT_UPPER = 0, 1, 2  # of HiGHS's HighsBasisStatus, whose names take long to read
 _STEP = 30  # bits a round may gain
 _DUAL = 3  # rounds at the scale of the program, which settle the basis
@@ -48,194 +56,190 @@ def solve_rational(
     Raises:
         NoRationalSolution: the program is infeasible, or refinement stopped gaining digits (both in words).
     """
-    return _Refinement(lp, time_limit).run(accuracy, rounds)
+    with _Refinement(lp, time_limit) as refinement:
+        return refinement.run(accuracy, rounds)
 
 
 class _Refinement:
-    """The state of one solve: exact integers, and the float matrix the solver sees."""
+    """The state of one solve: exact integers, and the live solver that sees their leading digits."""
 
     def __init__(self, lp: RationalLP, time_limit: float | None) -> None:
         self.lp, self.P = lp, lp.bits
         entries = [(i, j, v) for i, row in enumerate(lp.rows) for j, v in row.items()]
-        numbers = [v for *_, v in entries] + lp.cost
-        common = math.lcm(*{v.denominator for v in numbers}) if numbers else 1
+        numbers = [v for *_, v in entries]
+        common = math.lcm(*{v.denominator for v in (*numbers, *lp.cost)})
         if common & (common - 1):
             raise NoRationalSolution("The exact program has a coefficient that is no dyadic rational; round it first.")
         self.S = common.bit_length() - 1
         self.i = np.array([i for i, *_ in entries], dtype=np.intp)
         self.j = np.array([j for _, j, _ in entries], dtype=np.intp)
-        self.a = _objects([v.numerator * (common // v.denominator) for *_, v in entries])
-        self.c = _objects([v.numerator * (common // v.denominator) for v in lp.cost])
-        floats = np.array([float(v) for *_, v in entries])
+        self.a, self.c = _over(numbers, common), _over(lp.cost, common) << self.P
+        floats = np.array([float(v) for v in numbers])
         keep = np.abs(floats) >= _LEAST
-        shape = (len(lp.rows), lp.columns)
-        self.A = sp.csc_array((floats[keep], (self.i[keep], self.j[keep])), shape=shape)
-        self.A.sum_duplicates()
-        self.wide = sp.csc_array(sp.hstack([self.A, -sp.eye_array(shape[0])]))
-        self.lo, self.hi = self._sides(lp.sides)
-        self.l, self.u = self._sides(lp.bounds)
-        self.solver = backend("highs")
-        tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-        self.options = Options(time_limit=time_limit, native=tight)
-        self.basis: Any = None
-        self.held = (np.zeros(0, dtype=bool), np.zeros(0, dtype=bool))  # columns and rows at their lower, upper bound
+        m, n = len(lp.rows), lp.columns
+        # a column t = A z for every row, so that multipliers of either sign can be corrected
+        every = np.arange(m)
+        values = np.r_[floats[keep], np.full(m, -1.0)]
+        self.A = sp.csc_array((values, (np.r_[self.i[keep], every], np.r_[self.j[keep], n + every])), shape=(m, n + m))
+        self.nothing, self.continuous = np.zeros(m), np.zeros(n + m, dtype=bool)
+        self.low, self.high = self._sides([*lp.bounds, *lp.sides])
+        self.time_limit = time_limit
+        self.session: Session | None = None
+        self.status: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # of HiGHS's columns and rows
+        self.held = self.low[0], self.high[0]  # columns and rows at their lower, upper bound
 
-    def _sides(self, sides: list[tuple[Fraction | None, Fraction | None]]) -> tuple[Integers, Integers]:
-        """Bounds as integers over 2^P, rounded inwards; None for none."""
-        one = 1 << self.P
-        low = [None if a is None else math.ceil(a * one) for a, _ in sides]
-        high = [None if b is None else math.floor(b * one) for _, b in sides]
+    def __enter__(self) -> _Refinement:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.session is not None:
+            self.session.close()
+
+    def _sides(self, sides: Sequence[tuple[Rational | None, Rational | None]]) -> tuple[Side, Side]:
+        """Lower and upper bounds, rounded inwards to integers over 2^P: where there are any, and 2^S times each."""
+        low = [None if a is None else -((-a.numerator << self.P) // a.denominator) for a, _ in sides]
+        high = [None if b is None else (b.numerator << self.P) // b.denominator for _, b in sides]
         for k, ((a, b), x, y) in enumerate(zip(sides, low, high, strict=True)):
             if x is not None and y is not None and x > y and a is not None and b is not None and a <= b:
-                low[k] = high[k] = round(a * one)  # an equation whose side is not over 2^P
-        return _objects(low), _objects(high)
+                low[k] = high[k] = round(Fraction(a) * (1 << self.P))  # an equation whose side is not over 2^P
+        return self._side(low), self._side(high)
+
+    def _side(self, values: list[int | None]) -> Side:
+        return np.array([v is not None for v in values], dtype=bool), _objects([v or 0 for v in values]) << self.S
 
     def run(self, accuracy: int, rounds: int) -> RationalPoint:
         """Round after round until every violation is below 2^-accuracy. Raises NoRationalSolution."""
-        m, n = len(self.lp.rows), self.lp.columns
-        x, y = _objects([0] * n), _objects([0] * m)  # y over 2^P as well
-        grow, dual_grow, stalls, best = 20, 0, 0, 1 << (self.P + 8)
-        tight, fixed = np.zeros(m, dtype=bool), np.zeros(n, dtype=bool)
+        m, n, P, S = len(self.lp.rows), self.lp.columns, self.P, self.S
+        x, y = _objects([0] * n), _objects([0] * m)  # over 2^P
+        grow, dual_grow, stalls, best = 20, 0, 0, 1 << (P + 8)
         for turn in range(rounds):
-            activity = self._times(x)
-            reduced = (self.c << self.P) - self._transposed(y)
-            violation = self._violation(x, activity)
+            point = self._point(x)
+            violation = self._violation(point)
             if turn >= _DUAL:
-                if violation <= 1 << (self.P - accuracy):
+                if violation <= 1 << (P - accuracy):
                     break
                 stalls = stalls + 1 if violation > best >> 4 else 0
                 if stalls > 2:
                     raise NoRationalSolution("Refining the solver's answer stopped gaining digits.")
-                grow = min(grow + 2 * _STEP, max(20, self.P - violation.bit_length()))
+                grow = min(grow + 2 * _STEP, max(20, P - violation.bit_length()))
                 best = min(best, violation)
-            z, w, tight, fixed, at = self._correct(x, y, activity, reduced, grow, dual_grow, turn >= _DUAL)
-            x = x + _scaled(z, self.P - grow)
-            y = y + _scaled(w, self.P - dual_grow)
-            x = np.where(at == 1, self.l, np.where(at == 2, self.u, x))
+            z, w, tight, (low, high) = self._correct(point, self._prices(y), grow, dual_grow, turn >= _DUAL)
+            x = x + _scaled(z[:n], P - grow)
+            y = y + _scaled(w, P - dual_grow)
+            x = np.where(low[:n], self.low[1][:n] >> S, np.where(high[:n], self.high[1][:n] >> S, x))
             dual_grow = min(dual_grow + _STEP, _STEP * (_DUAL - 1))
-        y = self._signed(y)
-        activity = self._times(x)
-        violation = self._violation(x, activity)
-        if violation > 1 << (self.P - 100):
+        violation = self._violation(self._point(x))
+        if violation > 1 << (P - 100):
             raise NoRationalSolution("Refining the solver's answer did not reach an exactly feasible point.")
-        point = [Fraction(int(v), 1 << self.P) for v in x]
-        value = sum((c * v for c, v in zip(self.lp.cost, point, strict=True)), Fraction(0))
-        return RationalPoint(self.lp, point, value, self._bound(y), Fraction(violation, 1 << self.P), tight, fixed)
+        columns = [Fraction(v, 1 << P) for v in x.tolist()]
+        value = Fraction(sum((self.c * x).tolist()), 1 << (S + 2 * P))
+        at = self.held[0] | self.held[1]
+        return RationalPoint(
+            self.lp, columns, value, self._bound(y), Fraction(violation, 1 << P), at[n:] & tight, at[:n]
+        )  # fmt: skip
 
-    def _times(self, x: Integers) -> Integers:
-        out = _objects([0] * len(self.lp.rows))
-        np.add.at(out, self.i, self.a * x[self.j])
-        return out
+    def _point(self, x: Integers) -> Integers:
+        """The columns and the activities of the rows."""
+        activity = _objects([0] * len(self.lp.rows))
+        np.add.at(activity, self.i, self.a * x[self.j])
+        return np.concatenate([x << self.S, activity])
 
-    def _transposed(self, y: Integers) -> Integers:
-        out = _objects([0] * self.lp.columns)
-        np.add.at(out, self.j, self.a * y[self.i])
-        return out
+    def _prices(self, y: Integers) -> Integers:
+        """The reduced costs c - A'y of the columns, and the multipliers y of the rows, which are theirs."""
+        transposed = _objects([0] * self.lp.columns)
+        np.add.at(transposed, self.j, self.a * y[self.i])
+        return np.concatenate([self.c - transposed, y << self.S])
 
-    def _violation(self, x: Integers, activity: Integers) -> int:
+    def _violation(self, point: Integers) -> int:
         """The largest violation, over 2^P, rounded up."""
-        worst = 0
-        for value, low, high in zip(activity, self.lo, self.hi, strict=True):
-            if low is not None:
-                worst = max(worst, -((value - (low << self.S)) >> self.S))
-            if high is not None:
-                worst = max(worst, -(((high << self.S) - value) >> self.S))
-        for value, low, high in zip(x, self.l, self.u, strict=True):
-            worst = max(worst, 0 if low is None else low - value, 0 if high is None else value - high)
-        return int(worst)
+        (below, low), (above, high) = self.low, self.high
+        gaps = [0, *(low - point)[below].tolist(), *(point - high)[above].tolist()]
+        return -(-int(max(gaps)) >> self.S)
 
     def _correct(
-        self, x: Integers, y: Integers, activity: Integers, reduced: Integers, grow: int, dual_grow: int, settled: bool
-    ) -> tuple[Any, Any, Any, Any, Any]:
-        """One solve, with a column t = A z for every row so that multipliers of either sign can be corrected.
+        self, point: Integers, prices: Integers, grow: int, dual_grow: int, settled: bool
+    ) -> tuple[Vector, Vector, Flags, tuple[Flags, Flags]]:
+        """One solve: the correction of columns and rows, that of the multipliers, which rows' equations count, and
+        which columns and rows are held at a finite lower, upper bound.
 
         settled: the basis is optimal, so basic columns cost nothing and others what keeps them at their bound; then
         no digit beyond the solver's can make the program unbounded.
         """
-        m, n = self.A.shape
 
-        def scale(side: Integers, value: Integers, shift: int, otherwise: float) -> NDArray[np.float64]:
-            out = np.full(len(side), otherwise)
-            for k, (bound, here) in enumerate(zip(side, value, strict=True)):
-                if bound is not None:
-                    gap = _ratio((bound << shift) - here, self.P + shift - grow)
-                    if abs(gap) < _HUGE:
-                        out[k] = gap
-            return out
+        def moved(side: Side, otherwise: float) -> Vector:
+            there, value = side
+            gap = _floats(value - point, self.P + self.S - grow)
+            return np.where(there & (np.abs(gap) < _HUGE), gap, otherwise)
 
-        lower = np.r_[scale(self.l, x, 0, -np.inf), scale(self.lo, activity, self.S, -np.inf)]
-        upper = np.r_[scale(self.u, x, 0, np.inf), scale(self.hi, activity, self.S, np.inf)]
-        cost = np.array(
-            [_ratio(v, self.P + self.S - dual_grow) for v in reduced] + [_ratio(v, self.P - dual_grow) for v in y]
-        )
-        cost = np.clip(cost, -_HUGE, _HUGE)
+        lower, upper = moved(self.low, -np.inf), moved(self.high, np.inf)
+        cost = np.clip(_floats(prices, self.P + self.S - dual_grow), -_HUGE, _HUGE)
         if settled:
             low, high = self.held
             cost = np.where(
                 low & high, cost, np.where(low, np.maximum(cost, 0), np.where(high, np.minimum(cost, 0), 0))
             )
-        data = Data(cost, 0.0, self.wide, np.zeros(m), np.zeros(m), lower, upper, np.zeros(n + m, dtype=bool))
-        program = Program("refinement of an exact program", data)
-        with self.solver.open(program, self.options) as session:
-            solution = session.solve() if self.basis is None else session.solve(start="basis", basis=self.basis)
-            if solution.termination is not Termination.OPTIMAL and self.basis is not None:
-                solution = session.solve(start="cold")  # what a stored basis cannot do, none may
+        data = Data(cost, 0.0, self.A, self.nothing, self.nothing, lower, upper, self.continuous)
+        solution = self._solve(Program("refinement of an exact program", data))
         if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
             raise NoRationalSolution(f"The exact program of the solver's pattern has no answer: {solution.raw_status}.")
-        self.basis = solution.basis
-        columns = np.array([int(status) for status in solution.basis.col_status])
+        if self.status is None or solution.iterations:  # reading a basis takes longer than a round that keeps it
+            basis = solution.basis
+            self.status = np.array([*map(int, basis.col_status)]), np.array([*map(int, basis.row_status)])
+        columns, rows = self.status
         fixed = (lower == upper) & (columns != _BASIC)
-        self.held = (columns == _AT_LOWER) | fixed, (columns == _AT_UPPER) | fixed
-        low, high = self.held
-        at = np.where(low[:n] & np.isfinite(lower[:n]), 1, np.where(high[:n] & np.isfinite(upper[:n]), 2, 0))
-        held = low | high
-        used = np.array([int(status) for status in solution.basis.row_status]) != _BASIC  # the row's equation counts
-        return solution.x[:n], solution.row_dual, held[n:] & used, held[:n], at
+        self.held = low, high = (columns == _AT_LOWER) | fixed, (columns == _AT_UPPER) | fixed
+        return solution.x, solution.row_dual, rows != _BASIC, (low & np.isfinite(lower), high & np.isfinite(upper))
 
-    def _signed(self, y: Integers) -> Integers:
-        """Multipliers without those that point at a side a row does not have."""
-        missing = np.where(y > 0, self.lo == None, self.hi == None)  # noqa: E711
-        return np.asarray(np.where(missing, 0, y))
+    def _solve(self, program: Program) -> Solution:
+        """The answer, hot from the basis of the last round; from none where that one leads nowhere."""
+        if self.session is None:
+            tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+            self.session = backend("highs").open(program, Options(time_limit=self.time_limit, native=tight))
+            return self.session.solve()
+        self.session.follow(program)
+        solution = self.session.solve()
+        if solution.termination is Termination.OPTIMAL:
+            return solution
+        self.status = None
+        return self.session.solve(start="cold")
 
     def _bound(self, y: Integers) -> Fraction | None:
-        """The Lagrangian bound of multipliers y over 2^P, exact; None when it is -∞."""
-        reduced = (self.c << self.P) - self._transposed(y)  # over 2^(S+P)
-        total = 0  # over 2^(S+2P)
-        for value, low, high in zip(y, self.lo, self.hi, strict=True):
-            side = low if value > 0 else high
-            if value and side is None:
-                return None
-            total += (value * side) << self.S if value else 0
-        for value, low, high in zip(reduced, self.l, self.u, strict=True):
-            side = low if value > 0 else high
-            if value and side is None:
-                return None
-            total += value * side if value else 0
-        return Fraction(int(total), 1 << (self.S + 2 * self.P))
+        """The Lagrangian bound of multipliers y over 2^P, exact; None when it is -∞. Those that point at a side that
+        a row does not have count as 0."""
+        n = self.lp.columns
+        (below, low), (above, high) = self.low, self.high
+        prices = self._prices(np.where(np.where(y > 0, below[n:], above[n:]), y, 0))
+        positive = (prices > 0).astype(bool)
+        if (~np.where(positive, below, above) & (prices != 0).astype(bool)).any():
+            return None
+        total = sum((prices * np.where(positive, low, high)).tolist())
+        return Fraction(total, 1 << (2 * self.S + 2 * self.P))
 
 
-def _objects(values: list[Any]) -> Integers:
+def _objects(values: Sequence[Any]) -> Integers:
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
 
 
-def _ratio(value: int, shift: int) -> float:
-    """value / 2^shift as a float, without overflow on the way."""
-    if not value:
-        return 0.0
-    excess = max(0, abs(value).bit_length() - 64)
+def _over(numbers: Sequence[Rational], common: int) -> Integers:
+    """The numerators of rationals over a common denominator."""
+    return _objects([v.numerator * (common // v.denominator) for v in numbers])
+
+
+def _floats(values: Integers, shift: int) -> Vector:
+    """values / 2^shift, each the nearest float or one of size 2^1000."""
     try:
-        return math.ldexp(float(value >> excess), excess - shift)
+        return np.asarray(values / (1 << shift), dtype=np.float64)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        most = 1 << (1000 + shift)
+        return _floats(_objects([max(-most, min(most, v)) for v in values.tolist()]), shift)
 
 
-def _scaled(values: NDArray[np.float64], shift: int) -> Integers:
+def _scaled(values: Vector, shift: int) -> Integers:
     """The integers nearest below values * 2^shift."""
-    out = []
-    for value in values.tolist():
-        mantissa, exponent = math.frexp(value)
-        digits, up = int(mantissa * 2.0**53), exponent - 53 + shift
-        out.append(digits << up if up >= 0 else digits >> -up)
-    return _objects(out)
+    fraction, exponent = np.frexp(values)
+    digits = (fraction * 2.0**53).astype(np.int64).astype(object)  # exact: a double has 53 bits
+    up = exponent.astype(np.int64) - 53 + shift
+    down = max(0, -int(up.min(initial=0)))
+    return np.asarray((digits << (up + down).astype(object)) >> down)

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import reading
 from .data import LARGEST, SMALLEST, Data
 from .errors import InvalidProgram, SolverError, one_line
-from .exchange import Change, Raw
+from .exchange import Change, Raw, factors, moved_bounds
 from .program import Program
 from .solution import Later, PointStatus, Rest, Seconds, Solution, Start, Termination
 
@@ -49,7 +49,7 @@ class Session(ABC):
         self._whole = program.template.integrality
         self._last: Callable[[], Later | None] = lambda: None
         self._version = owner.version() or ""
-        self._factor = _factors(program)
+        self._factor = factors(program)
         self._order = {section: k for k, section in enumerate(program.moves.sections)}
         self._cuts = np.array([0] + [run.stop for run in program.moves.sections.values()])
         self._pattern = program.template.A.indices
@@ -146,6 +146,33 @@ class Session(ABC):
             solution = self._decide(solution)
         return solution
 
+    def follow(self, program: Program) -> None:
+        """Go on with another linear program on the same matrix, whose numbers no parameter moves.
+
+        Costs and bounds move in the live object where the backend can, which keeps its basis for a hot start.
+
+        Raises:
+            InvalidProgram: for another matrix, integer columns, parameters or scaling, and numbers solvers misread.
+        """
+        old, new = self.program, program
+        bare = all(not one.parameters and not one.is_mip and one.scale == 1.0 for one in (old, new))
+        if not bare or new.template.A is not old.template.A:
+            raise InvalidProgram(f"{new.name} must be a plain program on the matrix of {old.name}.")
+        self._settle()
+        self.program, data = program, program.template
+        if self._live is None:
+            return  # the next solve loads it
+        data.check(matrix=False)
+        every = (np.arange(data.row_lower.size), np.arange(data.c.size))
+        self._rows = data.row_lower.copy(), data.row_upper.copy()
+        self._columns = data.lower.copy(), data.upper.copy()
+        change = Change()
+        change.cost, change.offset = (every[1], data.c), data.offset
+        change.rows, change.columns = (every[0], *self._rows), (every[1], *self._columns)
+        with self._speaking():
+            if not self._update(change):
+                self._live = None
+
     def _settle(self) -> None:
         """Read what is left of the last solution, if anybody still holds it, before the live object changes."""
         last = self._last()
@@ -223,11 +250,11 @@ class Session(ABC):
             elif section == "offset":
                 change.offset = float(new[0])
             elif section in ("row_lower", "row_upper"):
-                change.rows = _bounds(self._rows, section == "row_lower", index, new, change.rows)
+                change.rows = moved_bounds(self._rows, section == "row_lower", index, new, change.rows)
             elif self.program.is_mip and self._whole[index].any():
                 return False  # bounds of integer columns are rounded when they are loaded
             else:
-                change.columns = _bounds(self._columns, section == "lower", index, new, change.columns)
+                change.columns = moved_bounds(self._columns, section == "lower", index, new, change.columns)
         for name, moved in (("row", change.rows), ("variable", change.columns)):
             if moved is not None and np.count_nonzero(moved[1] > moved[2]):
                 j = int(np.argmax(moved[1] > moved[2]))
@@ -286,36 +313,3 @@ class Session(ABC):
             seconds=seconds,
             notes=(*solution.notes, *second.notes, note),
         )
-
-
-def _bounds(
-    live: tuple[Vector, Vector],
-    lower: bool,
-    index: Positions,
-    values: Vector,
-    before: tuple[Positions, Vector, Vector] | None,
-) -> tuple[Positions, Vector, Vector]:
-    """Enter one side's new bounds into the live ones; the triple of a `Change`, together with the other side's."""
-    live[0 if lower else 1][index] = values
-    if before is not None:
-        index = index if np.array_equal(before[0], index) else np.union1d(before[0], index)
-    else:
-        return (index, values, live[1][index]) if lower else (index, live[0][index], values)
-    return index, live[0][index], live[1][index]
-
-
-def _factors(program: Program) -> Vector | None:
-    """What dispatching multiplies each moving entry by (see Data.scaled); None without scaling."""
-    scale, template, moves = program.scale, program.template, program.moves
-    if scale == 1.0:
-        return None
-    column = np.where(template.integrality, scale, 1.0)
-    bound = np.where(template.integrality, 1.0, scale)
-    factors = np.full(moves.index.size, scale)
-    for section, run in moves.sections.items():
-        index = moves.index[run]
-        if section == "A":
-            factors[run] = column[program.entry_columns[index]]
-        elif section in ("c", "lower", "upper"):
-            factors[run] = (column if section == "c" else bound)[index]
-    return factors

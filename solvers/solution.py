@@ -118,7 +118,8 @@ class Later:
         return self._value
 
     def __reduce__(self) -> tuple[type[Later], tuple[None, Rest]]:
-        return Later, (None, self.get())
+        """Without the basis, which is an object of the solver's own."""
+        return Later, (None, self.get()._replace(basis=None))
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:

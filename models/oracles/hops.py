@@ -20,6 +20,7 @@ most, whatever the number of levels (a breadth-first search of Z_N with small sh
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from models.oracles.closed_form import ClosedForm, Floats, Shift, check_budgets,
 from models.oracles.question import Question
 
 UNREACHABLE = -1
+_SMALL = 10_000  # elements whose distances are remembered
 
 
 def order(sizes: tuple[int, ...], shift: Shift) -> int:
@@ -66,13 +68,24 @@ def hop_distances(sizes: Sequence[int], shifts: Sequence[Sequence[int]]) -> NDAr
     Raises OutsideDomain on bad sizes or shifts.
     """
     shape = check_sizes(sizes)
+    steps = tuple(check_budgets(shape, shifts, 1.0))
+    return (_remembered if math.prod(shape) <= _SMALL else _hop_distances)(shape, steps)
+
+
+def _hop_distances(shape: tuple[int, ...], steps: tuple[Shift, ...]) -> NDArray[np.int64]:
+    """`hop_distances` of checked arguments; read-only."""
     narrow = math.prod(shape) < 2**30
     far = 2**30 if narrow else 2**62
     distance: NDArray[Any] = np.full(shape, far, dtype=np.int32 if narrow else np.int64)
     distance[(0,) * len(shape)] = 0
-    for shift in check_budgets(shape, shifts, 1.0):
+    for shift in steps:
         _relax(distance, shift, 1)
-    return np.where(distance < far, distance, UNREACHABLE).astype(np.int64).reshape(-1)
+    hops = np.where(distance < far, distance, UNREACHABLE).astype(np.int64).reshape(-1)
+    hops.setflags(write=False)
+    return hops
+
+
+_remembered = lru_cache(maxsize=64)(_hop_distances)  # budgets move more often than questions
 
 
 def budget_distances(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import conformance_instances as instances
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from solvers.backend import Options, backend
+from solvers.canonical import compile
+from solvers.data import Data
 from solvers.errors import InvalidProgram, LicenceExceeded, SolverError
-from solvers.program import compile
+from solvers.program import Program
 from solvers.solution import Start, Termination
 
 needs = pytest.mark.needs
@@ -104,6 +109,42 @@ def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
         assert again.start is Start.HOT
         assert again.iterations == 0  # the basis was kept: a cold start needs some
         assert session.solve(now, start="cold").iterations > 0
+
+
+@needs("lp")
+def test_a_session_follows_other_costs_and_bounds_on_its_matrix(label, accuracy):
+    """The live object goes on hot, and its answers are those of a new one."""
+    rng = np.random.default_rng(5)
+    A = sp.csc_array(rng.uniform(0.2, 1, (8, 6)))
+
+    def plain(k):
+        low = np.where(rng.random(6) < 0.5, 0.0, -rng.random(6))
+        high = np.where(rng.random(6) < 0.3, np.inf, 1 + rng.random(6))
+        limit = A.sum(axis=1) * (0.5 + rng.random())
+        cost = rng.uniform(-1, 1, 6) - 0.1 * k
+        return Program(f"plain {k}", Data(cost, float(k), A, np.full(8, -np.inf), limit, low, high, np.zeros(6, bool)))
+
+    solver = backend(label)
+    with solver.open(plain(0)) as session:
+        session.solve()
+        for k in range(1, 8):
+            program = plain(k)
+            session.follow(program)
+            hot = session.solve()
+            with backend("highs").open(program) as judge:
+                cold = judge.solve()
+            assert hot.program is program
+            assert hot.termination is cold.termination
+            if cold.x is not None:
+                assert hot.objective == pytest.approx(cold.objective, abs=100 * accuracy)
+            if label == "highs":
+                assert hot.start is Start.HOT
+        other = replace(plain(9).template, A=A.copy())
+        for wrong in (Program("other", other), model()):
+            with pytest.raises(InvalidProgram, match="on the matrix of plain 7"):
+                session.follow(wrong)
+        with pytest.raises(InvalidProgram, match="crossed bounds"):
+            session.follow(Program("crossed", replace(program.template, lower=program.template.upper + 1)))
 
 
 @needs("milp")

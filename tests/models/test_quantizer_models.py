@@ -10,7 +10,7 @@ import pytest
 from models.optm import TwoBinShape
 from models.quantizer import LawModel, smallest_epsilon, smallest_reach
 from solvers.backend import solve
-from solvers.program import compile
+from solvers.canonical import compile
 from workbench.families.quantizer.laws import exact_problem, grid_problem
 from workbench.mechanisms.baselines.two_bin import equal_bins, two_bin
 from workbench.mechanisms.density import normal, uniform

@@ -17,13 +17,12 @@ from workbench.families.quantizer.certify import repaired
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise_affine import Quantizer, mean
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
 from workbench.privacy.quantizer import audit_quantizer
 from workbench.privacy.repair import exact_cost, pattern_of, raised, repair_noise
 
 
 def claim(name: str, budgets: dict[tuple[int, ...], Fraction], delta: Fraction) -> Claim:
-    return Claim(notion(name), {"epsilon": budgets, "delta": delta})
+    return Claim(name, budgets, delta)
 
 
 def staircase(n: int, reach: int, epsilon: float) -> list[Fraction]:
@@ -42,7 +41,7 @@ def test_tight_floats_become_private_and_hardly_move(n, reach, epsilon, delta):
     values = staircase(n, reach, float(epsilon))
     for name in ("pdp", "dp", "pure"):
         allowed = Fraction(delta) if name != "pure" else Fraction(0)
-        made = repair_noise(question, values, claim(name, budgets, allowed))
+        made = repair_noise(question, values, claim(name, budgets, allowed)).mechanism
         assert wb.audit(made, budgets).meets(name, budgets, allowed)
         assert sum(abs(a - b) for a, b in zip(made.exact_pmf, values, strict=True)) < 1e-14
 
@@ -62,7 +61,7 @@ def test_holes_stay_holes_and_keep_their_budget():
     budgets = question.budgets("1.5")
     w = [1.0] + [math.exp(-1.5)] * 3 + [math.exp(-3)] * 3 + [0.0, 0.0]
     values = [Fraction(v / sum(w)) for v in w]
-    made = repair_noise(question, values, claim("pdp", budgets, Fraction("0.1212")))
+    made = repair_noise(question, values, claim("pdp", budgets, Fraction("0.1212"))).mechanism
     assert made.exact_pmf[7] == made.exact_pmf[8] == 0
     assert wb.audit(made, budgets).meets("pdp", budgets, "0.1212")
     assert any(where.any() for where in pattern_of(made, budgets).values())
@@ -75,7 +74,7 @@ def test_a_missed_delta_is_mixed_away():
     for name, delta in (("dp", "0.05"), ("pdp", "0.001"), ("dp", "1e-9")):
         before = wb.audit(wb.AdditiveNoise(question, values), budgets)
         assert not before.meets(name, budgets, delta)
-        made = repair_noise(question, values, claim(name, budgets, Fraction(delta)))
+        made = repair_noise(question, values, claim(name, budgets, Fraction(delta))).mechanism
         assert wb.audit(made, budgets).meets(name, budgets, delta)
 
 
@@ -99,7 +98,7 @@ def test_budgets_per_shift_and_vectors():
     budgets = question.budgets({(0, 1): "0.5", (1, 0): 1})
     rng = np.random.default_rng(5)
     f = rng.random(12)
-    made = repair_noise(question, [Fraction(v) for v in f / f.sum()], claim("pure", budgets, Fraction(0)))
+    made = repair_noise(question, [Fraction(v) for v in f / f.sum()], claim("pure", budgets, Fraction(0))).mechanism
     assert wb.audit(made, budgets).meets("metric", budgets)
     assert not wb.audit(made, budgets).meets("metric", question.budgets("0.49"))
 

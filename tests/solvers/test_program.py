@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from solvers.canonical import compile
 from solvers.errors import InvalidProgram
-from solvers.program import compile
 from solvers.solution import residuals
 
 NUMBERS = st.floats(-100, 100, allow_subnormal=False).map(lambda value: round(value, 6))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import workbench as wb
 from bench.bench_certify import KINDS, design, question
 from solvers.errors import NoRationalSolution
 from solvers.rational_lp import RationalLP
-from solvers.rational_refinement import solve_rational
+from solvers.rational_refinement import _floats, _objects, _scaled, solve_rational
+from solvers.session import Session
 from workbench.families.noise.certify import certify_noise
 from workbench.families.noise.design import NoiseDesigner
 from workbench.families.noise.family import FAMILY
@@ -120,3 +124,34 @@ def test_deep_chains_and_tiny_deltas():
         d = wb.design(wb.ModuloNoise(n=40, shifts=shifts), epsilon=epsilon, delta=delta)
         assert d.private
         assert d.certificate.delta == Fraction(delta)
+
+
+def test_integers_and_floats_are_turned_into_each_other_exactly():
+    rng = random.Random(7)
+    values = [rng.choice((-1, 1)) * rng.getrandbits(rng.randrange(1, 700)) for _ in range(300)]
+    for shift in (0, 1, 300, 650):
+        assert _floats(_objects(values), shift).tolist() == [float(Fraction(v, 1 << shift)) for v in values]
+    beyond = _floats(_objects([1 << 5000, -(1 << 5000), 3]), 0).tolist()
+    assert beyond == [2.0**1000, -(2.0**1000), 3.0]
+    numbers = [0.0, -0.1, 1.5, 5e-324, -1e300]
+    numbers += [rng.uniform(-1, 1) * 2.0 ** rng.randrange(-300, 100) for _ in range(200)]
+    for shift in (-60, 0, 20, 320):
+        below = [math.floor(Fraction(v) * Fraction(2) ** shift) for v in numbers]
+        assert _scaled(np.array(numbers), shift).tolist() == below
+
+
+def test_a_round_that_fails_hot_is_solved_again_from_nothing(monkeypatch):
+    """The live session's basis may lead a solver astray; then the round starts cold, and the answer is the same."""
+    from solvers.solution import Solution, Termination
+
+    starts, solve = [], Session.solve
+
+    def once_lost(self, values=None, *, start="hot", basis=None):
+        solution = solve(self, values, start=start, basis=basis)
+        starts.append(start)
+        assert isinstance(solution, Solution)
+        return replace(solution, termination=Termination.NUMERICAL) if len(starts) == 3 else solution
+
+    monkeypatch.setattr(Session, "solve", once_lost)
+    assert solve_rational(knapsack()).vertex() == [Fraction(1, 4), Fraction(1, 4)]
+    assert starts[2:4] == ["hot", "cold"]

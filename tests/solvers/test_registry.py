@@ -9,8 +9,9 @@ import scipy.sparse as sp
 
 from solvers import backend as contract
 from solvers.backend import Capabilities, Licence, Options, backend, listing, names, solve
+from solvers.canonical import compile
 from solvers.errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
-from solvers.program import Block, Data, Program, compile
+from solvers.program import Block, Data, Program
 
 
 def line(integer=False):

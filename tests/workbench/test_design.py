@@ -13,6 +13,8 @@ import workbench as wb
 from workbench.families.noise.answer import meets
 from workbench.families.noise.family import FAMILY
 from workbench.families.noise.oracle_check import OracleCheck
+from workbench.privacy.audit import audit_extremes
+from workbench.privacy.notions.laws import Laws
 
 
 def paper(**more):
@@ -281,3 +283,38 @@ def test_a_closed_form_proves_no_answer_that_is_worse():
     assert not meets(bound + 1e-8, bound)
     constrained = OracleCheck(question, "pure", "error-rate", constrained=True)
     assert constrained.bound(FAMILY.request(question, epsilon=18, notion="pure")) is None
+
+
+@pytest.mark.parametrize(("notion", "delta"), [("pdp", 0), ("pure", 0), ("dp", 0.1), ("pdp", 0.1)])
+def test_a_certified_design_measures_every_difference_once(monkeypatch, notion, delta):
+    """Repair, certificate, design and row share one audit; a raw design measures once more for its witness at most."""
+    measured = []
+    begin = Laws.__init__
+    monkeypatch.setattr(Laws, "__init__", lambda self, p, q: measured.append(1) or begin(self, p, q))
+    d = wb.design(wb.ModuloNoise(n=8, max_shift=2), epsilon=1, delta=delta, notion=notion)
+    assert d.privacy is d.certificate.privacy is d.certificate.deciding
+    d.row()
+    str(d)
+    assert len(measured) == 4
+    measured.clear()
+    wb.design(wb.ModuloNoise(n=8, max_shift=2), epsilon=1, delta=delta, notion=notion, certify=False).row()
+    assert len(measured) <= 5
+
+
+def test_a_certificate_takes_no_audit_of_another_mechanism():
+    mechanism = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1).mechanism
+    twin = wb.AdditiveNoise(mechanism.question, mechanism.masses.integers)
+    with pytest.raises(wb.InvalidRequest, match="audited must be an audit of the mechanism itself"):
+        wb.Certificate(mechanism, "pure", 1, audited=wb.audit(twin, 1))
+    louder = wb.audit(mechanism, 2)  # at another budget: measured again
+    with pytest.raises(wb.NotCertified):
+        wb.Certificate(mechanism, "pure", "0.5", audited=louder)
+
+
+def test_extreme_comparisons_prove_no_delta():
+    rows = [[2, 1, 1], [1, 2, 1], [1, 1, 2]]
+    channel = wb.Channel.of(rows)
+    few = audit_extremes(channel, "0.1")
+    proof = wb.Certificate(channel, "dp", "0.1", "0.3", audited=few)
+    assert proof.deciding is not few
+    assert len(proof.deciding.pairs) == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import pickle
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import workbench as wb
 from workbench.families.option import spell
 from workbench.families.outcome import COLUMNS, RENAMED, failure, renamed
 from workbench.families.registry import families, family, family_of
+from workbench.families.signatures import STUB, stub
 from workbench.sweeps.specification import read_spec
 
 REQUESTS = {
@@ -45,10 +47,16 @@ def test_help_and_completion_show_every_option():
         for option in kind.arguments:
             assert option.name in shown
             assert f"{option.name} (" in str(kind)
-            assert " ".join(option.help.split()) in " ".join(wb.design.__doc__.split())
+            assert " ".join(option.meaning.split()) in " ".join(wb.design.__doc__.split())
     assert shown["epsilon"].default is inspect.Parameter.empty
     assert shown["solver"].default == "highs"
     assert repr(shown["notion"].default) == "<by family>"
+
+
+def test_the_stub_that_editors_read_is_up_to_date():
+    assert STUB.read_text("utf-8") == stub(wb._HOMES, wb._ALIASES, wb.__doc__), (
+        "write it again: python -m workbench.families.signatures"
+    )
 
 
 @pytest.mark.parametrize("value", ["0.1", 0.1, Fraction(1, 10), "1/10", "1e-1"])
@@ -86,9 +94,23 @@ def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
         json.dumps(design.to_dict(), allow_nan=False)
         if name != "laplace":
             design.save(tmp_path / f"{name}.json")
-            assert wb.verify_certificate(tmp_path / f"{name}.json").notion == design.claim.notion
+            assert wb.verify_certificate(tmp_path / f"{name}.json").notion == design.claim.notion.name
             design.plot(tmp_path / f"{name}.svg")
             assert (tmp_path / f"{name}.svg").stat().st_size > 1000
+
+
+def test_a_design_goes_to_another_process(designs):
+    """A pickle of it says the same; its certificate is proven again where it arrives."""
+    raw = [wb.design(question, **request, certify=False) for name, (question, request) in REQUESTS.items()
+           if name != "laplace"]  # fmt: skip
+    more = [wb.design(wb.ModuloNoise(n=5, shifts=[1]), epsilon=1, cost="squared", zero_mean=True, equal="1=5,2=4"),
+            wb.design(wb.Labels.uniform(0, 3), epsilon=1, method="lp")]  # fmt: skip
+    for design in (*designs.values(), *raw, *more):
+        again = pickle.loads(pickle.dumps(design))
+        assert again.family is design.family
+        assert (str(again), again.row(), again.to_dict()) == (str(design), design.row(), design.to_dict())
+        assert again.claim == design.claim
+        assert again.certificate == design.certificate
 
 
 def test_what_no_mechanism_meets_within_the_bits_is_an_answer():

@@ -95,7 +95,6 @@ def test_a_mechanism_needs_neither_models_nor_solvers(module: str) -> None:
 
 def test_no_circles() -> None:
     graph = {module: _imported(module) for module in MODULES}
-    graph["solvers.program"].discard("solvers.canonical")  # `compile`, until it moves there
     done: set[str] = set()
 
     def visit(module: str, path: tuple[str, ...]) -> None:

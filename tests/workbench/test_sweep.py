@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -105,6 +106,26 @@ def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_pat
     outcome = wb.sweep({"grid": {**SMALL, "check": "bound"}}, tmp_path / "a.sqlite", jobs=1)
     assert outcome.statuses == {"not_proven": 12}
     assert {row["error"] for row in content(tmp_path / "a.sqlite")} == {"says optimal, but its bound does not prove it"}
+
+
+def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
+    """A Result like any other: table, plot, files; rows known before are among them, those of other sweeps are not."""
+    ledger = tmp_path / "a.sqlite"
+    wb.sweep({"grid": {**SMALL, "n": 3}}, ledger, jobs=1)
+    part = wb.sweep({"grid": {**SMALL, "epsilon": 0.5}}, ledger, jobs=1)
+    result = wb.sweep({"name": "small", "grid": SMALL}, ledger, jobs=1)
+    assert isinstance(result, wb.Result)
+    assert (len(result), result.points, result.known) == (12, 12, part.points)
+    assert repr(result) == "Result('Sweep small', 12 rows)"
+    table = result.to_frame()
+    assert set(table["sizes"]) == {"[7]"}
+    kept = {row["key"]: row["objective"] for row in content(ledger) if row["sizes"] == "[7]"}
+    assert {row["key"]: row["objective"] for row in result} == kept
+    files = result.save(tmp_path / "out")
+    assert [file.name for file in files] == ["sweep.csv", "objective.png", "objective.svg"]
+    assert result.to_dict()["solved"] == 12 - part.points
+    assert pickle.loads(pickle.dumps(result)).to_frame().equals(table)
+    assert "<svg" in result._repr_html_()
 
 
 def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path: Path, monkeypatch):

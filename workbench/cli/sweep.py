@@ -16,7 +16,8 @@ from workbench.io.files import distinct_files
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 
 if TYPE_CHECKING:
-    from workbench.sweeps.run import Outcome, Progress
+    from workbench.sweeps.result import Outcome
+    from workbench.sweeps.run import Progress
 
 __all__ = ["SWEEP_EXAMPLES", "app", "sweep"]
 
@@ -81,7 +82,7 @@ def sweep(
         return
     try:
         with _watching(quiet=json) as progress:
-            outcome = run(read, ledger, jobs=jobs, cluster=cluster, progress=progress)
+            result = run(read, ledger, jobs=jobs, cluster=cluster, progress=progress)
     except KeyboardInterrupt:
         have = 0
         if ledger.exists():
@@ -90,8 +91,8 @@ def sweep(
         raise WorkbenchError(
             f"Interrupted; {have} of {len(read)} rows are in {ledger}, and the same command goes on from there."
         ) from None
-    _say(outcome.to_dict(), json)
-    if outcome.given_up:
+    _say(result.outcome.to_dict(), json)
+    if result.given_up:
         raise typer.Exit(1)
 
 

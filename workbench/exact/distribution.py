@@ -115,8 +115,8 @@ class Distribution:
         moved = Distribution.__new__(Distribution)
         moved.total = self.total
         moved.__dict__["array"] = self.array[index]
-        moved.__dict__["mantissa"] = self.mantissa[index]
-        moved.__dict__["exponent"] = self.exponent[index]
+        for name in self.__dict__.keys() & {"mantissa", "exponent"}:  # as far as they are known
+            moved.__dict__[name] = self.__dict__[name][index]
         moved.integers = tuple(moved.array)
         return moved
 

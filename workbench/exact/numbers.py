@@ -80,6 +80,8 @@ def probability(value: Any, name: str) -> Fraction:
 
 
 def _read(value: Any) -> Fraction | None:
+    if type(value) is Fraction:
+        return value
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         # float32(0.1) means 0.1 as well: its own shortest decimal, not that of its widening to a double
         if value.dtype.kind not in "iuf":  # a time span would become a count of its unit
@@ -246,6 +248,9 @@ class ExpNumber:
         For different exponents 1, e^ε, e^ε' are linearly independent over the rationals (Lindemann-Weierstrass), so
         the two numbers differ and their enclosures separate.
         """
+        if not self.b and (not isinstance(other, ExpNumber) or not other.b):
+            left, right = self.a, other.a if isinstance(other, ExpNumber) else other
+            return (left > right) - (left < right)
         that = other if isinstance(other, ExpNumber) else ExpNumber.of(other, Fraction(0), Fraction(0))
         if self == that:
             return 0

@@ -10,20 +10,18 @@ noise: additive noise modulo a finite group (question: ModuloNoise)
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator
 from typing import Any
 
 from workbench.families.base import Family
 from workbench.families.design import Design
-from workbench.families.option import Option, spell
 from workbench.families.registry import families, family_of, our_families
+from workbench.families.signatures import help_text, signature
 
 __all__ = ["design", "list_families"]
 
 
 def design(question: Any, **request: Any) -> Design:
-    """Design the best mechanism for a question. (The full help is written below, from the tables of options.)"""
+    """Design the best mechanism for a question. (The full help is made of the tables of options, below.)"""
     kind = family_of(question)
     with kind.open(kind.request(question, **request)) as session:
         return session.design()
@@ -34,42 +32,5 @@ def list_families() -> list[Family]:
     return families()
 
 
-class _ByFamily:
-    """The default of an option for which families have different ones."""
-
-    def __repr__(self) -> str:
-        return "<by family>"
-
-
-def _signature() -> inspect.Signature:
-    """The options of all families as keywords: what an editor or a notebook completes."""
-    kinds = our_families()  # which every installation has; `list_families` shows all
-    options: dict[str, list[Option]] = {}
-    for kind in kinds:
-        for option in kind.arguments:
-            options.setdefault(option.name, []).append(option)
-    first = inspect.Parameter("question", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
-    keywords = []
-    for name, same in options.items():
-        defaults = [spell(option.default) for option in same]
-        shown = defaults[0] if all(default == defaults[0] for default in defaults) else _ByFamily()
-        if len(same) == len(kinds) and all(option.required for option in same):
-            shown = inspect.Parameter.empty
-        keywords.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Any, default=shown))
-    return inspect.Signature([first, *keywords], return_annotation=Design)
-
-
-def _help() -> Iterator[str]:
-    yield "Design the best mechanism for a question, certified unless certify=False."
-    yield ""
-    yield "The class of the question says of which family it is, and so which options there are."
-    for kind in our_families():
-        yield ""
-        yield str(kind)
-    yield ""
-    yield "Returns a Design. Raises InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven or"
-    yield "NotCertified (see `workbench.errors`)."
-
-
-design.__doc__ = "\n".join(_help())
-design.__signature__ = _signature()  # type: ignore[attr-defined]
+design.__doc__ = help_text(our_families())  # which every installation has; `list_families` shows all
+design.__signature__ = signature(our_families())  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ name. To add a family: one folder with a `Family`, and one line in `workbench.fa
 from __future__ import annotations
 
 import copy
+import sys
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -139,6 +140,11 @@ class Family(ABC):
     def solve(self, request: Any) -> Design:
         """The design of one request, for a family without a hot start."""
         raise NotImplementedError
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A copy for another process names the family, of which there is one in each."""
+        names = (name for name, value in vars(sys.modules[type(self).__module__]).items() if value is self)
+        return next(names, None) or (type(self), ())
 
     # Options.
 
@@ -283,6 +289,6 @@ class Family(ABC):
         lines = [repr(self)]
         for option in self.arguments:
             given = "required" if option.required else f"default {spell(option.default)!r}"
-            text = f"{option.name} ({given}): {option.help}"
+            text = f"{option.name} ({given}): {option.meaning}"
             lines += textwrap.wrap(text, 116, initial_indent="    ", subsequent_indent="        ")
         return "\n".join(lines)

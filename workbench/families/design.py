@@ -9,9 +9,10 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from workbench.families.oracle import OracleVerdict
+from workbench.privacy.claim import Claim
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
     from workbench.privacy.certificate import Certificate
 
 __all__ = ["Claim", "Design", "OracleVerdict", "jsonable", "upward"]
-
-
-class Claim(NamedTuple):
-    """What a mechanism is to be private for: the request's budgets, with δ as it was reached where it is minimised."""
-
-    notion: str
-    epsilon: Fraction | Mapping[Any, Fraction]
-    delta: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +36,8 @@ class Design:
         objective: what `mechanism` costs (with minimise="delta": the delta it reaches; with certify=False the one the
             solver claims), exactly, as a float.
         bound: what the solver proved (None: nothing), or the closed form where `words` says so.
-        claim: notion, epsilon and delta that `mechanism` is audited for.
+        claim: what `mechanism` is audited for: the request's notion and budgets, with δ as it was reached where it is
+            minimised.
         oracle: the closed form's verdict on what the solver claims.
         solution: the solver's full answer, None where none took part.
         words: sentences a reader must know (missed privacy, one-sided relations, limits reached).
@@ -113,7 +107,7 @@ class Design:
     @cached_property
     def private(self) -> bool | None:
         """Whether the exact audit of the mechanism as returned meets the claim; None: it was not audited."""
-        return None if self.privacy is None else bool(self.privacy.meets(*self.claim))
+        return None if self.privacy is None else bool(self.privacy.holds(self.claim))
 
     @cached_property
     def exact(self) -> dict[str, Any]:
@@ -233,7 +227,7 @@ def upward(value: float | str | None, *asked: float) -> str:
 
 def exact_words(design: Design) -> dict[str, str]:
     """The exact values of a design in nine digits, rounded up, and on the right side of what was asked."""
-    _, epsilon, delta = design.claim
+    epsilon, delta = design.claim.epsilon, design.claim.delta
     budgets = [float(value) for value in (epsilon.values() if isinstance(epsilon, Mapping) else [epsilon])]
     return {
         name: upward(value, *(budgets if name == "pure_epsilon" else [float(delta)]))

@@ -7,6 +7,7 @@ writes such a value as canonical JSON: what a sweep files its answers under.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -78,6 +79,11 @@ class Option:
     places: frozenset[Place] = EVERYWHERE
     aliases: tuple[str, ...] = ()
     added: bool = False
+
+    @property
+    def meaning(self) -> str:
+        """Its help as Python says it: other options without the dashes of a command line."""
+        return re.sub(r"--([a-z][a-z-]*)", lambda match: match[1].replace("-", "_"), self.help)
 
     def of(self, value: Any) -> Any:
         """The exact value; None is one only of an option that may be left out. Raises InvalidRequest."""
@@ -228,7 +234,7 @@ def check_option(*checks: str) -> Option:
 def certify_option() -> Option:
     """The same in Python; a command line has --raw."""
     words = "True: a mechanism proven private, with its certificate; False: the solver's own."
-    return Option("certify", _truth, True, words, places=PYTHON)
+    return Option("certify", _truth, True, words, kind=bool, places=PYTHON)
 
 
 def _truth(value: Any, name: str) -> bool:

@@ -38,15 +38,15 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
     """
     found = notion(named)
     allowed = Fraction(1 if found.has_delta else 0) if delta is None else delta
-    stated = {}
-    for label, epsilon in epsilons.items():
+    stated: dict[int, HockeyStick | MassAboveRatio] = {}  # one number for all is one object
+    for epsilon in {id(value): value for value in epsilons.values()}.values():
         required = found.requires({"epsilon": epsilon, "delta": allowed})
         if len(required) != 1 or not isinstance(required[0], (HockeyStick, MassAboveRatio)):
             kinds = " and ".join(one.kind for one in required)
             InvalidRequest.must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{found.name} ({kinds})")
-        stated[label] = required[0]
+        stated[id(epsilon)] = required[0]
     (kind,), (share,) = ({type(one) for one in stated.values()}, {one.delta for one in stated.values()})
-    return Bounds(_KINDS[kind], {label: one.epsilon for label, one in stated.items()}, share)
+    return Bounds(_KINDS[kind], {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()}, share)
 
 
 @lru_cache(maxsize=64)

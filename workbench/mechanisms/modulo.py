@@ -145,9 +145,9 @@ class ModuloNoise:
         With f the PMF as a flat array, f[index(μ)] is η -> f(η + μ).
         """
         moved = np.arange(self.order, dtype=np.intp).reshape(self.sizes)
-        for axis, part in enumerate(self.canonical(shift)):
+        for axis, (part, size) in enumerate(zip(self.canonical(shift), self.sizes, strict=True)):
             if part:
-                moved = np.roll(moved, -part, axis=axis)
+                moved = moved.take(np.arange(part, part + size) % size, axis=axis)
         return moved.reshape(-1)
 
     def point(self, position: int) -> Shift:

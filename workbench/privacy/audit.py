@@ -14,7 +14,7 @@ rounded so that they never understate a δ or an ε.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -28,6 +28,7 @@ from workbench.io.shown import Shown
 from workbench.mechanisms.channel import Channel, Rows
 from workbench.mechanisms.mechanism import Budget, Comparison, Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.claim import Claim
+from workbench.privacy.measure import measure, measure_whole
 from workbench.privacy.notions import Notion, notion
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import Result
@@ -35,7 +36,7 @@ from workbench.privacy.notions.notion import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PairAudit", "Privacy", "audit", "audit_channel", "audit_extremes", "holds", "measure"]
+__all__ = ["PairAudit", "Privacy", "audit", "audit_channel", "audit_extremes", "audit_for"]
 
 _REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
 
@@ -117,6 +118,11 @@ class Privacy(Shown):
         """The budget of every difference or ordered pair of rows."""
         return {pair.label: pair.epsilon for pair in self.pairs}
 
+    @cached_property
+    def complete(self) -> bool:
+        """Whether it is of all comparisons of the mechanism, not only of `extremes`."""
+        return self.budgets.keys() == self.mechanism.budgets(0).keys()
+
     def worst(
         self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, **parameters: Any
     ) -> Result:
@@ -160,6 +166,7 @@ class Privacy(Shown):
 
     def results(self, claim: Claim) -> tuple[Result, ...]:
         """What the notion of a claim measures of every comparison, measured once. Raises InvalidRequest."""
+        claim = claim.on(self.mechanism)
         known = next((results for one, results in self._measured if one == claim), None)
         if known is None:
             known = tuple(self._results(claim))
@@ -217,34 +224,30 @@ class Privacy(Shown):
         return sentence if witness is None else f"{sentence} ({witness})"
 
 
-def measure(mechanism: Mechanism, claim: Claim) -> Iterator[Result]:
-    """What the notion of a claim measures, as far as it decides the claim, one comparison after the other.
+def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
+    """The audit that proves a claim, at its ε (at 0 for a notion without one); None as soon as a comparison misses it.
 
-    Raises InvalidRequest.
+    It is of the comparisons that decide the claim. claim: `on` the mechanism. Raises InvalidRequest.
     """
-    measuring = claim.notion
-    whole = _whole(mechanism, measuring, claim.values)
+    measuring, pairs = claim.notion, []
+    known: list[Result] = []
+    whole = measure_whole(mechanism, measuring, claim.values)
     if whole is not None:
-        yield Result((), whole, claim.values)
-        return
+        if not measuring.meets(whole, claim.values):
+            return None
+        privacy = audit(mechanism, claim.values.get("epsilon", 0))
+        privacy._measured.append((claim, (Result((), whole, claim.values),)))
+        return privacy
     for one in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
-        values = claim.at(one.label)
-        yield Result(one.label, measuring.measure(Laws(one.p, one.q), values), values)
-
-
-def _whole(mechanism: Mechanism, measuring: Notion, values: Mapping[str, Any]) -> Any | None:
-    """What a notion measures over all pairs of real inputs at once; None where the comparisons decide it.
-
-    Raises InvalidRequest where nothing decides it.
-    """
-    if mechanism.segments is None and not measuring.convex:
-        raise InvalidRequest(f"The notion {measuring.name} is not decided for a law that is not affine in its input.")
-    return measuring.measure_segments(mechanism.segments, values) if mechanism.segments else None
-
-
-def holds(mechanism: Mechanism, claim: Claim) -> bool:
-    """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
-    return all(claim.notion.meets(result.measured, result.values) for result in measure(mechanism, claim))
+        laws, values = Laws(one.p, one.q), claim.at(one.label)
+        result = Result(one.label, measuring.measure(laws, values), values)
+        if not measuring.meets(result.measured, values):
+            return None
+        known.append(result)
+        pairs.append(_pair(one.label, laws, values.get("epsilon", Fraction(0)), {measuring.quantity: result.measured}))
+    privacy = _privacy(pairs, mechanism)
+    privacy._measured.append((claim, tuple(known)))
+    return privacy
 
 
 def audit(mechanism: Any, epsilon: Budget) -> Privacy:
@@ -273,10 +276,19 @@ def audit_channel(rows: Rows, pairs: Iterable[Any], epsilon: Budget, *, directed
 
 
 def _audit(mechanism: Mechanism, comparisons: Iterable[Comparison], budgets: Mapping[Any, Fraction]) -> Privacy:
-    pairs = []
-    for one in comparisons:
-        laws, values = Laws(one.p, one.q), {"epsilon": budgets[one.label]}
-        measured = {found.quantity: found.measure(laws, values) for found in _REPORTED}
-        pairs.append(PairAudit(one.label, budgets[one.label], measured))
-    different = {pair.epsilon for pair in pairs}
-    return Privacy(different.pop() if len(different) == 1 else None, tuple(pairs), mechanism)
+    return _privacy([_pair(one.label, Laws(one.p, one.q), budgets[one.label], {}) for one in comparisons], mechanism)
+
+
+def _pair(label: tuple[int, ...], laws: Laws, epsilon: Fraction, known: Mapping[str, Any]) -> PairAudit:
+    """One comparison at ε. known: what was measured of it before, by quantity."""
+    values = {"epsilon": epsilon}
+    measured = {
+        one.quantity: known[one.quantity] if one.quantity in known else one.measure(laws, values) for one in _REPORTED
+    }
+    return PairAudit(label, epsilon, measured)
+
+
+def _privacy(pairs: Sequence[PairAudit], mechanism: Mechanism) -> Privacy:
+    different = {id(pair.epsilon): pair.epsilon for pair in pairs}.values()  # one number for all is one object
+    same = len(different) == 1 or len({*different}) == 1
+    return Privacy(pairs[0].epsilon if same else None, tuple(pairs), mechanism)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -90,6 +90,7 @@ class Certificate(Shown):
     notion: its name (or the notion itself); epsilon: one for all, or a mapping shift (or ordered pair of rows) -> ε;
     parameters: of a notion that has others than epsilon and delta. Decimals are meant: 0.1 is 1/10.
     record: what is known beyond the proof.
+    audited: an exact audit of this very mechanism, which is then not repeated (`workbench.privacy.audit.audit_for`).
     Raises NotCertified when the exact audit refuses the claim, InvalidRequest when it makes no sense.
     """
 
@@ -101,9 +102,10 @@ class Certificate(Shown):
     bias: Bias | None = None
     record: Mapping[str, Any] = field(default_factory=dict, compare=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    audited: InitVar[Privacy | None] = None
     claim: Claim = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, audited: Privacy | None) -> None:
         given = {"epsilon": self.epsilon, "delta": self.delta, **self.parameters}
         claim = Claim.of(self.notion, self.mechanism, given)
         object.__setattr__(self, "claim", claim)
@@ -114,6 +116,12 @@ class Certificate(Shown):
             value = claim.values.get(name)
             object.__setattr__(self, name, MappingProxyType(value) if isinstance(value, Mapping) else value)
         object.__setattr__(self, "record", MappingProxyType(dict(self.record)))
+        if audited is not None:
+            if audited.mechanism is not self.mechanism:
+                InvalidRequest.must("audited", "an audit of the mechanism itself", audited.mechanism)
+            audited = audited.at(claim.values.get("epsilon", 0))
+            if claim.by_ratio or audited.complete:
+                self.__dict__["deciding"] = audited
         if not self.holds():
             raise NotCertified(self.deciding.words(self.claim))
         if self.objective is not None and not self.objective.holds(self.mechanism):
@@ -133,6 +141,9 @@ class Certificate(Shown):
     @cached_property
     def privacy(self) -> Privacy:
         """The exact audit at the claimed ε; at ε = 0 for a notion that has none."""
+        known: Privacy | None = self.__dict__.get("deciding")
+        if known is not None and known.complete:
+            return known
         return audit(self.mechanism, self.claim.values.get("epsilon", 0))
 
     @cached_property

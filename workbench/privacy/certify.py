@@ -25,9 +25,10 @@ from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanis
 from workbench.mechanisms.mechanism import Budget, as_mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.real_inputs import rationals
-from workbench.privacy.audit import holds
+from workbench.privacy.audit import Privacy, audit_for
 from workbench.privacy.certificate import Bias, Certificate, Mechanism, Objective
 from workbench.privacy.claim import Claim
+from workbench.privacy.measure import holds
 from workbench.privacy.notions import Notion
 from workbench.privacy.objective import ExpectedLoss, rounded_value
 from workbench.privacy.repair import repair_noise
@@ -87,11 +88,13 @@ def certify(
     claim = Claim.of(notion, subject, {"epsilon": epsilon, "delta": delta, **parameters})
     noted = dict(record or {})
     if isinstance(subject, AdditiveNoise):
-        if holds(subject, claim):
-            return _proof(subject, claim, record=noted)
-        repaired = repair_noise(subject.question, subject.exact_pmf, claim)
+        audited = audit_for(subject, claim)
+        if audited is not None:
+            return _proof(subject, claim, record=noted, audited=audited)
+        audited = repair_noise(subject.question, subject.exact_pmf, claim)
+        repaired: Any = audited.mechanism
         moved = sum(abs(a - b) for a, b in zip(repaired.exact_pmf, subject.exact_pmf, strict=True)) / 2
-        return _proof(repaired, claim, record=noted | {"repair_moved_mass": float(moved)})
+        return _proof(repaired, claim, record=noted | {"repair_moved_mass": float(moved)}, audited=audited)
     kept = unbiased or unbiased_for is not None
     rebuilt, share = repair_rows(
         subject, lambda candidate: holds(candidate, claim), outputs=values if kept else None,
@@ -152,12 +155,12 @@ def rounded_objective(name: str, value: Fraction, costs: tuple[Fraction, ...] | 
 
 def _proof(
     mechanism: Mechanism, claim: Claim, *, objective: ExpectedLoss | None = None, bias: Bias | None = None,
-    record: dict[str, Any],
+    record: dict[str, Any], audited: Privacy | None = None,
 ) -> Certificate:  # fmt: skip
     values = dict(claim.values)
     epsilon, delta = values.pop("epsilon", None), values.pop("delta", None)
     named: Any = claim.notion  # known by its name, or handed over as it is
-    return Certificate(mechanism, named, epsilon, delta, objective, bias, record, values)
+    return Certificate(mechanism, named, epsilon, delta, objective, bias, record, values, audited)
 
 
 def _distance(metric: Metric, i: int, j: int) -> Fraction:

@@ -22,12 +22,23 @@ __all__ = ["Claim"]
 _MOST = 10**6  # of a budget in a file
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Claim:
-    """A notion and its budget. values: parameter -> exact number; the first may be a mapping label -> number."""
+    """A notion and its budget. values: parameter -> exact number; the first may be a mapping label -> number.
+
+    Made of numbers that are exact already, which are not read again; `of` reads what a user gives.
+    """
 
     notion: Notion
     values: Values
+
+    def __init__(self, named: str | Notion, epsilon: Any = None, delta: Any = None, **others: Any) -> None:
+        measuring, given = notion(named), {"epsilon": epsilon, "delta": delta, **others}
+        values = {
+            name: measuring.defaults[name] if given.get(name) is None else given[name] for name in measuring.parameters
+        }
+        object.__setattr__(self, "notion", measuring)
+        object.__setattr__(self, "values", values)
 
     @classmethod
     def of(cls, named: str | Notion, mechanism: Any, given: Mapping[str, Any]) -> Claim:
@@ -35,14 +46,33 @@ class Claim:
 
         given: parameter -> number, None where it is not given. Raises InvalidRequest.
         """
-        found = notion(named)
-        first = found.parameters[0]
+        measuring = notion(named)
+        first = measuring.parameters[0]
         each = given.get(first)
         if not isinstance(each, Mapping):
-            return cls(found, found.budget(given))
+            return cls(measuring, **measuring.budget(given))
         if on_real_inputs(mechanism):
             raise InvalidRequest(f"{first} must be one number for a mechanism on real inputs.")
-        return cls(found, found.budget({**given, first: 0}) | {first: mechanism.budgets(each)})
+        return cls(measuring, **measuring.budget({**given, first: 0}) | {first: mechanism.budgets(each)})
+
+    @property
+    def epsilon(self) -> Any:
+        """ε, or ε of each label; None of a notion without one."""
+        return self.values.get("epsilon")
+
+    @property
+    def delta(self) -> Fraction:
+        """δ; 0 of a notion without one."""
+        delta: Fraction = self.values.get("delta", Fraction(0))
+        return delta
+
+    def on(self, mechanism: Any) -> Claim:
+        """The same claim with a budget for every comparison of a mechanism, where budgets differ. Raises
+        InvalidRequest."""
+        first = self.notion.parameters[0]
+        if not isinstance(self.values[first], Mapping):
+            return self
+        return Claim.of(self.notion, mechanism, self.values)
 
     def at(self, label: tuple[int, ...]) -> Values:
         """The budget of one comparison."""

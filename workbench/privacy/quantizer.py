@@ -19,6 +19,7 @@ from workbench.exact.numbers import Real, ln_up, positive, round_up, sign_exp
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Comparison, as_mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.privacy.claim import Claim
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.metric import Metric
 
@@ -71,6 +72,10 @@ class QuantizerPrivacy:
         if self.metric == "absolute":
             return self.ratio <= budget
         return sign_exp(self.ratio, Fraction(1), budget * self.step) <= 0
+
+    def holds(self, claim: Claim) -> bool:
+        """`meets` of a claim."""
+        return self.meets(claim.notion.name, claim.epsilon, claim.delta)
 
     def verdict(self, epsilon: Real, bins: Iterable[Fraction]) -> str:
         """`meets` in words, with the place where the law varies most."""

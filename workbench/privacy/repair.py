@@ -26,7 +26,7 @@ from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import exp_bounds
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
-from workbench.privacy.audit import holds
+from workbench.privacy.audit import Privacy, audit_for
 from workbench.privacy.claim import Claim
 
 __all__ = ["Pattern", "exact_cost", "pattern_of", "raised", "repair_noise", "threshold"]
@@ -89,8 +89,8 @@ def repair_noise(
     pattern: Pattern | None = None,
     *,
     bits: int = 96,
-) -> AdditiveNoise:
-    """A mechanism near `values` that meets a claim, decided by the exact audit.
+) -> Privacy:
+    """The exact audit of a mechanism near `values`, which proves a claim of it.
 
     Args:
         question: of N elements; values: N rationals, negative ones count as 0.
@@ -111,10 +111,9 @@ def repair_noise(
         raise NotCertified(f"Masses as small as 2^-{width - bits} need weights of more than {_WIDEST} bits.")
     k = [max(0, int(value * (1 << width))) for value in values]
 
-    def private(weights: Sequence[int]) -> AdditiveNoise | None:
-        noise = AdditiveNoise(question, weights)
+    def private(weights: Sequence[int]) -> Privacy | None:
         try:
-            return noise if holds(noise, claim) else None
+            return audit_for(AdditiveNoise(question, weights), claim)
         except NotProven:  # as good as refused: a mechanism a little further away can be proven
             return None
 
@@ -136,7 +135,7 @@ def repair_noise(
     closed = raised(question, k, budgets, None) if kinds else [1] * len(k)
     total, room = sum(k), sum(closed)
 
-    def mixed(share: Fraction) -> AdditiveNoise | None:
+    def mixed(share: Fraction) -> Privacy | None:
         top, whole = share.numerator, share.denominator
         return private([(whole - top) * a * room + top * b * total for a, b in zip(k, closed, strict=True)])
 

@@ -271,11 +271,21 @@ class Ledger:
             InvalidRequest.must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(found)}")
         return self._checked(found[0])
 
-    def rows(self) -> Iterator[Row]:
-        """All rows in the order they were written. Raises CorruptFile at the first that cannot be read."""
+    def rows(self, keys: Sequence[str] | None = None) -> Iterator[Row]:
+        """All rows in the order they were written, or those of some keys in any.
+
+        Raises CorruptFile at the first that cannot be read.
+        """
         with self._speaking():
-            for found in self._db.execute(f"select {_COLUMNS} from results order by number"):
-                yield self._checked(found)
+            if keys is None:
+                for found in self._db.execute(f"select {_COLUMNS} from results order by number"):
+                    yield self._checked(found)
+                return
+            for at in range(0, len(keys), 500):
+                part = keys[at : at + 500]
+                marks = ",".join("?" * len(part))
+                for found in self._db.execute(f"select {_COLUMNS} from results where key in ({marks})", part):
+                    yield self._checked(found)
 
     def salvage(self) -> tuple[list[Row], int]:
         """Every row that can still be read, and how many cannot."""

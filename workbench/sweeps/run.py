@@ -1,9 +1,10 @@
 """Sweeps: every point of a specification answered once, and kept.
 
     >>> import workbench as wb
-    >>> outcome = wb.sweep("examples/sweeps/noise.toml", jobs=2)      # doctest: +SKIP
-    >>> outcome.points, outcome.known, outcome.solved                 # doctest: +SKIP
+    >>> result = wb.sweep("examples/sweeps/noise.toml", jobs=2)      # doctest: +SKIP
+    >>> result.points, result.known, result.solved                   # doctest: +SKIP
     (60, 0, 60)
+    >>> result.to_frame().objective.min()                            # doctest: +SKIP
 
 Tasks end in any order; this process alone writes the ledger, one transaction for each task. What is in the ledger is
 not solved again, so an interrupted sweep goes on where it stopped, with the same answers: a task is kept whole or not
@@ -13,47 +14,20 @@ at all, and its answers depend on nothing outside it.
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
+import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
+from workbench.sweeps.result import Outcome, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec
 from workbench.sweeps.workers import Answers, Task, here, on_cluster, on_processes
 
-__all__ = ["Outcome", "sweep"]
+__all__ = ["sweep"]
 
-Progress = Callable[["Outcome"], None]
-
-
-@dataclass
-class Outcome:
-    """What a sweep did: points asked for, known before, solved now; statuses of what was solved; given_up: points of
-    tasks whose processes died again and again (run the sweep again to retry them)."""
-
-    name: str
-    ledger: str
-    points: int
-    known: int
-    solved: int = 0
-    given_up: int = 0
-    statuses: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def left(self) -> int:
-        """Points that have no row."""
-        return self.points - self.known - self.solved
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "name": self.name, "ledger": self.ledger, "points": self.points, "known": self.known,
-            "solved": self.solved, "left": self.left, "given_up": self.given_up,
-            "statuses": dict(sorted(self.statuses.items())),
-        }  # fmt: skip
+Progress = Callable[[Outcome], None]
 
 
 def sweep(
@@ -63,7 +37,7 @@ def sweep(
     jobs: int | None = None,
     cluster: str | None = None,
     progress: Progress = lambda outcome: None,
-) -> Outcome:
+) -> SweepResult:
     """Answer every point of a specification that the ledger does not know yet.
 
     Args:
@@ -72,6 +46,8 @@ def sweep(
         jobs: processes of this machine; 1 stays in this one, None takes all cores.
         cluster: address of a Dask scheduler to use instead, "tcp://host:8786".
         progress: told the state after each task.
+
+    Returns the rows of all points, those known before included, as a `wb.Result` that reads the ledger when it is used.
 
     Raises:
         InvalidRequest: a wrong specification, before anything runs.
@@ -89,7 +65,8 @@ def sweep(
         return _run(asked, book, jobs, cluster, progress)
 
 
-def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progress: Progress) -> Outcome:
+def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progress: Progress) -> SweepResult:
+    begin = time.perf_counter()
     book.remember(spec.text)
     known = book.known(spec.keys)
     chunks = [chunk for chunk in (c.without(known) for c in spec.chunks) if chunk.keys]
@@ -104,7 +81,7 @@ def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progre
                 outcome.solved += len(answers)
                 outcome.statuses.update(status for status, _, _ in answers)
             progress(outcome)
-    return outcome
+    return SweepResult.of(outcome, spec.keys, time.perf_counter() - begin)
 
 
 def _answers(

@@ -23,9 +23,9 @@ from workbench.families.labels.request import LabelRequest
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
-from workbench.privacy.audit import Privacy, audit, audit_extremes, holds
+from workbench.privacy.audit import Privacy, audit, audit_extremes
 from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
-from workbench.privacy.claim import Claim
+from workbench.privacy.measure import holds
 from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
@@ -103,8 +103,7 @@ def _proof(
     unbiased: bool,
 ) -> Certificate:
     """found: the rows and pairs to certify."""
-    notion, epsilon, delta = request.claim
-    claim = Claim.of(notion, found, {"epsilon": epsilon, "delta": delta})
+    claim = request.claim.on(found)
     outputs = [Fraction(value) for value in mechanism.outputs.tolist()]
     labels = [Fraction(value) for value in mechanism.labels.values.tolist()]
     made, share = repair_rows(
@@ -119,7 +118,7 @@ def _proof(
     if not whole and isinstance(mechanism, RandomizedResponse):
         record |= {"rows": "one for every bin", "bins": mechanism.bins()}
     bias = Bias.of(made, outputs, labels) if whole else None
-    return Certificate(made, notion, epsilon, delta, objective, bias, record)
+    return Certificate(made, request.notion, request.claim.epsilon, request.delta, objective, bias, record)
 
 
 def _expected_loss(
@@ -152,9 +151,7 @@ def audited(channel: Channel, request: LabelRequest) -> Privacy:
 
 def missed(privacy: Privacy, request: LabelRequest) -> tuple[str, ...]:
     """A sentence when the mechanism misses the request, none otherwise."""
-    if privacy.meets(*request.claim):
-        return ()
-    return (privacy.verdict(*request.claim, subject="The solver's channel"),)
+    return () if privacy.holds(request.claim) else (privacy.words(request.claim, "The solver's channel"),)
 
 
 def refuse(solution: Solution, constraints: tuple[str, ...]) -> NoReturn:

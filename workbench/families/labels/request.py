@@ -11,11 +11,11 @@ from models.losses import Loss, loss_named
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
-from workbench.families.design import Claim
 from workbench.families.labels.relation import Neighbours, Pairs, budgets_of, groups_of, pairs_of
 from workbench.families.outcome import translated_errors
 from workbench.io.files import spelled
 from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.privacy.claim import Claim
 
 __all__ = ["LabelRequest"]
 

@@ -26,8 +26,8 @@ from workbench.exact.numbers import exp_bounds
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind
 from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import Channel
-from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
+from workbench.privacy.measure import holds
 from workbench.privacy.notions import notion as named
 
 __all__ = ["SCANNED", "Scan", "data_independent_error"]

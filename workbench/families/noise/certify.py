@@ -23,13 +23,12 @@ from solvers.solution import Solution
 from workbench import __version__
 from workbench.errors import NotCertified
 from workbench.exact.numbers import round_up
-from workbench.families.design import Claim, Design
+from workbench.families.design import Design
 from workbench.families.noise.exact_program import extra_constraints, noise_program, rows_of
 from workbench.families.noise.request import NoiseRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import MASS_ABOVE_RATIO
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.privacy import claim as privacy_claim
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.certificate import Certificate, Objective
 from workbench.privacy.certify import rounded_objective
@@ -136,15 +135,15 @@ def certified_design(raw: Design, closed_form: Callable[[], ClosedForm | None]) 
             f"The least delta that could be certified exceeds the limit {float(limit):g} by {excess:.3g}."
         )
     delta = _decimal_up(proof.delta) if least_delta else proof.delta
-    budgets = dict(request.budgets)
-    epsilon = next(iter(budgets.values())) if len(set(budgets.values())) == 1 else budgets
+    claim, different = request.claim(delta), {*request.budgets.values()}
+    epsilon = claim.epsilon if len(different) > 1 else different.pop()
     certificate = Certificate(
         proof.mechanism, request.notion, epsilon, delta, _objective(request, proof), None,
-        _record(request, solution, proof.route),
+        _record(request, solution, proof.route), audited=proof.privacy,
     )  # fmt: skip
     return replace(
         raw,
-        claim=Claim(request.notion, raw.claim.epsilon, delta),
+        claim=claim,
         mechanism=proof.mechanism,
         objective=float(proof.objective),
         privacy=certificate.privacy,
@@ -244,18 +243,19 @@ def _judged(
     q, measuring, limit = request.question, notion(request.notion), request.cost_limit
     # a least delta is whatever these masses reach; the audit says which
     delta = Fraction(1) if request.minimise == "delta" or request.delta is None else request.delta
-    claim = privacy_claim.Claim(measuring, {"epsilon": request.budgets, "delta": delta})
-    made = AdditiveNoise(q, values) if raw else repair_noise(q, values, claim, pattern)
-    privacy = audit(made, request.budgets)
+    claim = request.claim(delta)
+    privacy = audit(AdditiveNoise(q, values), claim.epsilon) if raw else repair_noise(q, values, claim, pattern)
+    made = privacy.mechanism
+    assert isinstance(made, AdditiveNoise)
     if request.minimise == "delta":
         reached = privacy.worst(measuring).measured
         delta = delta_notion(measuring).upper(reached)
         objective = delta = delta if reached.b == 0 else _ceiling(delta)
         assert limit is not None
         excess = max(Fraction(0), exact_cost(made, request.costs) - limit)
+        claim = request.claim(delta)
     else:
         objective, excess = exact_cost(made, request.costs), Fraction(0)
-    claim = privacy_claim.Claim(measuring, {"epsilon": request.budgets, "delta": delta})
     if not privacy.holds(claim):
         raise NotCertified(privacy.words(claim, "The repaired mechanism"))
     missed = _residual(request, made)

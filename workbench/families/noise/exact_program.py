@@ -14,7 +14,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from solvers.program import Program, compile
+from solvers.canonical import compile
+from solvers.program import Program
 from solvers.rational_lp import RationalLP
 from workbench.families.noise.request import NoiseRequest
 from workbench.families.outcome import translated_errors

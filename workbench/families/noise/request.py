@@ -21,6 +21,7 @@ from workbench.families.outcome import translated_errors
 from workbench.families.requirements import Bounds, ratio_bounds
 from workbench.io.files import spelled
 from workbench.mechanisms.modulo import ModuloNoise, Shift
+from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
 __all__ = ["Budgets", "NoiseRequest", "budgets_of", "request"]
@@ -75,6 +76,10 @@ class NoiseRequest(Request):
         object.__setattr__(self, "delta", self.delta or Fraction(0))
         if self.delta and not notion(self.notion).has_delta:
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
+
+    def claim(self, delta: Fraction) -> Claim:
+        """What a mechanism is audited for, δ as it is reached where it is minimised."""
+        return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, delta)
 
     @property
     def bounds(self) -> Bounds:

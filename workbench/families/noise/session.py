@@ -18,7 +18,7 @@ from solvers.backend import backend
 from solvers.solution import Solution, Start, Termination
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.families.base import Row, Session, Values
-from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.answer import check_limit, meets, refuse, stopped, why_unproven
 from workbench.families.noise.certify import certified_design, exacting
 from workbench.families.noise.oracle_check import OracleCheck
@@ -136,7 +136,7 @@ class NoiseSession(Session):
                 if proven:
                     raise
                 words = (*raw.words, f"The incumbent is not certified. {error}")
-                design = replace(raw, words=words, privacy=audit(raw.mechanism, request.budgets))
+                design = replace(raw, words=words, privacy=audit(raw.mechanism, raw.claim.epsilon))
         if not proven and solution.termination is Termination.OPTIMAL:
             by_law = self._proven_by_law(request, design)
             proven, design = by_law is not None, by_law or design
@@ -170,13 +170,11 @@ class NoiseSession(Session):
         assert objective is not None
         mechanism = AdditiveNoise.from_pmf(question, np.maximum(solution["f"], 0.0))
         delta, reached, oracle = self._against(request, solution, mechanism, proven)
-        epsilon = request.budgets if isinstance(request.epsilon, Mapping) else request.epsilon
-        claim, privacy = Claim(request.notion, epsilon, delta), None
-        words = []
+        claim, privacy, words = request.claim(delta), None, []
         if not request.certified:
-            privacy = audit(mechanism, request.budgets)
-            if not privacy.meets(*claim):
-                words.append(privacy.verdict(*claim, subject="The solver's PMF"))
+            privacy = audit(mechanism, claim.epsilon)
+            if not privacy.holds(claim):
+                words.append(privacy.words(claim, "The solver's PMF"))
         if question.directed:
             words.append(
                 "Directed differences protect one side of each pair of neighbours only, as the paper does; "

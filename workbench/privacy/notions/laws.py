@@ -18,6 +18,7 @@ from workbench.exact.numbers import exp_bounds
 
 __all__ = ["Laws", "max_ratio", "violations"]
 
+_FEW = 64  # outcomes up to which integers are as fast as floats
 # Leading 53 bits of two integers and of the threshold, one product: five roundings of 2^-53 and room to spare.
 _MARGIN = 2.0**-48
 
@@ -54,23 +55,17 @@ class Laws:
 def violations(p: Distribution, q: Distribution, epsilon: Fraction) -> NDArray[np.bool_]:
     """Whether P(i) > e^ε Q(i), decided exactly for every outcome i. Shape (len(p),).
 
-    With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε. Floating point decides all outcomes that
-    are not within 2^-48 of equality; integers against a ball around t decide the rest.
+    With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε. Of many outcomes floating point decides all
+    that are not within 2^-48 of equality; integers against a ball around t decide the rest.
     """
     k, l = p.array, q.array
-    reach = int(p.exponent.max()) + q.total.bit_length()
+    reach = max(p.integers).bit_length() + q.total.bit_length()
     if epsilon > reach:  # e^ε > 2^ε L/K >= any k L / K: only a zero of Q can be exceeded
         return np.asarray((p.mantissa > 0) & (q.mantissa == 0))
-    low, high = exp_bounds(epsilon, 64)
-    top = p.total * low
-    threshold_exp = top.bit_length() - q.total.bit_length()
-    threshold = Fraction(top, q.total) / Fraction(2) ** threshold_exp  # in (1/2, 2), within 2^-61 of t's digits
-    gap = p.exponent - q.exponent - (threshold_exp - 64)
-    left = np.ldexp(p.mantissa, np.clip(gap, -64, 64).astype(np.int32))  # beyond 2^64 the comparison is over
-    right = q.mantissa * float(threshold)
-    above: NDArray[np.bool_] = left > right * (1 + _MARGIN)
-    open_ = np.flatnonzero(~above & (left >= right * (1 - _MARGIN)) & (p.mantissa > 0))
-    bits = 128
+    above, open_, bits = np.zeros(len(p), dtype=bool), np.arange(len(p)), 64
+    if len(p) > _FEW:
+        above, open_ = _by_floats(p, q, epsilon)
+        bits = 128
     while open_.size:
         low, high = exp_bounds(epsilon, bits)
         one, two = k[open_] * (q.total << bits), l[open_] * p.total
@@ -80,20 +75,41 @@ def violations(p: Distribution, q: Distribution, epsilon: Fraction) -> NDArray[n
     return above
 
 
+def _by_floats(p: Distribution, q: Distribution, epsilon: Fraction) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Whether P(i) > e^ε Q(i), and the outcomes of which that is not decided."""
+    low, _ = exp_bounds(epsilon, 64)
+    top = p.total * low
+    threshold_exp = top.bit_length() - q.total.bit_length()
+    threshold = Fraction(top, q.total) / Fraction(2) ** threshold_exp  # in (1/2, 2), within 2^-61 of t's digits
+    gap = p.exponent - q.exponent - (threshold_exp - 64)
+    left = np.ldexp(p.mantissa, np.clip(gap, -64, 64).astype(np.int32))  # beyond 2^64 the comparison is over
+    right = q.mantissa * float(threshold)
+    above: NDArray[np.bool_] = left > right * (1 + _MARGIN)
+    return above, np.flatnonzero(~above & (left >= right * (1 - _MARGIN)) & (p.mantissa > 0))
+
+
 def max_ratio(p: Distribution, q: Distribution) -> tuple[Fraction | None, int]:
     """(max P(i)/Q(i) over the outcomes P can produce, an outcome attaining it); None when Q(i) = 0 < P(i)."""
-    alone = np.flatnonzero((p.mantissa > 0) & (q.mantissa == 0))
-    if alone.size:
-        heaviest = np.lexsort((p.mantissa[alone], p.exponent[alone]))[-1]
-        return None, int(alone[heaviest])
+    if 0 in q.integers:
+        alone = np.flatnonzero((p.mantissa > 0) & (q.mantissa == 0))
+        if alone.size:
+            heaviest = np.lexsort((p.mantissa[alone], p.exponent[alone]))[-1]
+            return None, int(alone[heaviest])
+    close = _close(p, q) if len(p) > _FEW else [i for i, k in enumerate(p.integers) if k]
+    best, top, bottom = -1, 0, 1
+    for i in close:
+        k, l = p.integers[i], q.integers[i]
+        if k * bottom > top * l:
+            best, top, bottom = i, k, l
+    return Fraction(top * q.total, bottom * p.total), best
+
+
+def _close(p: Distribution, q: Distribution) -> list[int]:
+    """The outcomes whose ratios may be the largest, by floats. Never empty: P has mass somewhere."""
     live = np.flatnonzero(p.mantissa > 0)
     digits = p.mantissa[live] / q.mantissa[live]
     power = p.exponent[live] - q.exponent[live]
     digits, power = np.where(digits < 1, digits * 2, digits), np.where(digits < 1, power - 1, power)
     near = np.ldexp(digits, np.clip(power - power.max(), -64, 0).astype(np.int32))
-    close = live[near >= near.max() * (1 - _MARGIN)]  # never empty: P has mass somewhere
-    best, top, bottom = close[0], p.array[close[0]], q.array[close[0]]
-    for i, k, l in zip(close.tolist(), p.array[close].tolist(), q.array[close].tolist(), strict=True):
-        if k * bottom > top * l:
-            best, top, bottom = i, k, l
-    return Fraction(top * q.total, bottom * p.total), int(best)
+    close: list[int] = live[near >= near.max() * (1 - _MARGIN)].tolist()
+    return close

@@ -70,7 +70,7 @@ class Result:
 
 
 class Notion(ABC):
-    """A notion of privacy. Subclasses are stateless; two of the same name are the same notion.
+    """A notion of privacy. Subclasses are stateless: two of one class are the same notion.
 
     name: in requests, files and tables; title: in sentences and plots; parameters: of a budget, as they are written;
     defaults: of parameters that may be left out; quantity: what is measured. Two notions that measure the same thing
@@ -91,6 +91,12 @@ class Notion(ABC):
     ratio_decides: ClassVar[bool] = False
     per_distance: ClassVar[bool] = False
     outcome_cost: ClassVar[int] = 1
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
     # The budget.
 

@@ -1,0 +1,200 @@
+# Made by `python -m workbench.families.signatures` from the tables of options; not edited by hand.
+"""Design differential-privacy mechanisms by optimization, judge them by closed forms, audit them exactly."""
+
+from typing import Any, overload
+
+from workbench.exact.numbers import Real
+from workbench.comparison.compare import compare as compare
+from workbench.comparison.verify import verify as verify
+from workbench.errors import CorruptFile as CorruptFile
+from workbench.errors import Infeasible as Infeasible
+from workbench.errors import InvalidRequest as InvalidRequest
+from workbench.errors import LicenceLimit as LicenceLimit
+from workbench.errors import NotCertified as NotCertified
+from workbench.errors import NotProven as NotProven
+from workbench.errors import SolverUnavailable as SolverUnavailable
+from workbench.errors import WorkbenchError as WorkbenchError
+from workbench.families.api import list_families as list_families
+from workbench.families.design import Design as Design
+from workbench.families.design import OracleVerdict as OracleVerdict
+from workbench.families.laplace.design import LaplaceDesign as LaplaceDesign
+from workbench.families.laplace.design import design_laplace as design_laplace
+from workbench.families.noise.delta_frontier import delta_frontier as delta_frontier
+from workbench.families.noise.delta_frontier import error_at as error_at
+from workbench.families.noise.design import NoiseDesigner as NoiseDesigner
+from workbench.families.quantizer.evaluate import evaluate as evaluate
+from workbench.frontiers.budget_table import budget_table as budget_table
+from workbench.frontiers.run import frontier as frontier
+from workbench.io.plugins import register as register
+from workbench.io.result import Result as Result
+from workbench.mechanisms.additive import AdditiveNoise as AdditiveNoise
+from workbench.mechanisms.additive import ModuloNoise as ModuloNoise
+from workbench.mechanisms.channel import Channel as Channel
+from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace as DyadicLaplace
+from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw as DataLaw
+from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear as QuantizedPiecewiseLinear
+from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream as InsecureLocalStream
+from workbench.mechanisms.dyadic_laplace.randomness import LocalStream as LocalStream
+from workbench.mechanisms.dyadic_laplace.randomness import SharedStream as SharedStream
+from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer as LabelRandomizer
+from workbench.mechanisms.label_randomizers.labels import Labels as Labels
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine as PiecewiseAffine
+from workbench.mechanisms.quantization import Quantization as Quantization
+from workbench.papers.reproduce import reproduce as reproduce
+from workbench.privacy.audit import Privacy as Privacy
+from workbench.privacy.audit import audit as audit
+from workbench.privacy.audit import audit_channel as audit_channel
+from workbench.privacy.certificate import Certificate as Certificate
+from workbench.privacy.certificate_file import save as save
+from workbench.privacy.certificate_file import save_certificate as save_certificate
+from workbench.privacy.certificate_file import verify_certificate as verify_certificate
+from workbench.privacy.certify import certify as certify
+from workbench.privacy.certify import certify_channel as certify_channel
+from workbench.privacy.certify import certify_quantizer as certify_quantizer
+from workbench.privacy.composition import compose as compose
+from workbench.privacy.curve import profile as profile
+from workbench.privacy.loading import load as load
+from workbench.privacy.quantizer import audit_quantizer as audit_quantizer
+from workbench.privacy.risk import Risk as Risk
+from workbench.privacy.risk import risk as risk
+from workbench.privacy.sampling import sample as sample
+from workbench.sweeps.ledger import Ledger as Ledger
+from workbench.sweeps.run import sweep as sweep
+
+ChannelPairs = Channel
+Quantizer = PiecewiseAffine
+
+__version__: str
+__all__ = ['AdditiveNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'Infeasible', 'InsecureLocalStream', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'frontier', 'list_families', 'load', 'profile', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
+
+@overload
+def design(
+    question: ModuloNoise,
+    *,
+    epsilon: Any,
+    notion: Any = 'pdp',
+    cost: Any = 'error-rate',
+    prior: Any = None,
+    zero_mean: bool = False,
+    equal: Any = None,
+    constraints: Any = None,
+    minimise: Any = 'error',
+    method: Any = 'fast',
+    certify: bool = True,
+    solver: Any = 'highs',
+    time_limit: Real | None = None,
+    gap: Real | None = None,
+    seed: int | None = None,
+    options: Any = None,
+    budget: Any = None,
+    delta: Any = None,
+) -> Design:
+    """Design additive noise modulo a finite group.
+
+        epsilon (required): Privacy budget > 0; "1=0.5,2=1" gives each difference its own.
+        notion (default 'pdp'): pdp, dp, pure or metric.
+        cost (default 'error-rate'): error-rate, squared, eta-squared, circular-squared, prior-squared or worst-squared.
+        prior (default None): CSV with N probabilities of the true answer (cost prior-squared).
+        zero_mean (default False): Require noise of mean zero.
+        equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
+        constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
+        minimise (default 'error'): error, or delta for a given budget.
+        method (default 'fast'): fast, or literal: PDP with delta > 0 as the printed MILP.
+        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
+        solver (default 'highs'): A name from `workbench solvers`.
+        time_limit (default None): Seconds.
+        gap (default None): Relative MILP gap at which the solver may stop.
+        seed (default None): Of the solver.
+        options (default None): Every solver option at once (solvers.backend.Options).
+        budget (default None): Largest cost allowed, with minimise delta.
+        delta (default None): In [0, 1]; 0 by default. With minimise delta: an upper limit.
+    """
+
+@overload
+def design(
+    question: Quantization,
+    *,
+    epsilon: Any,
+    method: Any = 'exact',
+    knots: int | None = None,
+    cost: Any = None,
+    metric: Any = None,
+    reach: Any = None,
+    inputs: int | None = None,
+    starts: int = 4,
+    certify: bool = True,
+    solver: Any = 'highs',
+    time_limit: Real | None = None,
+    options: Any = None,
+    progress: Any = None,
+) -> Design:
+    """Design unbiased private quantizers of a number.
+
+        epsilon (required): Privacy budget > 0.
+        method (default 'exact'): exact, optm, product or mvu.
+        knots (default None): Extra knots of the exact LP (0 with bins, 41 with levels).
+        cost (default None): mae, mse, or a share of mae in [0, 1]; mae by default, mse for mvu.
+        metric (default None): absolute or squared: privacy in proportion to the inputs' distance.
+        reach (default None): Largest output allowed with levels.
+        inputs (default None): Points MVU dithers inputs to (as many as outputs).
+        starts (default 4): Starts of the search over outputs.
+        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
+        solver (default 'highs'): A name from `workbench solvers`.
+        time_limit (default None): Seconds.
+        options (default None): Every solver option at once (solvers.backend.Options).
+        progress (default None): Told a line now and then.
+    """
+
+@overload
+def design(
+    question: Labels,
+    *,
+    epsilon: Any,
+    loss: Any = 'squared',
+    method: Any = 'bins',
+    outputs: Any = None,
+    neighbours: Any = 'all',
+    notion: Any = 'pure',
+    constraints: Any = [],
+    certify: bool = True,
+    solver: Any = 'highs',
+    time_limit: Real | None = None,
+    options: Any = None,
+    progress: Any = None,
+    delta: Any = '0',
+) -> Design:
+    """Design private randomizers of labels.
+
+        epsilon (required): Privacy budget > 0; with notion metric per unit of the label.
+        loss (default 'squared'): squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h.
+        method (default 'bins'): bins, printed, lp or unbiased.
+        outputs (default None): lp: LOW..HIGH, the integers that may be published.
+        neighbours (default 'all'): lp: all, consecutive, or positions "0-1,1-2".
+        notion (default 'pure'): lp: pure, dp or metric.
+        constraints (default []): lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.
+        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
+        solver (default 'highs'): A name from `workbench solvers`.
+        time_limit (default None): Seconds.
+        options (default None): Every solver option at once (solvers.backend.Options).
+        progress (default None): Told a line now and then.
+        delta (default '0'): lp with notion dp: in [0, 1].
+    """
+
+@overload
+def design(
+    question: DataLaw,
+    *,
+    bits: Any,
+    epsilon: Any,
+    code: Any = 'gamma',
+) -> Design:
+    """Design exact Laplace noise in few bits.
+
+        bits (required): Mean bits a scalar, > 0.
+        epsilon (required): Database privacy per unit of |x - x'|, > 0.
+        code (default 'gamma'): Signed Elias code of the integers: gamma or delta.
+    """
+
+@overload
+def design(question: Any, **options: Any) -> Design:
+    """A question of a family of another package."""

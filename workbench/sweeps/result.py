@@ -1,0 +1,161 @@
+"""What a sweep returns: its counts, and the rows of its points as they stand in the ledger, read when they are used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+from workbench.io.result import Plots, Result, Row
+from workbench.sweeps.export import flat
+from workbench.sweeps.ledger import Ledger
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Outcome", "SweepResult"]
+
+
+@dataclass
+class Outcome:
+    """Where a sweep stands: points asked for, known before, solved now; statuses of what was solved; given_up: points
+    of tasks whose processes died again and again (run the sweep again to retry them)."""
+
+    name: str
+    ledger: str
+    points: int
+    known: int
+    solved: int = 0
+    given_up: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def left(self) -> int:
+        """Points that have no row."""
+        return self.points - self.known - self.solved
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "name": self.name, "ledger": self.ledger, "points": self.points, "known": self.known,
+            "solved": self.solved, "left": self.left, "given_up": self.given_up,
+            "statuses": dict(sorted(self.statuses.items())),
+        }  # fmt: skip
+
+
+class LedgerRows(Sequence[Row]):
+    """The rows of some keys as `workbench results export` writes them, sorted by request; read once, when first used.
+
+    Raises CorruptFile, WorkbenchError where the ledger cannot be read any more.
+    """
+
+    def __init__(self, ledger: str, keys: Sequence[str], count: int) -> None:
+        self._ledger, self._keys, self._count = ledger, keys, count
+
+    @cached_property
+    def _read(self) -> list[Row]:
+        with Ledger(self._ledger, create=False) as book:
+            return flat(book.rows(self._keys), effort=True)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._read)
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
+        return self._read[at]
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class SweepResult(Result):
+    """The rows of a sweep's points, those known before included, and its counts. outcome: the counts together."""
+
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, outcome: Outcome, keys: Sequence[str], seconds: float) -> SweepResult:
+        """keys: of all points."""
+        have = outcome.points - outcome.left
+        lost = f"{outcome.given_up} points were given up: their processes died again and again. Run the sweep again."
+        return cls(
+            title=f"Sweep {outcome.name}", rows=LedgerRows(outcome.ledger, keys, have), name="sweep",
+            draw=_plots, finished=have, total=outcome.points, seconds=seconds,
+            sentences=(lost,) if outcome.given_up else (), outcome=outcome,
+        )  # fmt: skip
+
+    @property
+    def interrupted(self) -> bool:
+        """No: Ctrl-C is raised, and the same sweep goes on from the ledger."""
+        return False
+
+    @property
+    def points(self) -> int:
+        """Points asked for."""
+        return self.outcome.points
+
+    @property
+    def known(self) -> int:
+        """Points that had a row before."""
+        return self.outcome.known
+
+    @property
+    def solved(self) -> int:
+        """Points solved now."""
+        return self.outcome.solved
+
+    @property
+    def left(self) -> int:
+        """Points that have no row."""
+        return self.outcome.left
+
+    @property
+    def given_up(self) -> int:
+        """Points of tasks whose processes died again and again."""
+        return self.outcome.given_up
+
+    @property
+    def statuses(self) -> Counter[str]:
+        """How the points solved now ended."""
+        return self.outcome.statuses
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: the counts, then the rows."""
+        return self.outcome.to_dict() | super().to_dict()
+
+
+def _plots(table: pd.DataFrame) -> Plots:
+    return {"objective": lambda: _objective(table)}
+
+
+def _objective(table: pd.DataFrame) -> Figure | None:
+    """The objective over the number that takes most values, one line for each value of everything else that differs."""
+    from workbench.families.registry import family
+    from workbench.io.figures import COLOURS, legend_below, panels
+
+    hot = {name for model in table["model"].unique() for name in family(model).hot} if len(table) else set()
+    numbers = [name for name in table.columns if name in hot and table[name].nunique() > 1]
+    if not numbers or "objective" not in table:
+        return None
+    across = max(numbers, key=lambda name: table[name].nunique())
+    parameters = list(table.columns)[: list(table.columns).index("workbench")]
+    others = [name for name in parameters if name not in ("key", "backend_version", across)]
+    others = [name for name in others if table[name].nunique(dropna=False) > 1]
+    figure, (axes,) = panels()
+    for k, (label, part) in enumerate(table.groupby(others, dropna=False) if others else [((), table)]):
+        if k == len(COLOURS):
+            break
+        words = ", ".join(f"{name} {value}" for name, value in zip(others, label, strict=True))
+        line = part.dropna(subset=["objective"]).sort_values(across)
+        axes.plot(line[across], line["objective"], marker=".", color=COLOURS[k], label=words)
+    axes.set(xlabel=across, ylabel="objective")
+    if others:
+        legend_below(figure, [axes], columns=1)
+    return figure
