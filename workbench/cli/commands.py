@@ -43,7 +43,7 @@ frontier_app = typer.Typer(
     help="Trade-offs between privacy and error: solver points, closed forms, baselines; CSV, PNG and SVG.",
     rich_markup_mode="rich",
 )
-evaluate_app = typer.Typer(help="A mechanism given by its parameters: exact epsilon, bias and errors.")
+evaluate_app = typer.Typer(help="What a mechanism gets wrong and leaks: of a file or of a published quantizer.")
 privatise_app = typer.Typer(help="Run a mechanism on a file of real data; nothing is written on an error.")
 compare_app = typer.Typer(cls=CompareGroup, rich_markup_mode="rich")
 
@@ -53,9 +53,10 @@ _PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 
 def _mount() -> None:
-    from workbench.cli import certificate, compare, dql, privatise, quantizer, sweep
+    from workbench.cli import certificate, compare, dql, evaluate, privatise, sweep
 
-    evaluate_app.command("quantizer", epilog=quantizer.EVALUATE_EXAMPLES)(quantizer.evaluate_quantizer)
+    evaluate_app.command("mechanism", epilog=evaluate.MECHANISM_EXAMPLES)(evaluate.evaluate_mechanism)
+    evaluate_app.command("quantizer", epilog=evaluate.QUANTIZER_EXAMPLES)(evaluate.evaluate_quantizer)
     privatise_app.command("labels", epilog=privatise.LABELS_EXAMPLES)(privatise.privatise_labels)
     privatise_app.command("noise", epilog=privatise.NOISE_EXAMPLES)(privatise.privatise_noise)
     privatise_app.command("quantizer", epilog=privatise.QUANTIZER_EXAMPLES)(privatise.privatise_quantizer)

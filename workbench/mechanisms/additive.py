@@ -83,6 +83,11 @@ class AdditiveNoise(ShownMechanism):
         return self.masses.take(self.question.index(self.question.negative(origin))) if any(origin) else self.masses
 
     @property
+    def inputs(self) -> Any:
+        """The true answers: 0..n of a scalar query, else N tuples."""
+        return self.outputs if self.question.scalar else [*map(tuple, self.outputs.tolist())]
+
+    @property
     def outputs(self) -> NDArray[np.int64]:
         """The answers by row-major position: 0..n of a scalar query, shape (N,); else shape (N, factors)."""
         positions = np.arange(self.question.order)

@@ -110,6 +110,11 @@ class Channel(ShownMechanism):
         return self.rows[int(x)]
 
     @property
+    def inputs(self) -> Any:
+        """The rows 0..n."""
+        return np.arange(len(self.rows))
+
+    @property
     def outputs(self) -> NDArray[np.int64]:
         """The outputs 0..m-1. Shape (m,)."""
         return np.arange(len(self.rows[0]))

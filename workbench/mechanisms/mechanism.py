@@ -70,6 +70,11 @@ class Mechanism(Protocol):
         ...
 
     @property
+    def inputs(self) -> Any:
+        """Every input, a sequence; None on real inputs."""
+        ...
+
+    @property
     def outputs(self) -> Any:
         """What is published for every position. Length m."""
         ...

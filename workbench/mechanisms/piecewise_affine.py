@@ -64,6 +64,7 @@ class PiecewiseAffine(ShownMechanism):
     ends: tuple[Distribution, ...]
     name: str = field(default="quantizer", compare=False)
 
+    inputs: ClassVar[None] = None  # the numbers from the first knot to the last
     one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
 
     def __post_init__(self) -> None:
@@ -179,9 +180,9 @@ class PiecewiseAffine(ShownMechanism):
         """Other end laws on the same knots and bins."""
         return PiecewiseAffine(self.knots, self.bins, tuple(rows), self.name)
 
-    def figure(self) -> Figure:
-        """p(x, i) against x, with its jumps."""
-        return law_plot(self, self.describe())
+    def figure(self, title: str = "") -> Figure:
+        """p(x, i) against x, with its jumps. title: what it is, by default."""
+        return law_plot(self, title or self.describe())
 
     # Its parts.
 

@@ -167,7 +167,7 @@ class _LabelFamily(Family):
         labels = request.question
         if not isinstance(mechanism, LabelMechanism) or not np.array_equal(mechanism.label_values, labels.values):
             InvalidRequest.must("baseline", "a randomizer of the request's labels", repr(mechanism))
-        losses = request.named_loss.matrix(mechanism.published, labels.values)
+        losses = request.named_loss.matrix(mechanism.outputs, labels.values)
         return float((labels.prior @ (mechanism.whole_channel().matrix * losses)).sum())
 
     def related(self, request: Any, mechanism: Any) -> Any:

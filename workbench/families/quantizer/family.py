@@ -176,9 +176,8 @@ class _Quantizer(Family):
         return [("Output law", ["output", "p at x = -c", "p at x = 0", "p at x = c"], cells)]
 
     def figure(self, design: Design) -> Figure:
-        from workbench.families.quantizer.plots import law_plot
-
-        return law_plot(design.mechanism, f"{design.request.method} at ε = {float(design.request.epsilon):g}")
+        figure: Figure = design.mechanism.figure(f"{design.request.method} at ε = {float(design.request.epsilon):g}")
+        return figure
 
 
 FAMILY = _Quantizer()

@@ -131,6 +131,11 @@ class DyadicLaplace:
         """E[(X̂ - x)²] = 2/ε² a scalar."""
         return 2 / self.epsilon**2
 
+    @property
+    def mae(self) -> float:
+        """E|X̂ - x|, of Laplace noise with scale 1/ε."""
+        return 1 / self.epsilon
+
     def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM) -> float:
         """The exact mean length of the description of one scalar x ~ data, T capped. Raises InvalidRequest."""
         return mean_bits(self.epsilon, self.law, code, data)

@@ -101,15 +101,10 @@ class LatticeNoise(LabelMechanism):
         """The labels low..high."""
         return np.arange(self.low, self.high + 1, dtype=float)
 
-    @property
+    @cached_property
     def outputs(self) -> NDArray[np.int64]:
         """low..high, of a finite law. Shape (D+1,)."""
         return np.arange(self.low, self.high + 1)
-
-    @property
-    def published(self) -> NDArray[Any]:
-        """The same."""
-        return self.outputs
 
     def row(self, position: int) -> Distribution:
         """The exact law of the output for the label at a position."""

@@ -55,16 +55,6 @@ class RandomizedResponse(LabelMechanism):
     epsilon: Fraction
     name: str
 
-    @property
-    def label_values(self) -> NDArray[np.float64]:
-        """The labels. Shape (k,)."""
-        return self.labels.values
-
-    @property
-    def published(self) -> NDArray[np.float64]:
-        """The outputs. Shape (m,)."""
-        return self.outputs
-
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, read back by `from_dict`."""
         return {

@@ -1,16 +1,26 @@
-"""`workbench evaluate quantizer`."""
+"""`workbench evaluate mechanism` and `workbench evaluate quantizer`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from workbench.cli.console import Json, emit_json, out, table
+from workbench.errors import InvalidRequest
 
-__all__ = ["EVALUATE_EXAMPLES", "evaluate_quantizer"]
+__all__ = ["MECHANISM_EXAMPLES", "QUANTIZER_EXAMPLES", "evaluate_mechanism", "evaluate_quantizer"]
 
-EVALUATE_EXAMPLES = """Examples:
+MECHANISM_EXAMPLES = """Examples:
+
+  workbench evaluate mechanism noise.json --loss zero-one
+
+  workbench evaluate mechanism law.json --data normal:0.5,0.1 --loss squared
+
+  workbench evaluate mechanism labels.json --data column.csv --json    (one column of true inputs)"""
+
+QUANTIZER_EXAMPLES = """Examples:
 
   workbench evaluate quantizer --mechanism rqm --bins=-2.7,-0.9,0.9,2.7 --q 0.22
 
@@ -21,6 +31,35 @@ EVALUATE_EXAMPLES = """Examples:
 Bins = Annotated[str | None, typer.Option(help='Outputs, increasing: "--bins=-3,-0.5,0.5,3".')]
 C = Annotated[str, typer.Option("--c", help="Inputs are in [-c, c].")]
 Density = Annotated[str, typer.Option(help="Of the inputs: uniform, or normal:MU,SIGMA clipped to [-c, c].")]
+
+
+def evaluate_mechanism(
+    file: Annotated[Path, typer.Argument(help="A certificate or a mechanism, as the workbench writes them.")],
+    loss: Annotated[
+        str | None,
+        typer.Option(help="absolute, squared, zero-one, pinball:τ or huber:h; real inputs: the first two."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="CSV file with one column of inputs; on real inputs also uniform or normal:MU,SIGMA."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Any mechanism file: its exact expected loss on data, on its worst input, and its exact pure epsilon."""
+    from workbench.comparison.evaluate import evaluate
+    from workbench.families.design import jsonable
+    from workbench.privacy.loading import read
+
+    found = read(file)
+    if not found.relates:
+        InvalidRequest.must("mechanism", "a file that says which inputs are neighbours", file.name)
+    [row] = evaluate(found.mechanism, loss=loss, data=data)
+    if json:
+        emit_json({"file": file.name} | {name: jsonable(value) for name, value in row.items()})
+        return
+    names = {"data": "data", "mean_error": f"mean {row['loss']} loss", "worst_error": "of the worst input",
+             "worst_input": "worst input", "pure_epsilon": "exact pure epsilon"}  # fmt: skip
+    out.print(table(row["mechanism"], ["", ""], [[words, row[name]] for name, words in names.items()]))
 
 
 def evaluate_quantizer(
