@@ -120,9 +120,10 @@ def solvers(
     out.print(table("Solvers", columns, cells))
 
 
-@app.command(epilog="Examples:\n\n  workbench verify\n\n  workbench verify --solvers highs,gurobi --small --json")
+@app.command(epilog="Examples:\n\n  workbench verify\n\n  workbench verify --family all --small --json")
 def verify(
     solvers: Annotated[str, typer.Option(help="Solvers to verify, comma-separated.")] = "highs",
+    family: Annotated[str, typer.Option(help="Families to verify, comma-separated, or all.")] = "noise",
     small: Annotated[bool, typer.Option("--small", help="The small grid (seconds) instead of the full one.")] = False,
     json: Json = False,
 ) -> None:
@@ -131,7 +132,7 @@ def verify(
     from workbench.comparison.verify import COLUMNS, summary
     from workbench.comparison.verify import verify as run
 
-    result = under_a_bar(lambda tell: run(solvers, small=small, progress=tell), "verifying")
+    result = under_a_bar(lambda tell: run(solvers, family=family, small=small, progress=tell), "verifying")
     bad = [row for row in result if row["agrees"] is False]
     groups = summary(result)
     if json:
@@ -141,7 +142,7 @@ def verify(
     else:
         columns = ["solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly_private"]
         caption = (
-            "worst: largest |solver - oracle| (for an upper bound: largest excess above it).\n"
+            "worst: largest |solver - oracle| (for a bound: largest excess beyond it).\n"
             "exactly private: raw solver PMFs that meet the request in exact arithmetic."
         )
         heads = ["solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly private"]

@@ -27,6 +27,7 @@ from workbench.exact.numbers import nearest_float, positive
 from workbench.exact.plain import plain_numbers
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_named
+from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
 from workbench.mechanisms.real_inputs import rationals
@@ -58,10 +59,12 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
 
     loss: absolute, squared, zero-one, pinball:τ or huber:h; on real inputs absolute or squared.
     data: None (inputs equally likely; of a label randomizer its own prior), a column of inputs, a mapping of inputs to
-    weights, or `Labels`; on real inputs also "uniform", "normal:MU,SIGMA" or a Density.
+    weights, `Labels` or a `DataLaw`; on real inputs also "uniform", "normal:MU,SIGMA" or a Density.
     Raises InvalidRequest.
     """
     subject = as_mechanism(mechanism)
+    if isinstance(data, DataLaw) and not data.lows:
+        data = dict(zip(data.points, map(Fraction, data.point_masses), strict=True))
     return _on_real_inputs(subject, loss, data) if on_real_inputs(subject) else _finite(subject, loss, data)
 
 
@@ -142,10 +145,11 @@ class _Piece:
             places.append(top)
         return max((self(x), x) for x in places)
 
-    @property
-    def integral(self) -> Fraction:
-        """Over [low, high]."""
-        a, b = self.low, self.high
+    def integral(self, low: Fraction, high: Fraction) -> Fraction:
+        """Over what lies in [low, high]."""
+        a, b = max(self.low, low), min(self.high, high)
+        if a >= b:
+            return Fraction(0)
         return (b - a) * self.constant + (b**2 - a**2) * self.slope / 2 + (b**3 - a**3) * self.bend / 3
 
 
@@ -177,7 +181,7 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     pieces = [*_pieces(mechanism, loss)] if mechanism.segments else []
     worst, place = max((piece.largest for piece in pieces), default=(None, None))
     where = None if place is None else nearest_float(place)
-    if data is None or isinstance(data, (str, Density)):
+    if data is None or isinstance(data, (str, Density, DataLaw)):
         return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
     if isinstance(data, Mapping):
         given = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
@@ -197,14 +201,30 @@ def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> 
     if data is None or (isinstance(data, str) and data.strip() == "uniform"):
         words = f"uniform on [{nearest_float(low):g}, {nearest_float(high):g}]"
         if pieces:
-            return words, sum((piece.integral for piece in pieces), Fraction(0)) / (high - low)
+            return words, _spread(pieces, low, high)
         law = density_named("uniform", float(high))
+    elif isinstance(data, DataLaw):
+        if not pieces:
+            InvalidRequest.must("data", "a column, uniform or normal:MU,SIGMA for this mechanism", repr(data))
+        points = zip(data.points, map(Fraction, data.point_masses), strict=True)
+        mean = sum((mass * _at(mechanism, loss, pieces, x) for x, mass in points), Fraction(0))
+        for a, b, mass in zip(data.lows, data.highs, data.interval_masses, strict=True):
+            mean += Fraction(mass) * _spread(pieces, Fraction(a), Fraction(b))
+        return data.text, mean / sum(map(Fraction, (*data.point_masses, *data.interval_masses)))
     else:
         if low != -high:
             InvalidRequest.must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))
         law = density_named(data, float(high))
         words = law.name
     return words, float(mechanism.expected("mae" if loss == "absolute" else "mse", law))
+
+
+def _spread(pieces: list[_Piece], low: Fraction, high: Fraction) -> Fraction:
+    """The mean over inputs spread evenly on [low, high]. Raises InvalidRequest where some are no inputs."""
+    if low < pieces[0].low or high > pieces[-1].high:
+        ends = f"in [{nearest_float(pieces[0].low):g}, {nearest_float(pieces[-1].high):g}]"
+        InvalidRequest.must("data", ends, f"data on [{nearest_float(low):g}, {nearest_float(high):g}]")
+    return sum((piece.integral(low, high) for piece in pieces), Fraction(0)) / (high - low)
 
 
 def _at(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:

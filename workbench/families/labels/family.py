@@ -133,6 +133,7 @@ class _LabelFamily(Family):
     )  # fmt: skip
     frontier = "workbench.families.labels.frontier_options"
     programs = "workbench.families.labels.programs"
+    verification = "workbench.families.labels.verification"
 
     @property
     def question(self) -> type[Labels]:

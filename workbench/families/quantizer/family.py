@@ -94,6 +94,7 @@ class _Quantizer(Family):
     )  # fmt: skip
     frontier = "workbench.families.quantizer.frontier_options"
     programs = "workbench.families.quantizer.programs"
+    verification = "workbench.families.quantizer.verification"
 
     @property
     def question(self) -> type[Quantization]:
