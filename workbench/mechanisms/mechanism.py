@@ -32,8 +32,8 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, positive
 from workbench.exact.random_source import Source
 
-__all__ = ["Budget", "Comparison", "Label", "Mechanism", "Segment", "as_mechanism", "compare_pairs", "extreme_pairs",
-           "on_real_inputs", "pair_budgets"]  # fmt: skip
+__all__ = ["AuditSize", "Budget", "Comparison", "Label", "Mechanism", "Segment", "as_mechanism", "compare_pairs",
+           "extreme_pairs", "on_real_inputs", "pair_budgets"]  # fmt: skip
 
 Label: TypeAlias = tuple[int, ...]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
@@ -60,6 +60,16 @@ class Segment:
     high: Fraction
     left: Distribution
     right: Distribution
+
+
+@dataclass(frozen=True)
+class AuditSize:
+    """What an audit works through. laws: the different ones that are held; comparisons: how many there are; numbers:
+    others that the proof computes with. A mechanism without one (`audit_size`) has its comparisons listed."""
+
+    laws: tuple[Distribution, ...]
+    comparisons: int
+    numbers: tuple[Fraction, ...] = ()
 
 
 class Mechanism(Protocol):

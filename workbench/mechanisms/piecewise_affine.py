@@ -38,7 +38,7 @@ from workbench.io.records import law_record, listed, numbers, read_law, take
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.density import Density, uniform
-from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, extreme_pairs
+from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment, compare_pairs, extreme_pairs
 from workbench.mechanisms.quantization_error import cost_weights, error_function, grid_51
 from workbench.mechanisms.real_inputs import rationals, read_bins, read_inputs
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
@@ -148,6 +148,11 @@ class PiecewiseAffine(ShownMechanism):
     def _where(self, end: int) -> str:
         return f"x={round_down(self.places[end]):g}{'-' if end % 2 else '+'}"
 
+    @property
+    def audit_size(self) -> AuditSize:
+        """Every end law, every ordered pair of different ones."""
+        return AuditSize(self.ends, len({*self.ends}) ** 2, (*self.knots, *self.bins))
+
     def draws(self, x: Any, count: int, source: Source) -> Vector:
         """Outputs on the input x, a number. Shape (count,)."""
         if x is None:
@@ -170,6 +175,8 @@ class PiecewiseAffine(ShownMechanism):
         sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
         sampler.draw(values.reshape(-1), self.outputs, drawn.reshape(-1))
         return float(drawn) if drawn.ndim == 0 else drawn
+
+    publish = sample
 
     def describe(self) -> str:
         """One line."""

@@ -47,12 +47,6 @@ class Piece:
     p: Fraction
     q: Fraction
 
-    def covers(self, epsilon: Fraction) -> bool:
-        """Whether ε lies on the piece, decided exactly."""
-        if sign_exp(self.low, Fraction(1), epsilon) > 0:
-            return False
-        return self.high is None or sign_exp(self.high, Fraction(1), epsilon) > 0
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -73,6 +67,10 @@ class Profile:
         """δ at ε >= 0, rounded up. Raises InvalidRequest."""
         found = self.at(epsilon)
         return round_up(found.a) if found.b == 0 else found.upper
+
+    def deltas(self, epsilons: Iterable[Real]) -> NDArray[np.float64]:
+        """`delta` at each ε. Shape (len(epsilons),). Raises InvalidRequest."""
+        return np.array([self.delta(epsilon) for epsilon in epsilons])
 
     def _on(self, curve: tuple[Piece, ...], epsilon: Fraction) -> ExpNumber:
         low, high = 0, len(curve) - 1

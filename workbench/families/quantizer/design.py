@@ -97,7 +97,7 @@ def _finished(
     found = audit_quantizer(quantizer, metric)
     words = []
     if not found.meets("pure" if metric is None else "metric", epsilon):
-        words.append(f"The solver's law {found.verdict(epsilon, quantizer.bins)}.")
+        words.append(f"The solver's law {found.verdict(epsilon)}.")
     if found.bias:
         words.append(f"Its exact bias is {float(found.bias):.2g} (rounding of the solver's answer), not 0.")
     return quantizer, tuple(words), None, None

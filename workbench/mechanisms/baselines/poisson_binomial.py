@@ -197,6 +197,8 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         published = self.outputs[heads].reshape(values.shape)
         return float(published) if published.ndim == 0 else published
 
+    publish = sample
+
     def describe(self) -> str:
         """One line."""
         return f"The Poisson binomial mechanism on [-{float(self.c):g}, {float(self.c):g}] with {self.m} outputs"
