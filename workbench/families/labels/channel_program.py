@@ -39,7 +39,8 @@ def best_channel(request: LabelRequest) -> Design:
         check_size(k, grid.size, pairs)
     with translated_errors():
         cost = loss.matrix(grid, question.values)
-        model = ChannelModel(question.values, grid, question.prior, cost, pairs, groups, notion == "dp", constraints)
+        slack = request.measure.has_delta
+        model = ChannelModel(question.values, grid, question.prior, cost, pairs, groups, slack, constraints)
         options = request.options
         if request.solver == "highs" and options.algorithm is None and cost.size >= _LARGE:
             options = replace(options, algorithm="interior-point")
@@ -68,7 +69,7 @@ def best_channel(request: LabelRequest) -> Design:
 
 def _judge_lp(request: LabelRequest, objective: float) -> OracleVerdict:
     question, loss = request.question, request.named_loss
-    if request.neighbours != "all" or request.notion != "pure":
+    if request.neighbours != "all" or not request.measure.ratio_decides:
         return OracleVerdict.none("no closed form is known for this relation.")
     plain = request.outputs is None and not request.constraints
     if loss.kind == "zero-one" and plain:

@@ -180,7 +180,7 @@ class _LabelFamily(Family):
 
     def exact(self, design: Design) -> dict[str, Any]:
         privacy = design.privacy
-        if design.request.notion == "dp":
+        if design.request.measure.has_delta:
             return {
                 "pdp_delta": float(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
                 "pure_epsilon": privacy.pure_epsilon,
@@ -195,7 +195,7 @@ class _LabelFamily(Family):
         asked, mechanism = design.request, design.mechanism
         exact = {name: jsonable(value) for name, value in design.exact.items()}
         exact["epsilon"] = exact["pure_epsilon"]
-        if asked.notion == "dp":
+        if asked.measure.has_delta:
             exact["delta"] = exact["dp_delta"]
         found = {
             "method": asked.method, "loss": asked.named_loss.name, "epsilon": float(asked.epsilon),
