@@ -81,9 +81,9 @@ class _Rows:
 
     def matrix(self, columns: int) -> sp.csc_array:
         rows, cols, values = (np.concatenate(part) for part in zip(*self.parts, strict=True))
-        made = sp.csc_array((values, (rows, cols)), shape=(self.count, columns))
-        made.eliminate_zeros()
-        return made
+        table = sp.csc_array((values, (rows, cols)), shape=(self.count, columns))
+        table.eliminate_zeros()
+        return table
 
 
 class _Frame:
@@ -229,7 +229,7 @@ class Relaxation:
 def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     """State the program of this module's docstring."""
     frame = _Frame(noise, facts)
-    rows, found = frame.rows, []
+    rows, cuts = frame.rows, []
     least: list[Positions] = []
     for k, (elements, source, target, able) in enumerate(frame.pairs()):
         e = noise.exp_epsilon[k]
@@ -240,8 +240,8 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
         if y.size:
             frame.spend(y)
         least.append(rows.many([y, source], [1.0, -1.0], -1.0, np.inf))
-        found.append((source, target, np.full(y.size, k), y, elements[able]))
-    source, target, shift, y, element = (np.concatenate(part) for part in zip(*found, strict=True))
+        cuts.append((source, target, np.full(y.size, k), y, elements[able]))
+    source, target, shift, y, element = (np.concatenate(part) for part in zip(*cuts, strict=True))
     row = np.concatenate(least)
     data = frame.data(lambda block: False)
     pairs = y.size

@@ -99,8 +99,8 @@ class TwoBinShape:
     @cached_property
     def bounded(self) -> list[Key]:
         """The vectors of two entries or more that need bounds."""
-        found = {self.chosen(j) or ("l", j) for j, _, _ in self.pieces}
-        return sorted(key for key in found if key[1] > 1)
+        chosen_keys = {self.chosen(j) or ("l", j) for j, _, _ in self.pieces}
+        return sorted(key for key in chosen_keys if key[1] > 1)
 
     def factors(
         self, j: int, i: int, x: float

@@ -117,7 +117,7 @@ class ProductModel:
 
     def violation(self, x: Vector) -> dict[tuple[Key, int], float]:
         """How far π is from a product, summed on every entry (key, k) of the bounded vectors."""
-        found: dict[tuple[Key, int], float] = {}
+        violations: dict[tuple[Key, int], float] = {}
         shape, m = self.shape, self.shape.m
         side = "l" if shape.symmetric else "r"
         for j, _, _ in shape.pieces:
@@ -128,5 +128,5 @@ class ProductModel:
                 for r in range(j + 1, m + 1):
                     product = x[shape.column["l", j, l]] * x[shape.column[side, m - j, m + 1 - r]]
                     k = l if key == ("l", j) else m + 1 - r
-                    found[key, k] = found.get((key, k), 0.0) + abs(float(x[self.lifted[j, l, r]] - product))
-        return found
+                    violations[key, k] = violations.get((key, k), 0.0) + abs(float(x[self.lifted[j, l, r]] - product))
+        return violations

@@ -172,17 +172,17 @@ def reproduce(
     from workbench.papers.reproduce import reproduce as run
 
     output_folder(results, "results")
-    found = run(paper, only, results, full=full, progress=lambda done, total, line: err.print(line, **_PLAIN))
-    surprises = [row for row in found if row["surprising"]]
+    result = run(paper, only, results, full=full, progress=lambda done, total, line: err.print(line, **_PLAIN))
+    surprises = [row for row in result if row["surprising"]]
     if json:
         emit_json({"results": str(results), "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
-                   "interrupted": found.interrupted})  # fmt: skip
+                   "interrupted": result.interrupted})  # fmt: skip
     else:
         for row in surprises:
             difference = f"printed {row['printed']:g}, ours {row['ours']:.9g} ({row['verdict']})"
             out.print(f"unexpected: {row['place']}, {row['what']}: {difference}")
-    if found.interrupted:
-        interrupted(f"{found.finished} of {found.total} artifacts are finished; these are kept.")
+    if result.interrupted:
+        interrupted(f"{result.finished} of {result.total} artifacts are finished; these are kept.")
     if json:
         return
     out.print(

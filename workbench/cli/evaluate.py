@@ -50,10 +50,10 @@ def evaluate_mechanism(
     from workbench.families.design import jsonable
     from workbench.privacy.loading import read
 
-    found = read(file)
-    if not found.relates:
+    contents = read(file)
+    if not contents.relates:
         InvalidRequest.must("mechanism", "a file that says which inputs are neighbours", file.name)
-    [row] = evaluate(found.mechanism, loss=loss, data=data)
+    [row] = evaluate(contents.mechanism, loss=loss, data=data)
     if json:
         emit_json({"file": file.name} | {name: jsonable(value) for name, value in row.items()})
         return
@@ -78,21 +78,21 @@ def evaluate_quantizer(
     """A published quantizer: its exact epsilon for every real input, its bias, its errors and its published bounds."""
     from workbench.families.quantizer.evaluate import evaluation
 
-    found = evaluation(
+    values = evaluation(
         mechanism, bins=bins, q=q, gamma=gamma, beta=beta, theta=theta, levels=levels, epsilon=epsilon, c=c,
         density=density,
     )  # fmt: skip
     if json:
-        emit_json(found)
+        emit_json(values)
         return
     rows: list[list[Any]] = [
-        ["outputs", ", ".join(f"{b:g}" for b in found["bins"])],
-        ["exact epsilon", found["exact"]["epsilon"]],
-        ["bias", found["exact"]["bias"]],
-        ["MAE", found["mae"]],
-        ["MAE (51 points)", found["mae_51"]],
-        ["mean squared error", found["mse"]],
+        ["outputs", ", ".join(f"{b:g}" for b in values["bins"])],
+        ["exact epsilon", values["exact"]["epsilon"]],
+        ["bias", values["exact"]["bias"]],
+        ["MAE", values["mae"]],
+        ["MAE (51 points)", values["mae_51"]],
+        ["mean squared error", values["mse"]],
     ]
     names = {"epsilon": "published bound on epsilon", "error": "published bound on the error"}
-    rows += [[names[key], value] for key, value in (found["bounds"] or {}).items()]
-    out.print(table(f"{mechanism}, inputs {found['density']}", ["", ""], rows))
+    rows += [[names[key], value] for key, value in (values["bounds"] or {}).items()]
+    out.print(table(f"{mechanism}, inputs {values['density']}", ["", ""], rows))

@@ -44,9 +44,9 @@ def command(run: Callable[..., None], parameters: Iterable[inspect.Parameter], s
     def called(**given: Any) -> None:
         run(**given)
 
-    ordered = sorted(parameters, key=lambda one: one.default is not inspect.Parameter.empty)
+    ordered = sorted(parameters, key=lambda entry: entry.default is not inspect.Parameter.empty)
     called.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in ordered} | {"return": None}
+    called.__annotations__ = {entry.name: entry.annotation for entry in ordered} | {"return": None}
     called.__doc__ = summary
     return called
 
@@ -87,7 +87,7 @@ def epilog(examples: Iterable[str]) -> str:
 
 def names_in(text: str, name: str) -> list[str]:
     """Names separated by commas, each once. Raises InvalidRequest for none."""
-    found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not found:
+    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not names:
         InvalidRequest.must(name, "at least one name", repr(text))
-    return found
+    return names

@@ -112,8 +112,8 @@ def _asked(kind: Family, group: Group) -> bool:
 def _groups(kind: Family, small: bool) -> list[Group]:
     if kind.verification is None:
         return []
-    found: list[Group] = importlib.import_module(kind.verification).groups(small)
-    return found
+    groups: list[Group] = importlib.import_module(kind.verification).groups(small)
+    return groups
 
 
 def _rows(kind: Family, group: Group, solver: str) -> Iterator[Row]:
@@ -160,11 +160,11 @@ def _draw(table: pd.DataFrame) -> Figure | None:
     """|objective - oracle| of every answer (1e-17: none), by solver."""
     from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
 
-    judged = table[table["difference"].notna()]
-    if judged.empty:
+    compared = table[table["difference"].notna()]
+    if compared.empty:
         return None
     figure, (axis,) = panels(width=7.2)
-    for k, (solver, part) in enumerate(judged.groupby("solver", sort=False)):
+    for k, (solver, part) in enumerate(compared.groupby("solver", sort=False)):
         sizes = part["difference"].astype(float).abs().clip(lower=1e-17)
         axis.plot(
             range(len(part)), sizes, MARKERS[k % len(MARKERS)], color=COLOURS[k % len(COLOURS)], label=str(solver)

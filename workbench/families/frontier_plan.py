@@ -112,8 +112,8 @@ def several(read_one: Reader) -> Reader:
 
 def design_row(solve: Callable[[], Design], **known: Any) -> Row:
     """The row of a design; of an unproven one its incumbent and bound, of a failed one the error."""
-    found, _ = attempt(solve)
-    return known | _shown(found)
+    row, _ = attempt(solve)
+    return known | _shown(row)
 
 
 def failed_row(error: WorkbenchError, **known: Any) -> Row:
@@ -121,8 +121,8 @@ def failed_row(error: WorkbenchError, **known: Any) -> Row:
     return known | _shown(failure(error))
 
 
-def _shown(found: Row) -> Row:
-    return {name: value for name, value in found.items() if name not in _OF_THE_SOLVE}
+def _shown(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in _OF_THE_SOLVE}
 
 
 def budget_row(

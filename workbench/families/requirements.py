@@ -36,17 +36,20 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
 
     Raises InvalidRequest where it is anything but one bound on the ratio P/Q.
     """
-    found = notion(named)
-    allowed = Fraction(1 if found.has_delta else 0) if delta is None else delta
+    measure = notion(named)
+    allowed = Fraction(1 if measure.has_delta else 0) if delta is None else delta
     stated = {}
     for label, epsilon in epsilons.items():
-        required = found.requires({"epsilon": epsilon, "delta": allowed})
+        required = measure.requires({"epsilon": epsilon, "delta": allowed})
         if len(required) != 1 or not isinstance(required[0], (HockeyStick, MassAboveRatio)):
-            kinds = " and ".join(one.kind for one in required)
-            InvalidRequest.must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{found.name} ({kinds})")
+            kinds = " and ".join(part.kind for part in required)
+            InvalidRequest.must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{measure.name} ({kinds})")
         stated[label] = required[0]
-    (kind,), (share,) = ({type(one) for one in stated.values()}, {one.delta for one in stated.values()})
-    return Bounds(_KINDS[kind], {label: one.epsilon for label, one in stated.items()}, share)
+    (kind,), (share,) = (
+        {type(part) for part in stated.values()},
+        {part.delta for part in stated.values()},
+    )
+    return Bounds(_KINDS[kind], {label: part.epsilon for label, part in stated.items()}, share)
 
 
 @lru_cache(maxsize=64)

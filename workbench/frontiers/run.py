@@ -63,8 +63,8 @@ def frontier_of(kind: Family) -> Frontier:
     """The frontier of a family. Raises InvalidRequest where it has none."""
     if kind.frontier is None:
         InvalidRequest.must("family", f"one of {', '.join(_names())}", repr(kind.name))
-    found: Frontier = importlib.import_module(kind.frontier).FRONTIER
-    return found
+    offered: Frontier = importlib.import_module(kind.frontier).FRONTIER
+    return offered
 
 
 def plan_of(kind: Family, question: Any, values: Mapping[str, Any]) -> Plan:

@@ -133,13 +133,13 @@ def as_mechanism(given: Any) -> Mechanism:
 
     Raises InvalidRequest, with the reason where a mechanism has no exact laws (its attribute `not_exact`).
     """
-    found = getattr(given, "mechanism", given)
-    reason = getattr(found, "not_exact", None)
+    mechanism = getattr(given, "mechanism", given)
+    reason = getattr(mechanism, "not_exact", None)
     if reason is not None:
         raise InvalidRequest(f"mechanism must have exact laws. {reason}")
-    if not all(hasattr(found, name) for name in ("law", "comparisons", "budgets")):
+    if not all(hasattr(mechanism, name) for name in ("law", "comparisons", "budgets")):
         InvalidRequest.must("mechanism", "a mechanism, a Design or a Certificate", type(given).__name__)
-    return found  # type: ignore[no-any-return]
+    return mechanism  # type: ignore[no-any-return]
 
 
 def on_real_inputs(mechanism: Mechanism) -> bool:

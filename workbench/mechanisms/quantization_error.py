@@ -47,10 +47,10 @@ def cost_weights(knots: ArrayLike, bins: ArrayLike, density: Density, cost: Any 
     t = (x - cuts[piece]) / np.diff(cuts)[piece]
     gap = np.abs(outputs[None, :] - x[:, None])
     error = (a * gap + b * gap**2) * w[:, None]
-    found = np.zeros((cuts.size - 1, 2, outputs.size))
-    np.add.at(found[:, 0], piece, (1 - t)[:, None] * error)
-    np.add.at(found[:, 1], piece, t[:, None] * error)
-    return found
+    weights = np.zeros((cuts.size - 1, 2, outputs.size))
+    np.add.at(weights[:, 0], piece, (1 - t)[:, None] * error)
+    np.add.at(weights[:, 1], piece, t[:, None] * error)
+    return weights
 
 
 def largest_error(knots: ArrayLike, bins: ArrayLike, ends: ArrayLike) -> float:

@@ -67,10 +67,10 @@ class ColumnMechanism:
             around = mechanism.expected(np.minimum(steps, size - steps))
             return {"probability of a wrong answer": mechanism.error_rate, "mean distance modulo n + 1": around}
         worst = largest_error([float(k) for k in mechanism.knots], mechanism.outputs, mechanism.matrix)
-        found = {"largest mean absolute error of any input": worst}
+        errors = {"largest mean absolute error of any input": worst}
         if mechanism.knots[0] == -mechanism.knots[-1]:
-            found["mean absolute error of inputs spread evenly"] = mechanism.mae()
-        return found
+            errors["mean absolute error of inputs spread evenly"] = mechanism.mae()
+        return errors
 
     def account(self, column: str, output: str, rows: Rows, ledger: Path | None) -> Account:
         """What publishing these rows costs, alone and with the ledger. Raises CorruptFile, InvalidRequest."""
@@ -107,15 +107,15 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
 
     Raises CorruptFile, also where a certificate does not prove its claim, and InvalidRequest.
     """
-    found = read(path)
+    stored = read(path)
     expected, called = _KINDS[kind]
-    mechanism = found.mechanism
+    mechanism = stored.mechanism
     if not isinstance(mechanism, expected) or (isinstance(mechanism, AdditiveNoise) and not mechanism.question.scalar):
-        got = mechanism.describe() if found.relates and hasattr(mechanism, "describe") else "no such mechanism"
+        got = mechanism.describe() if stored.relates and hasattr(mechanism, "describe") else "no such mechanism"
         InvalidRequest.must("mechanism", called, f"{path.name}: {got}")
     assert isinstance(mechanism, (AdditiveNoise, PiecewiseAffine))
     words = []
-    if found.certificate is None:
+    if stored.certificate is None:
         if not raw:
             InvalidRequest.must("mechanism", "a certificate (or use --raw)", f"{path.name}, which proves no privacy")
         words.append("The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon.")
@@ -126,7 +126,7 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
             "The budget holds between numbers that differ by one of the mechanism's differences, modulo n + 1; numbers "
             "further apart are protected less, or not at all."
         )
-    return ColumnMechanism(mechanism, None if found.certificate is None else found.certificate.claim, tuple(words))
+    return ColumnMechanism(mechanism, None if stored.certificate is None else stored.certificate.claim, tuple(words))
 
 
 @dataclass(frozen=True)

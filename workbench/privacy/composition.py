@@ -57,17 +57,19 @@ def dominating_pair(mechanism: Any) -> DominatingPair:
     """The exact dominating pair of a mechanism with its neighbour relation. Raises InvalidRequest."""
     lines = {(Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))}
     seen = set()
-    for one in as_mechanism(mechanism).comparisons():
-        if (one.p, one.q) in seen:
+    for pair in as_mechanism(mechanism).comparisons():
+        if (pair.p, pair.q) in seen:
             continue
-        seen.add((one.p, one.q))
+        seen.add((pair.p, pair.q))
         order = sorted(
-            ((k, l) for k, l in zip(one.p.integers, one.q.integers, strict=True) if k or l), key=_ratio, reverse=True
+            ((k, l) for k, l in zip(pair.p.integers, pair.q.integers, strict=True) if k or l),
+            key=_ratio,
+            reverse=True,
         )
         of_p, of_q = 0, 0
         for k, l in order:
             of_p, of_q = of_p + k, of_q + l
-            lines.add((Fraction(of_p, one.p.total), Fraction(of_q, one.q.total)))
+            lines.add((Fraction(of_p, pair.p.total), Fraction(of_q, pair.q.total)))
     hull = _upper(lines)
     p, q = [hull[-1][0]], [Fraction(0)]  # beyond the last vertex h is constant: mass that Q cannot produce
     for (high, b), (low, d) in pairwise(hull):
@@ -170,11 +172,11 @@ def compose(
             high, low = high.self_compose(times), low.self_compose(times)
         if allowed is not None:
             ends = max(0.0, allowed - _FLOATS), min(1.0, allowed + _FLOATS)
-            found = [float(side.get_epsilon_for_delta(end)) for side, end in zip((high, low), ends, strict=True)]
-            return Composition(times, found[0], min(found), allowed, allowed)
+            bounds = [float(side.get_epsilon_for_delta(end)) for side, end in zip((high, low), ends, strict=True)]
+            return Composition(times, bounds[0], min(bounds), allowed, allowed)
         assert at is not None
-        found = [float(side.get_delta_for_epsilon(at)) for side in (high, low)]
-        return Composition(times, at, at, min(1.0, found[0] + _FLOATS), max(0.0, min(found) - _FLOATS))
+        bounds = [float(side.get_delta_for_epsilon(at)) for side in (high, low)]
+        return Composition(times, at, at, min(1.0, bounds[0] + _FLOATS), max(0.0, min(bounds) - _FLOATS))
 
 
 @contextlib.contextmanager

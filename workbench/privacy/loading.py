@@ -54,34 +54,34 @@ class Found:
         A channel without any takes every two rows as neighbours, the strongest relation; max_shift then means rows
         at most so far apart. Raises InvalidRequest.
         """
-        found = self.mechanism
+        mechanism = self.mechanism
         if self.relates:
-            assert not isinstance(found, Distribution)
+            assert not isinstance(mechanism, Distribution)
             if any(given is not None for given in (sizes, shifts, max_shift, pairs)) or directed:
                 raise InvalidRequest(
                     "The file has its own neighbour relation; leave out sizes, shifts, max-shift and pairs."
                 )
-            return found
-        if isinstance(found, Distribution):
+            return mechanism
+        if isinstance(mechanism, Distribution):
             if pairs is not None:
                 raise InvalidRequest("pairs are for channels; give shifts or max-shift for a PMF.")
             if shifts is None and max_shift is None:
                 raise InvalidRequest("A PMF does not say which answers are neighbours: give shifts or max-shift.")
-            where: dict[str, Any] = {"n": len(found) - 1} if sizes is None else {"sizes": sizes}
+            where: dict[str, Any] = {"n": len(mechanism) - 1} if sizes is None else {"sizes": sizes}
             question = ModuloNoise(**where, shifts=shifts, max_shift=max_shift, directed=directed)
-            return AdditiveNoise(question, found)
-        assert isinstance(found, Channel)
+            return AdditiveNoise(question, mechanism)
+        assert isinstance(mechanism, Channel)
         if sizes is not None or shifts is not None:
             raise InvalidRequest("sizes and shifts are for PMFs; give pairs or max-shift for a channel.")
         if pairs is not None and max_shift is not None:
             raise InvalidRequest("A channel's neighbours must be given by one of pairs and max-shift.")
-        count = len(found.rows)
+        count = len(mechanism.rows)
         if pairs is None:
             reach = count - 1 if max_shift is None else max_shift
             if isinstance(reach, bool) or not isinstance(reach, int) or not 1 <= reach < count:
                 InvalidRequest.must("max_shift", f"an integer in 1..{count - 1}", reach)
             pairs = [(i, j) for i in range(count) for j in range(i + 1, min(count, i + reach + 1))]
-        return Channel.of(found, pairs, directed=directed)
+        return Channel.of(mechanism, pairs, directed=directed)
 
 
 def load(path: Path | str) -> Mechanism | Distribution:

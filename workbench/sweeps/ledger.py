@@ -244,46 +244,46 @@ class Ledger:
     def sweeps(self) -> list[dict[str, str]]:
         """Every specification that was run: key (sha256), text, first_run (UTC)."""
         with self._speaking():
-            found = self._db.execute("select key, text, first_run from sweeps order by first_run, key").fetchall()
-        return [dict(zip(("key", "text", "first_run"), row, strict=True)) for row in found]
+            rows = self._db.execute("select key, text, first_run from sweeps order by first_run, key").fetchall()
+        return [dict(zip(("key", "text", "first_run"), row, strict=True)) for row in rows]
 
     def known(self, keys: Sequence[str]) -> set[str]:
         """Which of the keys have a row."""
-        found: set[str] = set()
+        stored: set[str] = set()
         with self._speaking():
             for at in range(0, len(keys), 500):
                 part = keys[at : at + 500]
                 marks = ",".join("?" * len(part))
-                found.update(
+                stored.update(
                     key for (key,) in self._db.execute(f"select key from results where key in ({marks})", part)
                 )
-        return found
+        return stored
 
     def find(self, prefix: str) -> Row:
         """The one row whose key begins so. Raises InvalidRequest for none or several."""
         if not prefix or not set(prefix) <= set("0123456789abcdef"):
             InvalidRequest.must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
         with self._speaking():
-            found = self._db.execute(
+            row = self._db.execute(
                 f"select {_COLUMNS} from results where key >= ? and key < ? limit 2", (prefix, prefix + "g")
             ).fetchall()
-        if len(found) != 1:
-            InvalidRequest.must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(found)}")
-        return self._checked(found[0])
+        if len(row) != 1:
+            InvalidRequest.must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(row)}")
+        return self._checked(row[0])
 
     def rows(self) -> Iterator[Row]:
         """All rows in the order they were written. Raises CorruptFile at the first that cannot be read."""
         with self._speaking():
-            for found in self._db.execute(f"select {_COLUMNS} from results order by number"):
-                yield self._checked(found)
+            for row in self._db.execute(f"select {_COLUMNS} from results order by number"):
+                yield self._checked(row)
 
     def salvage(self) -> tuple[list[Row], int]:
         """Every row that can still be read, and how many cannot."""
         kept, lost = [], 0
         for number in self._numbers():
             try:
-                found = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
-                kept.append(self._checked(found))
+                row = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
+                kept.append(self._checked(row))
             except (sqlite3.DatabaseError, UnicodeDecodeError, CorruptFile, TypeError):
                 lost += 1
         return kept, lost
@@ -305,11 +305,11 @@ class Ledger:
         largest = max((number for number in shown if number <= most), default=0)
         return sorted(shown.union(range(1, largest + 1)))
 
-    def _checked(self, found: tuple[Any, ...]) -> Row:
-        row = Row(found[0], found[1], found[2], found[4])
-        if not all(isinstance(text, str) for text in found[:4]) or not isinstance(row.seconds, float):
+    def _checked(self, cells: tuple[Any, ...]) -> Row:
+        row = Row(cells[0], cells[1], cells[2], cells[4])
+        if not all(isinstance(text, str) for text in cells[:4]) or not isinstance(row.seconds, float):
             raise CorruptFile(f"The ledger {self.path} is damaged: a row holds values of other types. {_SALVAGE}")
-        if digest(row.request) != row.key or digest(row.request, row.answer) != found[3]:
+        if digest(row.request) != row.key or digest(row.request, row.answer) != cells[3]:
             raise CorruptFile(
                 f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_SALVAGE}"
             )

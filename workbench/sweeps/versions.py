@@ -15,13 +15,13 @@ def versions(label: str | None) -> dict[str, str | None]:
 
     The workbench's version is part of every key, and must stay there: the bytes of old keys are frozen.
     """
-    found: dict[str, str | None] = {"workbench": workbench.__version__}
+    known: dict[str, str | None] = {"workbench": workbench.__version__}
     if label is not None:
         from solvers.backend import backend
 
         answering = backend(label)
-        found[answering.distribution] = answering.version()
-    return found
+        known[answering.distribution] = answering.version()
+    return known
 
 
 def check_options(label: str | None, options: Iterable[str]) -> None:

@@ -20,15 +20,15 @@ Neighbours = str | Pairs
 
 def pairs_of(neighbours: Neighbours, notion: str, k: int) -> Pairs | None:
     """Unordered neighbouring positions, or None for the compact all-pairs rows. Raises InvalidRequest."""
-    asked = named(notion)
-    if asked.per_distance:
+    measure = named(notion)
+    if measure.per_distance:
         if not isinstance(neighbours, str):
             InvalidRequest.must("neighbours", "left out when notion is metric (every pair has its budget)", "pairs")
         return consecutive(k)  # their budgets add up along the line
     if isinstance(neighbours, str):
         if neighbours == "consecutive":
             return consecutive(k)
-        return None if asked.ratio_decides else tuple(combinations(range(k), 2))
+        return None if measure.ratio_decides else tuple(combinations(range(k), 2))
     wrong = [pair for pair in neighbours if pair[0] == pair[1] or not all(0 <= at < k for at in pair)]
     if wrong or not neighbours:
         InvalidRequest.must("neighbours", f"pairs of different positions in 0..{k - 1}", wrong[0] if wrong else "none")

@@ -196,8 +196,8 @@ class _Laplace(Family):
 
 
 def _answer(design: Design) -> LaplaceDesign:
-    found: LaplaceDesign = design.details["answer"]
-    return found
+    answer: LaplaceDesign = design.details["answer"]
+    return answer
 
 
 FAMILY = _Laplace()

@@ -90,20 +90,20 @@ def _finished(
 ) -> tuple[Quantizer, tuple[str, ...], Certificate | None, str | None]:
     """The one place where what a solver's rounding left is repaired: what comes back is what is published."""
     if certify:
-        made, certificate, share = certified_quantizer(quantizer, epsilon, metric)
+        mechanism, certificate, share = certified_quantizer(quantizer, epsilon, metric)
         route = "as the solver returned it" if not share else f"{float(share):.2g} of a strictly private law mixed in"
         changed = f"The proof took {float(share):.2g} of another law mixed into the solver's; errors are those of both."
-        return made, (changed,) if share > SMALL else (), certificate, route
-    found = audit_quantizer(quantizer, metric)
+        return mechanism, (changed,) if share > SMALL else (), certificate, route
+    privacy = audit_quantizer(quantizer, metric)
     words = []
-    if not found.meets("pure" if metric is None else "metric", epsilon):
-        words.append(f"The solver's law {found.verdict(epsilon)}.")
-    if found.bias:
-        words.append(f"Its exact bias is {float(found.bias):.2g} (rounding of the solver's answer), not 0.")
+    if not privacy.meets("pure" if metric is None else "metric", epsilon):
+        words.append(f"The solver's law {privacy.verdict(epsilon)}.")
+    if privacy.bias:
+        words.append(f"Its exact bias is {float(privacy.bias):.2g} (rounding of the solver's answer), not 0.")
     return quantizer, tuple(words), None, None
 
 
-def _judge(question: Quantization, quantizer: Quantizer, made: Made, cost: Any, metric: str | None) -> OracleVerdict:
+def _judge(question: Quantization, quantizer: Quantizer, answer: Made, cost: Any, metric: str | None) -> OracleVerdict:
     """The closed forms: two outputs ±B have MAE (B² - c²/3)/B; no mechanism beats the limit."""
     bins, c = quantizer.bins, float(question.c)
     if len(bins) == 2 and bins[0] == -bins[1] and cost == "mae" and question.density.shape is None:
@@ -111,8 +111,8 @@ def _judge(question: Quantization, quantizer: Quantizer, made: Made, cost: Any, 
         value = (reach * reach - c * c / 3) / reach
         proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its error is (B² - x²)/B."
         return OracleVerdict.judge(quantizer.mae(), "two outputs", value, "optimum", proof)
-    if made.bound is not None and question.bins is None and made.quantizer.name == "exact quantizer":
+    if answer.bound is not None and question.bins is None and answer.quantizer.name == "exact quantizer":
         proof = "The limit for unlimited outputs within the same reach, proven by duality."
         reached = quantizer.expected(cost, question.density)
-        return OracleVerdict.judge(reached, "limit", made.bound, "lower bound", proof)
+        return OracleVerdict.judge(reached, "limit", answer.bound, "lower bound", proof)
     return OracleVerdict.none("no closed form is known for more than two outputs.")

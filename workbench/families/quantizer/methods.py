@@ -48,8 +48,8 @@ class Made:
             reached = sum(value <= min(self.starts) + 1e-4 for value in self.starts)
             within = "" if self.reach is None else f" within ±{self.reach * float(units.c):.6g} (reach)"
             known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
-            said = f"Outputs{within} are the best of {len(self.starts)} local searches ({reached} reached this value)"
-            words = (*words, f"{said}; {known}.")
+            claim = f"Outputs{within} are the best of {len(self.starts)} local searches ({reached} reached this value)"
+            words = (*words, f"{claim}; {known}.")
             if self.reach is not None and float(self.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
                 words = (*words, "The outermost output is at the reach: a larger reach may err less.")
         return Made(scale * self.objective, bound, units.back(self.quantizer), self.solution, words)
@@ -107,11 +107,11 @@ def run(
     if bins is None:
         bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
     if method == "optm":
-        found = optm_thinner(bins, epsilon, c, density)
-        if found is None:
+        result = optm_thinner(bins, epsilon, c, density)
+        if result is None:
             raise Infeasible(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
         note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
-        return Made(found.proxy, None, found.quantizer, found.solution, (note,))
+        return Made(result.proxy, None, result.quantizer, result.solution, (note,))
     best = product_optimum(bins, epsilon, c, density, cost, solver=solver, progress=progress)
     if best is None:
         raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
@@ -125,9 +125,9 @@ def why_none(
 ) -> str:
     """Why there is nothing; by distance, with the smallest ε at which there is a law on the given outputs."""
     relation = "private" if metric is None else f"{metric}-metric private"
-    said = f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(epsilon):g}."
+    sentence = f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(epsilon):g}."
     if metric is None or question.bins is None:
-        return said
+        return sentence
     unit = Units(question.c).question(question)
     if method == "mvu":
         points = inputs or unit.levels
@@ -137,9 +137,9 @@ def why_none(
         cuts = knots_of(unit.bins, unit.c, knots)
     least = least_metric_epsilon([float(b) for b in unit.bins or ()], [float(k) for k in cuts], metric)
     if math.isinf(least):
-        return said
+        return sentence
     scale = float(question.c) ** (1 if metric == "absolute" else 2)
-    return f"{said} The smallest feasible epsilon is {least / scale:.4g}."
+    return f"{sentence} The smallest feasible epsilon is {least / scale:.4g}."
 
 
 def _limit(question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float) -> float | None:

@@ -152,9 +152,9 @@ def optm_thinner(
 ) -> OptmAnswer | None:
     """`optm` at the first of WIDTHS that gives a solution: a small ε, or bins just within reach, need thin ones."""
     for width in WIDTHS:
-        found = optm(bins, epsilon, c, density, width=width)
-        if found is not None:
-            return found
+        result = optm(bins, epsilon, c, density, width=width)
+        if result is not None:
+            return result
     return None
 
 
@@ -202,13 +202,13 @@ def _slices(
         return live.solve(sheet, pattern, "OPTM"), bounds
 
     def relax(parts: list[tuple[int, int]]) -> list[tuple[int, int, float]]:
-        found = []
+        solutions = []
         for a, b in parts:
             relaxed, _ = run(a, b, True)
             if relaxed.optimal and relaxed.objective is not None:
                 # 1e-9 covers the solver's tolerance: a slice is discarded only when it is clearly worse
-                found.append((a, b, relaxed.objective - 1e-9))
-        return sorted(found, key=lambda part: -part[2])
+                solutions.append((a, b, relaxed.objective - 1e-9))
+        return sorted(solutions, key=lambda part: -part[2])
 
     stack = [(k, k + 1, -np.inf) for k in reversed(range(count))] if full else [(0, count, -np.inf)]
     if first is not None and not full:
@@ -315,14 +315,14 @@ def search_bins(
         for b in inner:
             if b >= B:
                 continue
-            found = optm([-B, -b, b, B], epsilon, c, law, full=full, hint=hint, live=session)
-            rows.append((B, b, found))
-            if found is None:
+            result = optm([-B, -b, b, B], epsilon, c, law, full=full, hint=hint, live=session)
+            rows.append((B, b, result))
+            if result is None:
                 continue
-            hint = found.bounds
-            value = found.quantizer.mae(law)
-            if (best is None or value < best[0]) and _private(found.quantizer, epsilon):
-                best = value, found
+            hint = result.bounds
+            value = result.quantizer.mae(law)
+            if (best is None or value < best[0]) and _private(result.quantizer, epsilon):
+                best = value, result
         best_so_far = "none yet" if best is None else f"{best[0]:.6f}"
         progress(f"outer bin {float(B):g} ({at + 1} of {len(outer)}), {session.solves} LPs, best MAE {best_so_far}")
     if live is None:

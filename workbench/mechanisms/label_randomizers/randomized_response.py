@@ -170,10 +170,10 @@ class RandomizedResponse(LabelMechanism):
 
 def odds_below(epsilon: Real) -> tuple[Fraction, Fraction]:
     """(the largest multiple of 2^-64 that is <= e^ε, ε exact). Raises InvalidRequest unless 0 < ε <= 700."""
-    asked = positive(epsilon, "epsilon")
-    if asked > 700:
+    budget = positive(epsilon, "epsilon")
+    if budget > 700:
         InvalidRequest.must("epsilon", "at most 700", epsilon)
-    return Fraction(exp_bounds(asked, _BITS)[0], 1 << _BITS), asked
+    return Fraction(exp_bounds(budget, _BITS)[0], 1 << _BITS), budget
 
 
 def on_bins(labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real) -> RandomizedResponse:

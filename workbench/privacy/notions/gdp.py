@@ -37,13 +37,13 @@ class TradeOff:
                 group = groups.setdefault(ratio, [0, 0])
                 group[0], group[1] = group[0] + k, group[1] + l
         a, b = groups.pop(None, [0, 0])
-        found = [(a, b)]
+        nodes = [(a, b)]
         for ratio in sorted((ratio for ratio in groups if ratio is not None), reverse=True):
             a, b = a + groups[ratio][0], b + groups[ratio][1]
-            found.append((a, b))
+            nodes.append((a, b))
         total, other = laws.p.total, laws.q.total
         self.vertices = [
-            (Fraction(a, total), Fraction(b, other)) for a, b in found if a * other > b * total
+            (Fraction(a, total), Fraction(b, other)) for a, b in nodes if a * other > b * total
         ]  # where P(A) > Q(A): elsewhere nothing is asked
 
     @property
