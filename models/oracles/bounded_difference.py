@@ -29,7 +29,7 @@ from models.oracles.closed_form import (
     close,
 )
 from models.oracles.column_cut import LARGEST, best_column_cut, every_cut
-from models.oracles.columns import Grid
+from models.oracles.cut_vectors import Grid
 from models.oracles.cuts import cut_pmf, least_delta
 from models.oracles.hops import multiples, order
 from models.oracles.question import Question

@@ -37,7 +37,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from models.oracles.closed_form import OutsideDomain, check_delta
-from models.oracles.columns import Cuts, Grid, evaluate, grouped_cuts
+from models.oracles.cut_vectors import Cuts, Grid, evaluate, grouped_cuts
 from models.oracles.cuts import best_cut, cut_values
 from models.oracles.digit_sums import DigitSums
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.oracles.closed_form import Floats, check_delta, check_error_rate, geometric_sum
-from models.oracles.columns import Grid
+from models.oracles.cut_vectors import Grid
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pytest
 
 from models.oracles import judge
 from models.oracles.bounded_difference import column_cut_law
-from models.oracles.columns import Grid
+from models.oracles.cut_vectors import Grid
 from models.oracles.single_distance import symmetric_single_distance_law
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.baselines.fitting import FAMILIES

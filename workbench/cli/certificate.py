@@ -14,11 +14,11 @@ from workbench.cli.output_paths import output_file
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.io.files import distinct_files
-from workbench.io.grids import integers
+from workbench.io.parameter_grid import integers
 
 if TYPE_CHECKING:
     from workbench.mechanisms.mechanism import Mechanism
-    from workbench.privacy.loading import Found
+    from workbench.privacy.loading import FileContents
 
 __all__ = ["AUDIT_EXAMPLES", "COMPOSE_EXAMPLES", "SAMPLE_EXAMPLES", "VERIFY_EXAMPLES", "audit", "compose", "sample",
            "verify_certificate"]  # fmt: skip
@@ -231,7 +231,7 @@ def compose(
 
 def _open(
     file: Path, sizes: str | None, shifts: str | None, max_shift: int | None, pairs: str | None, directed: bool
-) -> tuple[Found, Mechanism]:
+) -> tuple[FileContents, Mechanism]:
     """A file with its neighbour relation."""
     from workbench.privacy.loading import read
 

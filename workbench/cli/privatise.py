@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from workbench.io.columns import CsvColumn
+    from workbench.io.csv_column import CsvColumn
 
 __all__ = ["LABELS_EXAMPLES", "NOISE_EXAMPLES", "QUANTIZER_EXAMPLES", "privatise_labels", "privatise_noise",
            "privatise_quantizer"]  # fmt: skip
@@ -92,7 +92,7 @@ def _privatise(
 ) -> None:  # fmt: skip
     sidecar = _sidecar(target, {"input": source, "mechanism": mechanism_file}, ledger)
     from workbench.exact.random_source import Source
-    from workbench.io.columns import CsvColumn
+    from workbench.io.csv_column import CsvColumn
     from workbench.privacy.column_release import Rows, mechanism_for_column
     from workbench.privacy.sampling import publish
 
@@ -158,7 +158,7 @@ def privatise_labels(
     import numpy as np
 
     from workbench.exact.random_source import Source
-    from workbench.io.columns import CsvColumn
+    from workbench.io.csv_column import CsvColumn
     from workbench.mechanisms.label_randomizers.labels import Labels
 
     sidecar = _sidecar(target, {"input": source, "labels": labels})

@@ -168,13 +168,13 @@ def list_(
 
 
 def _wanted(row: Row, model: str | None, status: str | None) -> bool:
-    return model in (None, row.asked["model"]) and status in (None, row.found["status"])
+    return model in (None, row.request_values["model"]) and status in (None, row.answer_values["status"])
 
 
 def _brief(row: Row) -> dict[str, Any]:
     from workbench.families.outcome import renamed
 
-    request, answer = row.asked, renamed(row.found)
+    request, answer = row.request_values, renamed(row.answer_values)
     names = ("sizes", "levels", "notion", "cost", "loss", "method", "bits", "epsilon", "delta", "budget")
     given = request["parameters"]
     words = ", ".join(f"{name} {given[name]}" for name in names if given.get(name) is not None)
@@ -193,14 +193,14 @@ def show(
     with Ledger(ledger, create=False) as book:
         row = book.find(key)
     if json:
-        emit_json({"key": row.key, "request": row.asked, "answer": row.found, "seconds": row.seconds})
+        emit_json({"key": row.key, "request": row.request_values, "answer": row.answer_values, "seconds": row.seconds})
         return
-    request = row.asked
+    request = row.request_values
     lines = [("key", row.key), ("", "sha256 of the request; the answer's seal is intact")]
     lines += [(name, str(request[name])) for name in ("model", "backend")]
     for group in ("parameters", "options", "versions"):
         lines += [(f"{group[:-1]} {name}", str(value)) for name, value in request[group].items() if value is not None]
-    lines += [(name.replace("_", " "), str(value)) for name, value in row.found.items() if value is not None]
+    lines += [(name.replace("_", " "), str(value)) for name, value in row.answer_values.items() if value is not None]
     out.print(facts([*lines, ("seconds", f"{row.seconds:.4g}")]), highlight=False, markup=False)
 
 

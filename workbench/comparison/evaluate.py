@@ -10,7 +10,7 @@ from typing import Any
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.families.quantizer.evaluate import built, evaluation
-from workbench.io.columns import read_column
+from workbench.io.csv_column import read_column
 from workbench.io.result import Result, Row
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace

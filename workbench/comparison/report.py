@@ -5,7 +5,7 @@
     performance profile         Dolan and Moré 2002: share of instances a solver solves within τ times the fastest
                                 solver's seconds; a failure is infinitely slow
 
-"Solved" is optimal, feasible and within 1e-6 of the best bound of all solvers (`workbench.comparison.run.judged_rows`).
+"Solved" is optimal, feasible and within 1e-6 of the best bound of all solvers (`run.verdict_rows`).
 """
 
 from __future__ import annotations

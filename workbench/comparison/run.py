@@ -30,7 +30,7 @@ from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, Judged
 from workbench.io.result import Result, Row
 
-__all__ = ["GRACE", "installed", "judged_rows", "run_one", "run_suite"]
+__all__ = ["GRACE", "installed", "run_one", "run_suite", "verdict_rows"]
 
 Runner = Callable[[Instance, Path, str, float], Row]
 Progress = Callable[[int, int, str], None]  # told (runs done, runs, what is next)
@@ -88,7 +88,7 @@ def run_suite(
     except KeyboardInterrupt:
         pass
     result = Result(
-        title, judged_rows(rows), "runs", COLUMNS, plots, len(rows), total, time.perf_counter() - begin
+        title, verdict_rows(rows), "runs", COLUMNS, plots, len(rows), total, time.perf_counter() - begin
     )  # fmt: skip
     if all(row["status"] == "not applicable" for row in rows):
         return result
@@ -161,7 +161,7 @@ def _judge(instance: Instance, x: Any, objective: float | None) -> Row:
     return asdict(verdict)
 
 
-def judged_rows(rows: Sequence[Row]) -> list[Row]:
+def verdict_rows(rows: Sequence[Row]) -> list[Row]:
     """Rows with what only all of them together can say.
 
     best_objective: the least that is reached beyond doubt, by a certified mechanism or (without one) a point whose

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import WorkbenchError
 from workbench.families.option import Option, Reader, listed
 from workbench.families.outcome import attempt, failure
-from workbench.io.grids import grid
+from workbench.io.parameter_grid import grid
 from workbench.io.result import Plots, Row
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Frontier:
 
     summary: one sentence; examples: command lines; tasks: of the budget table.
     options: those that spell the question (question=True), then those of the trade-off; a grid is read by
-        `workbench.io.grids`. Their defaults are read like what is given.
+        `workbench.io.parameter_grid`. Their defaults are read like what is given.
     plan: (question, exact values of the options) -> its plan, with everything checked before anything is solved;
         the question is None where options spell it.
     points: the same -> (columns that name a point, its request), where baselines of other packages join.

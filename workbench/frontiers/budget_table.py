@@ -21,7 +21,7 @@ from workbench.families.frontier_plan import BudgetTask, Plan, several
 from workbench.families.option import Option, one_of
 from workbench.families.registry import families
 from workbench.frontiers.run import Progress, frontier_of, read, run
-from workbench.io.grids import Grid, grid
+from workbench.io.parameter_grid import Grid, grid
 from workbench.io.result import Result, Row, records
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from workbench.families.baseline import baseline_tasks
 from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, failed_row
 from workbench.families.option import Option
 from workbench.families.registry import families, family, family_of
-from workbench.io.grids import Grid
+from workbench.io.parameter_grid import Grid
 from workbench.io.result import Result, Row
 
 __all__ = ["Progress", "frontier", "frontier_of", "plan_of", "read", "run"]

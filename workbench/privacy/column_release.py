@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
-from workbench.io.columns import CsvColumn, locate
+from workbench.io.csv_column import CsvColumn, locate
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.quantization_error import largest_error

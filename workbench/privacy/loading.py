@@ -29,13 +29,13 @@ from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import FORMAT, MECHANISM, VERSION, any_mechanism, from_dict
 
-__all__ = ["Found", "load", "read"]
+__all__ = ["FileContents", "load", "read"]
 
 _SUM = Fraction(1, 10**6)  # how far floats may be from adding up to 1
 
 
 @dataclass(frozen=True)
-class Found:
+class FileContents:
     """What a file holds: a mechanism, or a bare `Distribution`; its certificate, if any.
 
     relates: whether the file says which inputs are neighbours.
@@ -93,7 +93,7 @@ def load(path: Path | str) -> Mechanism | Distribution:
     return read(path).mechanism
 
 
-def read(path: Path | str) -> Found:
+def read(path: Path | str) -> FileContents:
     """`load`, with the certificate when the file is one. Raises CorruptFile."""
     text = read_text(path).removeprefix("\ufeff")  # spreadsheets write a byte order mark
     start = text.lstrip()[:1]
@@ -101,20 +101,20 @@ def read(path: Path | str) -> Found:
         with named(path):
             if start in {"{", "["} or Path(path).suffix.lower() == ".json":
                 return _json(parse_json(text))
-            return Found(_numbers(_csv(text)), relates=False)
+            return FileContents(_numbers(_csv(text)), relates=False)
     except InvalidRequest as error:
         raise CorruptFile(f"{Path(path).name} holds no mechanism: {error}") from None
 
 
-def _json(data: Any) -> Found:
+def _json(data: Any) -> FileContents:
     if isinstance(data, dict):
         if data.get("format") == FORMAT:
             proven = from_dict(data)
-            return Found(proven.mechanism, proven)
+            return FileContents(proven.mechanism, proven)
         if data.get("format") == MECHANISM:
             if set(data) != {"format", "version", "mechanism"} or data["version"] != VERSION:
                 raise CorruptFile(f"A mechanism must have exactly the entries format, version {VERSION} and mechanism.")
-            return Found(any_mechanism(data["mechanism"]))
+            return FileContents(any_mechanism(data["mechanism"]))
         named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
         if len(named) != 1:
             raise CorruptFile("The object must be a certificate, a mechanism, or hold one of pmf, rows and matrix.")
@@ -125,7 +125,7 @@ def _json(data: Any) -> Found:
     if not all(isinstance(row, list) for row in rows):
         raise CorruptFile("Every row must be a list of numbers.")
     table = [[_value(cell) for cell in row] for row in rows]
-    return Found(_masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False)
+    return FileContents(_masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False)
 
 
 def _csv(text: str) -> list[list[Fraction]]:

@@ -41,13 +41,13 @@ def flat(rows: Iterable[Row], *, effort: bool = False) -> Table:
 
 
 def _line(row: Row, effort: bool) -> dict[str, dict[str, Any]]:
-    request = row.asked
+    request = row.request_values
     head = {"key": row.key, "model": request["model"], "backend": request["backend"]}
     head |= request["parameters"] | {f"option_{name}": value for name, value in request["options"].items()}
     head = {name: _number(value) if name in NUMBERS else _cell(value) for name, value in head.items()}
     backend = [version for name, version in request["versions"].items() if name != "workbench"]
     head |= {"backend_version": next(iter(backend), None), "workbench": request["versions"]["workbench"]}
-    tail = {name: _infinite(_cell(value)) for name, value in renamed(row.found).items()}
+    tail = {name: _infinite(_cell(value)) for name, value in renamed(row.answer_values).items()}
     return {"head": head, "tail": tail | ({"seconds": row.seconds} if effort else {})}
 
 
@@ -65,7 +65,7 @@ def _infinite(value: Any) -> Any:
 
 def provenance(ledger: Ledger, rows: Sequence[Row], *, unreadable: int = 0) -> dict[str, Any]:
     """Where a table comes from: ledger, schema, versions, specifications, how many rows, when."""
-    versions = {canonical(row.asked["versions"]) for row in rows}
+    versions = {canonical(row.request_values["versions"]) for row in rows}
     return {
         "ledger": str(ledger.path), "schema": len(MIGRATIONS), "rows": len(rows), "unreadable_rows": unreadable,
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -73,12 +73,12 @@ class Row(NamedTuple):
     seconds: float
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def request_values(self) -> dict[str, Any]:
         """The request as an object."""
         return dict(json.loads(self.request))
 
     @property
-    def found(self) -> dict[str, Any]:
+    def answer_values(self) -> dict[str, Any]:
         """The answer as an object."""
         return dict(json.loads(self.answer))
 

@@ -5,7 +5,7 @@
     model = "noise"                      # the name of a family
     n = 8                                # every other key is an option of the family:
     max_shift = [1, 2, 3]                # a list is an axis of the grid,
-    epsilon = "0.1:4:40"                 # and a text with FIRST:LAST:COUNT the grid of `workbench.io.grids`
+    epsilon = "0.1:4:40"                 # and a text with FIRST:LAST:COUNT the grid of `workbench.io.parameter_grid`
 
 The grid is the product of its axes. Parameters that a live solver can follow (ε, δ) make up a path, walked to and fro
 so that each step is a small one; a piece of a path is a task (`Chunk`). Whatever is wrong is refused with its line.
@@ -28,7 +28,7 @@ from workbench.families.base import Family
 from workbench.families.option import spell
 from workbench.families.registry import family, names
 from workbench.io.files import file_path, read_text, spelled
-from workbench.io.grids import has_range, in_order
+from workbench.io.parameter_grid import has_range, in_order
 from workbench.sweeps.ledger import canonical, digest
 from workbench.sweeps.toml_lines import Lines, lines_of
 from workbench.sweeps.versions import check_options, versions
@@ -138,7 +138,7 @@ def _spec(table: Mapping[str, Any], text: str, stem: str, lines: Lines) -> Spec:
     seen: set[str] = set()
     total = 0
     for at, grid in enumerate(tables):
-        values = _settled(grid, at, lines)
+        values = _grid_values(grid, at, lines)
         total += math.prod(map(len, values[1].values()))
         if total > MOST:
             raise lines.refuse(f"a specification may have at most {MOST} points. Got {total}.", "", at)
@@ -150,7 +150,7 @@ def _spec(table: Mapping[str, Any], text: str, stem: str, lines: Lines) -> Spec:
     return Spec(name, text, tuple(chunks))
 
 
-def _settled(grid: Mapping[str, Any], at: int, lines: Lines) -> tuple[Family, dict[str, list[Any]]]:
+def _grid_values(grid: Mapping[str, Any], at: int, lines: Lines) -> tuple[Family, dict[str, list[Any]]]:
     """The family and the exact values of every axis."""
     name = grid.get("model")
     if not isinstance(name, str) or name not in names():

@@ -29,7 +29,7 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["audited", "bare", "certified", "check_size", "missed", "proven", "refuse", "rows_of"]
+__all__ = ["audited", "bare", "certified", "check_size", "proven", "refuse", "rows_of", "shortfall"]
 
 # What a certificate may take, its repair included: each is a minute or two.
 _MASSES = 2_000_000  # of a channel whose rows are all compared for pure ε, which is decided output by output
@@ -150,7 +150,7 @@ def audited(channel: Channel, request: LabelRequest) -> Privacy:
     return audit(Channel.of(channel, request.pairs), request.claim.epsilon)
 
 
-def missed(privacy: Privacy, request: LabelRequest) -> tuple[str, ...]:
+def shortfall(privacy: Privacy, request: LabelRequest) -> tuple[str, ...]:
     """A sentence when the mechanism misses the request, none otherwise."""
     if privacy.meets(*request.claim):
         return ()

@@ -11,7 +11,7 @@ from models.oracles.bins import BIN_LOSSES, optimal_bins
 from solvers.backend import solve
 from workbench.errors import InvalidRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.labels.certify import audited, certified, check_size, missed, proven, refuse, rows_of
+from workbench.families.labels.certify import audited, certified, check_size, proven, refuse, rows_of, shortfall
 from workbench.families.labels.relation import groups_of
 from workbench.families.labels.request import LabelRequest
 from workbench.families.outcome import translated_errors
@@ -56,7 +56,7 @@ def best_channel(request: LabelRequest) -> Design:
         mechanism = LabelChannel(question, grid, rows_of(certificate))
         objective = mechanism.loss(loss)
     privacy = audited(mechanism.channel, request)
-    words = missed(privacy, request)
+    words = shortfall(privacy, request)
     if certificate is not None and constraints and not set(constraints) <= {"unbiased"}:
         words += ("Repair keeps these constraints to rounding only: " + ", ".join(constraints) + ".",)
     return proven(

@@ -14,7 +14,7 @@ from models.losses import Loss
 from models.oracles.bins import Bins, optimal_bins, printed_bins
 from workbench.exact.numbers import Real, positive
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.labels.certify import audited, certified, missed
+from workbench.families.labels.certify import audited, certified, shortfall
 from workbench.families.labels.channel_program import best_channel
 from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased import best_unbiased
@@ -57,6 +57,6 @@ def _by_bins(request: LabelRequest) -> Design:
         verdict = OracleVerdict.judge(bins.objective, "Algorithm 2", other.objective, "optimum", proof)
     privacy = audited(mechanism.audit_rows, request)
     return Design(
-        request, mechanism, bins.objective, bins.bound, request.claim, verdict, None, missed(privacy, request),
+        request, mechanism, bins.objective, bins.bound, request.claim, verdict, None, shortfall(privacy, request),
         privacy, certified(mechanism, request), None, "exact as constructed",
     )  # fmt: skip

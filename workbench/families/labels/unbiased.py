@@ -15,7 +15,7 @@ from solvers.backend import Options, solve
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.labels.certify import audited, certified, check_size, missed, refuse
+from workbench.families.labels.certify import audited, certified, check_size, refuse, shortfall
 from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased_vertex import mixture
 from workbench.families.outcome import translated_errors
@@ -57,7 +57,7 @@ def best_unbiased(request: LabelRequest) -> Design:
     mechanism = LabelChannel(question, outputs, channel)
     certificate = certified(mechanism, request, unbiased=True)
     privacy = audited(mechanism.channel, request)
-    words = [*missed(privacy, request), "Every mass is an exact rational, with E[o|y] = y exactly."]
+    words = [*shortfall(privacy, request), "Every mass is an exact rational, with E[o|y] = y exactly."]
     if share:
         words.append(f"The program's vertex is degenerate: a share {float(share):.1g} of other rays makes it exact.")
     if not question.prior.all():

@@ -122,7 +122,7 @@ class _Laplace(Family):
 
     def solve(self, request: Any) -> Design:
         from workbench.families.laplace.design import design_laplace
-        from workbench.families.laplace.oracle_check import judged
+        from workbench.families.laplace.oracle_check import verdict_on
         from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
         from workbench.mechanisms.dyadic_laplace.elias import check_code
 
@@ -137,7 +137,7 @@ class _Laplace(Family):
         if answer.decoder_epsilon is not None and answer.decoder_epsilon > _USELESS * answer.epsilon:
             words.append("At this ell the decoder learns nearly everything; allow more bits.")
         reached = math.inf if answer.decoder_epsilon is None else answer.decoder_epsilon
-        verdict = judged(reached, answer.epsilon, answer.bits, answer.code, request.question)
+        verdict = verdict_on(reached, answer.epsilon, answer.bits, answer.code, request.question)
         return Design(
             request, mechanism, reached, None, Claim("metric", request.epsilon), verdict,
             words=tuple(words), details={"answer": answer},

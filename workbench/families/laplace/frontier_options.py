@@ -10,7 +10,7 @@ from workbench.families.base import Request
 from workbench.families.frontier_plan import EPSILON, Frontier, Plan, Row
 from workbench.families.laplace.family import FAMILY
 from workbench.families.option import Option, one_of
-from workbench.io.grids import grid
+from workbench.io.parameter_grid import grid
 from workbench.mechanisms.dyadic_laplace.elias import CODES
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM
 

@@ -11,12 +11,12 @@ from workbench.families.oracle import OracleVerdict
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels_at
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw, elias_delta_bound
 
-__all__ = ["judged"]
+__all__ = ["verdict_on"]
 
 _OCTAVES = np.arange(-30, 7.01, 0.25)  # log2 δ₀; every one that fits bounds the least ℓ from above
 
 
-def judged(decoder_epsilon: float, epsilon: float, bits: float, code: str, data: DataLaw) -> OracleVerdict:
+def verdict_on(decoder_epsilon: float, epsilon: float, bits: float, code: str, data: DataLaw) -> OracleVerdict:
     """The verdict on a least decoder ε, inf where none was found."""
     if code != "delta":
         return OracleVerdict.none("no closed form is known for the least ell; Theorem 8 is about the delta code.")

@@ -18,7 +18,7 @@ from workbench.errors import Infeasible
 from workbench.families.design import Claim, Design, OracleVerdict
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.certify import SMALL, certified_quantizer
-from workbench.families.quantizer.methods import Made, NoLaw, run, why_none
+from workbench.families.quantizer.methods import MethodAnswer, NoLaw, run, why_none
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.units import Units
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -103,7 +103,9 @@ def _finished(
     return quantizer, tuple(words), None, None
 
 
-def _judge(question: Quantization, quantizer: Quantizer, answer: Made, cost: Any, metric: str | None) -> OracleVerdict:
+def _judge(
+    question: Quantization, quantizer: Quantizer, answer: MethodAnswer, cost: Any, metric: str | None
+) -> OracleVerdict:
     """The closed forms: two outputs ±B have MAE (B² - c²/3)/B; no mechanism beats the limit."""
     bins, c = quantizer.bins, float(question.c)
     if len(bins) == 2 and bins[0] == -bins[1] and cost == "mae" and question.density.shape is None:

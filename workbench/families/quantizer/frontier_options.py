@@ -11,7 +11,7 @@ from workbench.families.base import Request
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Plan, Row, several
 from workbench.families.option import SOLVER, Option, count, flag, one_of
 from workbench.families.quantizer.family import FAMILY, METHODS
-from workbench.io.grids import whole_grid
+from workbench.io.parameter_grid import whole_grid
 
 __all__ = ["FRONTIER"]
 

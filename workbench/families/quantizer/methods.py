@@ -22,13 +22,13 @@ from workbench.families.quantizer.units import Units
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import Quantization
 
-__all__ = ["Made", "NoLaw", "run", "why_none"]
+__all__ = ["MethodAnswer", "NoLaw", "run", "why_none"]
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Made:
+class MethodAnswer:
     """What a method hands back; reach: the largest output that the search over outputs could choose, if it had one."""
 
     objective: float
@@ -40,7 +40,7 @@ class Made:
     searched: bool = False
     reach: float | None = None
 
-    def back(self, units: Units, scale: float) -> Made:
+    def back(self, units: Units, scale: float) -> MethodAnswer:
         """From units of c to the question's own; scale: of the cost."""
         bound = None if self.bound is None else scale * self.bound
         words = self.words
@@ -52,7 +52,7 @@ class Made:
             words = (*words, f"{claim}; {known}.")
             if self.reach is not None and float(self.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
                 words = (*words, "The outermost output is at the reach: a larger reach may err less.")
-        return Made(scale * self.objective, bound, units.back(self.quantizer), self.solution, words)
+        return MethodAnswer(scale * self.objective, bound, units.back(self.quantizer), self.solution, words)
 
 
 class NoLaw(Exception):
@@ -72,7 +72,7 @@ def run(
     solver: str,
     options: Options,
     progress: Progress,
-) -> Made:
+) -> MethodAnswer:
     """The answer of one method. Raises NoLaw, Infeasible, NotProven."""
     c, density, bins = question.c, question.density, question.bins
     if method == "exact":
@@ -91,7 +91,7 @@ def run(
             bound = _limit(question, epsilon, cost, metric, limit)
         if exact_answer is None:
             raise NoLaw
-        return Made(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, (),
+        return MethodAnswer(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, (),
                     exact_answer.starts, bins is None, limit)  # fmt: skip
     if method == "mvu":
         try:
@@ -102,7 +102,7 @@ def run(
         except Infeasible:
             raise NoLaw from None
         note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
-        return Made(answer.objective, answer.bound, answer.quantizer, answer.solution, (note,), answer.starts,
+        return MethodAnswer(answer.objective, answer.bound, answer.quantizer, answer.solution, (note,), answer.starts,
                     bins is None, reach)  # fmt: skip
     if bins is None:
         bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
@@ -111,13 +111,13 @@ def run(
         if result is None:
             raise Infeasible(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
         note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
-        return Made(result.proxy, None, result.quantizer, result.solution, (note,))
+        return MethodAnswer(result.proxy, None, result.quantizer, result.solution, (note,))
     best = product_optimum(bins, epsilon, c, density, cost, solver=solver, progress=progress)
     if best is None:
         raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
     gap = (best.value - best.bound) / best.value
     words = () if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
-    return Made(best.value, best.bound, best.quantizer, best.solution, words)
+    return MethodAnswer(best.value, best.bound, best.quantizer, best.solution, words)
 
 
 def why_none(

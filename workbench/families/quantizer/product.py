@@ -85,7 +85,7 @@ def product_optimum(
     best: tuple[float, Solution] | None = None
 
     def solve(box: Box) -> Solution | None:
-        point = live.solve(model.sheet(eps, box), ("box",), "two-bin products in a box")
+        point = live.solve(model.lp(eps, box), ("box",), "two-bin products in a box")
         return point if point.optimal and point.objective is not None else None
 
     def fixed(q: dict[Key, Vector]) -> None:
