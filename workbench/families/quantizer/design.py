@@ -20,7 +20,6 @@ from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.certify import SMALL, certified_quantizer
 from workbench.families.quantizer.methods import MethodAnswer, NoLaw, run, why_none
 from workbench.families.quantizer.request import QuantizerRequest
-from workbench.families.quantizer.units import Units
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.certificate import Certificate
@@ -35,20 +34,12 @@ def design(request: QuantizerRequest) -> Design:
     Raises Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit, NotProven, NotCertified.
     """
     question, epsilon, metric = request.question, request.epsilon, request.metric
-    units = Units(question.c)
-    unit_cost, scale = units.cost(request.cost)
     least = _least(question, epsilon, metric)
-    reach = None if request.reach is None else float(request.reach) / float(question.c)
     try:
         with translated_errors():
-            answer = run(
-                units.question(question), units.epsilon(epsilon, metric), request.method, request.extra_knots,
-                unit_cost, metric, reach, request.inputs, request.starts, request.solver, request.options,
-                request.progress or (lambda line: None),
-            ).back(units, scale)  # fmt: skip
+            answer = run(request)
     except NoLaw:
-        knots = request.extra_knots
-        raise Infeasible(why_none(question, epsilon, metric, knots, request.method, request.inputs)) from None
+        raise Infeasible(why_none(request)) from None
     quantizer, words, certificate, route = _finished(answer.quantizer, epsilon, metric, request.certified)
     if metric == "squared":
         words = (*words, f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "

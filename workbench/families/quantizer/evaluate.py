@@ -35,38 +35,30 @@ MECHANISMS = {
 }
 
 
-def built(
-    mechanism: str,
-    *,
-    bins: Any = None,
-    q: Real | None = None,
-    gamma: Real | None = None,
-    beta: Real | None = None,
-    theta: Real | None = None,
-    levels: int | None = None,
-    epsilon: Real | None = None,
-    c: Real = 1,
-) -> Quantizer | NonAffine:
-    """The mechanism of a name and its parameters; all it needs and nothing else. Raises InvalidRequest."""
+def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine:
+    """The mechanism of a name and its parameters (`MECHANISMS`); all it needs and nothing else. Raises InvalidRequest.
+
+    bins: increasing; q: in [0, 1); gamma, beta: >= 0; theta: in (0, 1/2); levels: >= 2; epsilon: > 0.
+    """
     if mechanism not in MECHANISMS:
         InvalidRequest.must("mechanism", f"one of {', '.join(MECHANISMS)}", repr(mechanism))
-    given = {"bins": bins, "q": q, "gamma": gamma, "beta": beta, "theta": theta, "levels": levels, "epsilon": epsilon}
     takes = {part for name in MECHANISMS[mechanism] for part in name.split(" or ")}
     for name, value in given.items():
         if value is not None and name not in takes:
             raise InvalidRequest(f"{name} must be left out for {mechanism}. Got {value}.")
     for name in MECHANISMS[mechanism]:
-        if all(given[part] is None for part in name.split(" or ")):
+        if all(given.get(part) is None for part in name.split(" or ")):
             raise InvalidRequest(f"{name} must be given for {mechanism}. Got none.")
+    bins, q, epsilon = (given.get(name) for name in ("bins", "q", "epsilon"))
     if mechanism == "rqm":
         return rqm(bins, q or 0, c=c)
     if mechanism == "erm":
-        return erm(bins, gamma or 0, c=c)
+        return erm(bins, given["gamma"] or 0, c=c)
     if mechanism == "pbm":
-        return poisson_binomial(levels or 0, theta=theta, epsilon=epsilon, c=c)
+        return poisson_binomial(given["levels"] or 0, theta=given.get("theta"), epsilon=epsilon, c=c)
     if mechanism == "biased":
         outputs = read_bins(bins, half_width(c))
-        return Biased.of(outputs, rqm_selection(len(outputs), q or 0), beta or 0, c=c)
+        return Biased.of(outputs, rqm_selection(len(outputs), q or 0), given["beta"] or 0, c=c)
     return randomized_response(epsilon or 0, c=c)
 
 

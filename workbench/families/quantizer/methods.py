@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from models.quantizer import usual_reach
-from solvers.backend import Options
 from solvers.solution import Solution
 from workbench.errors import Infeasible, NotProven
 from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon, optimised_bins
@@ -17,14 +16,13 @@ from workbench.families.quantizer.limit import least_error
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.product import product_optimum
+from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import searched_bins
 from workbench.families.quantizer.units import Units
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import Quantization
 
 __all__ = ["MethodAnswer", "NoLaw", "run", "why_none"]
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -59,21 +57,28 @@ class NoLaw(Exception):
     """No law on the given outputs (and knots) is unbiased and private."""
 
 
-def run(
-    question: Quantization,
-    epsilon: Fraction,
-    method: str,
-    knots: int,
-    cost: Any,
-    metric: str | None,
-    reach: float | None,
-    inputs: int | None,
-    starts: int,
-    solver: str,
-    options: Options,
-    progress: Progress,
-) -> MethodAnswer:
-    """The answer of one method. Raises NoLaw, Infeasible, NotProven."""
+def run(request: QuantizerRequest) -> MethodAnswer:
+    """The answer of the request's method. Raises NoLaw, Infeasible, NotProven."""
+    units = Units(request.question.c)
+    cost, scale = units.cost(request.cost)
+    within = copy.copy(request)
+    moved = {"question": units.question(request.question), "epsilon": units.epsilon(request.epsilon, request.metric),
+             "cost": cost, "reach": None if request.reach is None else request.reach / request.question.c,
+             "progress": request.progress or (lambda line: None)}  # fmt: skip
+    for name, value in moved.items():
+        object.__setattr__(within, name, value)
+    return _run(within).back(units, scale)
+
+
+def _run(request: QuantizerRequest) -> MethodAnswer:
+    """The answer to a request in units of c."""
+    question, epsilon, cost, metric, solver = (
+        request.question, request.epsilon, request.cost, request.metric, request.solver
+    )  # fmt: skip
+    method, knots, starts, options = request.method, request.extra_knots, request.starts, request.options
+    reach = None if request.reach is None else float(request.reach)
+    progress = request.progress
+    assert progress is not None
     c, density, bins = question.c, question.density, question.bins
     if method == "exact":
         if bins is not None:
@@ -96,7 +101,7 @@ def run(
     if method == "mvu":
         try:
             answer = mvu(
-                epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=inputs, c=c,
+                epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=request.inputs, c=c,
                 cost=cost, metric=metric, reach=reach, starts=starts, solver=solver, progress=progress,
             )  # fmt: skip
         except Infeasible:
@@ -120,21 +125,22 @@ def run(
     return MethodAnswer(best.value, best.bound, best.quantizer, best.solution, words)
 
 
-def why_none(
-    question: Quantization, epsilon: Fraction, metric: str | None, knots: int, method: str, inputs: int | None
-) -> str:
+def why_none(request: QuantizerRequest) -> str:
     """Why there is nothing; by distance, with the smallest ε at which there is a law on the given outputs."""
+    question, metric = request.question, request.metric
     relation = "private" if metric is None else f"{metric}-metric private"
-    sentence = f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(epsilon):g}."
+    sentence = (
+        f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(request.epsilon):g}."
+    )
     if metric is None or question.bins is None:
         return sentence
     unit = Units(question.c).question(question)
-    if method == "mvu":
-        points = inputs or unit.levels
+    if request.method == "mvu":
+        points = request.inputs or unit.levels
         cuts = [Fraction(2 * k, points - 1) - 1 for k in range(points)]
     else:
         assert unit.bins is not None
-        cuts = knots_of(unit.bins, unit.c, knots)
+        cuts = knots_of(unit.bins, unit.c, request.extra_knots)
     least = least_metric_epsilon([float(b) for b in unit.bins or ()], [float(k) for k in cuts], metric)
     if math.isinf(least):
         return sentence
