@@ -13,6 +13,7 @@ import workbench as wb
 from tests.privacy.test_verbs import CASES, Design
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import normal
+from workbench.mechanisms.label_randomizers.randomized_response import k_ary
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.privacy.expected_error import expected_error
 
@@ -124,6 +125,12 @@ def test_laplace_noise_is_evaluated_with_its_bits() -> None:
 def test_bad_evaluations_are_refused_in_one_form(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(wb.InvalidRequest, match=r" must be .* Got (?s:.)*\.$"):
         wb.evaluate(CASES[name].mechanism, **options)
+
+
+def test_what_would_take_for_ever_is_refused() -> None:
+    labels = wb.Labels.uniform(0, 2100)
+    with pytest.raises(wb.InvalidRequest, match=r"^inputs times outputs must be at most 4000000 .* Got 4414201\.$"):
+        wb.evaluate(k_ary(labels, 1))
 
 
 def test_a_column_is_read_from_a_file(tmp_path: Any) -> None:

@@ -36,6 +36,7 @@ from workbench.privacy.objective import expected_losses
 __all__ = ["ExpectedError", "expected_error"]
 
 _REAL = ("absolute", "squared")
+_CELLS = 4_000_000  # one loss each, in integers: some seconds
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
 def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
     inputs = [x.item() if isinstance(x, np.generic) else x for x in mechanism.inputs]
     outputs = [*np.asarray(mechanism.outputs)]
+    if len(inputs) * len(outputs) > _CELLS:
+        InvalidRequest.must("inputs times outputs", f"at most {_CELLS} for expected losses", len(inputs) * len(outputs))
     laws = [mechanism.law(x) for x in inputs]
     if isinstance(inputs[0], tuple):  # a vector: right in every part, or wrong
         if loss != "zero-one":
