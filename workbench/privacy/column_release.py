@@ -17,9 +17,9 @@ from workbench.exact.numbers import round_up
 from workbench.io.csv_column import CsvColumn, locate
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.quantization_error import largest_error
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.claim import Claim
+from workbench.privacy.expected_error import expected_error
 from workbench.privacy.loading import read
 from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, budget_of, together
 
@@ -66,11 +66,10 @@ class ColumnMechanism:
             steps = np.arange(size)
             around = mechanism.expected(np.minimum(steps, size - steps))
             return {"probability of a wrong answer": mechanism.error_rate, "mean distance modulo n + 1": around}
-        worst = largest_error([float(k) for k in mechanism.knots], mechanism.outputs, mechanism.matrix)
-        errors = {"largest mean absolute error of any input": worst}
-        if mechanism.knots[0] == -mechanism.knots[-1]:
-            errors["mean absolute error of inputs spread evenly"] = mechanism.mae()
-        return errors
+        error = expected_error(mechanism)
+        assert error.worst is not None
+        return {"largest mean absolute error of any input": round_up(error.worst),
+                "mean absolute error of inputs spread evenly": round_up(Fraction(error.mean))}  # fmt: skip
 
     def account(self, column: str, output: str, rows: Rows, ledger: Path | None) -> Account:
         """What publishing these rows costs, alone and with the ledger. Raises CorruptFile, InvalidRequest."""
