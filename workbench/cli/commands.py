@@ -200,7 +200,7 @@ def main(arguments: list[str] | None = None) -> None:
         _warn(message) if issubclass(category, PluginWarning) else show(message, category, *more)
     )
     with console.own_stdout() if "--json" in given else contextlib.nullcontext():
-        code = _speak(given)
+        code = _run_and_report(given)
     sys.exit(code)
 
 
@@ -208,7 +208,7 @@ def _warn(message: Warning | str) -> None:
     print(f"Warning: {console.one_line(str(message))}", file=sys.stderr)
 
 
-def _speak(given: list[str]) -> int:
+def _run_and_report(given: list[str]) -> int:
     """Run a command and say what went wrong; its exit code."""
     code, failure = _run(given)
     try:

@@ -1,4 +1,4 @@
-"""How every command speaks: tables for people, one JSON object for machines, one line for an error.
+"""What every command prints: tables for people, one JSON object for machines, one line for an error.
 
 With --json exactly one object goes to stdout and nothing else does; progress and errors go to stderr. An error prints
 one line, exits 2, and with --json also puts {"error": kind, "message": line} on stdout.

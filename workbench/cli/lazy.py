@@ -1,6 +1,6 @@
 """Groups whose commands come from the families, which are looked up only when such a group is entered.
 
-Auditing, verifying and sampling must work where a stranger's package is called `models`; families refuse to load there.
+Auditing, verifying and sampling must work where another package is called `models`; families refuse to load there.
 """
 
 from __future__ import annotations

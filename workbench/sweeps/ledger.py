@@ -112,7 +112,7 @@ class Ledger:
                 raise WorkbenchError(f"The ledger {self.path} cannot be made: {error.strerror}.") from None
         self._db = self._open("rwc" if create else "rw")
         try:
-            with self._speaking():
+            with self._translated_errors():
                 self._prepare(create)
         except BaseException:
             self._db.close()
@@ -120,7 +120,7 @@ class Ledger:
 
     def _open(self, mode: str) -> sqlite3.Connection:
         where = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
-        with self._speaking():
+        with self._translated_errors():
             return sqlite3.connect(where, uri=True, timeout=self.patience, isolation_level=None)
 
     def _prepare(self, create: bool) -> None:
@@ -182,7 +182,7 @@ class Ledger:
             raise
 
     @contextlib.contextmanager
-    def _speaking(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -223,7 +223,7 @@ class Ledger:
         """Commit rows in one transaction, passing over those whose key is there already; how many were new."""
         sealed = [(row.key, row.request, row.answer, digest(row.request, row.answer), row.seconds) for row in rows]
         before = self._db.total_changes
-        with self._speaking(), self._transaction():
+        with self._translated_errors(), self._transaction():
             self._db.executemany(
                 "insert into results (key, request, answer, seal, seconds) values (?, ?, ?, ?, ?)", sealed
             )
@@ -232,25 +232,25 @@ class Ledger:
     def remember(self, text: str) -> None:
         """Keep the text of a specification, with the time of its first run."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with self._speaking(), self._transaction():
+        with self._translated_errors(), self._transaction():
             self._db.execute("insert or ignore into sweeps values (?, ?, ?)", (digest(text), text, now))
 
     # Reading.
 
     def __len__(self) -> int:
-        with self._speaking():
+        with self._translated_errors():
             return int(self._one("select count(*) from results"))
 
     def sweeps(self) -> list[dict[str, str]]:
         """Every specification that was run: key (sha256), text, first_run (UTC)."""
-        with self._speaking():
+        with self._translated_errors():
             rows = self._db.execute("select key, text, first_run from sweeps order by first_run, key").fetchall()
         return [dict(zip(("key", "text", "first_run"), row, strict=True)) for row in rows]
 
     def known(self, keys: Sequence[str]) -> set[str]:
         """Which of the keys have a row."""
         stored: set[str] = set()
-        with self._speaking():
+        with self._translated_errors():
             for at in range(0, len(keys), 500):
                 part = keys[at : at + 500]
                 marks = ",".join("?" * len(part))
@@ -263,7 +263,7 @@ class Ledger:
         """The one row whose key begins so. Raises InvalidRequest for none or several."""
         if not prefix or not set(prefix) <= set("0123456789abcdef"):
             InvalidRequest.must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
-        with self._speaking():
+        with self._translated_errors():
             row = self._db.execute(
                 f"select {_COLUMNS} from results where key >= ? and key < ? limit 2", (prefix, prefix + "g")
             ).fetchall()
@@ -273,7 +273,7 @@ class Ledger:
 
     def rows(self) -> Iterator[Row]:
         """All rows in the order they were written. Raises CorruptFile at the first that cannot be read."""
-        with self._speaking():
+        with self._translated_errors():
             for row in self._db.execute(f"select {_COLUMNS} from results order by number"):
                 yield self._checked(row)
 
