@@ -86,7 +86,7 @@ def ours(spec: Spec, place: Path) -> tuple[float, list[float]]:
     seconds = time.perf_counter() - begin
     assert outcome.solved == len(spec)
     with Ledger(place, create=False) as book:
-        found = {row.key: row.found["objective"] for row in book.rows()}
+        found = {row.key: row.answer_values["objective"] for row in book.rows()}
     return seconds, [found[key] for key in spec.keys]
 
 

@@ -171,15 +171,15 @@ class _Fast:
         total = self.total
         kept = self._guess()
         while True:
-            found, made = self._search(kept)
-            total.bound = max(total.bound, found.bound)
-            total.termination = found.termination
-            if found.termination is Termination.INFEASIBLE and total.x is not None:
+            outcome, relaxed = self._search(kept)
+            total.bound = max(total.bound, outcome.bound)
+            total.termination = outcome.termination
+            if outcome.termination is Termination.INFEASIBLE and total.x is not None:
                 total.termination = Termination.OPTIMAL  # nothing is better than the incumbent
                 break
-            if found.x is not None:
-                self._offer(found, made, kept)
-            if kept.all() or found.termination is not Termination.OPTIMAL or self._closed():
+            if outcome.x is not None:
+                self._offer(outcome, relaxed, kept)
+            if kept.all() or outcome.termination is not Termination.OPTIMAL or self._closed():
                 break
             kept = self._wider(kept)
         if total.x is None and total.termination is Termination.OPTIMAL:
@@ -203,9 +203,9 @@ class _Fast:
             far = -np.log(self.holes.reach) + 3.5 * np.log(noise.exp_epsilon.max())
             kept = -np.log(np.maximum(self.w, 1e-300)) <= far
         else:
-            made = relaxation(noise, Facts.none(noise))
-            with self.owner.backend.open(made.program, self.options) as session:
-                answer = session.solve(_free(made))
+            relaxed = relaxation(noise, Facts.none(noise))
+            with self.owner.backend.open(relaxed.program, self.options) as session:
+                answer = session.solve(_free(relaxed))
             self._count(answer)
             if answer.x is None:
                 return everything
@@ -238,47 +238,47 @@ class _Fast:
             known = facts(noise, self.w, self.holes.zero, self.holes.delta, kept)
         else:
             known = Facts.none(noise, kept)
-        made = relaxation(noise, known)
-        with self.owner.backend.open(made.program, self.options) as session:
-            found = search(
-                noise, made, session, cutoff=self.total.value, gap=min(self.gap, 1.0), stop=self.stop,
+        relaxed = relaxation(noise, known)
+        with self.owner.backend.open(relaxed.program, self.options) as session:
+            outcome = search(
+                noise, relaxed, session, cutoff=self.total.value, gap=min(self.gap, 1.0), stop=self.stop,
                 node_limit=self.owner.options.node_limit,
             )  # fmt: skip
         total = self.total
-        if self.first is None and found.root is not None:
-            self.first = made.pattern(noise, found.root)
-        total.nodes += found.nodes
-        total.iterations += found.iterations
-        total.programs += found.programs
-        total.on_word += found.on_word
-        total.last = found.last or total.last
-        return found, made
+        if self.first is None and outcome.root is not None:
+            self.first = relaxed.pattern(noise, outcome.root)
+        total.nodes += outcome.nodes
+        total.iterations += outcome.iterations
+        total.programs += outcome.programs
+        total.on_word += outcome.on_word
+        total.last = outcome.last or total.last
+        return outcome, relaxed
 
-    def _offer(self, found: Outcome, made: Relaxation, kept: Mask) -> None:
+    def _offer(self, outcome: Outcome, relaxed: Relaxation, kept: Mask) -> None:
         """Take the relaxation's solution as an incumbent if it is, or can be made, a PMF of the whole group."""
-        assert found.x is not None
+        assert outcome.x is not None
         size = int(kept.sum())
         f = np.zeros(self.noise.N)
-        f[kept] = found.x[:size]
-        if not kept.all() and found.x[size] > BREAK:
-            lifted = self._lift(made.pattern(self.noise, found.x))
+        f[kept] = outcome.x[:size]
+        if not kept.all() and outcome.x[size] > BREAK:
+            lifted = self._lift(relaxed.pattern(self.noise, outcome.x))
             if lifted is not None and lifted[0] < self.total.value:
                 self.total.value, self.total.x, self.broken = lifted
-        elif found.value < self.total.value:
-            self.total.value, self.total.x, self.broken = found.value, f, made.pattern(self.noise, found.x)
+        elif outcome.value < self.total.value:
+            self.total.value, self.total.x, self.broken = outcome.value, f, relaxed.pattern(self.noise, outcome.x)
 
     def _lift(self, pattern: Mask) -> tuple[float, Vector, Mask] | None:
         """The program of the full group in which the pairs that are broken inside are broken, and no others."""
         noise = self.noise
-        made = relaxation(noise, Facts.none(noise))
-        broken = pattern[made.shift, made.element]
-        fixed = {"room": np.where(broken, _free(made)["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
-        with self.owner.backend.open(made.program, self.options) as session:
+        relaxed = relaxation(noise, Facts.none(noise))
+        broken = pattern[relaxed.shift, relaxed.element]
+        fixed = {"room": np.where(broken, _free(relaxed)["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
+        with self.owner.backend.open(relaxed.program, self.options) as session:
             answer = session.solve(fixed)
         self._count(answer)
         if not answer.optimal or answer.x is None or answer.objective is None:
             return None
-        return answer.objective, answer.x[: noise.N], made.pattern(noise, answer.x)
+        return answer.objective, answer.x[: noise.N], relaxed.pattern(noise, answer.x)
 
     def _count(self, answer: Solution) -> None:
         self.total.programs += 1
@@ -299,12 +299,12 @@ class _Fast:
         if total.on_word:
             notes.append(f"{total.on_word} of them infeasible on the solver's word")
         last = total.last
-        spent = time.perf_counter() - self.begin
+        seconds = time.perf_counter() - self.begin
         return Solution(
             program=program, p=np.zeros(0), termination=termination,
             point=PointStatus.NONE if x is None else PointStatus.FEASIBLE, x=x,
             native_bound=bound if np.isfinite(bound) else None,
-            iterations=total.iterations, nodes=total.nodes, seconds=Seconds(solve=spent),
+            iterations=total.iterations, nodes=total.nodes, seconds=Seconds(solve=seconds),
             solver=self.owner.backend.label if last is None else last.solver,
             version=self.owner.backend.version() or "", options={} if last is None else last.options,
             seed=options.seed, threads=options.threads, start=Start.COLD,
@@ -312,25 +312,25 @@ class _Fast:
         )  # fmt: skip
 
 
-def _free(made: Relaxation) -> dict[str, Vector]:
+def _free(relaxed: Relaxation) -> dict[str, Vector]:
     """Parameter values with no pair decided."""
-    return {"room": made.program.template.upper[made.y], "least": np.full(made.y.size, -1.0)}
+    return {"room": relaxed.program.template.upper[relaxed.y], "least": np.full(relaxed.y.size, -1.0)}
 
 
 def _stated(noise: Noise, program: Program, f: Vector, pattern: Mask) -> Vector:
     """The point of the mixed-integer program that a PMF stands for: u = 1 where it breaks, y = f u."""
     x = np.zeros(program.shape[1])
     x[: noise.N] = f
-    spent = 0.0
+    excess = 0.0
     for mu, broken in zip(noise.shifts, pattern, strict=True):
         label = "_".join(map(str, mu))
         u, y = program.block(f"u_{label}"), program.block(f"y_{label}")
         x[u.start : u.start + u.size] = broken
         x[y.start : y.start + y.size] = np.where(broken, f, 0.0)
-        spent = max(spent, float(f[broken].sum()))
+        excess = max(excess, float(f[broken].sum()))
     names = {block.name: block for block in program.variables}
     if "delta" in names:
-        x[names["delta"].start] = spent
+        x[names["delta"].start] = excess
     if "worst" in names:
         x[names["worst"].start] = float((noise.cost @ f).max())
     return x

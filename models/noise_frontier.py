@@ -122,8 +122,8 @@ class _Patterns:
 
     @staticmethod
     def _open(noise: Noise, solver: Backend, options: Options) -> tuple[Relaxation, Session]:
-        made = relaxation(noise, Facts.none(noise))
-        return made, solver.open(made.program, options)
+        relaxed = relaxation(noise, Facts.none(noise))
+        return relaxed, solver.open(relaxed.program, options)
 
     def trace(self, pattern: Mask, high: float) -> list[Point]:
         """The breakpoints of v_B from the least delta it needs up to `high`."""
@@ -146,8 +146,8 @@ class _Patterns:
 
     def _value(self, pattern: Mask, delta: float) -> Point | None:
         """v_B and a slope of it at a delta."""
-        made = self.cost
-        broken = pattern[made.shift, made.element]
+        value = self.cost
+        broken = pattern[value.shift, value.element]
         values = {
             "room": np.where(broken, 1.0, 0.0),
             "least": np.where(broken, 0.0, -1.0),
@@ -158,7 +158,7 @@ class _Patterns:
             answer = _uninterrupted(self.opened.solve(values, start=Start.COLD))
         if not answer.optimal or answer.objective is None or answer.reduced_cost is None:
             return None
-        return answer.objective, float(answer.reduced_cost[made.program.block("delta").start])
+        return answer.objective, float(answer.reduced_cost[value.program.block("delta").start])
 
     def _between(self, pattern: Mask, a: float, b: float, at_a: Point, at_b: Point, depth: int) -> list[Point]:
         """Breakpoints strictly between two points whose values and slopes are known."""
@@ -172,11 +172,11 @@ class _Patterns:
         x = a + (vb - va - gb * (b - a)) / (ga - gb)
         if not a < x < b:
             return []
-        found = self._value(pattern, x)
-        if found is None:
+        value = self._value(pattern, x)
+        if value is None:
             return []
-        left = self._between(pattern, a, x, at_a, found, depth - 1)
-        return [*left, (x, found[0]), *self._between(pattern, x, b, found, at_b, depth - 1)]
+        left = self._between(pattern, a, x, at_a, value, depth - 1)
+        return [*left, (x, value[0]), *self._between(pattern, x, b, value, at_b, depth - 1)]
 
 
 def _envelope(functions: Sequence[list[Point]], low: float, high: float) -> list[tuple[Point, Point]]:
@@ -208,19 +208,19 @@ def _envelope(functions: Sequence[list[Point]], low: float, high: float) -> list
 
 def _joined(pieces: list[tuple[Point, Point]]) -> list[tuple[Point, Point]]:
     """Neighbours on one line, and slivers, made one piece."""
-    made: list[tuple[Point, Point]] = []
+    pairs: list[tuple[Point, Point]] = []
     for piece in pieces:
-        if made:
-            (x0, v0), (x1, v1) = made[-1]
+        if pairs:
+            (x0, v0), (x1, v1) = pairs[-1]
             (_, w1), (x2, v2) = piece
             reach = v0 + (v1 - v0) * (x2 - x0) / (x1 - x0) if x1 > x0 else v1
             if abs(w1 - v1) <= 1e-12 * max(1.0, abs(v1)) and (
                 abs(reach - v2) <= 1e-11 * max(1.0, abs(v2)) or x2 - x1 <= _SLIVER
             ):
-                made[-1] = ((x0, v0), (x2, v2))
+                pairs[-1] = ((x0, v0), (x2, v2))
                 continue
-        made.append(piece)
-    return made
+        pairs.append(piece)
+    return pairs
 
 
 def delta_frontier(
@@ -349,25 +349,25 @@ class _Frontier:
         """
         (a, va), (b, vb) = piece
         slope = _slope(piece)
-        found, made, cutoff = self._search(piece, node_limit=None, stop=self.stop)
-        ended = found.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+        outcome, relaxed, cutoff = self._search(piece, node_limit=None, stop=self.stop)
+        ended = outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
         small = 1e-11 * max(1.0, abs(cutoff))
-        if found.on_word or (found.x is None and ended and found.bound < cutoff - small):
+        if outcome.on_word or (outcome.x is None and ended and outcome.bound < cutoff - small):
             # a node without a checked ray has a point and a bound when less is known; or bounds of loose duals
-            found, made, cutoff = self._search(piece, node_limit=None, stop=self.stop, again=True)
-        if found.termination is Termination.INTERRUPTED:
+            outcome, relaxed, cutoff = self._search(piece, node_limit=None, stop=self.stop, again=True)
+        if outcome.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         self.tries[a, b] += 1
-        if found.x is not None and self.tries[a, b] <= _TRIES:
-            delta = float(found.x[made.program.block("delta").start])
-            self._enter(self._trace(made.pattern(self.noise, found.x)), (delta, found.value + slope * delta))
+        if outcome.x is not None and self.tries[a, b] <= _TRIES:
+            delta = float(outcome.x[relaxed.program.block("delta").start])
+            self._enter(self._trace(relaxed.pattern(self.noise, outcome.x)), (delta, outcome.value + slope * delta))
             return False
-        ended = found.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+        ended = outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
         small = 1e-11 * max(1.0, abs(cutoff))
-        if found.x is None and ended and not found.on_word and found.bound >= cutoff - small:
+        if outcome.x is None and ended and not outcome.on_word and outcome.bound >= cutoff - small:
             self.proven.append(piece)
             return True
-        if halvings and not self._late() and b - a > 4 * SEPARATION and found.x is None:
+        if halvings and not self._late() and b - a > 4 * SEPARATION and outcome.x is None:
             middle = ((a + b) / 2, (va + vb) / 2)
             before = len(self.functions), sum(map(len, self.functions.values()))
             left = self._settle((piece[0], middle), halvings - 1)
@@ -375,7 +375,7 @@ class _Frontier:
                 return True
             if before != (len(self.functions), sum(map(len, self.functions.values()))):
                 return False  # something better was found: the envelope has changed
-        self.bounds[piece] = -np.inf if found.on_word else found.bound
+        self.bounds[piece] = -np.inf if outcome.on_word else outcome.bound
         return False
 
     def _search(
@@ -394,12 +394,12 @@ class _Frontier:
         if self.w is not None and not again:
             # a little less than is known, or programs at the very value would be infeasible by nothing
             known = facts(below, self.w, max(0.0, 1.0 - va - 1e-6), end, np.ones(noise.N, dtype=bool))
-        made = relaxation(below, known)
+        relaxed = relaxation(below, known)
         cutoff = va - slope * a - _small(va, slope)
         options = Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10) if again else Options()
-        with self.solver.open(made.program, fine(options, self.solver)) as session:
-            found = search(below, made, session, cutoff=cutoff, gap=1e-12, stop=stop, node_limit=node_limit)
-        return found, made, cutoff
+        with self.solver.open(relaxed.program, fine(options, self.solver)) as session:
+            outcome = search(below, relaxed, session, cutoff=cutoff, gap=1e-12, stop=stop, node_limit=node_limit)
+        return outcome, relaxed, cutoff
 
 
 def _small(value: float, slope: float) -> float:

@@ -61,7 +61,7 @@ class _Rows:
         self.upper: list[Vector] = []
         self.count = 0
 
-    def many(self, columns: list[Positions], values: list[Any], lower: float, upper: Any) -> Positions:
+    def add_rows(self, columns: list[Positions], values: list[Any], lower: float, upper: Any) -> Positions:
         """Row i has values[k][i] at columns[k][i]; the row numbers."""
         size = columns[0].size
         rows = np.arange(self.count, self.count + size)
@@ -72,7 +72,7 @@ class _Rows:
         self.count += size
         return rows
 
-    def one(self, columns: Positions, values: Any, lower: float, upper: float) -> None:
+    def add_row(self, columns: Positions, values: Any, lower: float, upper: float) -> None:
         """One row."""
         spread = np.broadcast_to(np.asarray(values, dtype=float), (columns.size,))
         self.parts.append((np.full(columns.size, self.count), columns, spread))
@@ -82,9 +82,9 @@ class _Rows:
 
     def matrix(self, columns: int) -> sp.csc_array:
         rows, cols, values = (np.concatenate(part) for part in zip(*self.parts, strict=True))
-        made = sp.csc_array((values, (rows, cols)), shape=(self.count, columns))
-        made.eliminate_zeros()
-        return made
+        table = sp.csc_array((values, (rows, cols)), shape=(self.count, columns))
+        table.eliminate_zeros()
+        return table
 
 
 class _Frame:
@@ -105,11 +105,11 @@ class _Frame:
         self.blocks = [Block("f", 0, (size,))]
         self.names: list[tuple[str, int]] = []
         f = np.arange(size)
-        self.rows.one(f, 1.0, 1.0, 1.0)  # (13b)
+        self.rows.add_row(f, 1.0, 1.0, 1.0)  # (13b)
         self._objective(f)
         if facts.weights is not None:
             heavy = np.flatnonzero(kept)[1:]
-            self.rows.many([self.position[heavy], np.zeros_like(heavy)], [1.0, -facts.weights[heavy]], -np.inf, 0.0)
+            self.rows.add_rows([self.position[heavy], np.zeros_like(heavy)], [1.0, -facts.weights[heavy]], -np.inf, 0.0)
         if noise.constraints is not None:
             self._user(noise.constraints)
 
@@ -132,7 +132,7 @@ class _Frame:
         if noise.budget is not None:
             self.delta = self.add("delta", 1, 1.0, cost=1.0)
             for row in table:
-                self.rows.one(f, row, -np.inf, noise.budget)  # (15b)
+                self.rows.add_row(f, row, -np.inf, noise.budget)  # (15b)
             return
         if noise.delta is None:
             self.delta = self.add("delta", 1, noise.span[1], cost=-noise.slope)
@@ -142,7 +142,7 @@ class _Frame:
         else:
             worst = self.add("worst", 1, float(table.max()), cost=1.0)
             for row in table:
-                self.rows.one(np.append(f, worst), np.append(row, -1.0), -np.inf, 0.0)
+                self.rows.add_row(np.append(f, worst), np.append(row, -1.0), -np.inf, 0.0)
 
     def _user(self, constraints: UserConstraints) -> None:
         """Append the user's constraints, compiled by themselves over f and whatever variables they bring."""
@@ -175,12 +175,12 @@ class _Frame:
         able = self.facts.lower[elements] <= self.facts.delta * (1 + 1e-9)
         return [(elements, self.position[elements], self.position[t[elements]], able) for t in self.noise.targets()]
 
-    def spend(self, y: Positions) -> None:
+    def limit_excess(self, y: Positions) -> None:
         """sum y <= delta, (13c)."""
         if self.delta is None:
-            self.rows.one(y, 1.0, -np.inf, float(self.noise.delta or 0.0))
+            self.rows.add_row(y, 1.0, -np.inf, float(self.noise.delta or 0.0))
         else:
-            self.rows.one(np.append(y, self.delta), np.append(np.ones(y.size), -1.0), -np.inf, 0.0)
+            self.rows.add_row(np.append(y, self.delta), np.append(np.ones(y.size), -1.0), -np.inf, 0.0)
 
     def data(self, integer: Callable[[Block], bool]) -> Data:
         whole = np.concatenate([np.full(block.size, integer(block)) for block in self.blocks])
@@ -230,19 +230,19 @@ class Relaxation:
 def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     """State the program of this module's docstring."""
     frame = _Frame(noise, facts)
-    rows, found = frame.rows, []
+    rows, cuts = frame.rows, []
     least: list[Positions] = []
     for k, (elements, source, target, able) in enumerate(frame.pairs()):
         e = noise.exp_epsilon[k]
-        rows.many([source[~able], target[~able]], [1.0, -e], -np.inf, 0.0)
+        rows.add_rows([source[~able], target[~able]], [1.0, -e], -np.inf, 0.0)
         source, target = source[able], target[able]
         y = frame.add(f"y_{k}", source.size, noise.span[1] if noise.delta is None else noise.delta)
-        rows.many([source, target, y], [1.0, -e, -1.0], -np.inf, 0.0)
+        rows.add_rows([source, target, y], [1.0, -e, -1.0], -np.inf, 0.0)
         if y.size:
-            frame.spend(y)
-        least.append(rows.many([y, source], [1.0, -1.0], -1.0, np.inf))
-        found.append((source, target, np.full(y.size, k), y, elements[able]))
-    source, target, shift, y, element = (np.concatenate(part) for part in zip(*found, strict=True))
+            frame.limit_excess(y)
+        least.append(rows.add_rows([y, source], [1.0, -1.0], -1.0, np.inf))
+        cuts.append((source, target, np.full(y.size, k), y, elements[able]))
+    source, target, shift, y, element = (np.concatenate(part) for part in zip(*cuts, strict=True))
     row = np.concatenate(least)
     data = frame.data(lambda block: False)
     pairs = y.size
@@ -287,9 +287,9 @@ def milp(noise: Noise, facts: Facts, name: str) -> Program:
         label = "_".join(map(str, mu))
         y = frame.add(f"y_{label}", source.size, np.where(able, delta, 0.0))
         u = frame.add(f"u_{label}", source.size, np.where(able, 1.0, 0.0))
-        frame.rows.many([source, target, y], [1.0, -e, -1.0], -np.inf, 0.0)
-        frame.spend(y)
-        frame.rows.many([y, u], [1.0, -delta], -np.inf, 0.0)
-        frame.rows.many([source, y, u], [1.0, -1.0, 1.0], -np.inf, 1.0)
+        frame.rows.add_rows([source, target, y], [1.0, -e, -1.0], -np.inf, 0.0)
+        frame.limit_excess(y)
+        frame.rows.add_rows([y, u], [1.0, -delta], -np.inf, 0.0)
+        frame.rows.add_rows([source, y, u], [1.0, -1.0, 1.0], -np.inf, 1.0)
     data = frame.data(lambda block: block.name.startswith("u_"))
     return Program(name, data, variables=tuple(frame.blocks), scale=MASS_SCALE)

@@ -106,9 +106,9 @@ def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: 
 
 
 class _Tree:
-    def __init__(self, noise: Noise, made: Relaxation, session: Session, stop: float | None) -> None:
-        self.noise, self.made, self.session, self.stop = noise, made, session, stop
-        self.room = made.program.template.upper[made.y]
+    def __init__(self, noise: Noise, relaxed: Relaxation, session: Session, stop: float | None) -> None:
+        self.noise, self.made, self.session, self.stop = noise, relaxed, session, stop
+        self.room = relaxed.program.template.upper[relaxed.y]
         self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
@@ -148,15 +148,15 @@ class _Tree:
 
     def partial(self, node: _Node) -> NDArray[np.intp]:
         """Pairs to branch on: broken but not paid in full, of shifts that break more than delta; none when feasible."""
-        made, x = self.made, node.x
-        f = x[made.source]
-        broken = made.broken(self.noise, x)
+        relaxed, x = self.made, node.x
+        f = x[relaxed.source]
+        broken = relaxed.broken(self.noise, x)
         delta = self.noise.delta
-        limit = float(x[made.program.block("delta").start]) if delta is None else delta
-        mass = np.bincount(made.shift[broken], f[broken], minlength=len(self.noise.shifts))
+        limit = float(x[relaxed.program.block("delta").start]) if delta is None else delta
+        mass = np.bincount(relaxed.shift[broken], f[broken], minlength=len(self.noise.shifts))
         over = mass > limit + BREAK
-        unpaid = (f - x[made.y] > BREAK) & (node.pattern == FREE)
-        return np.flatnonzero(broken & over[made.shift] & unpaid)
+        unpaid = (f - x[relaxed.y] > BREAK) & (node.pattern == FREE)
+        return np.flatnonzero(broken & over[relaxed.shift] & unpaid)
 
 
 class _Stopped(Exception):
@@ -166,7 +166,7 @@ class _Stopped(Exception):
 
 def search(
     noise: Noise,
-    made: Relaxation,
+    relaxed: Relaxation,
     session: Session,
     *,
     cutoff: float = np.inf,
@@ -181,10 +181,10 @@ def search(
         stop: `time.perf_counter()` at which to stop.
         node_limit: nodes to branch on at most.
     """
-    tree = _Tree(noise, made, session, stop)
+    tree = _Tree(noise, relaxed, session, stop)
     out = tree.out
     out.value = cutoff
-    pairs = made.y.size
+    pairs = relaxed.y.size
     gains, counts = np.zeros((2, pairs)), np.zeros((2, pairs))
     heap: list[_Node] = []
     node: _Node | None = None
@@ -212,8 +212,8 @@ def search(
             if node_limit is not None and out.nodes >= node_limit:
                 raise _Stopped(Termination.NODE_LIMIT)
             out.nodes += 1
-            paid = node.x[made.y[choice]]
-            parts = (paid, node.x[made.source[choice]] - paid)
+            paid = node.x[relaxed.y[choice]]
+            parts = (paid, node.x[relaxed.source[choice]] - paid)
             pick = int(np.argmax(_scores(gains, counts, parts, choice)))
             pair = choice[pick]
             children = []

@@ -37,7 +37,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .sheet import Sheet
+from .entrywise_program import EntrywiseProgram
 
 __all__ = ["Bounds", "Key", "TwoBinShape"]
 
@@ -99,8 +99,8 @@ class TwoBinShape:
     @cached_property
     def bounded(self) -> list[Key]:
         """The vectors of two entries or more that need bounds."""
-        found = {self.chosen(j) or ("l", j) for j, _, _ in self.pieces}
-        return sorted(key for key in found if key[1] > 1)
+        chosen_keys = {self.chosen(j) or ("l", j) for j, _, _ in self.pieces}
+        return sorted(key for key in chosen_keys if key[1] > 1)
 
     def factors(
         self, j: int, i: int, x: float
@@ -141,29 +141,29 @@ class TwoBinShape:
                 cost[self.column[right, m - j, m + 1 - r]] += mass * (B[r - 1] - B[j]) / 2
         return cost, constant
 
-    def _sheet(self, extra: int) -> Sheet:
+    def _lp(self, extra: int) -> EntrywiseProgram:
         """Costs, Σ q = 1; `extra` more columns without cost, free above 0."""
         n = len(self.column)
-        sheet = Sheet(n + extra)
-        sheet.c[:n], sheet.offset = self._costs()
+        lp = EntrywiseProgram(n + extra)
+        lp.c[:n], lp.offset = self._costs()
         for side, j in self.vectors:
-            sheet.row([self.column[side, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
-        return sheet
+            lp.row([self.column[side, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
+        return lp
 
-    def theorem5(self, epsilon: float, bounds: Bounds, *, optimistic: bool = False) -> Sheet:
+    def theorem5(self, epsilon: float, bounds: Bounds, *, optimistic: bool = False) -> EntrywiseProgram:
         """The LP of Theorem 5 (Theorem 4 when not symmetric).
 
         bounds: (o, u) of every vector in `bounded`. optimistic: o and u change places in the products, which turns
         the restriction into a relaxation of every LP whose bounds lie within these: its value bounds theirs below.
         """
         n, m, B, c = len(self.column), self.m, self.bins, self.c
-        sheet = self._sheet(m)
+        lp = self._lp(m)
         high = {key: pair[0 if optimistic else 1] for key, pair in bounds.items()}
         low = {key: pair[1 if optimistic else 0] for key, pair in bounds.items()}
         for key, (o, u) in bounds.items():
             for k in range(key[1]):
                 at = self.column[(*key, k + 1)]
-                sheet.lower[at], sheet.upper[at] = o[k], u[k]
+                lp.lower[at], lp.upper[at] = o[k], u[k]
         odds = float(np.exp(epsilon))
         for i in self.rows_of:
             inside = -c < B[i - 1] < c
@@ -171,17 +171,17 @@ class TwoBinShape:
                 top, bottom = (a, b) if i <= j else (b, a)
                 if not inside or top == B[i - 1]:
                     columns, values = self.replaced(j, i, top, high)
-                    sheet.row([*columns, n + i - 1], [*values, -odds], -np.inf, 0.0)  # z <= e^ε t
+                    lp.row([*columns, n + i - 1], [*values, -odds], -np.inf, 0.0)  # z <= e^ε t
                 columns, values = self.replaced(j, i, bottom, low)
-                sheet.row([*columns, n + i - 1], [-v for v in values] + [1.0], -np.inf, 0.0)  # t <= w
+                lp.row([*columns, n + i - 1], [-v for v in values] + [1.0], -np.inf, 0.0)  # t <= w
         for side, i in self.vectors:
             for side2, j in self.vectors:
                 if side2 == side and j > i:
                     pair = [self.column[side, i, i], self.column[side, j, i]]
-                    sheet.row(pair, [-1.0, 1.0], -np.inf, 0.0)  # q_i(i) >= q_j(i)
-        return sheet
+                    lp.row(pair, [-1.0, 1.0], -np.inf, 0.0)  # q_i(i) >= q_j(i)
+        return lp
 
-    def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> Sheet:
+    def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> EntrywiseProgram:
         """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-c, c).
 
         u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-c, c)
@@ -192,7 +192,7 @@ class TwoBinShape:
         if not self.symmetric or len(inside) < 2:
             raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-c, c).")
         s, t = inside[0], inside[-1]
-        sheet = self._sheet(0)
+        lp = self._lp(0)
         lengths = [j for _, j in self.vectors]
 
         def at(j: int, k: int) -> int | None:
@@ -200,7 +200,7 @@ class TwoBinShape:
 
         def below(small: int | None, large: int | None, factor: float = 1.0) -> None:
             if small is not None and large is not None and small != large:
-                sheet.row([small, large], [1.0, -factor], -np.inf, 0.0)
+                lp.row([small, large], [1.0, -factor], -np.inf, 0.0)
 
         for j in lengths:
             for i in range(1, j + 1):
@@ -225,19 +225,19 @@ class TwoBinShape:
         for large in (z, z0):
             for small in (w1, w2):
                 columns = [k for k, _ in large] + [k for k, _ in small]
-                sheet.row(columns, [v for _, v in large] + [-odds * v for _, v in small], -np.inf, 0.0)
+                lp.row(columns, [v for _, v in large] + [-odds * v for _, v in small], -np.inf, 0.0)
         for k in range(s, t + 1):
             for r in range(k + 2, m + 1):
                 for first, second in ((m - k + 1, m - k), (m - k, m - k - 1)):
                     below(at(second, m - r + 1), at(first, m - r + 1), (B[r - 1] - B[k - 1]) / (B[r - 1] - B[k]))
         for name, bound in ((("l", t - 1, 1), o_before), (("l", t, 1), o_last)):
             if name in col and (name[1] != t or m - t > 1):
-                sheet.lower[col[name]] = max(sheet.lower[col[name]], bound)
+                lp.lower[col[name]] = max(lp.lower[col[name]], bound)
         if j0 > 1:
-            sheet.upper[col["l", j0, j0]] = u
-        return sheet
+            lp.upper[col["l", j0, j0]] = u
+        return lp
 
-    def authors_code(self, epsilon: float, low: float, high: float) -> Sheet:
+    def authors_code(self, epsilon: float, low: float, high: float) -> EntrywiseProgram:
         """The LP of the authors' public program on one slice low <= q_2(1) <= high, for symmetric bins, two inside.
 
         The same columns as `theorem5`; the objective is their own (a multiple of (7) without its constant).
@@ -247,13 +247,13 @@ class TwoBinShape:
         (B1, B2, B3, B4), c, odds = self.bins, self.c, float(np.exp(epsilon))
         q21, q22 = (self.column["l", 2, k] for k in (1, 2))
         q31, q32, q33 = (self.column["l", 3, k] for k in (1, 2, 3))
-        sheet = Sheet(len(self.column))
-        sheet.c[[q32, q31]] = (B2 + c) * (B3 - B2), (B2 + c) * (B4 - B2)
-        sheet.c[q21] = -2 * B2 * (B2 - B1)
-        sheet.lower[:] = 1e-5
-        sheet.lower[q21], sheet.upper[q21] = max(low, 1e-5), high
+        lp = EntrywiseProgram(len(self.column))
+        lp.c[[q32, q31]] = (B2 + c) * (B3 - B2), (B2 + c) * (B4 - B2)
+        lp.c[q21] = -2 * B2 * (B2 - B1)
+        lp.lower[:] = 1e-5
+        lp.lower[q21], lp.upper[q21] = max(low, 1e-5), high
         for side, j in self.vectors:
-            sheet.row([self.column[side, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
+            lp.row([self.column[side, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
         # output B_1: p(-c), and the two limits at B_2 and B_3 with q_2(1) or its other factor bounded
         outer_large = (
             {q33: (B2 + c) / (B2 - B1), q32: (B3 + c) / (B3 - B1), q31: (B4 + c) / (B4 - B1)},
@@ -274,8 +274,8 @@ class TwoBinShape:
             for z in larger:
                 for w in smaller:
                     columns = [*z, *w]
-                    sheet.row(columns, [*z.values(), *(-odds * v for v in w.values())], -np.inf, 0.0)
-        return sheet
+                    lp.row(columns, [*z.values(), *(-odds * v for v in w.values())], -np.inf, 0.0)
+        return lp
 
     def selection(self, x: Vector) -> tuple[list[Vector | None], list[Vector | None]]:
         """The left and right selection distributions of a point, for `two_bin`: None where no input uses one."""

@@ -22,8 +22,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .entrywise_program import EntrywiseProgram
 from .optm import Bounds, Key, TwoBinShape
-from .sheet import Sheet
 
 __all__ = ["ProductModel"]
 
@@ -53,48 +53,48 @@ class ProductModel:
         """The widest box."""
         return {key: (np.zeros(key[1]), np.ones(key[1])) for key in self.shape.bounded}
 
-    def sheet(self, epsilon: float, box: Bounds) -> Sheet:
+    def lp(self, epsilon: float, box: Bounds) -> EntrywiseProgram:
         """The LP of a box."""
         shape, m, lifted = self.shape, self.shape.m, self.lifted
         base = len(shape.column) + len(lifted)
-        sheet = Sheet(base + m)
+        lp = EntrywiseProgram(base + m)
         side = "l" if shape.symmetric else "r"
         for key, (lo, hi) in box.items():
             for k in range(key[1]):
                 at = shape.column[(*key, k + 1)]
-                sheet.lower[at], sheet.upper[at] = lo[k], hi[k]
+                lp.lower[at], lp.upper[at] = lo[k], hi[k]
         for own, j in shape.vectors:
-            sheet.row([shape.column[own, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
+            lp.row([shape.column[own, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
         odds = float(np.exp(epsilon))
         for (j, a, b), gain in zip(shape.pieces, self.gains, strict=True):
             lefts, rights = range(1, j + 1), range(j + 1, m + 1)
             for l in lefts:
                 columns = [lifted[j, l, r] for r in rights] + [shape.column["l", j, l]]
-                sheet.row(columns, [1.0] * len(rights) + [-1.0], 0.0, 0.0)
+                lp.row(columns, [1.0] * len(rights) + [-1.0], 0.0, 0.0)
             for r in rights:
                 columns = [lifted[j, l, r] for l in lefts] + [shape.column[side, m - j, m + 1 - r]]
-                sheet.row(columns, [1.0] * len(lefts) + [-1.0], 0.0, 0.0)
+                lp.row(columns, [1.0] * len(lefts) + [-1.0], 0.0, 0.0)
             key = shape.chosen(j) or ("l", j)
             short_left = key == ("l", j)
             if key in box:
                 lo, hi = box[key]
                 for l in lefts:
                     for r in rights:
-                        sheet.c[lifted[j, l, r]] = gain[l - 1, r - 1]
+                        lp.c[lifted[j, l, r]] = gain[l - 1, r - 1]
                         k = l if short_left else m + 1 - r
                         other = shape.column[(side, m - j, m + 1 - r) if short_left else ("l", j, l)]
-                        sheet.row([lifted[j, l, r], other], [-1.0, lo[k - 1]], -np.inf, 0.0)
-                        sheet.row([lifted[j, l, r], other], [1.0, -hi[k - 1]], -np.inf, 0.0)
+                        lp.row([lifted[j, l, r], other], [-1.0, lo[k - 1]], -np.inf, 0.0)
+                        lp.row([lifted[j, l, r], other], [1.0, -hi[k - 1]], -np.inf, 0.0)
             else:
                 for l in lefts:
                     for r in rights:
-                        sheet.c[lifted[j, l, r]] = gain[l - 1, r - 1]
+                        lp.c[lifted[j, l, r]] = gain[l - 1, r - 1]
             for x in (a, b):
                 for i in shape.rows_of:
                     columns, values = self._law(j, i, x)
-                    sheet.row([*columns, base + i - 1], [*values, -odds], -np.inf, 0.0)
-                    sheet.row([*columns, base + i - 1], [-v for v in values] + [1.0], -np.inf, 0.0)
-        return sheet
+                    lp.row([*columns, base + i - 1], [*values, -odds], -np.inf, 0.0)
+                    lp.row([*columns, base + i - 1], [-v for v in values] + [1.0], -np.inf, 0.0)
+        return lp
 
     def _law(self, j: int, i: int, x: float) -> tuple[list[int], list[float]]:
         """p(x, i) on piece j in the columns of π_j."""
@@ -117,7 +117,7 @@ class ProductModel:
 
     def violation(self, x: Vector) -> dict[tuple[Key, int], float]:
         """How far π is from a product, summed on every entry (key, k) of the bounded vectors."""
-        found: dict[tuple[Key, int], float] = {}
+        violations: dict[tuple[Key, int], float] = {}
         shape, m = self.shape, self.shape.m
         side = "l" if shape.symmetric else "r"
         for j, _, _ in shape.pieces:
@@ -128,5 +128,5 @@ class ProductModel:
                 for r in range(j + 1, m + 1):
                     product = x[shape.column["l", j, l]] * x[shape.column[side, m - j, m + 1 - r]]
                     k = l if key == ("l", j) else m + 1 - r
-                    found[key, k] = found.get((key, k), 0.0) + abs(float(x[self.lifted[j, l, r]] - product))
-        return found
+                    violations[key, k] = violations.get((key, k), 0.0) + abs(float(x[self.lifted[j, l, r]] - product))
+        return violations

@@ -167,8 +167,8 @@ class LawModel:
             k = np.arange((n - 1) * m)
             a = np.repeat(np.arange(n - 1), m) + n * np.tile(np.arange(m), n - 1)
             link = first["odds"] + np.repeat(np.arange(n - 1), m)
-            for offset, one, other in ((0, a + 1, a), (k.size, a, a + 1)):
-                put(2 * n + offset + k, one, 1.0)
+            for offset, own, other in ((0, a + 1, a), (k.size, a, a + 1)):
+                put(2 * n + offset + k, own, 1.0)
                 put(2 * n + offset + k, other, -1.0, link, -1.0)
             private = 2 * k.size
         rows = 2 * n + private

@@ -101,9 +101,9 @@ def price(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tupl
     root = np.sqrt(np.where(real, square, 0.0))
     far = -(b + np.where(b >= 0, root, -root)) / 2  # the root without cancellation
     with np.errstate(divide="ignore", invalid="ignore"):
-        one, two = np.where(real, far / a, 0.0), np.where(real & (far != 0), c / far, 0.0)
+        left, right = np.where(real, far / a, 0.0), np.where(real & (far != 0), c / far, 0.0)
         straight = np.where((a == 0) & (b != 0), -c / b, np.nan)
-    points = np.concatenate([one[real], two[real], straight[np.isfinite(straight)]])
+    points = np.concatenate([left[real], right[real], straight[np.isfinite(straight)]])
     edges = np.unique(points)
     middles = (edges[1:] + edges[:-1]) / 2
     ends = [edges[0] - 1, edges[-1] + 1] if edges.size else [0.0]

@@ -57,7 +57,7 @@ _HOMES = {
     "certify_channel": "workbench.privacy.certify",
     "certify_quantizer": "workbench.privacy.certify",
     "compose": "workbench.privacy.composition",
-    "evaluate": "workbench.families.quantizer.evaluate",
+    "evaluate": "workbench.comparison.evaluate",
     "error_at": "workbench.families.noise.delta_frontier",
     "frontier": "workbench.frontiers.run",
     "list_families": "workbench.families.api",

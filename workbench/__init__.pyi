@@ -5,6 +5,7 @@ from typing import Any, overload
 
 from workbench.exact.numbers import Real
 from workbench.comparison.compare import compare as compare
+from workbench.comparison.evaluate import evaluate as evaluate
 from workbench.comparison.verify import verify as verify
 from workbench.errors import CorruptFile as CorruptFile
 from workbench.errors import Infeasible as Infeasible
@@ -22,7 +23,6 @@ from workbench.families.laplace.design import design_laplace as design_laplace
 from workbench.families.noise.delta_frontier import delta_frontier as delta_frontier
 from workbench.families.noise.delta_frontier import error_at as error_at
 from workbench.families.noise.design import NoiseDesigner as NoiseDesigner
-from workbench.families.quantizer.evaluate import evaluate as evaluate
 from workbench.frontiers.budget_table import budget_table as budget_table
 from workbench.frontiers.run import frontier as frontier
 from workbench.io.plugins import register as register

@@ -59,13 +59,13 @@ def bounds(
     lower: ClosedForm | None = None
     upper: ClosedForm | None = None
     for oracle in ORACLES:
-        for found in oracle(question):
-            if found.kind == "optimum":
-                return Bounds(found, found)
-            if found.kind == "lower bound" and (lower is None or found.value > lower.value):
-                lower = found
-            if found.kind == "upper bound" and (upper is None or found.value < upper.value):
-                upper = found
+        for statement in oracle(question):
+            if statement.kind == "optimum":
+                return Bounds(statement, statement)
+            if statement.kind == "lower bound" and (lower is None or statement.value > lower.value):
+                lower = statement
+            if statement.kind == "upper bound" and (upper is None or statement.value < upper.value):
+                upper = statement
     if lower is not None and upper is not None and close(lower.value, upper.value):
         met = replace(upper, kind="optimum", proof=f"{upper.proof} It meets a lower bound. {lower.proof}")
         return Bounds(met, met)

@@ -205,13 +205,13 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     while rounds < _ROUNDS:
         rounds += 1
         rate = objective + constant
-        least, found, taken = least_partition(*arguments, rate)
+        least, least_starts, taken = least_partition(*arguments, rate)
         steps += int(taken)
         bound = max(bound, objective + min(0.0, least - rate * q) / (1.0 + q))
-        worth, best = value_of(y, p, epsilon, loss, found)
+        worth, best = value_of(y, p, epsilon, loss, least_starts)
         if not worth < objective:
             break
-        objective, starts, values = worth, found, best
+        objective, starts, values = worth, least_starts, best
     return Bins(y, starts, values, objective, min(bound, objective), float(epsilon), loss, "fast", rounds, steps)
 
 

@@ -29,7 +29,7 @@ from models.oracles.closed_form import (
     close,
 )
 from models.oracles.column_cut import LARGEST, best_column_cut, every_cut
-from models.oracles.columns import Grid
+from models.oracles.cut_vectors import Grid
 from models.oracles.cuts import cut_pmf, least_delta
 from models.oracles.hops import multiples, order
 from models.oracles.question import Question
@@ -96,14 +96,14 @@ def column_cut_law(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedF
 
     Raises OutsideDomain on a bad value.
     """
-    found = best_column_cut(n, mu_bar, epsilon, delta)
-    if found.vector is None:
+    cut = best_column_cut(n, mu_bar, epsilon, delta)
+    if cut.vector is None:
         pure = lemma_4(n, mu_bar, epsilon)
         error, pmf = pure.value, pure.pmf
     else:
         grid = Grid(n, mu_bar, epsilon)
-        error, pmf = cut_pmf(grid.weights, grid.holes(found.vector), found.loss, delta)
-    proven = found.bound is not None and close(found.mass, found.bound)
+        error, pmf = cut_pmf(grid.weights, grid.holes(cut.vector), cut.loss, delta)
+    proven = cut.bound is not None and close(cut.mass, cut.bound)
     return ClosedForm(
         name="column-cut law",
         value=error,

@@ -37,7 +37,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from models.oracles.closed_form import OutsideDomain, check_delta
-from models.oracles.columns import Cuts, Grid, evaluate, grouped_cuts
+from models.oracles.cut_vectors import Cuts, Grid, evaluate, grouped_cuts
 from models.oracles.cuts import best_cut, cut_values
 from models.oracles.digit_sums import DigitSums
 
@@ -140,11 +140,11 @@ def _search(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
 
     Splits come best bound first, so leaving the rest out keeps the bound rigorous; None where not even that is done.
     """
-    found = [_plain(grid)]
-    _, mass = best_cut(found[0].totals, found[0].losses, grid.total, delta)
+    candidates = [_plain(grid)]
+    _, mass = best_cut(candidates[0].totals, candidates[0].losses, grid.total, delta)
     bound = left = mass
     if grid.mu_bar > WIDEST:
-        return found[0], None
+        return candidates[0], None
     with suppress(OutsideDomain):
         for visited, split in enumerate(_splits(grid, delta)):
             left = split.bound
@@ -153,12 +153,12 @@ def _search(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
             cuts = evaluate(grid, _vectors(grid, split))
             cuts = cuts.only(np.any(cuts.vectors <= grid.heights, axis=1))
             if len(cuts.totals):
-                found.append(cuts)
+                candidates.append(cuts)
                 mass = max(mass, float(cut_values(cuts.totals, cuts.losses, delta).max()))
                 bound = max(bound, float(cut_values(cuts.totals, cuts.chain_losses, delta).max()))
         else:
             left = bound
-    return Cuts.join(grid.mu_bar, found), max(bound, left)
+    return Cuts.join(grid.mu_bar, candidates), max(bound, left)
 
 
 @lru_cache(maxsize=8)

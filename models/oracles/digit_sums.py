@@ -35,10 +35,10 @@ def _half(powers: Floats, most: int) -> _Half:
     counts = np.zeros((1, 0), dtype=np.int16)
     used = np.zeros(1, dtype=np.int64)
     for _ in powers:
-        room = most - used + 1
-        added = np.arange(int(room.sum())) - np.repeat(np.cumsum(room) - room, room)
-        counts = np.hstack([np.repeat(counts, room, axis=0), added[:, None].astype(np.int16)])
-        used = np.repeat(used, room) + added
+        free = most - used + 1
+        added = np.arange(int(free.sum())) - np.repeat(np.cumsum(free) - free, free)
+        counts = np.hstack([np.repeat(counts, free, axis=0), added[:, None].astype(np.int16)])
+        used = np.repeat(used, free) + added
     sums = counts @ powers if len(powers) else np.zeros(1)
     by_size = np.lexsort((sums, used))
     edges = np.searchsorted(used[by_size], np.arange(most + 2))

@@ -149,10 +149,10 @@ class _Search:
         self._count()
         fee, charge, must_join = self.a**k, self.charge, 0
         for mu, count in enumerate(left[i]):
-            room = self.charge_cap - charge[mu]
-            if charge[mu] > 0.0 and room <= 0.0:
+            free = self.charge_cap - charge[mu]
+            if charge[mu] > 0.0 and free <= 0.0:
                 return
-            must_join = max(must_join, count - int(room / fee) if room < count * fee else 0)
+            must_join = max(must_join, count - int(free / fee) if free < count * fee else 0)
         if total + must_join * self.a * fee >= self.total_cap:
             return
         if i == len(choices):

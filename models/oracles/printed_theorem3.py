@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.oracles.closed_form import Floats, check_delta, check_error_rate, geometric_sum
-from models.oracles.columns import Grid
+from models.oracles.cut_vectors import Grid
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _group_lengths(grid: Grid) -> list[tuple[int, int, tuple[int, ...]]]:
     """
     b, mu_bar = grid.rows, grid.mu_bar
     lengths = [1] + [mu_bar] * b + ([grid.tall] if grid.tall else [])
-    found = [(0, 0, tuple(lengths))]
+    groups = [(0, 0, tuple(lengths))]
     for h in range(1, b):
         group, j = b - h + 1, 0
         while group < len(lengths) and lengths[group] == mu_bar:
@@ -70,9 +70,9 @@ def _group_lengths(grid: Grid) -> list[tuple[int, int, tuple[int, ...]]]:
             if group + 1 == len(lengths):
                 lengths.append(0)
             lengths[group + 1] += 1
-            found.append((h, j, tuple(lengths)))
+            groups.append((h, j, tuple(lengths)))
             group += 1
-    return found
+    return groups
 
 
 def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
@@ -80,14 +80,14 @@ def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
     grid = Grid(n, mu_bar, epsilon)
     b = grid.rows
     regions = _group_lengths(grid)
-    found = []
+    stairs = []
     for k, (h, j, lengths) in enumerate(regions):
         mass = _mass(lengths, epsilon)
         last_of_segment = k + 1 == len(regions) or regions[k + 1][0] != h
         lower = mass * math.exp(-(b - h) * epsilon) * _xi(epsilon, j) if h else 0.0
         tail = math.exp(epsilon) if last_of_segment else _xi(epsilon, j + 1)  # (37b) and (37a)
-        found.append(Staircase(h, j, lengths, mass, lower, mass * math.exp(-(b - h) * epsilon) * tail))
-    return found
+        stairs.append(Staircase(h, j, lengths, mass, lower, mass * math.exp(-(b - h) * epsilon) * tail))
+    return stairs
 
 
 def staircase_pmf(stairs: Staircase, epsilon: float) -> Floats:

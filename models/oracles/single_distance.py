@@ -155,12 +155,12 @@ def statements(question: Question) -> Iterator[ClosedForm]:
         mirror = opposite(sizes, shift)
         paired = mirror != shift and budgets.get(mirror) == epsilon
         law = symmetric_single_distance_law if paired else single_distance_law
-        found = law(sizes, shift, epsilon, question.delta)
+        statement = law(sizes, shift, epsilon, question.delta)
         if len(budgets) == 1 + paired:
-            yield found
+            yield statement
             return
-        if best is None or found.value > best.value:
-            best = found
+        if best is None or statement.value > best.value:
+            best = statement
     if best is not None:
         yield replace(
             best,

@@ -13,7 +13,7 @@ import numpy as np
 
 import workbench as wb
 from workbench.families.labels.design import Labels
-from workbench.io.columns import read_column
+from workbench.io.csv_column import read_column
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream, write_stream
 from workbench.privacy.certificate_file import load_certificate
 from workbench.privacy.loading import read

@@ -26,7 +26,7 @@ from workbench.mechanisms.baselines.count_queries import (
 from workbench.mechanisms.baselines.fitting import FAMILIES, fit, fitted
 from workbench.mechanisms.channel import Channel, within
 from workbench.privacy.audit import audit, audit_channel
-from workbench.privacy.profile import dp_profile_channel, pdp_profile_channel
+from workbench.privacy.curve import profile
 from workbench.privacy.unbounded_support import gaussian_profile, geometric_profile
 
 FAR = np.arange(-400, 401)
@@ -197,14 +197,14 @@ def half_line(pmf: np.ndarray, shift: int, epsilon: float) -> tuple[float, float
 @pytest.mark.parametrize("max_shift", [1, 3])
 def test_unbounded_profiles_against_long_sums(max_shift: int) -> None:
     epsilons = np.array([0.0, 0.13, 0.5, 1.03, 2.2, 4.1])
-    for name, law, profile in [
+    for name, law, exact_profile in [
         ("geometric", geometric(0.7), lambda notion: geometric_profile("0.7", max_shift, epsilons, notion)),
         ("gaussian", gaussian(3.38), lambda notion: gaussian_profile("3.38", max_shift, epsilons, notion)),
         ("wide", gaussian(90.0), lambda notion: gaussian_profile(90, max_shift, epsilons, notion)),
     ]:
         slow = np.array([[half_line(law, m, e) for e in epsilons] for m in range(1, max_shift + 1)]).max(axis=0)
-        assert profile("pdp") == pytest.approx(slow[:, 0], abs=1e-14), name
-        assert profile("dp") == pytest.approx(slow[:, 1], abs=1e-14), name
+        assert exact_profile("pdp") == pytest.approx(slow[:, 0], abs=1e-14), name
+        assert exact_profile("dp") == pytest.approx(slow[:, 1], abs=1e-14), name
 
 
 def test_unbounded_ties_are_decided_exactly() -> None:
@@ -230,9 +230,9 @@ def test_unbounded_deltas_are_upper_bounds_far_out() -> None:
 def test_clamping_raises_pdp_but_never_dp() -> None:
     """Sec. 2.1 and Fig. 6: PDP is not closed under post-processing, DP is."""
     epsilons = np.linspace(0, 3, 31)
-    clamped = clamped_gaussian(8, "3.38"), within(8, 1)
-    assert (dp_profile_channel(*clamped, epsilons) <= gaussian_profile("3.38", 1, epsilons) + 1e-15).all()
-    worse = pdp_profile_channel(*clamped, epsilons) - gaussian_profile("3.38", 1, epsilons, "pdp")
+    clamped = Channel.of(clamped_gaussian(8, "3.38"), within(8, 1))
+    assert (profile(clamped, "dp").deltas(epsilons) <= gaussian_profile("3.38", 1, epsilons) + 1e-15).all()
+    worse = profile(clamped, "pdp").deltas(epsilons) - gaussian_profile("3.38", 1, epsilons, "pdp")
     assert worse.max() > 0.2
 
 

@@ -11,7 +11,7 @@ from oracle_truth import ahead, pdp_delta, pdp_error, run
 from models.oracles import OutsideDomain, column_cut, judge
 from models.oracles.bounded_difference import chain_bound, column_cut_law, lemma_4, level_curve
 from models.oracles.column_cut import _search, best_column_cut, truncations
-from models.oracles.columns import Grid, evaluate
+from models.oracles.cut_vectors import Grid, evaluate
 from models.oracles.cuts import best_cut, cut_values
 from models.oracles.digit_sums import DigitSums
 from models.requirements import MASS_ABOVE_RATIO as PDP

@@ -14,17 +14,17 @@ import pytest
 
 from models.oracles import judge
 from models.oracles.bounded_difference import column_cut_law
-from models.oracles.columns import Grid
+from models.oracles.cut_vectors import Grid
 from models.oracles.single_distance import symmetric_single_distance_law
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.baselines.fitting import FAMILIES
-from workbench.mechanisms.channel import within
+from workbench.mechanisms.channel import Channel, within
 from workbench.papers import reproduce as gallery
 from workbench.papers.artifact import Comparison, printed
 from workbench.papers.modulo_noise import PAPER, common, comparisons, curves, formula_checks, pmfs, structure, tradeoffs
 from workbench.papers.modulo_noise.baseline_curves import adjacent_pairs, least_parameter, pdp_steps
 from workbench.papers.modulo_noise.lines import column_cut_curve, single_curve, symmetric_single_least_delta
-from workbench.privacy.profile import pdp_profile_channel
+from workbench.privacy.curve import profile
 
 PRINTED = printed("modulo_noise")
 
@@ -232,7 +232,7 @@ def test_steps_are_the_exact_audit(family: str, parameter: float) -> None:
     steps = pdp_steps(*adjacent_pairs(channel.matrix), 3.0)
     starts = np.array([start for start, _ in steps])
     middles = [*((starts[:-1] + starts[1:]) / 2).tolist(), float(starts[-1] + 0.01)]
-    exact = pdp_profile_channel(channel, within(6, 1), middles)
+    exact = profile(Channel.of(channel, within(6, 1)), "pdp").deltas(middles)
     assert [delta for _, delta in steps] == pytest.approx(exact.tolist(), abs=1e-12)
 
 
@@ -241,7 +241,7 @@ def test_least_parameters() -> None:
     for family in ("gaussian", "exponential"):
         found = least_parameter(family, 8, 1.0, 0.3)
         below = FAMILIES[family].build(8, found * (1 - 1e-6))
-        assert pdp_profile_channel(below, within(8, 1), [1.0])[0] > 0.3
+        assert profile(Channel.of(below, within(8, 1)), "pdp").delta(1.0) > 0.3
 
 
 # Files.

@@ -16,7 +16,7 @@ from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.mechanisms.channel import Channel, within
 from workbench.privacy.audit import audit, audit_channel
-from workbench.privacy.profile import dp_profile, dp_profile_channel, pdp_profile, pdp_profile_channel
+from workbench.privacy.curve import profile
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_budget_for_each_pair_of_rows() -> None:
 @settings(max_examples=40, deadline=None)
 def test_profiles_are_the_audit_at_every_budget(noise: AdditiveNoise) -> None:
     epsilons = ["0", "0.01", "0.5", "0.7", "1.1", "3", "40"]
-    dp, pdp = dp_profile(noise, epsilons), pdp_profile(noise, epsilons)
+    dp, pdp = (profile(noise, notion).deltas(epsilons) for notion in ("dp", "pdp"))
     for i, epsilon in enumerate(epsilons):
         found = audit(noise, epsilon)
         assert dp[i] == found.dp_delta.upper
@@ -121,7 +121,8 @@ def test_profiles_are_the_audit_at_every_budget(noise: AdditiveNoise) -> None:
 def test_channel_profiles_take_float_matrices() -> None:
     rows = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     epsilons = np.linspace(0, 2, 9)
-    dp, pdp = dp_profile_channel(rows, within(2, 1), epsilons), pdp_profile_channel(rows, within(2, 1), epsilons)
+    channel = Channel.of(rows, within(2, 1))
+    dp, pdp = (profile(channel, notion).deltas(epsilons) for notion in ("dp", "pdp"))
     # rows 0 and 1 (and their mirror) at ε = 0: (.7-.2) + 0 + 0 and (.6-.2) + (.2-.1)
     assert dp[0] == pytest.approx(0.5, abs=1e-15)
     assert dp[4] == pytest.approx(0.7 - math.e * 0.2, abs=1e-15)

@@ -19,7 +19,7 @@ from workbench.families.frontier_plan import Plan
 from workbench.families.noise.baselines import Scan, data_independent_error
 from workbench.families.noise.frontier import plan, round_levels
 from workbench.frontiers.run import run
-from workbench.io.grids import grid, has_range, in_order, whole_grid
+from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
 from workbench.mechanisms.baselines.count_queries import data_independent
 

@@ -294,8 +294,8 @@ def test_a_flipped_bit_that_sqlite_does_not_see_is_noticed(tmp_path: Path):
 
 
 def test_rows_speak_json(tmp_path: Path):
-    assert row(3).asked["parameters"] == {"k": 3}
-    assert json.loads(row(3).answer) == row(3).found
+    assert row(3).request_values["parameters"] == {"k": 3}
+    assert json.loads(row(3).answer) == row(3).answer_values
 
 
 @pytest.mark.timeout(60)

@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,26 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
 def test_register_refuses_what_is_nothing_of_ours() -> None:
     with pytest.raises(wb.InvalidRequest, match="plugin must be a Family, a Notion"):
         wb.register(3)
+
+
+def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quantizer whose law is affine from -1 to 1 in the given bits; its error under the data is an exact integral."""
+    from workbench.families import baseline
+    from workbench.io.plugins import Plugin
+
+    def randomized(request: object, steepest: str = "0.5") -> wb.PiecewiseAffine:
+        share = Fraction(1, 2) - Fraction(steepest) / 8  # the largest slope of ln p is (1/2 - share)/share
+        return wb.PiecewiseAffine.of([-1, 1], [-1, 1], [[1 - share, share], [share, 1 - share]])
+
+    made = [("two", randomized), ("steep", lambda request: randomized(request, "3"))]
+    kinds = {name: Plugin(baseline.Baseline(name, "laplace", build), "theirs") for name, build in made}
+    monkeypatch.setattr(baseline, "plugins", lambda group: kinds)
+    rows = wb.frontier("laplace", epsilon=1, bits="1/2,2", ell=2).rows
+    theirs = {(row["mechanism"], row["bits"]): row for row in rows if row["curve"] == "baseline"}
+    good = theirs["two", 2.0]
+    share = 1 / 2 - 1 / 16
+    assert good["private"] is True
+    assert good["objective"] == pytest.approx(1 + 1 / 3 - 2 * (1 - 2 * share) / 3)  # 1 + x² - 2x E[M(x)], E[M(x)] ~ x
+    assert "at most 2^0.5 outputs" in theirs["two", 0.5]["error"]
+    assert "objective" not in theirs["steep", 2.0]
+    assert "misses the request" in theirs["steep", 2.0]["error"]

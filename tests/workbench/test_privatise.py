@@ -15,7 +15,7 @@ import workbench as wb
 from workbench.cli import main
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.quantization_error import largest_error
+from workbench.privacy.expected_error import expected_error
 from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, together
 from workbench.privacy.sampling import publish
 
@@ -302,8 +302,8 @@ def test_largest_error_is_found_inside_pieces():
         knots = np.sort(np.concatenate([[-1, 1], rng.uniform(-1, 1, rng.integers(0, 4))]))
         outputs = np.sort(rng.uniform(-2, 2, rng.integers(2, 6)))
         ends = rng.dirichlet(np.ones(outputs.size), 2 * knots.size - 2)
-        found = largest_error(knots, outputs, ends)
         mechanism = PiecewiseAffine.of(knots.tolist(), outputs.tolist(), ends)
+        found = expected_error(mechanism).worst
         x = np.linspace(-1, 1, 20_001)
         seen = float(mechanism.error_at(x).max())
         assert seen <= found + 1e-12

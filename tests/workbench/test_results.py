@@ -230,7 +230,21 @@ def test_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (group["requests"], group["agree"], group["disagree"]) == (2, 2, 0)
 
 
-@pytest.mark.parametrize("bad", [{"solvers": "nobody"}, {"solvers": 3}, {"small": 1}, {"progress": 1}])
+def test_every_family_is_verified_by_its_closed_forms() -> None:
+    result = wb.verify(["highs", "ortools:glop"], family=["labels", "laplace", "quantizer"], small=True)
+    assert not [row for row in result if row["agrees"] is False]
+    judged = {(row["solver"], row["oracle"]): row["oracle_kind"] for row in result if row["agrees"]}
+    for solver in ("highs", "ortools:glop"):
+        assert judged[solver, "RRWithPrior"] == judged[solver, "two outputs"] == "optimum"
+    assert judged["none", "Algorithm 2"] == "optimum"  # no solver takes part, so it is answered once
+    assert judged["none", "Theorem 8"] == "upper bound"
+    assert "Algorithm 2" not in {name for solver, name in judged if solver != "none"}
+    assert len(wb.verify(family="laplace", small=True)) == 2
+
+
+@pytest.mark.parametrize(
+    "bad", [{"solvers": "nobody"}, {"solvers": 3}, {"small": 1}, {"progress": 1}, {"family": "nois"}, {"family": 3}]
+)
 def test_bad_verifications_are_refused_in_one_form(bad: dict[str, Any]) -> None:
     with pytest.raises(wb.WorkbenchError, match=r" must be .* Got (?s:.)*\.$"):
         wb.verify(**bad)

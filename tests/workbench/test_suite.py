@@ -16,7 +16,7 @@ import pytest
 from solvers.backend import Options, solve
 from workbench.cli import main
 from workbench.comparison.report import COLUMNS, SHIFT, profile, shifted_mean, summary
-from workbench.comparison.run import installed, judged_rows, run_one, run_suite
+from workbench.comparison.run import installed, run_one, run_suite, verdict_rows
 from workbench.comparison.task import read_answer, read_task, write_answer, write_task
 from workbench.errors import InvalidRequest, SolverUnavailable
 from workbench.families.programs import SUITES, Instance, chosen
@@ -72,7 +72,7 @@ def _fake(**more: Any) -> dict[str, Any]:
 
 
 def test_rows_are_judged_together() -> None:
-    rows = judged_rows(
+    rows = verdict_rows(
         [
             _fake(solver="right"),
             _fake(solver="wrong", objective=1.1, bound=1.1),  # says optimal above the optimum: a false bound
@@ -98,7 +98,7 @@ def test_summary_and_profile() -> None:
         rows.append(
             _fake(instance=name, solver="slow", seconds=slow or 9.0, status="optimal" if slow else "time_limit")
         )
-    table = Result("runs", judged_rows(rows), columns=COLUMNS).to_frame()
+    table = Result("runs", verdict_rows(rows), columns=COLUMNS).to_frame()
     assert list(table.columns) == list(COLUMNS)
     found = summary(table, 10.0).set_index("solver")
     assert found["solved"].to_dict() == {"fast": 3, "slow": 2}
@@ -167,7 +167,7 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
     (row,) = doomed("import time; time.sleep(60)")
     assert row["status"] == "killed"
     assert row["wall"] < 30
-    assert not judged_rows([row])[0]["solved"]
+    assert not verdict_rows([row])[0]["solved"]
 
 
 def test_interrupt_keeps_finished_runs() -> None:

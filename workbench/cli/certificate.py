@@ -14,11 +14,11 @@ from workbench.cli.output_paths import output_file
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.io.files import distinct_files
-from workbench.io.grids import integers
+from workbench.io.parameter_grid import integers
 
 if TYPE_CHECKING:
     from workbench.mechanisms.mechanism import Mechanism
-    from workbench.privacy.loading import Found
+    from workbench.privacy.loading import FileContents
 
 __all__ = ["AUDIT_EXAMPLES", "COMPOSE_EXAMPLES", "SAMPLE_EXAMPLES", "VERIFY_EXAMPLES", "audit", "compose", "sample",
            "verify_certificate"]  # fmt: skip
@@ -94,20 +94,20 @@ def audit(
     if plot is not None:
         output_file(plot, "plot file", (".png", ".svg", ".pdf"))
         distinct_files({"mechanism": file}, {"plot file": plot})
-    found, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
+    contents, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
     from workbench.exact.numbers import positive
     from workbench.io.files import spelled
     from workbench.mechanisms.piecewise_affine import PiecewiseAffine
     from workbench.privacy.audit import audit
 
-    claim = found.certificate
+    claim = contents.certificate
     continuous = isinstance(mechanism, PiecewiseAffine)
     own = claim is not None and not (continuous and claim.claim.notion.per_distance)
     budget: Any = claim.epsilon if own and claim is not None else None
     if epsilon is not None:
         budget = positive(epsilon, "epsilon", or_zero=True)
     privacy = audit(mechanism, 0 if budget is None else budget)
-    made: dict[str, Any] = {
+    values: dict[str, Any] = {
         "file": file.name,
         "kind": _KINDS.get(type(mechanism).__name__, type(mechanism).__name__),
         "neighbours": len(privacy.pairs),
@@ -125,7 +125,7 @@ def audit(
         from workbench.privacy.risk import risk as measure_risk
 
         learnt = measure_risk(mechanism, prior)
-        made |= learnt.to_dict()
+        values |= learnt.to_dict()
         if plot is not None:
             learnt.plot(plot, claim=None if claim is None else claim.claim)
     elif plot is not None:
@@ -133,19 +133,22 @@ def audit(
 
         plot_profile(mechanism, plot, [] if budget is None or isinstance(budget, dict) else [budget])
     if json:
-        emit_json(made)
+        emit_json(values)
         return
-    rows = [("mechanism", f"{made['kind']}, {made['neighbours']} ordered pairs of neighbours"),
-            ("exact pure epsilon", f"{made['pure_epsilon']} (rounded up)")]  # fmt: skip
+    rows = [("mechanism", f"{values['kind']}, {values['neighbours']} ordered pairs of neighbours"),
+            ("exact pure epsilon", f"{values['pure_epsilon']} (rounded up)")]  # fmt: skip
     if budget is None:
         rows.append(("delta", "give --epsilon to see the exact delta at a budget"))
     else:
         at = "each pair's own epsilon" if privacy.epsilon is None else f"epsilon = {spelled(privacy.epsilon)}"
-        rows.append(("exact PDP delta", f"{made['pdp_delta']!r} at {at}"))
-        rows.append(("exact DP delta", f"{made['dp_delta']!r} at {at}"))
+        rows.append(("exact PDP delta", f"{values['pdp_delta']!r} at {at}"))
+        rows.append(("exact DP delta", f"{values['dp_delta']!r} at {at}"))
     if continuous:
-        rows += [("metric epsilon", f"{made['metric_epsilon']} for |x - x'|"), ("largest bias", f"{made['bias']!r}")]
-    if made["one_sided"]:
+        rows += [
+            ("metric epsilon", f"{values['metric_epsilon']} for |x - x'|"),
+            ("largest bias", f"{values['bias']!r}"),
+        ]
+    if values["one_sided"]:
         rows.append(("note", "one-sided neighbours: real ones go both ways, and the other way was not compared"))
     if learnt is not None:
         rows += learnt.facts()[1:]
@@ -193,19 +196,19 @@ def sample(
     from workbench.privacy.loading import read
     from workbench.privacy.sampling import sample as draw
 
-    found = read(file)
-    subject = found.mechanism if found.certificate is None else found.certificate
+    contents = read(file)
+    subject = contents.mechanism if contents.certificate is None else contents.certificate
     point: Any = answer
-    labelled = found.certificate is not None and found.certificate.labelled is not None
-    if answer is not None and not labelled and not getattr(found.mechanism, "segments", ()):
+    labelled = contents.certificate is not None and contents.certificate.labelled is not None
+    if answer is not None and not labelled and not getattr(contents.mechanism, "segments", ()):
         parts = integers(answer, "answer")
         point = parts[0] if len(parts) == 1 else tuple(parts)
-    draws = draw(subject, count, answer=point, insecure_seed=insecure_seed)
+    values = draw(subject, count, answer=point, insecure_seed=insecure_seed)
     if json:
-        emit_json({"file": file.name, "secure": insecure_seed is None, "draws": draws.tolist()})
+        emit_json({"file": file.name, "secure": insecure_seed is None, "draws": values.tolist()})
         return
     for start in range(0, count, 65536):
-        part = draws[start : start + 65536].tolist()
+        part = values[start : start + 65536].tolist()
         lines = (",".join(map(str, row)) if isinstance(row, list) else str(row) for row in part)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
 
@@ -237,20 +240,20 @@ def compose(
 
     several = len(file) > 1
     given_runs = (mechanisms, list(counts)) if several else (mechanisms[0], counts[0])
-    found = run(*given_runs, delta=delta, epsilon=epsilon, interval=interval)
-    made = {
+    composed = run(*given_runs, delta=delta, epsilon=epsilon, interval=interval)
+    report = {
         "file": [one.name for one in file] if several else file[0].name,
         "times": list(counts) if several else counts[0],
-        "epsilon": _number(found.epsilon),
-        "epsilon_low": _number(found.epsilon_low),
-        "delta": found.delta,
-        "delta_low": found.delta_low,
+        "epsilon": _number(composed.epsilon),
+        "epsilon_low": _number(composed.epsilon_low),
+        "delta": composed.delta,
+        "delta_low": composed.delta_low,
     }
     if json:
-        emit_json(made)
+        emit_json(report)
         return
     heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]
-    cells = [" + ".join(map(str, counts)), found.epsilon, found.epsilon_low, found.delta, found.delta_low]
+    cells = [" + ".join(map(str, counts)), composed.epsilon, composed.epsilon_low, composed.delta, composed.delta_low]
     caption = "Proven, for adaptive runs: the safe side is an upper bound over all neighbours of the mechanism."
     if several:
         caption += " Of several, somebody is protected who changes each input by a pair of its mechanism's neighbours."
@@ -259,7 +262,7 @@ def compose(
 
 def _open(
     file: Path, sizes: str | None, shifts: str | None, max_shift: int | None, pairs: str | None, directed: bool
-) -> tuple[Found, Mechanism]:
+) -> tuple[FileContents, Mechanism]:
     """A file with its neighbour relation."""
     from workbench.privacy.loading import read
 
@@ -271,8 +274,8 @@ def _open(
         else:
             moves = list(integers(shifts.replace(";", ","), "shifts"))
     rows = None if pairs is None else [integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
-    found = read(file)
-    return found, found.related(
+    contents = read(file)
+    return contents, contents.related(
         sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows
     )  # fmt: skip
 

@@ -43,7 +43,7 @@ frontier_app = typer.Typer(
     help="Trade-offs between privacy and error: solver points, closed forms, baselines; CSV, PNG and SVG.",
     rich_markup_mode="rich",
 )
-evaluate_app = typer.Typer(help="A mechanism given by its parameters: exact epsilon, bias and errors.")
+evaluate_app = typer.Typer(help="What a mechanism gets wrong and leaks: of a file or of a published quantizer.")
 privatise_app = typer.Typer(help="Run a mechanism on a file of real data; nothing is written on an error.")
 compare_app = typer.Typer(cls=CompareGroup, rich_markup_mode="rich")
 
@@ -53,9 +53,10 @@ _PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 
 def _mount() -> None:
-    from workbench.cli import certificate, compare, dql, privatise, quantizer, sweep
+    from workbench.cli import certificate, compare, dql, evaluate, privatise, sweep
 
-    evaluate_app.command("quantizer", epilog=quantizer.EVALUATE_EXAMPLES)(quantizer.evaluate_quantizer)
+    evaluate_app.command("mechanism", epilog=evaluate.MECHANISM_EXAMPLES)(evaluate.evaluate_mechanism)
+    evaluate_app.command("quantizer", epilog=evaluate.QUANTIZER_EXAMPLES)(evaluate.evaluate_quantizer)
     privatise_app.command("labels", epilog=privatise.LABELS_EXAMPLES)(privatise.privatise_labels)
     privatise_app.command("noise", epilog=privatise.NOISE_EXAMPLES)(privatise.privatise_noise)
     privatise_app.command("quantizer", epilog=privatise.QUANTIZER_EXAMPLES)(privatise.privatise_quantizer)
@@ -119,9 +120,10 @@ def solvers(
     out.print(table("Solvers", columns, cells))
 
 
-@app.command(epilog="Examples:\n\n  workbench verify\n\n  workbench verify --solvers highs,gurobi --small --json")
+@app.command(epilog="Examples:\n\n  workbench verify\n\n  workbench verify --family all --small --json")
 def verify(
     solvers: Annotated[str, typer.Option(help="Solvers to verify, comma-separated.")] = "highs",
+    family: Annotated[str, typer.Option(help="Families to verify, comma-separated, or all.")] = "noise",
     small: Annotated[bool, typer.Option("--small", help="The small grid (seconds) instead of the full one.")] = False,
     json: Json = False,
 ) -> None:
@@ -130,7 +132,7 @@ def verify(
     from workbench.comparison.verify import COLUMNS, summary
     from workbench.comparison.verify import verify as run
 
-    result = under_a_bar(lambda tell: run(solvers, small=small, progress=tell), "verifying")
+    result = under_a_bar(lambda tell: run(solvers, family=family, small=small, progress=tell), "verifying")
     bad = [row for row in result if row["agrees"] is False]
     groups = summary(result)
     if json:
@@ -140,7 +142,7 @@ def verify(
     else:
         columns = ["solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly_private"]
         caption = (
-            "worst: largest |solver - oracle| (for an upper bound: largest excess above it).\n"
+            "worst: largest |solver - oracle| (for a bound: largest excess beyond it).\n"
             "exactly private: raw solver PMFs that meet the request in exact arithmetic."
         )
         heads = ["solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly private"]
@@ -170,17 +172,17 @@ def reproduce(
     from workbench.papers.reproduce import reproduce as run
 
     output_folder(results, "results")
-    found = run(paper, only, results, full=full, progress=lambda done, total, line: err.print(line, **_PLAIN))
-    surprises = [row for row in found if row["surprising"]]
+    result = run(paper, only, results, full=full, progress=lambda done, total, line: err.print(line, **_PLAIN))
+    surprises = [row for row in result if row["surprising"]]
     if json:
         emit_json({"results": str(results), "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
-                   "interrupted": found.interrupted})  # fmt: skip
+                   "interrupted": result.interrupted})  # fmt: skip
     else:
         for row in surprises:
             difference = f"printed {row['printed']:g}, ours {row['ours']:.9g} ({row['verdict']})"
             out.print(f"unexpected: {row['place']}, {row['what']}: {difference}")
-    if found.interrupted:
-        interrupted(f"{found.finished} of {found.total} artifacts are finished; these are kept.")
+    if result.interrupted:
+        interrupted(f"{result.finished} of {result.total} artifacts are finished; these are kept.")
     if json:
         return
     out.print(
@@ -198,7 +200,7 @@ def main(arguments: list[str] | None = None) -> None:
         _warn(message) if issubclass(category, PluginWarning) else show(message, category, *more)
     )
     with console.own_stdout() if "--json" in given else contextlib.nullcontext():
-        code = _speak(given)
+        code = _run_and_report(given)
     sys.exit(code)
 
 
@@ -206,7 +208,7 @@ def _warn(message: Warning | str) -> None:
     print(f"Warning: {console.one_line(str(message))}", file=sys.stderr)
 
 
-def _speak(given: list[str]) -> int:
+def _run_and_report(given: list[str]) -> int:
     """Run a command and say what went wrong; its exit code."""
     code, failure = _run(given)
     try:

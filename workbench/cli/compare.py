@@ -77,7 +77,7 @@ def compare(
 
 
 def _list(taken: list[Any], json: bool) -> None:
-    rows = [{"instance": one.name, "model": one.model} for one in taken]
+    rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
     if json:
         emit_json({"instances": rows})
     else:
@@ -115,9 +115,9 @@ def _short(value: float | None) -> str:
     return "-" if value is None or value != value else f"{value:.1g}"
 
 
-def _report(found: pd.DataFrame, suite: str) -> None:
+def _report(results: pd.DataFrame, suite: str) -> None:
     """The table of solvers."""
-    for kind, part in found.groupby("kind", sort=False):
+    for kind, part in results.groupby("kind", sort=False):
         cells = [
             [r["solver"], f"{r['solved']} of {r['instances']}", f"{r['shifted_mean_seconds']:.3f}", f"{r['ratio']:.2f}",
              _short(r["worst_gap_to_best"]), _short(r["worst_residual"]),

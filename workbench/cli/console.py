@@ -1,4 +1,4 @@
-"""How every command speaks: tables for people, one JSON object for machines, one line for an error.
+"""What every command prints: tables for people, one JSON object for machines, one line for an error.
 
 With --json exactly one object goes to stdout and nothing else does; progress and errors go to stderr. An error prints
 one line, exits 2, and with --json also puts {"error": kind, "message": line} on stdout.
@@ -102,26 +102,26 @@ def interrupted(message: str) -> NoReturn:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None) -> Table:
     """A rich table; numbers right-aligned and shown with nine significant digits, None as a dash."""
-    made = Table(
+    shown = Table(
         title=title or None, caption=caption, title_justify="left", caption_justify="left", header_style="bold",
         box=box.SIMPLE_HEAD, show_header=any(columns), pad_edge=False,
     )  # fmt: skip
     for k, column in enumerate(columns):
         numeric = any(isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows)
-        made.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=k == 0 or numeric)
+        shown.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=k == 0 or numeric)
     for row in rows:
-        made.add_row(*map(show, row))
-    return made
+        shown.add_row(*map(show, row))
+    return shown
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> Table:
     """Labels and sentences in two aligned columns."""
-    made = Table.grid(padding=(0, 2))
-    made.add_column(no_wrap=True, style="bold")
-    made.add_column(overflow="fold")
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
     for label, sentence in rows:
-        made.add_row(label, sentence)
-    return made
+        grid.add_row(label, sentence)
+    return grid
 
 
 def show(value: Any) -> str:

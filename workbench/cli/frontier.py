@@ -79,7 +79,7 @@ def frontier_commands() -> list[tuple[str, Callable[..., None], str]]:
     """(name, function, epilog) of the command of every family that has a frontier, and of the budget table."""
     from workbench.frontiers.budget_table import options
 
-    found = [
+    commands = [
         (kind.name, frontier_command(kind), epilog(frontier_of(kind).examples))
         for kind in families()
         if kind.frontier is not None
@@ -90,4 +90,4 @@ def frontier_commands() -> list[tuple[str, Callable[..., None], str]]:
         "frontier table --epsilon 0.5,1,2 --delta 0,0.01 --bits 2,4,6",
         "frontier table --epsilon 1 --bits 1:4:4 --task value --json",
     )
-    return [*found, ("table", command(_budgets, parameters, str(_budgets.__doc__)), epilog(examples))]
+    return [*commands, ("table", command(_budgets, parameters, str(_budgets.__doc__)), epilog(examples))]

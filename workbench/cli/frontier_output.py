@@ -47,9 +47,9 @@ def _report(result: Result, files: list[Path]) -> None:
     groups = rows.groupby(["curve", "mechanism", "notion"], sort=False, dropna=False)
     cells = []
     for (curve, mechanism, notion), part in groups:
-        judged = part["oracle_agrees"].dropna()
+        agreement = part["oracle_agrees"].dropna()
         failed = int(part["objective"].isna().sum())
-        agree = f"{int(judged.sum())} of {len(judged)}" if len(judged) else "-"
+        agree = f"{int(agreement.sum())} of {len(agreement)}" if len(agreement) else "-"
         closed = part["objective"] - part["bound"] <= 1e-6 * part["objective"].abs().clip(lower=1)
         proven = f"{int(closed.sum())} of {len(part)}" if part["bound"].notna().any() else "-"
         certified = int(part["certified"].eq(True).sum())

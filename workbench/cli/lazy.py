@@ -1,6 +1,6 @@
 """Groups whose commands come from the families, which are looked up only when such a group is entered.
 
-Auditing, verifying and sampling must work where a stranger's package is called `models`; families refuse to load there.
+Auditing, verifying and sampling must work where another package is called `models`; families refuse to load there.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class _FamilyGroup(TyperGroup):
         """name -> command: those that were added by hand, and one for each family."""
         if not self._complete:
             self._complete = True
-            found = typer.Typer(rich_markup_mode="rich")
-            found.callback()(lambda: None)  # so that one command makes a group as well
+            group = typer.Typer(rich_markup_mode="rich")
+            group.callback()(lambda: None)  # so that one command makes a group as well
             for name, function, epilog in self.of_families():
-                found.command(name, epilog=epilog)(function)
-            self._commands.update(typer.main.get_group(found).commands)
+                group.command(name, epilog=epilog)(function)
+            self._commands.update(typer.main.get_group(group).commands)
         return self._commands
 
     @commands.setter

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from workbench.errors import InvalidRequest
 from workbench.families.base import Family
 from workbench.families.option import Option, spell
 
-__all__ = ["command", "epilog", "files_of", "given_values", "keyword", "names_in", "parameter", "values_of"]
+__all__ = ["command", "epilog", "files_of", "given_values", "keyword", "parameter", "values_of"]
 
 
 def parameter(option: Option, *, default: Any = ...) -> inspect.Parameter:
@@ -44,9 +43,9 @@ def command(run: Callable[..., None], parameters: Iterable[inspect.Parameter], s
     def called(**given: Any) -> None:
         run(**given)
 
-    ordered = sorted(parameters, key=lambda one: one.default is not inspect.Parameter.empty)
+    ordered = sorted(parameters, key=lambda entry: entry.default is not inspect.Parameter.empty)
     called.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in ordered} | {"return": None}
+    called.__annotations__ = {entry.name: entry.annotation for entry in ordered} | {"return": None}
     called.__doc__ = summary
     return called
 
@@ -83,11 +82,3 @@ def epilog(examples: Iterable[str]) -> str:
     """Examples as the end of a help text."""
     lines = [text if text.startswith("(") else f"  workbench {text}" for text in examples]
     return "\n\n".join(["Examples:", *lines])
-
-
-def names_in(text: str, name: str) -> list[str]:
-    """Names separated by commas, each once. Raises InvalidRequest for none."""
-    found = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not found:
-        InvalidRequest.must(name, "at least one name", repr(text))
-    return found

@@ -7,7 +7,7 @@ rows of one person where they are counted, depends on the data.
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from workbench.io.columns import CsvColumn
+    from workbench.io.csv_column import CsvColumn
     from workbench.privacy.column_release import Account
 
 __all__ = ["LABELS_EXAMPLES", "NOISE_EXAMPLES", "QUANTIZER_EXAMPLES", "privatise_labels", "privatise_noise",
@@ -67,65 +67,54 @@ Raw = Annotated[bool, typer.Option("--raw", help="Take a mechanism without a cer
 Insecure = Annotated[int | None, typer.Option(help="Repeatable and therefore NOT private: for experiments.")]
 
 
-def privatise_noise(
-    source: File, column: Column, mechanism: Saved, target: Target, clip: Clip = False, person: Person = None,
-    ledger: Ledger = None, raw: Raw = False, insecure_seed: Insecure = None, json: Json = False,
-) -> None:  # fmt: skip
-    """Add noise modulo n + 1 to a column of integers 0..n.
+def _command(kind: str, summary: str) -> Callable[..., None]:
+    """The command that publishes a column through a saved mechanism of a kind."""
 
-    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
-    """
-    _privatise("noise", source, column, mechanism, target, clip, person, ledger, raw, insecure_seed, json)
+    def privatise(
+        source: File, column: Column, mechanism: Saved, target: Target, clip: Clip = False, person: Person = None,
+        ledger: Ledger = None, raw: Raw = False, insecure_seed: Insecure = None, json: Json = False,
+    ) -> None:  # fmt: skip
+        sidecar = _sidecar(target, {"input": source, "mechanism": mechanism}, ledger)
+        from workbench.exact.random_source import Source
+        from workbench.io.csv_column import CsvColumn
+        from workbench.privacy.column_release import Rows, mechanism_for_column
+        from workbench.privacy.sampling import publish
+
+        Source(insecure_seed)  # a wrong seed is refused before any work
+        subject = mechanism_for_column(mechanism, kind, raw=raw)
+        table = CsvColumn.read(source, column)
+        rows = Rows.read(table, subject, clip=clip, person=person)
+        account = subject.account(table.name, target.name, rows, ledger)
+        words = [*subject.words, *rows.words, *account.words]
+        if table.width > 1:
+            words.append("Only this column is protected: the other columns are copied as they are.")
+        if insecure_seed is not None:
+            words.append("A seed was given: whoever knows it can undo the noise. Not for a release.")
+        published = publish(subject.mechanism, rows.values, insecure_seed=insecure_seed)
+        report: dict[str, Any] = {
+            "file": target.name, "column": column, "rows": int(rows.values.size), "method": kind,
+            "mechanism": subject.mechanism.describe(), "certified": subject.claim is not None,
+            "claim": None if subject.claim is None else subject.claim.to_dict(),
+            "pure_epsilon": subject.pure_epsilon, **account.report, "expected_error": subject.expected_error,
+            "clip": clip, "person": person, "rows_of_one_person": rows.most, "words": words,
+        }  # fmt: skip
+        _publish(account, target, sidecar, table, published, report)
+        if json:
+            emit_json(report | {"file": str(target), "clipped_rows": rows.clipped})
+            return
+        lines = [("wrote", f"{target} ({rows.values.size} rows) and {sidecar.name}"), ("budget", account.headline)]
+        lines += [("error", f"{label}: {value:.9g}") for label, value in subject.expected_error.items()]
+        if rows.clipped:
+            lines.append(("clipped", f"{rows.clipped} of {rows.values.size} rows"))
+        _show(lines, words)
+
+    sidecar_words = "Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error."
+    privatise.__doc__ = f"{summary}\n\n{sidecar_words}"
+    return privatise
 
 
-def privatise_quantizer(
-    source: File, column: Column, mechanism: Saved, target: Target, clip: Clip = False, person: Person = None,
-    ledger: Ledger = None, raw: Raw = False, insecure_seed: Insecure = None, json: Json = False,
-) -> None:  # fmt: skip
-    """Publish every number of a column through a quantizer.
-
-    Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
-    """
-    _privatise("quantizer", source, column, mechanism, target, clip, person, ledger, raw, insecure_seed, json)
-
-
-def _privatise(
-    kind: str, source: Path, column: str, mechanism_file: Path, target: Path, clip: bool, person: str | None,
-    ledger: Path | None, raw: bool, insecure_seed: int | None, json: bool,
-) -> None:  # fmt: skip
-    sidecar = _sidecar(target, {"input": source, "mechanism": mechanism_file}, ledger)
-    from workbench.exact.random_source import Source
-    from workbench.io.columns import CsvColumn
-    from workbench.privacy.column_release import Rows, mechanism_for_column
-    from workbench.privacy.sampling import publish
-
-    Source(insecure_seed)  # a wrong seed is refused before any work
-    subject = mechanism_for_column(mechanism_file, kind, raw=raw)
-    table = CsvColumn.read(source, column)
-    rows = Rows.read(table, subject, clip=clip, person=person)
-    account = subject.account(table.name, target.name, rows, ledger)
-    words = [*subject.words, *rows.words, *account.words]
-    if table.width > 1:
-        words.append("Only this column is protected: the other columns are copied as they are.")
-    if insecure_seed is not None:
-        words.append("A seed was given: whoever knows it can undo the noise. Not for a release.")
-    published = publish(subject.mechanism, rows.values, insecure_seed=insecure_seed)
-    report: dict[str, Any] = {
-        "file": target.name, "column": column, "rows": int(rows.values.size), "method": kind,
-        "mechanism": subject.mechanism.describe(), "certified": subject.claim is not None,
-        "claim": None if subject.claim is None else subject.claim.to_dict(),
-        "pure_epsilon": subject.pure_epsilon, **account.report, "expected_error": subject.expected_error,
-        "clip": clip, "person": person, "rows_of_one_person": rows.most, "words": words,
-    }  # fmt: skip
-    _publish(account, target, sidecar, table, published, report)
-    if json:
-        emit_json(report | {"file": str(target), "clipped_rows": rows.clipped})
-        return
-    lines = [("wrote", f"{target} ({rows.values.size} rows) and {sidecar.name}"), ("budget", account.headline)]
-    lines += [("error", f"{label}: {value:.9g}") for label, value in subject.expected_error.items()]
-    if rows.clipped:
-        lines.append(("clipped", f"{rows.clipped} of {rows.values.size} rows"))
-    _show(lines, words)
+privatise_noise = _command("noise", "Add noise modulo n + 1 to a column of integers 0..n.")
+privatise_quantizer = _command("quantizer", "Publish every number of a column through a quantizer.")
 
 
 def privatise_labels(
@@ -156,7 +145,7 @@ def privatise_labels(
     import numpy as np
 
     from workbench.exact.random_source import Source
-    from workbench.io.columns import CsvColumn
+    from workbench.io.csv_column import CsvColumn
     from workbench.mechanisms.label_randomizers.labels import Labels
     from workbench.privacy.column_release import Account, rows_of_one_person
     from workbench.privacy.releases import PrivacyBudget

@@ -123,7 +123,7 @@ def _watching(*, quiet: bool) -> Iterator[Progress]:
         TimeRemainingColumn,
     )
 
-    begin = said = time.monotonic()
+    begin = last_shown = time.monotonic()
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
         TimeRemainingColumn(),
@@ -132,14 +132,14 @@ def _watching(*, quiet: bool) -> Iterator[Progress]:
         task = bar.add_task("sweep")
 
         def progress(outcome: Outcome) -> None:
-            nonlocal said
+            nonlocal last_shown
             failed = sum(n for status, n in outcome.statuses.items() if status not in ("claimed", "optimal", "found"))
             words = f"sweep, {failed} not optimal" if failed else "sweep"
             todo = outcome.points - outcome.known
             bar.update(task, total=todo, completed=outcome.solved, description=words)
             now = time.monotonic()
-            if bar.disable and not quiet and now - said > 10 and outcome.solved:
-                said, rest = now, (now - begin) / outcome.solved * outcome.left
+            if bar.disable and not quiet and now - last_shown > 10 and outcome.solved:
+                last_shown, rest = now, (now - begin) / outcome.solved * outcome.left
                 err.print(f"{words}: {outcome.solved} of {todo} points, about {rest:.0f} s left", highlight=False)
 
         yield progress
@@ -169,18 +169,18 @@ def list_(
 
 
 def _wanted(row: Row, model: str | None, status: str | None) -> bool:
-    return model in (None, row.asked["model"]) and status in (None, row.found["status"])
+    return model in (None, row.request_values["model"]) and status in (None, row.answer_values["status"])
 
 
 def _brief(row: Row) -> dict[str, Any]:
     from workbench.families.outcome import renamed
 
-    asked, answer = row.asked, renamed(row.found)
+    request, answer = row.request_values, renamed(row.answer_values)
     names = ("sizes", "levels", "notion", "cost", "loss", "method", "bits", "epsilon", "delta", "budget")
-    given = asked["parameters"]
+    given = request["parameters"]
     words = ", ".join(f"{name} {given[name]}" for name in names if given.get(name) is not None)
     shown = {name: answer.get(name) for name in ("status", "objective", "bound", "audited", "private")}
-    line = {"key": row.key, "model": asked["model"], "backend": asked["backend"], "asked": words}
+    line = {"key": row.key, "model": request["model"], "backend": request["backend"], "asked": words}
     return line | shown | {"reason": answer.get("error")}
 
 
@@ -194,14 +194,14 @@ def show(
     with Ledger(ledger, create=False) as book:
         row = book.find(key)
     if json:
-        emit_json({"key": row.key, "request": row.asked, "answer": row.found, "seconds": row.seconds})
+        emit_json({"key": row.key, "request": row.request_values, "answer": row.answer_values, "seconds": row.seconds})
         return
-    asked = row.asked
+    request = row.request_values
     lines = [("key", row.key), ("", "sha256 of the request; the answer's seal is intact")]
-    lines += [(name, str(asked[name])) for name in ("model", "backend")]
+    lines += [(name, str(request[name])) for name in ("model", "backend")]
     for group in ("parameters", "options", "versions"):
-        lines += [(f"{group[:-1]} {name}", str(value)) for name, value in asked[group].items() if value is not None]
-    lines += [(name.replace("_", " "), str(value)) for name, value in row.found.items() if value is not None]
+        lines += [(f"{group[:-1]} {name}", str(value)) for name, value in request[group].items() if value is not None]
+    lines += [(name.replace("_", " "), str(value)) for name, value in row.answer_values.items() if value is not None]
     out.print(facts([*lines, ("seconds", f"{row.seconds:.4g}")]), highlight=False, markup=False)
 
 

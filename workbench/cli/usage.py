@@ -24,18 +24,18 @@ def usage_words(message: str, given: Sequence[str]) -> str:
 
 def _words(message: str, given: Sequence[str]) -> str:
     text = " ".join(message.split())
-    if found := _VALUE.fullmatch(text):
-        return f"{_plain(found['name'])} must be {_wanted(found['why'])}. Got {_value(found['name'], given)}."
-    if found := _FLAG.fullmatch(text):
-        return f"{_plain(found['name'])} must be given without a value. Got {_value(found['name'], given)}."
-    if found := _MISSING.fullmatch(text):
-        return f"{_plain(found['name'])} must be given. Got none."
-    if found := _UNKNOWN.fullmatch(text):
-        hint = _HINT.fullmatch(found["hint"] or "")
+    if match := _VALUE.fullmatch(text):
+        return f"{_plain(match['name'])} must be {_wanted(match['why'])}. Got {_value(match['name'], given)}."
+    if match := _FLAG.fullmatch(text):
+        return f"{_plain(match['name'])} must be given without a value. Got {_value(match['name'], given)}."
+    if match := _MISSING.fullmatch(text):
+        return f"{_plain(match['name'])} must be given. Got none."
+    if match := _UNKNOWN.fullmatch(text):
+        hint = _HINT.fullmatch(match["hint"] or "")
         near = f" (such as {hint[1]})" if hint else ""
-        return f"{found['kind']} must be one that --help lists{near}. Got {found['got']}."
-    if found := _EXTRA.fullmatch(text):
-        return f"arguments must be those that --help lists. Got {found['got']} besides."
+        return f"{match['kind']} must be one that --help lists{near}. Got {match['got']}."
+    if match := _EXTRA.fullmatch(text):
+        return f"arguments must be those that --help lists. Got {match['got']} besides."
     return text
 
 

@@ -94,8 +94,8 @@ def solver_names(solvers: Solvers) -> list[str]:
     names = solvers.split(",") if isinstance(solvers, str) else solvers
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         InvalidRequest.must("solvers", "a list of names of solvers", repr(solvers))
-    found = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-    return found or InvalidRequest.must("solvers", "at least one name", repr(solvers))
+    solvers_given = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    return solvers_given or InvalidRequest.must("solvers", "at least one name", repr(solvers))
 
 
 def compare_request(

@@ -5,7 +5,7 @@
     performance profile         Dolan and Moré 2002: share of instances a solver solves within τ times the fastest
                                 solver's seconds; a failure is infinitely slow
 
-"Solved" is optimal, feasible and within 1e-6 of the best bound of all solvers (`workbench.comparison.run.judged_rows`).
+"Solved" is optimal, feasible and within 1e-6 of the best bound of all solvers (`run.verdict_rows`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
     rows = []
     for (kind, solver), part in table[table["status"] != "not applicable"].groupby(["kind", "solver"], sort=False):
         times = np.where(part["solved"], part["seconds"].astype(float), time_limit)
-        judged = part["private"].dropna()
+        audited = part["private"].dropna()
         failed = part.loc[~part["solved"].astype(bool), "status"].value_counts()
         points = part[part["residual"].notna()]
         rows.append(
@@ -57,7 +57,7 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
                 "kind": kind, "solver": solver, "instances": len(part), "solved": int(part["solved"].sum()),
                 "shifted_mean_seconds": shifted_mean(np.minimum(times, time_limit)),
                 "worst_residual": points["residual"].max(), "worst_gap_to_best": points["gap_to_best"].max(),
-                "answers": len(judged), "private_as_returned": int(judged.eq(True).sum()),
+                "answers": len(audited), "private_as_returned": int(audited.eq(True).sum()),
                 "certified": int(part["certified"].eq(True).sum()),
                 "not_solved": ", ".join(
                     f"{count} {'optimal only by its own word' if status == 'optimal' else status}"
@@ -180,10 +180,10 @@ def plots(table: pd.DataFrame) -> Plots:
     return {"performance_profile": partial(draw_profile, table), "scatter": partial(draw_scatter, table)}
 
 
-def recommendations(found: pd.DataFrame) -> tuple[str, ...]:
+def recommendations(table: pd.DataFrame) -> tuple[str, ...]:
     """A `summary` in one sentence for each kind of program: which solver to use, and why."""
     sentences = []
-    for kind, part in found.groupby("kind", sort=False):
+    for kind, part in table.groupby("kind", sort=False):
         ordered = part.sort_values(
             ["solved", "private_as_returned", "shifted_mean_seconds"], ascending=[False, False, True], kind="stable"
         )

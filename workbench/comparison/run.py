@@ -30,7 +30,7 @@ from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, Judged
 from workbench.io.result import Result, Row
 
-__all__ = ["GRACE", "installed", "judged_rows", "run_one", "run_suite"]
+__all__ = ["GRACE", "installed", "run_one", "run_suite", "verdict_rows"]
 
 Runner = Callable[[Instance, Path, str, float], Row]
 Progress = Callable[[int, int, str], None]  # told (runs done, runs, what is next)
@@ -88,7 +88,7 @@ def run_suite(
     except KeyboardInterrupt:
         pass
     result = Result(
-        title, judged_rows(rows), "runs", COLUMNS, plots, len(rows), total, time.perf_counter() - begin
+        title, verdict_rows(rows), "runs", COLUMNS, plots, len(rows), total, time.perf_counter() - begin
     )  # fmt: skip
     if all(row["status"] == "not applicable" for row in rows):
         return result
@@ -155,13 +155,13 @@ def _judge(instance: Instance, x: Any, objective: float | None) -> Row:
     if x is None or objective is None:
         return {}
     try:
-        judged: Judged = instance.judge(np.asarray(x), objective)
+        verdict: Judged = instance.judge(np.asarray(x), objective)
     except (WorkbenchError, ValueError, ArithmeticError) as error:  # a point too wild to be a mechanism
         return {"private": False, "certified": False, "judgement": f"no mechanism: {error}"}
-    return asdict(judged)
+    return asdict(verdict)
 
 
-def judged_rows(rows: Sequence[Row]) -> list[Row]:
+def verdict_rows(rows: Sequence[Row]) -> list[Row]:
     """Rows with what only all of them together can say.
 
     best_objective: the least that is reached beyond doubt, by a certified mechanism or (without one) a point whose
@@ -170,7 +170,7 @@ def judged_rows(rows: Sequence[Row]) -> list[Row]:
     gap_to_best: |objective - best_bound| / max(1, |objective|); contradicted: a bound above what is reached;
     solved: optimal, with residuals and a gap to the best bound up to GOOD.
     """
-    judged = []
+    rows_with_verdicts = []
     for row in rows:
         same = [other for other in rows if other["instance"] == row["instance"]]
         best = min((value for other in same if (value := _reached(other)) is not None), default=None)
@@ -179,7 +179,7 @@ def judged_rows(rows: Sequence[Row]) -> list[Row]:
         bound = max((value for value in bounds if best is None or value <= best + slack), default=None)
         gap = relative_gap(row.get("objective"), bound)
         own = row.get("bound")
-        judged.append(
+        rows_with_verdicts.append(
             row | {
                 "best_objective": best, "best_bound": bound, "gap_to_best": gap,
                 "gap": relative_gap(row.get("objective"), own),
@@ -187,7 +187,7 @@ def judged_rows(rows: Sequence[Row]) -> list[Row]:
                 "solved": row["status"] == "optimal" and _feasible(row, GOOD) and gap is not None and gap <= GOOD,
             }
         )  # fmt: skip
-    return judged
+    return rows_with_verdicts
 
 
 def _reached(row: Row) -> float | None:

@@ -41,10 +41,10 @@ def write_task(
 def read_task(path: Path) -> tuple[Program, str, dict[str, Any]]:
     """The program, which has no parameters left, the solver and the options."""
     with np.load(path, allow_pickle=False) as stored:
-        found = {name: stored[name] for name in stored.files}
-    settings = json.loads(str(found["settings"]))
-    A = sp.csc_array((found["entries"], found["indices"], found["indptr"]), shape=tuple(settings["shape"]))
-    data = Data(A=A, offset=settings["offset"], **{name: found[name] for name in _VECTORS})
+        arrays = {name: stored[name] for name in stored.files}
+    settings = json.loads(str(arrays["settings"]))
+    A = sp.csc_array((arrays["entries"], arrays["indices"], arrays["indptr"]), shape=tuple(settings["shape"]))
+    data = Data(A=A, offset=settings["offset"], **{name: arrays[name] for name in _VECTORS})
     program = Program(settings["name"], data, settings["sense"], scale=settings["scale"])
     return program, settings["solver"], settings["options"]
 

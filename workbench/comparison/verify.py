@@ -12,9 +12,10 @@ from solvers.backend import backend
 from workbench.comparison.compare import Solvers, solver_names
 from workbench.comparison.run import Progress
 from workbench.errors import InvalidRequest, SolverUnavailable, WorkbenchError
+from workbench.exact.plain import plain_list
 from workbench.families.base import Family, Session
 from workbench.families.outcome import attempt, failure, translated_errors
-from workbench.families.registry import families, family
+from workbench.families.registry import families
 from workbench.families.verification import Group
 from workbench.io.result import Result, Row
 
@@ -31,7 +32,11 @@ COLUMNS = ("question", "solver", "status", "objective", "bound", "oracle", "orac
 
 
 def verify(
-    solvers: Solvers = ("highs",), *, small: bool = False, progress: Progress = lambda done, total, what: None
+    solvers: Solvers = ("highs",),
+    *,
+    family: str | Sequence[str] = "noise",
+    small: bool = False,
+    progress: Progress = lambda done, total, what: None,
 ) -> Result:
     """Solve requests whose closed forms are known on every solver, and judge each answer (`workbench verify`).
 
@@ -42,13 +47,15 @@ def verify(
 
     Args:
         solvers: names, as for `wb.compare`.
+        family: whose requests: names of families (a sequence, or one text with commas), or "all".
         small: the small grid (seconds) instead of the full one.
         progress: told (requests done, requests, what is solved).
 
     Returns:
-        One row per request and solver: question, the request, status, objective, bound, oracle (its name), oracle_kind,
-        oracle_value, difference, agrees (None without a closed form, and for programs of a kind the solver is not made
-        for), private (exactly), error. A failure is a row. After Ctrl-C the requests answered so far.
+        One row per request and solver, or per request with solver "none" where none takes part: question, the request,
+        status, objective, bound, oracle (its name), oracle_kind, oracle_value, difference, agrees (None without a
+        closed form, and for programs of a kind the solver is not made for), private (exactly), error. A failure is a
+        row. After Ctrl-C the requests answered so far.
 
     Raises:
         InvalidRequest; SolverUnavailable: a solver is unknown or not installed.
@@ -62,15 +69,20 @@ def verify(
         InvalidRequest.must("small", "True or False", repr(small))
     if not callable(progress):
         InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
-    grid = [(kind.name, group) for kind in families() for group in _groups(kind, small)]
-    total, begin = sum(len(group.points) for _, group in grid) * len(names), time.perf_counter()
+    grid = [(kind, group) for kind in _kinds(family) for group in _groups(kind, small)]
+    runs = [
+        (solver if _asked(kind, group) else "none", kind, group)
+        for k, solver in enumerate(names)
+        for kind, group in grid
+        if not k or _asked(kind, group)
+    ]
+    total, begin = sum(len(group.points) for _, _, group in runs), time.perf_counter()
     rows: list[Row] = []
     try:
-        for solver in names:
-            for kind_name, group in grid:
-                for row in _rows(family(kind_name), group, solver):
-                    rows.append(row)
-                    progress(len(rows), total, solver)
+        for solver, kind, group in runs:
+            for row in _rows(kind, group, solver):
+                rows.append(row)
+                progress(len(rows), total, solver)
     except KeyboardInterrupt:
         pass
     compared = [row["agrees"] for row in rows if row["agrees"] is not None]
@@ -79,17 +91,39 @@ def verify(
                   time.perf_counter() - begin, (sentence,))  # fmt: skip
 
 
+def _kinds(named: str | Sequence[str]) -> list[Family]:
+    """The families of these names that have something to verify. Raises InvalidRequest."""
+    offered = {kind.name: kind for kind in families() if kind.verification is not None}
+    if isinstance(named, str):
+        named = [*offered] if named == "all" else [name.strip() for name in named.split(",")]
+    names = dict.fromkeys(plain_list(named, "family", "the name of a family, or all"))
+    for name in names:
+        if name not in offered:
+            InvalidRequest.must("family", f"all, or some of {', '.join(offered)}", repr(name))
+    return [offered[name] for name in names]
+
+
+def _asked(kind: Family, group: Group) -> bool:
+    """Whether a solver takes part in the answers of a group."""
+    defaults = {option.name: option.default for option in kind.options}
+    return kind.backend(defaults | dict(group.options)) is not None
+
+
 def _groups(kind: Family, small: bool) -> list[Group]:
     if kind.verification is None:
         return []
-    found: list[Group] = importlib.import_module(kind.verification).groups(small)
-    return found
+    groups: list[Group] = importlib.import_module(kind.verification).groups(small)
+    return groups
 
 
 def _rows(kind: Family, group: Group, solver: str) -> Iterator[Row]:
     """One live session answers a group."""
     try:
-        request = kind.request(group.question, solver=solver, certify=False, **group.options, **group.points[0])
+        known = {option.name for option in kind.arguments}
+        ours = {name: value for name, value in (("solver", solver), ("certify", False)) if name in known}
+        if solver == "none":
+            ours.pop("solver", None)
+        request = kind.request(group.question, **ours, **group.options, **group.points[0])
         session = kind.open(request)
     except WorkbenchError as error:
         for point in group.points:
@@ -126,11 +160,11 @@ def _draw(table: pd.DataFrame) -> Figure | None:
     """|objective - oracle| of every answer (1e-17: none), by solver."""
     from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
 
-    judged = table[table["difference"].notna()]
-    if judged.empty:
+    compared = table[table["difference"].notna()]
+    if compared.empty:
         return None
     figure, (axis,) = panels(width=7.2)
-    for k, (solver, part) in enumerate(judged.groupby("solver", sort=False)):
+    for k, (solver, part) in enumerate(compared.groupby("solver", sort=False)):
         sizes = part["difference"].astype(float).abs().clip(lower=1e-17)
         axis.plot(
             range(len(part)), sizes, MARKERS[k % len(MARKERS)], color=COLOURS[k % len(COLOURS)], label=str(solver)
@@ -145,7 +179,7 @@ def _draw(table: pd.DataFrame) -> Figure | None:
 def summary(rows: Sequence[Row]) -> list[Row]:
     """One row per solver, oracle and kind: how many requests, how many agree, the worst |difference|.
 
-    For an unproven law (an upper bound) the difference counts only where the solver is above it.
+    For an unproven law (a bound) the difference counts only where the solver is beyond it.
     """
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
@@ -158,8 +192,8 @@ def summary(rows: Sequence[Row]) -> list[Row]:
     table = []
     for (solver, oracle, kind), members in sorted(groups.items()):
         differences = [r["difference"] for r in members if r["difference"] is not None]
-        if kind == "upper bound":
-            differences = [max(0.0, d) for d in differences]
+        if kind.endswith("bound"):  # what is beyond it
+            differences = [max(0.0, d if kind == "upper bound" else -d) for d in differences]
         table.append(
             {
                 "solver": solver,

@@ -31,16 +31,16 @@ def answer(program: Any, solver: str, options: dict[str, Any]) -> dict[str, Any]
     try:
         importlib.import_module(chosen.module)  # loading a library is no part of solving
         with chosen.open(program, Options(**options)) as session:
-            found = session.solve(start=Start.COLD)
+            solution = session.solve(start=Start.COLD)
     except LicenceExceeded as error:
         return {"status": "licence", "error": str(error)}
     except SolverError as error:
         return {"status": "error", "error": str(error)}
     return {
-        "status": str(found.termination), "x": found.x, "objective": found.objective, "bound": found.bound,
-        "residual": None if found.residuals is None else found.residuals.worst, "seconds": found.seconds.total,
-        "iterations": found.iterations, "nodes": found.nodes, "version": found.version, "said": found.raw_status,
-        "error": None,
+        "status": str(solution.termination), "x": solution.x, "objective": solution.objective, "bound": solution.bound,
+        "residual": None if solution.residuals is None else solution.residuals.worst, "seconds": solution.seconds.total,
+        "iterations": solution.iterations, "nodes": solution.nodes, "version": solution.version,
+        "said": solution.raw_status, "error": None,
     }  # fmt: skip
 
 

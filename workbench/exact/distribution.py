@@ -131,7 +131,7 @@ def _finite(value: Any, name: str) -> Any:
 
 
 def _rational(value: Any, name: str) -> Fraction | int:
-    found = int(value) if is_whole(value) else value
-    if not isinstance(found, (int, Fraction)) or isinstance(found, bool) or found < 0:
+    number = int(value) if is_whole(value) else value
+    if not isinstance(number, (int, Fraction)) or isinstance(number, bool) or number < 0:
         InvalidRequest.must(name, "exact numbers >= 0 (int or Fraction)", value)
-    return found
+    return number

@@ -55,28 +55,28 @@ def exact(value: Any, name: str, constraint: str = "a finite number") -> Fractio
     value: str | int | float | Decimal | Fraction or a NumPy scalar; name: what the error message calls it.
     Raises InvalidRequest for NaN, infinities, booleans, other types, and beyond 5000 decimal digits.
     """
-    found = _read(value)
-    if found is None:
+    number = _read(value)
+    if number is None:
         InvalidRequest.must(name, constraint, value)
-    return found
+    return number
 
 
 def positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
     """`exact(value)`, required > 0 (or >= 0): the budgets ε. Raises InvalidRequest."""
     constraint = "a finite number >= 0" if or_zero else "a finite number > 0"
-    found = exact(value, name, constraint)
-    if found < 0 or (found == 0 and not or_zero):
+    number = exact(value, name, constraint)
+    if number < 0 or (number == 0 and not or_zero):
         InvalidRequest.must(name, constraint, value)
-    return found
+    return number
 
 
 def probability(value: Any, name: str) -> Fraction:
     """`exact(value)`, required in [0, 1]: the budgets δ. Raises InvalidRequest."""
     constraint = "a number in [0, 1]"
-    found = exact(value, name, constraint)
-    if not 0 <= found <= 1:
+    number = exact(value, name, constraint)
+    if not 0 <= number <= 1:
         InvalidRequest.must(name, constraint, value)
-    return found
+    return number
 
 
 def _read(value: Any) -> Fraction | None:
@@ -147,10 +147,10 @@ def exp_bounds(epsilon: Fraction, bits: int) -> tuple[int, int]:
     with ctx.workprec(working):
         ball = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
         low, high = ball_ends(ball)
-    one = 1 << bits
-    below, above = math.floor(low * one), math.ceil(high * one)
+    unit = 1 << bits
+    below, above = math.floor(low * unit), math.ceil(high * unit)
     # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
-    return (max(below, one), above) if epsilon > 0 else (below, min(above, one))
+    return (max(below, unit), above) if epsilon > 0 else (below, min(above, unit))
 
 
 def ball_ends(ball: Any) -> tuple[Fraction, Fraction]:
@@ -220,8 +220,8 @@ class ExpNumber:
     def ends(self, bits: int) -> tuple[Fraction, Fraction]:
         """Rationals (lo, hi) with lo <= a - b e^ε <= hi, from 2^-bits enclosures of e^ε."""
         low, high = exp_bounds(self.epsilon, bits)
-        one, two = self.a - self.b * Fraction(low, 1 << bits), self.a - self.b * Fraction(high, 1 << bits)
-        return min(one, two), max(one, two)
+        upper, lower = self.a - self.b * Fraction(low, 1 << bits), self.a - self.b * Fraction(high, 1 << bits)
+        return min(upper, lower), max(upper, lower)
 
     def sharp(self) -> tuple[Fraction, Fraction]:
         """Rationals (lo, hi) around the number, at most 2^-60 of it apart."""

@@ -65,12 +65,12 @@ class Source:
     def below(self, bound: int, count: int) -> Integers:
         """(count,) uniform integers in 0..bound-1; 1 <= bound < 2^63."""
         limit = np.uint64(_WORD - _WORD % bound - 1)  # accept words up to here: a multiple of bound of them
-        found = self.words(count).copy()
-        again = np.flatnonzero(found > limit)
+        drawn = self.words(count).copy()
+        again = np.flatnonzero(drawn > limit)
         while again.size:
-            found[again] = self.words(again.size)
-            again = again[found[again] > limit]
-        return (found % np.uint64(bound)).astype(np.int64)
+            drawn[again] = self.words(again.size)
+            again = again[drawn[again] > limit]
+        return (drawn % np.uint64(bound)).astype(np.int64)
 
     def integer(self, bound: int) -> int:
         """One uniform integer in 0..bound-1, of any size."""
@@ -97,7 +97,7 @@ class Source:
 
     def discrete_laplace(self, s: int, t: int, count: int) -> Integers:
         """(count,) draws of Pr[y] ∝ e^{-|y| s/t}. s, t > 0, t < 2^40."""
-        found = np.zeros(count, dtype=np.int64)
+        drawn = np.zeros(count, dtype=np.int64)
         open_ = np.arange(count)
         while open_.size:
             u = self.below(t, open_.size)
@@ -111,9 +111,9 @@ class Source:
             y = (u + t * v) // s
             negative = self.below(2, y.size) == 1
             good = ~(negative & (y == 0))
-            found[open_kept[good]] = np.where(negative, -y, y)[good]
+            drawn[open_kept[good]] = np.where(negative, -y, y)[good]
             open_ = np.concatenate([open_[~kept], open_kept[~good]])
-        return found
+        return drawn
 
     def _exp_minus(self, u: Integers, t: int) -> Flags:
         """True with probability e^{-u/t}, 0 <= u <= t: the parity of the first failure of Bernoulli(u/(t j))."""

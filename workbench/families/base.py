@@ -198,10 +198,10 @@ class Family(ABC):
         values.setdefault("check", "audit" if certify is False else "certify")
         ours = {option.name for option in self.options if option.solver}
         if ours:
-            from workbench.families.solver_options import settled
+            from workbench.families.solver_options import solver_options
 
             given = {name: values.pop(name) for name in ours if name in values}
-            values["options"] = settled(values.get("options"), given)
+            values["options"] = solver_options(values.get("options"), given)
         request = self.checked(question, values)
         object.__setattr__(request, "family", self)
         return request

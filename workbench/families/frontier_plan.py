@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import WorkbenchError
 from workbench.families.option import Option, Reader, listed
 from workbench.families.outcome import attempt, failure
-from workbench.io.grids import grid
+from workbench.io.parameter_grid import grid
 from workbench.io.result import Plots, Row
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Frontier:
 
     summary: one sentence; examples: command lines; tasks: of the budget table.
     options: those that spell the question (question=True), then those of the trade-off; a grid is read by
-        `workbench.io.grids`. Their defaults are read like what is given.
+        `workbench.io.parameter_grid`. Their defaults are read like what is given.
     plan: (question, exact values of the options) -> its plan, with everything checked before anything is solved;
         the question is None where options spell it.
     points: the same -> (columns that name a point, its request), where baselines of other packages join.
@@ -112,8 +112,8 @@ def several(read_one: Reader) -> Reader:
 
 def design_row(solve: Callable[[], Design], **known: Any) -> Row:
     """The row of a design; of an unproven one its incumbent and bound, of a failed one the error."""
-    found, _ = attempt(solve)
-    return known | _shown(found)
+    row, _ = attempt(solve)
+    return known | _shown(row)
 
 
 def failed_row(error: WorkbenchError, **known: Any) -> Row:
@@ -121,8 +121,8 @@ def failed_row(error: WorkbenchError, **known: Any) -> Row:
     return known | _shown(failure(error))
 
 
-def _shown(found: Row) -> Row:
-    return {name: value for name, value in found.items() if name not in _OF_THE_SOLVE}
+def _shown(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in _OF_THE_SOLVE}
 
 
 def budget_row(

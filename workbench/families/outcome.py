@@ -94,10 +94,10 @@ def failure(error: Exception) -> Row:
         raise KeyboardInterrupt from None
     status = next((word for kind, word in STATUS.items() if isinstance(error, kind)), "failed")
     reason = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
-    found: Row = {"status": status, "error": reason, "objective": None, "bound": None, "audited": False}
+    row: Row = {"status": status, "error": reason, "objective": None, "bound": None, "audited": False}
     if isinstance(error, NotProven):
-        found |= {"objective": error.incumbent, "bound": error.bound}
-    return found
+        row |= {"objective": error.incumbent, "bound": error.bound}
+    return row
 
 
 def renamed(line: Mapping[str, Any]) -> Row:

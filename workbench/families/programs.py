@@ -83,12 +83,12 @@ def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
     if pattern is None:
         return listed
     patterns = [part.strip() for part in pattern.split(",")]
-    found = [instance for instance in listed if any(fnmatch.fnmatch(instance.name, part) for part in patterns)]
-    if not found:
+    instances = [instance for instance in listed if any(fnmatch.fnmatch(instance.name, part) for part in patterns)]
+    if not instances:
         InvalidRequest.must(
             "instances", f"patterns that match some of {', '.join(i.name for i in listed)}", repr(pattern)
         )
-    return found
+    return instances
 
 
 def certified_or_not(certify: Callable[[], Any], cost: Callable[[Any], float | None]) -> tuple[bool, float | None]:

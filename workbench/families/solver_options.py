@@ -8,12 +8,12 @@ from typing import Any
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 
-__all__ = ["settled"]
+__all__ = ["solver_options"]
 
 _LONGEST = 10**9  # seconds; solvers refuse more
 
 
-def settled(options: Any, given: Mapping[str, Any]) -> Options:
+def solver_options(options: Any, given: Mapping[str, Any]) -> Options:
     """The options that were given, one way or the other; given: time_limit, gap and seed as exact values, or None.
 
     Raises InvalidRequest for both ways at once.

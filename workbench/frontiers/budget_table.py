@@ -21,7 +21,7 @@ from workbench.families.frontier_plan import BudgetTask, Plan, several
 from workbench.families.option import Option, one_of
 from workbench.families.registry import families
 from workbench.frontiers.run import Progress, frontier_of, read, run
-from workbench.io.grids import Grid, grid
+from workbench.io.parameter_grid import Grid, grid
 from workbench.io.result import Result, Row, records
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ COLUMNS = (*_KEYS, "mechanism", "objective", "bound", "needs_bits", "note", "err
 
 def _tasks() -> dict[str, BudgetTask]:
     offered = [frontier_of(kind) for kind in families() if kind.frontier is not None]
-    return {task.name: task for one in offered for task in one.tasks}
+    return {task.name: task for frontier in offered for task in frontier.tasks}
 
 
 def options() -> list[Option]:
@@ -79,10 +79,10 @@ def budget_table(
         InvalidRequest: a wrong value, before anything is solved.
     """
     values = read(options(), {"epsilon": epsilon, "delta": delta, "bits": bits, **more})
-    found = run(_plan(values), progress)
-    rows = records(spread(found.rows, values["bits"]))
+    result = run(_plan(values), progress)
+    rows = records(spread(result.rows, values["bits"]))
     return replace(
-        found, rows=rows, name="table", columns=COLUMNS, draw=lambda table: {"errors": partial(_draw, table)}
+        result, rows=rows, name="table", columns=COLUMNS, draw=lambda table: {"errors": partial(_draw, table)}
     )
 
 

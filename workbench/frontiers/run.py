@@ -15,7 +15,7 @@ from workbench.families.baseline import baseline_tasks
 from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, failed_row
 from workbench.families.option import Option
 from workbench.families.registry import families, family, family_of
-from workbench.io.grids import Grid
+from workbench.io.parameter_grid import Grid
 from workbench.io.result import Result, Row
 
 __all__ = ["Progress", "frontier", "frontier_of", "plan_of", "read", "run"]
@@ -63,8 +63,8 @@ def frontier_of(kind: Family) -> Frontier:
     """The frontier of a family. Raises InvalidRequest where it has none."""
     if kind.frontier is None:
         InvalidRequest.must("family", f"one of {', '.join(_names())}", repr(kind.name))
-    found: Frontier = importlib.import_module(kind.frontier).FRONTIER
-    return found
+    offered: Frontier = importlib.import_module(kind.frontier).FRONTIER
+    return offered
 
 
 def plan_of(kind: Family, question: Any, values: Mapping[str, Any]) -> Plan:

@@ -88,7 +88,10 @@ def distinct_files(inputs: Mapping[str, Path | str | None], outputs: Mapping[str
     that could be overwritten. Raises InvalidRequest.
     """
     seen: dict[tuple[object, ...], str] = {}
-    for name, path, written in [*((*one, False) for one in inputs.items()), *((*one, True) for one in outputs.items())]:
+    for name, path, written in [
+        *((*entry, False) for entry in inputs.items()),
+        *((*entry, True) for entry in outputs.items()),
+    ]:
         mark = None if path is None else _identity(Path(path))
         if mark is None:
             continue
@@ -100,7 +103,7 @@ def distinct_files(inputs: Mapping[str, Path | str | None], outputs: Mapping[str
 def _identity(path: Path) -> tuple[object, ...] | None:
     """What two names of one file share; None for what is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError):
         real = Path(os.path.realpath(path)) if "\0" not in str(path) else path
         try:
@@ -108,8 +111,8 @@ def _identity(path: Path) -> tuple[object, ...] | None:
         except (OSError, ValueError):
             return str(real), None
         return folder.st_dev, folder.st_ino, real.name
-    kind = found.st_mode
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else None
+    kind = status.st_mode
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else None
 
 
 def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
@@ -125,15 +128,15 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
         if stat.S_ISREG(kind):  # a device may act when it is opened
             handle = os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
             with os.fdopen(handle, "rb") as file:
-                found = os.fstat(handle)  # what was opened may be another file than what was looked at
-                kind = found.st_mode
-                content = file.read(limit + 1) if stat.S_ISREG(kind) and found.st_size <= limit else b""
+                status = os.fstat(handle)  # what was opened may be another file than what was looked at
+                kind = status.st_mode
+                content = file.read(limit + 1) if stat.S_ISREG(kind) and status.st_size <= limit else b""
     except OSError as error:
         InvalidRequest.must(name, "a file that can be read", f"{called}: {error.strerror or error}")
     if not stat.S_ISREG(kind):
         words = "a folder" if stat.S_ISDIR(kind) else "a device, pipe or socket"
         InvalidRequest.must(name, "a regular file", f"{called}: {words}")
-    if max(found.st_size, len(content)) > limit:
+    if max(status.st_size, len(content)) > limit:
         raise CorruptFile(f"{called} is larger than {limit} bytes.")
     return content
 
@@ -173,11 +176,11 @@ def parse_json(text: str) -> Any:
     follow. Raises CorruptFile with the reason."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(items)
-        if len(found) != len(items):
+        data = dict(items)
+        if len(data) != len(items):
             double = Counter(key for key, _ in items).most_common(1)[0][0]
             raise CorruptFile(f"The key {double[:60]!r} appears twice in one object.")
-        return found
+        return data
 
     def constant(name: str) -> NoReturn:
         raise CorruptFile(f"{name} is not a number of JSON.")
@@ -196,10 +199,10 @@ def parse_json(text: str) -> Any:
         return value
 
     try:
-        found = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer, parse_float=real)
+        data = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer, parse_float=real)
         if "\\ud" in text.lower():  # half of a character, which no output could show
-            json.dumps(found, ensure_ascii=False).encode()
-        return found
+            json.dumps(data, ensure_ascii=False).encode()
+        return data
     except json.JSONDecodeError as error:
         raise CorruptFile(f"Not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
     except UnicodeEncodeError:

@@ -151,12 +151,12 @@ def _add(thing: Any, package: str, wanted: str | None = None) -> None:
 
 def _group(thing: Any) -> str | None:
     bases = {f"{base.__module__}:{base.__qualname__}" for base in _class(thing).__mro__}
-    found = next((group for group, (base, _) in GROUPS.items() if base in bases), None)
-    if found == "backends" and not isinstance(thing, type):
+    kind = next((group for group, (base, _) in GROUPS.items() if base in bases), None)
+    if kind == "backends" and not isinstance(thing, type):
         return None
-    if found is None and isinstance(thing, type) and hasattr(thing, "kind") and hasattr(thing, "from_dict"):
+    if kind is None and isinstance(thing, type) and hasattr(thing, "kind") and hasattr(thing, "from_dict"):
         return "mechanisms"
-    return found
+    return kind
 
 
 def _ours(group: str) -> Any:

@@ -20,7 +20,7 @@ from workbench.exact.plain import plain_numbers, refuse_masked
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
-from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment
+from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment
 from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -83,6 +83,11 @@ class AdditiveNoise(ShownMechanism):
         return self.masses.take(self.question.index(self.question.negative(origin))) if any(origin) else self.masses
 
     @property
+    def inputs(self) -> Any:
+        """The true answers: 0..n of a scalar query, else N tuples."""
+        return self.outputs if self.question.scalar else [*map(tuple, self.outputs.tolist())]
+
+    @property
     def outputs(self) -> NDArray[np.int64]:
         """The answers by row-major position: 0..n of a scalar query, shape (N,); else shape (N, factors)."""
         positions = np.arange(self.question.order)
@@ -115,6 +120,11 @@ class AdditiveNoise(ShownMechanism):
         """All of them: there is one for each difference."""
         return self.comparisons()
 
+    @property
+    def audit_size(self) -> AuditSize:
+        """One law, against itself moved by every difference."""
+        return AuditSize((self.masses,), len(self.question.differences))
+
     def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
         """x + η in the group, η itself without an x. Shape (count,); (count, k) on a group of k > 1 factors."""
         q = self.question
@@ -122,6 +132,21 @@ class AdditiveNoise(ShownMechanism):
         noise = np.stack(np.unravel_index(Sampler(self.masses, source).draw(count), q.sizes), axis=-1)
         moved = (noise + np.array(origin)) % np.array(q.sizes)
         return np.asarray(moved[:, 0] if q.scalar else moved, dtype=np.int64)
+
+    def publish(self, answers: Any, *, insecure_seed: int | None = None) -> NDArray[np.int64]:
+        """Publish each of many true answers 0..N-1 of a scalar query independently. Shape (n,). Raises InvalidRequest.
+
+        insecure_seed: a repeatable draw, for experiments only.
+        """
+        if not self.question.scalar:
+            InvalidRequest.must("mechanism", "noise on scalar answers", self.describe())
+        refuse_masked(answers, "answers")
+        given, top = np.asarray(answers), self.question.order - 1
+        column = given.dtype.kind in "iu" and given.ndim == 1
+        if not column or (given.size and not 0 <= given.min() <= given.max() <= top):
+            InvalidRequest.must("answers", f"a column of integers in 0..{top}", answers)
+        noise = self.draws(None, given.size, Source(insecure_seed))
+        return np.asarray((given.astype(np.int64) + noise) % self.question.order)
 
     def describe(self) -> str:
         """One line."""

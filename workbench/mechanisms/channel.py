@@ -24,6 +24,7 @@ from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.mechanism import (
+    AuditSize,
     Budget,
     Comparison,
     Label,
@@ -110,6 +111,11 @@ class Channel(ShownMechanism):
         return self.rows[int(x)]
 
     @property
+    def inputs(self) -> Any:
+        """The rows 0..n."""
+        return np.arange(len(self.rows))
+
+    @property
     def outputs(self) -> NDArray[np.int64]:
         """The outputs 0..m-1. Shape (m,)."""
         return np.arange(len(self.rows[0]))
@@ -137,6 +143,11 @@ class Channel(ShownMechanism):
     def extremes(self) -> Iterator[Comparison]:
         """The pairs that decide pure ε: linear in the channel where every two rows are neighbours."""
         return compare_pairs(self.rows, extreme_pairs(self.rows) if self.neighbours is None else self.neighbours)
+
+    @property
+    def audit_size(self) -> AuditSize:
+        """Every row, every pair."""
+        return AuditSize(self.rows, len(self.pairs))
 
     def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
         """Outputs on row x. Shape (count,)."""

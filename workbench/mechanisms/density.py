@@ -187,11 +187,11 @@ def histogram(edges: ArrayLike, masses: ArrayLike, c: float | None = None) -> De
 
 def samples(values: ArrayLike, c: float = 1.0) -> Density:
     """The empirical distribution of samples in [-c, c]: one atom a sample. Raises InvalidRequest for others."""
-    found = plain_numbers(values, "samples").ravel()
-    if not found.size or not np.isfinite(found).all() or (np.abs(found) > c).any():
-        InvalidRequest.must("samples", f"finite numbers in [-{c:g}, {c:g}]", f"{found[:3]}")
-    at, counts = np.unique(found, return_counts=True)
-    atoms = tuple(zip(at.tolist(), (counts / found.size).tolist(), strict=True))
+    numbers = plain_numbers(values, "samples").ravel()
+    if not numbers.size or not np.isfinite(numbers).all() or (np.abs(numbers) > c).any():
+        InvalidRequest.must("samples", f"finite numbers in [-{c:g}, {c:g}]", f"{numbers[:3]}")
+    at, counts = np.unique(numbers, return_counts=True)
+    atoms = tuple(zip(at.tolist(), (counts / numbers.size).tolist(), strict=True))
     return Density("samples", float(c), lambda x: np.zeros_like(x), (), atoms, nodes=1)
 
 
@@ -206,8 +206,8 @@ def from_function(
     x = np.linspace(0.0, c, 33)
     if symmetric and not np.allclose(shape(x), shape(-x)):
         InvalidRequest.must("density", "symmetric, as it says", "one that is not")
-    made = Density("function", float(c), lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric)
-    return made.checked()
+    density = Density("function", float(c), lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric)
+    return density.checked()
 
 
 def spelled(text: Any, c: float = 1.0) -> Density:

@@ -32,8 +32,8 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, positive
 from workbench.exact.random_source import Source
 
-__all__ = ["Budget", "Comparison", "Label", "Mechanism", "Segment", "as_mechanism", "compare_pairs", "extreme_pairs",
-           "on_real_inputs", "pair_budgets"]  # fmt: skip
+__all__ = ["AuditSize", "Budget", "Comparison", "Label", "Mechanism", "Segment", "as_mechanism", "compare_pairs",
+           "extreme_pairs", "on_real_inputs", "pair_budgets"]  # fmt: skip
 
 Label: TypeAlias = tuple[int, ...]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
@@ -62,11 +62,26 @@ class Segment:
     right: Distribution
 
 
+@dataclass(frozen=True)
+class AuditSize:
+    """What an audit works through. laws: the different ones that are held; comparisons: how many there are; numbers:
+    others that the proof computes with. A mechanism without one (`audit_size`) has its comparisons listed."""
+
+    laws: tuple[Distribution, ...]
+    comparisons: int
+    numbers: tuple[Fraction, ...] = ()
+
+
 class Mechanism(Protocol):
     """A mechanism with exact laws and a neighbour relation; every verb of the workbench takes one."""
 
     def law(self, x: Any) -> Distribution:
         """The exact law of the output's position on input x. Raises InvalidRequest when x is no input."""
+        ...
+
+    @property
+    def inputs(self) -> Any:
+        """Every input, a sequence; None on real inputs."""
         ...
 
     @property
@@ -118,13 +133,13 @@ def as_mechanism(given: Any) -> Mechanism:
 
     Raises InvalidRequest, with the reason where a mechanism has no exact laws (its attribute `not_exact`).
     """
-    found = getattr(given, "mechanism", given)
-    reason = getattr(found, "not_exact", None)
+    mechanism = getattr(given, "mechanism", given)
+    reason = getattr(mechanism, "not_exact", None)
     if reason is not None:
         raise InvalidRequest(f"mechanism must have exact laws. {reason}")
-    if not all(hasattr(found, name) for name in ("law", "comparisons", "budgets")):
+    if not all(hasattr(mechanism, name) for name in ("law", "comparisons", "budgets")):
         InvalidRequest.must("mechanism", "a mechanism, a Design or a Certificate", type(given).__name__)
-    return found  # type: ignore[no-any-return]
+    return mechanism  # type: ignore[no-any-return]
 
 
 def on_real_inputs(mechanism: Mechanism) -> bool:

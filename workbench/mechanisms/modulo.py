@@ -164,20 +164,20 @@ class ModuloNoise:
         if not isinstance(epsilon, Mapping):
             value = positive(epsilon, "epsilon", or_zero=or_zero)
             return dict.fromkeys(self.differences, value)
-        found: dict[Shift, Fraction] = {}
+        budgets: dict[Shift, Fraction] = {}
         known = set(self.differences)
         for key, amount in epsilon.items():
             shift = self.canonical(key)
             if shift not in known:
                 raise InvalidRequest(f"epsilon has a budget for {key}, which is not one of the shifts.")
             value = positive(amount, f"epsilon of shift {key}", or_zero=or_zero)
-            for one in {shift} if self.directed else {shift, self.negative(shift)}:
-                if found.setdefault(one, value) != value:
+            for direction in {shift} if self.directed else {shift, self.negative(shift)}:
+                if budgets.setdefault(direction, value) != value:
                     raise InvalidRequest(f"epsilon has two different budgets for {key} and its negative.")
         for shift in self.differences:
-            if shift not in found:
+            if shift not in budgets:
                 raise InvalidRequest(f"epsilon has no budget for shift {self.show(shift)}.")
-        return {shift: found[shift] for shift in self.differences}
+        return {shift: budgets[shift] for shift in self.differences}
 
     def show(self, shift: Shift) -> str:
         """A shift or group element in words: 3, or (0, 1)."""
@@ -219,9 +219,9 @@ def _sizes(n: object, sizes: object) -> tuple[int, ...]:
     orders = tuple(sizes)
     if not all(_is_int(size) and size >= 1 for size in orders):
         InvalidRequest.must("sizes", "a list of integers >= 1", orders)
-    found = tuple(int(size) for size in orders)
-    if len(found) > MAX_FACTORS:
-        InvalidRequest.must("sizes", f"at most {MAX_FACTORS} integers", len(found))
-    if not 2 <= math.prod(found) <= MAX_ORDER:
-        InvalidRequest.must("sizes", f"orders with a product in 2..{MAX_ORDER}", found)
-    return found
+    factors = tuple(int(size) for size in orders)
+    if len(factors) > MAX_FACTORS:
+        InvalidRequest.must("sizes", f"at most {MAX_FACTORS} integers", len(factors))
+    if not 2 <= math.prod(factors) <= MAX_ORDER:
+        InvalidRequest.must("sizes", f"orders with a product in 2..{MAX_ORDER}", factors)
+    return factors

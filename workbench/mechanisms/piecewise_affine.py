@@ -38,7 +38,7 @@ from workbench.io.records import law_record, listed, numbers, read_law, take
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.density import Density, uniform
-from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, extreme_pairs
+from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment, compare_pairs, extreme_pairs
 from workbench.mechanisms.quantization_error import cost_weights, error_function, grid_51
 from workbench.mechanisms.real_inputs import rationals, read_bins, read_inputs
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
@@ -64,6 +64,7 @@ class PiecewiseAffine(ShownMechanism):
     ends: tuple[Distribution, ...]
     name: str = field(default="quantizer", compare=False)
 
+    inputs: ClassVar[None] = None  # the numbers from the first knot to the last
     one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
 
     def __post_init__(self) -> None:
@@ -147,6 +148,11 @@ class PiecewiseAffine(ShownMechanism):
     def _where(self, end: int) -> str:
         return f"x={round_down(self.places[end]):g}{'-' if end % 2 else '+'}"
 
+    @property
+    def audit_size(self) -> AuditSize:
+        """Every end law, every ordered pair of different ones."""
+        return AuditSize(self.ends, len({*self.ends}) ** 2, (*self.knots, *self.bins))
+
     def draws(self, x: Any, count: int, source: Source) -> Vector:
         """Outputs on the input x, a number. Shape (count,)."""
         if x is None:
@@ -170,6 +176,8 @@ class PiecewiseAffine(ShownMechanism):
         sampler.draw(values.reshape(-1), self.outputs, drawn.reshape(-1))
         return float(drawn) if drawn.ndim == 0 else drawn
 
+    publish = sample
+
     def describe(self) -> str:
         """One line."""
         low, high = round_down(self.knots[0]), round_up(self.knots[-1])
@@ -179,9 +187,9 @@ class PiecewiseAffine(ShownMechanism):
         """Other end laws on the same knots and bins."""
         return PiecewiseAffine(self.knots, self.bins, tuple(rows), self.name)
 
-    def figure(self) -> Figure:
-        """p(x, i) against x, with its jumps."""
-        return law_plot(self, self.describe())
+    def figure(self, title: str = "") -> Figure:
+        """p(x, i) against x, with its jumps. title: what it is, by default."""
+        return law_plot(self, title or self.describe())
 
     # Its parts.
 

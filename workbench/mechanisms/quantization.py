@@ -39,9 +39,9 @@ class Quantization:
         half = half_width(c)
         if bins is None and (not isinstance(levels, int) or isinstance(levels, bool) or not 2 <= levels <= 64):
             InvalidRequest.must("levels", "an integer in 2..64", levels)
-        found = None if bins is None else read_bins(bins, half)
-        object.__setattr__(self, "bins", found)
-        object.__setattr__(self, "levels", len(found) if found is not None else levels)
+        outputs = None if bins is None else read_bins(bins, half)
+        object.__setattr__(self, "bins", outputs)
+        object.__setattr__(self, "levels", len(outputs) if outputs is not None else levels)
         object.__setattr__(self, "c", half)
         object.__setattr__(self, "density", spelled(density, float(half)))
 

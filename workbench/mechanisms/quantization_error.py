@@ -15,7 +15,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.mechanisms.density import Density
 
-__all__ = ["cost_weights", "error_function", "grid_51", "largest_error"]
+__all__ = ["cost_weights", "error_function", "grid_51"]
 
 Vector = NDArray[np.float64]
 
@@ -47,30 +47,7 @@ def cost_weights(knots: ArrayLike, bins: ArrayLike, density: Density, cost: Any 
     t = (x - cuts[piece]) / np.diff(cuts)[piece]
     gap = np.abs(outputs[None, :] - x[:, None])
     error = (a * gap + b * gap**2) * w[:, None]
-    found = np.zeros((cuts.size - 1, 2, outputs.size))
-    np.add.at(found[:, 0], piece, (1 - t)[:, None] * error)
-    np.add.at(found[:, 1], piece, t[:, None] * error)
-    return found
-
-
-def largest_error(knots: ArrayLike, bins: ArrayLike, ends: ArrayLike) -> float:
-    """max over x of E|M(x) - x|, which is a quadratic between neighbouring knots and outputs, one-sided at knots.
-
-    knots: (K + 1,) increasing; bins: (m,); ends: (2K, m), the laws at both ends of every piece.
-    """
-    cuts, outputs, laws = (np.asarray(given, dtype=float) for given in (knots, bins, ends))
-    points = np.unique(np.concatenate([cuts, outputs[(outputs > cuts[0]) & (outputs < cuts[-1])]]))
-    low, high = points[:-1], points[1:]
-    piece = np.clip(np.searchsorted(cuts, low, side="right") - 1, 0, cuts.size - 2)
-
-    def error(x: Vector) -> Vector:
-        t = ((x - cuts[piece]) / np.diff(cuts)[piece])[:, None]
-        law = (1 - t) * laws[2 * piece] + t * laws[2 * piece + 1]
-        return np.asarray((law * np.abs(outputs[None, :] - x[:, None])).sum(axis=1))
-
-    left, middle, right = error(low), error((low + high) / 2), error(high)
-    # left + slope s + bend s², 0 <= s <= 1
-    bend, slope = 2 * (left + right - 2 * middle), 4 * middle - 3 * left - right
-    with np.errstate(divide="ignore", invalid="ignore"):
-        top = np.where(bend < 0, np.clip(-slope / (2 * bend), 0, 1), 0.0)
-    return float(np.max([left, right, left + slope * top + bend * top**2]))
+    weights = np.zeros((cuts.size - 1, 2, outputs.size))
+    np.add.at(weights[:, 0], piece, (1 - t)[:, None] * error)
+    np.add.at(weights[:, 1], piece, t[:, None] * error)
+    return weights

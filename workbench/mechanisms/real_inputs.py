@@ -28,16 +28,16 @@ def half_width(c: Any) -> Fraction:
 
 def rationals(values: Any, name: str) -> tuple[Fraction, ...]:
     """Numbers as the exact rationals they are, floats included. Raises InvalidRequest."""
-    found = []
+    numbers = []
     for value in plain_list(values, name, "a list of finite numbers"):
         plain = value.item() if isinstance(value, np.generic) else value
         if isinstance(plain, bool) or not isinstance(plain, (int, float, Fraction)) or plain != plain:
             InvalidRequest.must(name, "a list of finite numbers", value)
         try:
-            found.append(Fraction(plain))
+            numbers.append(Fraction(plain))
         except (OverflowError, ValueError):
             InvalidRequest.must(name, "a list of finite numbers", value)
-    return tuple(found)
+    return tuple(numbers)
 
 
 def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True) -> tuple[Fraction, ...]:
@@ -51,18 +51,18 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True) -> tuple[
             InvalidRequest.must("bins", 'numbers between commas such as "-3,-0.5,0.5,3"', repr(bins))
     else:
         parts = plain_list(bins, "bins", "a list of numbers")
-    found = tuple(exact(part, "a bin") for part in parts)
-    if any(abs(b) > LARGEST for b in found):
-        InvalidRequest.must("bins", f"at most {LARGEST:g} in size", max(map(abs, found)))
-    shown = ", ".join(f"{float(b):g}" for b in found)
-    if len(found) < 2:
+    outputs = tuple(exact(part, "a bin") for part in parts)
+    if any(abs(b) > LARGEST for b in outputs):
+        InvalidRequest.must("bins", f"at most {LARGEST:g} in size", max(map(abs, outputs)))
+    shown = ", ".join(f"{float(b):g}" for b in outputs)
+    if len(outputs) < 2:
         InvalidRequest.must("bins", "at least 2 numbers", shown or "none")
-    if any(a >= b for a, b in pairwise(found)):
+    if any(a >= b for a, b in pairwise(outputs)):
         InvalidRequest.must("bins", "strictly increasing", shown)
-    if cover and (found[0] > -c or found[-1] < c):
+    if cover and (outputs[0] > -c or outputs[-1] < c):
         half = float(c)
         InvalidRequest.must("bins", f"numbers that cover the inputs, [-c, c] = [{-half:g}, {half:g}]", shown)
-    return found
+    return outputs
 
 
 def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> NDArray[np.float64]:

@@ -21,21 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 from workbench.errors import CorruptFile
-from workbench.exact.distribution import Distribution
-from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.mechanism import Mechanism
-from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.mechanism import AuditSize, Mechanism
 from workbench.privacy.notions import Notion
 
 __all__ = ["LIMIT", "affordable", "cost"]
 
 LIMIT = 200_000_000
-
-Subject: TypeAlias = AdditiveNoise | Channel | PiecewiseAffine
 
 
 def cost(
@@ -47,15 +41,14 @@ def cost(
 ) -> int:
     """The units of the module's rule. notion and values (its parameters): of a claim, where one is to be decided;
     numbers: of the objective and the bias; labels: of the objective."""
-    if not isinstance(mechanism, (AdditiveNoise, Channel, PiecewiseAffine)):
+    size: AuditSize | None = getattr(mechanism, "audit_size", None)
+    if size is None:
         return _listed(mechanism, notion)
-    others, laws, comparisons = [*numbers], _laws(mechanism), _comparisons(mechanism)
+    others, laws, comparisons = [*numbers, *size.numbers], size.laws, size.comparisons
     outcomes = len(laws[0])
     budgets = dict(values or {})
     delta = budgets.pop("delta", None) or Fraction(0)
     bits = max(law.total.bit_length() for law in laws) + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)
-    if isinstance(mechanism, PiecewiseAffine):
-        others += [*mechanism.knots, *mechanism.bins]
     twos = [(number.denominator & -number.denominator).bit_length() - 1 for number in others]
     odd = {number.denominator >> two for number, two in zip(others, twos, strict=True)}
     wide = bits + max(twos, default=0) + sum(part.bit_length() for part in odd)
@@ -64,8 +57,8 @@ def cost(
     units = comparisons * (outcomes * (4 + (bits // 256) ** 2) * each + 1000)
     units += (comparisons + 8) * (bits // 64) ** 2
     units += outcomes * (len(laws) + labels) * (4 + (wide // 256) ** 2) + (wide // 64) ** 2
-    if notion is not None and isinstance(mechanism, PiecewiseAffine):
-        units += notion.segment_cost(len(laws) // 2, outcomes, bits)
+    if notion is not None and mechanism.segments:
+        units += notion.segment_cost(len(mechanism.segments), outcomes, bits)
     return units
 
 
@@ -93,18 +86,6 @@ def affordable(
     units = cost(mechanism, notion, values, numbers, labels)
     if units > LIMIT:
         raise CorruptFile(f"A proof of {units} comparisons is refused as too large; {LIMIT} are allowed.")
-
-
-def _laws(mechanism: Subject) -> tuple[Distribution, ...]:
-    if isinstance(mechanism, AdditiveNoise):
-        return (mechanism.masses,)
-    return mechanism.rows if isinstance(mechanism, Channel) else mechanism.ends
-
-
-def _comparisons(mechanism: Subject) -> int:
-    if isinstance(mechanism, AdditiveNoise):
-        return len(mechanism.question.differences)
-    return len(mechanism.pairs) if isinstance(mechanism, Channel) else len({*mechanism.ends}) ** 2
 
 
 def _fractions(value: Any) -> Iterable[Fraction]:

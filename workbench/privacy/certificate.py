@@ -128,9 +128,9 @@ class Certificate(Shown):
             exact = round_up(self.objective.of(self.mechanism))
             raise NotCertified(f"The {self.objective.name} is {exact!r}, not {round_up(self.objective.value)!r}.")
         if self.bias is not None:
-            found = Bias.of(self.mechanism, self.bias.outputs, self.bias.inputs)
-            if found != self.bias:
-                raise NotCertified(f"The bias is {round_up(found.worst)!r}, not {round_up(self.bias.worst)!r}.")
+            bias = Bias.of(self.mechanism, self.bias.outputs, self.bias.inputs)
+            if bias != self.bias:
+                raise NotCertified(f"The bias is {round_up(bias.worst)!r}, not {round_up(self.bias.worst)!r}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and messages between processes are proven again."""
@@ -158,24 +158,24 @@ class Certificate(Shown):
     @property
     def words(self) -> tuple[str, ...]:
         """What this certificate proves, one sentence each."""
-        found = [f"{self.mechanism.describe()}."]
-        found.append(self.deciding.words(self.claim))
+        sentences = [f"{self.mechanism.describe()}."]
+        sentences.append(self.deciding.words(self.claim))
         whole = not self.deciding.results(self.claim)[0].label  # measured over all real inputs: not pair by pair
         if "epsilon" in self.claim.values and not whole:
             p = self.deciding
             more = f"exact DP delta {p.dp_delta.upper!r}, pure epsilon {p.pure_epsilon!r}"
             if not on_real_inputs(p.mechanism):
                 more = f"exact PDP delta {round_up(p.pdp_delta)!r}, {more}"
-            found.append(f"At that budget: {more} (each rounded up).")
+            sentences.append(f"At that budget: {more} (each rounded up).")
         if self.mechanism.one_sided:
-            found.append("Only one side of each pair of neighbours is protected (directed differences).")
-        found.append("It states no cost." if self.objective is None else self.objective.words)
+            sentences.append("Only one side of each pair of neighbours is protected (directed differences).")
+        sentences.append("It states no cost." if self.objective is None else self.objective.words)
         if self.bias is not None:
             worst = self.bias.worst
-            found.append("It is exactly unbiased." if not worst else f"Its largest bias is {round_up(worst)!r}.")
+            sentences.append("It is exactly unbiased." if not worst else f"Its largest bias is {round_up(worst)!r}.")
         for what, package in self.foreign.items():
-            found.append(f"The {what} is code of {package}, which this proof relies on.")
-        return tuple(found)
+            sentences.append(f"The {what} is code of {package}, which this proof relies on.")
+        return tuple(sentences)
 
     @property
     def foreign(self) -> dict[str, str]:

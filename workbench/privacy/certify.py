@@ -123,7 +123,7 @@ def _means(
     if labelled is not None:
         return labelled[1], labelled[0]
     if isinstance(subject, LabelMechanism):
-        return rationals(subject.published.tolist(), "outputs"), rationals(subject.label_values.tolist(), "labels")
+        return rationals(subject.outputs.tolist(), "outputs"), rationals(subject.label_values.tolist(), "labels")
     return (subject.bins, subject.places) if subject.segments else (None, None)
 
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
-from workbench.io.columns import CsvColumn, locate
+from workbench.io.csv_column import CsvColumn, locate
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.quantization_error import largest_error
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.claim import Claim
+from workbench.privacy.expected_error import expected_error
 from workbench.privacy.loading import read
 from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, budget_of, together
 
@@ -66,11 +66,10 @@ class ColumnMechanism:
             steps = np.arange(size)
             around = mechanism.expected(np.minimum(steps, size - steps))
             return {"probability of a wrong answer": mechanism.error_rate, "mean distance modulo n + 1": around}
-        worst = largest_error([float(k) for k in mechanism.knots], mechanism.outputs, mechanism.matrix)
-        found = {"largest mean absolute error of any input": worst}
-        if mechanism.knots[0] == -mechanism.knots[-1]:
-            found["mean absolute error of inputs spread evenly"] = mechanism.mae()
-        return found
+        error = expected_error(mechanism)
+        assert error.worst is not None
+        return {"largest mean absolute error of any input": round_up(error.worst),
+                "mean absolute error of inputs spread evenly": round_up(Fraction(error.mean))}  # fmt: skip
 
     def account(self, column: str, output: str, rows: Rows, ledger: Path | None) -> Account:
         """What publishing these rows costs, alone and with the ledger. Raises CorruptFile, InvalidRequest."""
@@ -83,15 +82,15 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
 
     Raises CorruptFile, also where a certificate does not prove its claim, and InvalidRequest.
     """
-    found = read(path)
+    stored = read(path)
     expected, called = _KINDS[kind]
-    mechanism = found.mechanism
+    mechanism = stored.mechanism
     if not isinstance(mechanism, expected) or (isinstance(mechanism, AdditiveNoise) and not mechanism.question.scalar):
-        got = mechanism.describe() if found.relates and hasattr(mechanism, "describe") else "no such mechanism"
+        got = mechanism.describe() if stored.relates and hasattr(mechanism, "describe") else "no such mechanism"
         InvalidRequest.must("mechanism", called, f"{path.name}: {got}")
     assert isinstance(mechanism, (AdditiveNoise, PiecewiseAffine))
     words = []
-    if found.certificate is None:
+    if stored.certificate is None:
         if not raw:
             InvalidRequest.must("mechanism", "a certificate (or use --raw)", f"{path.name}, which proves no privacy")
         words.append("The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon.")
@@ -102,7 +101,7 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
             "The budget holds between numbers that differ by one of the mechanism's differences, modulo n + 1; numbers "
             "further apart are protected less, or not at all."
         )
-    return ColumnMechanism(mechanism, None if found.certificate is None else found.certificate.claim, tuple(words))
+    return ColumnMechanism(mechanism, None if stored.certificate is None else stored.certificate.claim, tuple(words))
 
 
 @dataclass(frozen=True)

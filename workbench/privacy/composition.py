@@ -80,17 +80,19 @@ def dominating_pair(mechanism: Any) -> DominatingPair:
     """The exact dominating pair of a mechanism with its neighbour relation. Raises InvalidRequest."""
     lines = {(Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))}
     seen = set()
-    for one in as_mechanism(mechanism).comparisons():
-        if (one.p, one.q) in seen:
+    for pair in as_mechanism(mechanism).comparisons():
+        if (pair.p, pair.q) in seen:
             continue
-        seen.add((one.p, one.q))
+        seen.add((pair.p, pair.q))
         order = sorted(
-            ((k, l) for k, l in zip(one.p.integers, one.q.integers, strict=True) if k or l), key=_ratio, reverse=True
+            ((k, l) for k, l in zip(pair.p.integers, pair.q.integers, strict=True) if k or l),
+            key=_ratio,
+            reverse=True,
         )
         of_p, of_q = 0, 0
         for k, l in order:
             of_p, of_q = of_p + k, of_q + l
-            lines.add((Fraction(of_p, one.p.total), Fraction(of_q, one.q.total)))
+            lines.add((Fraction(of_p, pair.p.total), Fraction(of_q, pair.q.total)))
     hull = _upper(lines)
     p, q = [hull[-1][0]], [Fraction(0)]  # beyond the last vertex h is constant: mass that Q cannot produce
     for (high, b), (low, d) in pairwise(hull):

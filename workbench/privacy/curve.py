@@ -47,12 +47,6 @@ class Piece:
     p: Fraction
     q: Fraction
 
-    def covers(self, epsilon: Fraction) -> bool:
-        """Whether ε lies on the piece, decided exactly."""
-        if sign_exp(self.low, Fraction(1), epsilon) > 0:
-            return False
-        return self.high is None or sign_exp(self.high, Fraction(1), epsilon) > 0
-
 
 @dataclass(frozen=True)
 class Profile:
@@ -71,8 +65,12 @@ class Profile:
 
     def delta(self, epsilon: Real) -> float:
         """δ at ε >= 0, rounded up. Raises InvalidRequest."""
-        found = self.at(epsilon)
-        return round_up(found.a) if found.b == 0 else found.upper
+        value = self.at(epsilon)
+        return round_up(value.a) if value.b == 0 else value.upper
+
+    def deltas(self, epsilons: Iterable[Real]) -> NDArray[np.float64]:
+        """`delta` at each ε. Shape (len(epsilons),). Raises InvalidRequest."""
+        return np.array([self.delta(epsilon) for epsilon in epsilons])
 
     def _on(self, curve: tuple[Piece, ...], epsilon: Fraction) -> ExpNumber:
         low, high = 0, len(curve) - 1
@@ -98,14 +96,14 @@ class Profile:
 
     def heights(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
         """δ at many ε >= 0 in floating point, within 1e-12: for pictures. Same shape."""
-        found = np.zeros(epsilons.shape)
+        heights = np.zeros(epsilons.shape)
         for curve in self.curves:
             at = np.searchsorted([self._logs[piece.low] for piece in curve], epsilons, side="right") - 1
             height = np.array([float(piece.p) for piece in curve])[at]
             mass = np.array([float(piece.q) for piece in curve])[at]
             height = height - mass * np.exp(np.minimum(epsilons, 700.0))
-            found = np.maximum(found, height)
-        return found
+            heights = np.maximum(heights, height)
+        return heights
 
     @property
     def pure_epsilon(self) -> float:
@@ -116,12 +114,12 @@ class Profile:
 
 def profile(mechanism: Any, notion: str = "dp") -> Profile:
     """The exact profile of a mechanism with its relation. Raises InvalidRequest."""
-    found = delta_notion(notion)
+    measure = delta_notion(notion)
     subject = as_mechanism(mechanism)
-    if on_real_inputs(subject) and not found.convex:
+    if on_real_inputs(subject) and not measure.convex:
         raise InvalidRequest(f"notion must be decided by laws at knots for a mechanism on real inputs. Got {notion}.")
-    curves = dict.fromkeys(_pieces(one.p, one.q, found) for one in subject.comparisons())
-    return Profile(found.name, tuple(curves))
+    curves = dict.fromkeys(_pieces(comparison.p, comparison.q, measure) for comparison in subject.comparisons())
+    return Profile(measure.name, tuple(curves))
 
 
 def _pieces(p: Distribution, q: Distribution, notion: DeltaNotion) -> tuple[Piece, ...]:
@@ -134,13 +132,13 @@ def _pieces(p: Distribution, q: Distribution, notion: DeltaNotion) -> tuple[Piec
             entry[0] += k
             entry[1] += l
     a, b = groups.pop(None, [0, 0])
-    found = []
+    pieces = []
     top: Fraction | None = None
     for ratio in sorted((r for r in groups if r is not None and r > 1), reverse=True):
-        found.append(Piece(ratio, top, *notion.coefficients(Fraction(a, p.total), Fraction(b, q.total))))
+        pieces.append(Piece(ratio, top, *notion.coefficients(Fraction(a, p.total), Fraction(b, q.total))))
         a, b, top = a + groups[ratio][0], b + groups[ratio][1], ratio
-    found.append(Piece(Fraction(1), top, *notion.coefficients(Fraction(a, p.total), Fraction(b, q.total))))
-    return tuple(reversed(found))
+    pieces.append(Piece(Fraction(1), top, *notion.coefficients(Fraction(a, p.total), Fraction(b, q.total))))
+    return tuple(reversed(pieces))
 
 
 def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = (), title: str = "") -> None:
@@ -156,7 +154,7 @@ def profile_figure(mechanism: Any, epsilons: Iterable[Real] = (), title: str = "
 
     real_inputs = on_real_inputs(as_mechanism(mechanism))
     drawn = [delta_notion(name) for name in ("dp", "pdp")]
-    curves = {one: profile(mechanism, one.name) for one in drawn if one.convex or not real_inputs}
+    curves = {measure: profile(mechanism, measure.name) for measure in drawn if measure.convex or not real_inputs}
     ends = next(iter(curves.values())).ends
     last = max(1e-3, 1.15 * float(ends[-1]))
     steps = ends if len(ends) <= _STEPS else np.linspace(0, last, _STEPS)  # finer than a picture can show

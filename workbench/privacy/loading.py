@@ -29,13 +29,13 @@ from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import FORMAT, MECHANISM, VERSION, any_mechanism, from_dict
 
-__all__ = ["Found", "load", "read"]
+__all__ = ["FileContents", "load", "read"]
 
 _SUM = Fraction(1, 10**6)  # how far floats may be from adding up to 1
 
 
 @dataclass(frozen=True)
-class Found:
+class FileContents:
     """What a file holds: a mechanism, or a bare `Distribution`; its certificate, if any.
 
     relates: whether the file says which inputs are neighbours.
@@ -54,34 +54,34 @@ class Found:
         A channel without any takes every two rows as neighbours, the strongest relation; max_shift then means rows
         at most so far apart. Raises InvalidRequest.
         """
-        found = self.mechanism
+        mechanism = self.mechanism
         if self.relates:
-            assert not isinstance(found, Distribution)
+            assert not isinstance(mechanism, Distribution)
             if any(given is not None for given in (sizes, shifts, max_shift, pairs)) or directed:
                 raise InvalidRequest(
                     "The file has its own neighbour relation; leave out sizes, shifts, max-shift and pairs."
                 )
-            return found
-        if isinstance(found, Distribution):
+            return mechanism
+        if isinstance(mechanism, Distribution):
             if pairs is not None:
                 raise InvalidRequest("pairs are for channels; give shifts or max-shift for a PMF.")
             if shifts is None and max_shift is None:
                 raise InvalidRequest("A PMF does not say which answers are neighbours: give shifts or max-shift.")
-            where: dict[str, Any] = {"n": len(found) - 1} if sizes is None else {"sizes": sizes}
+            where: dict[str, Any] = {"n": len(mechanism) - 1} if sizes is None else {"sizes": sizes}
             question = ModuloNoise(**where, shifts=shifts, max_shift=max_shift, directed=directed)
-            return AdditiveNoise(question, found)
-        assert isinstance(found, Channel)
+            return AdditiveNoise(question, mechanism)
+        assert isinstance(mechanism, Channel)
         if sizes is not None or shifts is not None:
             raise InvalidRequest("sizes and shifts are for PMFs; give pairs or max-shift for a channel.")
         if pairs is not None and max_shift is not None:
             raise InvalidRequest("A channel's neighbours must be given by one of pairs and max-shift.")
-        count = len(found.rows)
+        count = len(mechanism.rows)
         if pairs is None:
             reach = count - 1 if max_shift is None else max_shift
             if isinstance(reach, bool) or not isinstance(reach, int) or not 1 <= reach < count:
                 InvalidRequest.must("max_shift", f"an integer in 1..{count - 1}", reach)
             pairs = [(i, j) for i in range(count) for j in range(i + 1, min(count, i + reach + 1))]
-        return Channel.of(found, pairs, directed=directed)
+        return Channel.of(mechanism, pairs, directed=directed)
 
 
 def load(path: Path | str) -> Mechanism | Distribution:
@@ -93,7 +93,7 @@ def load(path: Path | str) -> Mechanism | Distribution:
     return read(path).mechanism
 
 
-def read(path: Path | str) -> Found:
+def read(path: Path | str) -> FileContents:
     """`load`, with the certificate when the file is one. Raises CorruptFile."""
     text = read_text(path).removeprefix("\ufeff")  # spreadsheets write a byte order mark
     start = text.lstrip()[:1]
@@ -101,20 +101,20 @@ def read(path: Path | str) -> Found:
         with named(path):
             if start in {"{", "["} or Path(path).suffix.lower() == ".json":
                 return _json(parse_json(text))
-            return Found(_numbers(_csv(text)), relates=False)
+            return FileContents(_numbers(_csv(text)), relates=False)
     except InvalidRequest as error:
         raise CorruptFile(f"{Path(path).name} holds no mechanism: {error}") from None
 
 
-def _json(data: Any) -> Found:
+def _json(data: Any) -> FileContents:
     if isinstance(data, dict):
         if data.get("format") == FORMAT:
             proven = from_dict(data)
-            return Found(proven.mechanism, proven)
+            return FileContents(proven.mechanism, proven)
         if data.get("format") == MECHANISM:
             if set(data) != {"format", "version", "mechanism"} or data["version"] != VERSION:
                 raise CorruptFile(f"A mechanism must have exactly the entries format, version {VERSION} and mechanism.")
-            return Found(any_mechanism(data["mechanism"]))
+            return FileContents(any_mechanism(data["mechanism"]))
         named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
         if len(named) != 1:
             raise CorruptFile("The object must be a certificate, a mechanism, or hold one of pmf, rows and matrix.")
@@ -125,7 +125,7 @@ def _json(data: Any) -> Found:
     if not all(isinstance(row, list) for row in rows):
         raise CorruptFile("Every row must be a list of numbers.")
     table = [[_value(cell) for cell in row] for row in rows]
-    return Found(_masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False)
+    return FileContents(_masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False)
 
 
 def _csv(text: str) -> list[list[Fraction]]:

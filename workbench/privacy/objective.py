@@ -28,12 +28,13 @@ from itertools import product
 from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import round_up
 from workbench.io.files import ratio, spelled
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 
-__all__ = ["ExpectedLoss", "Objective", "is_exact_loss", "known_costs", "rounded_value"]
+__all__ = ["ExpectedLoss", "Objective", "expected_losses", "is_exact_loss", "known_costs", "rounded_value"]
 
 _PART: dict[str, Callable[[int, int], int]] = {
     "squared": lambda part, size: part * (size - part),
@@ -151,16 +152,8 @@ class ExpectedLoss:
         laws = mechanism.rows
         if len(self.outputs) != len(laws[0]) or not all(0 <= row < len(laws) for row in self.rows):
             raise InvalidRequest(f"outputs and rows must be those of a {len(laws)} x {len(laws[0])} channel.")
-        kind, parameter = _loss(self.name)
-        scale = math.lcm(parameter.denominator, *{x.denominator for x in (*self.labels, *self.outputs)})
-        outputs = [_scaled(o, scale) for o in self.outputs]
-        loss, unit = _integer_loss(kind, parameter, scale)
-        found = Fraction(0)
-        for label, weight, row in zip(self.labels, self.prior, self.rows, strict=True):
-            y, law = _scaled(label, scale), laws[row]
-            here = sum(k * loss(o - y) for k, o in zip(law.integers, outputs, strict=True))
-            found += weight * Fraction(here, law.total)
-        return found / unit / sum(self.prior)
+        losses = expected_losses(self.name, self.labels, [laws[row] for row in self.rows], self.outputs)
+        return sum((w * value for w, value in zip(self.prior, losses, strict=True)), Fraction(0)) / sum(self.prior)
 
     def at(self, mechanism: object) -> ExpectedLoss:
         """The same question with the `value` that the mechanism has. Raises InvalidRequest."""
@@ -177,6 +170,23 @@ class ExpectedLoss:
             f"Its expected {self.name} loss is {round_up(self.value)!r}, recomputed for the labels, prior and outputs "
             "in the file."
         )
+
+
+def expected_losses(
+    name: str, labels: Sequence[Fraction], laws: Sequence[Distribution], outputs: Sequence[Fraction]
+) -> list[Fraction]:
+    """Σ_o Pr[o|y] ℓ(o, y) for every label y, exact. name: of a loss; laws: one for each label; outputs: (m,).
+
+    Raises InvalidRequest for a loss that is not one of the table.
+    """
+    kind, parameter = _loss(name)
+    scale = math.lcm(parameter.denominator, *{x.denominator for x in (*labels, *outputs)})
+    values = [_scaled(o, scale) for o in outputs]
+    loss, unit = _integer_loss(kind, parameter, scale)
+    return [
+        Fraction(sum(k * loss(o - y) for k, o in zip(law.integers, values, strict=True)), law.total * unit)
+        for y, law in zip((_scaled(label, scale) for label in labels), laws, strict=True)
+    ]
 
 
 def is_exact_loss(name: str) -> bool:

@@ -116,5 +116,5 @@ def renyi(mechanism: AdditiveNoise, alpha: float) -> float:
     order = exact(alpha, "alpha", "a finite number > 1")
     if order <= 1:
         InvalidRequest.must("alpha", "a finite number > 1", alpha)
-    losses = {(one.p, one.q): Laws(one.p, one.q) for one in mechanism.comparisons()}
+    losses = {(comparison.p, comparison.q): Laws(comparison.p, comparison.q) for comparison in mechanism.comparisons()}
     return max(Loss(laws).upper(order) for laws in losses.values())

@@ -1,7 +1,7 @@
-"""The least ε of a quantizer for every real input, linear in its end laws.
+"""The least ε of a quantizer for every real input, linear in its end laws: the measures of the notions, no budget.
 
-    pure ε           the largest ratio of an output's masses, over the mechanism's extremes  (Cai et al. 2024, eq. (6))
-metric, |x-x'|   `PiecewiseAffine.metric_epsilon`: the steepest slope of ln p; ∞ at a jump
+pure ε           the largest ratio of an output's masses, over the mechanism's extremes  (Cai et al. 2024, eq. (6))
+metric, |x-x'|   `Metric.measure_segments`: the steepest slope of ln p; ∞ at a jump
 metric, |x-x'|²  for inputs dithered to the knots only: max over neighbouring knots of ln ratio / (b - a)²
                  (`PiecewiseAffine.from_knots` says why)
 """
@@ -30,26 +30,27 @@ METRICS = ("absolute", "squared")
 
 @dataclass(frozen=True)
 class QuantizerPrivacy:
-    """What an audit of a quantizer found, decided exactly.
+    """What an audit of a quantizer measured, decided exactly.
 
     Attributes:
         ratio: the largest p(x, i)/p(x', i), a rational; None when a zero is reachable. For metric "absolute" the
             least ε itself, a rational; for "squared" the ratio of the worst link.
+        bias: max_x |E M(x) - x|, exact.
         metric: None, "absolute" or "squared".
         step: for "squared", the (squared) length of the worst link.
-        bias: max_x |E M(x) - x|, exact.
-        output: position of the bin where it happens.
-        high, low: its mass where it is largest and smallest, such as "Pr[0|x=0.5+]" for the right limit at 0.5; "" for
-            a metric.
+        witness: where the ratio is attained, such as "output 0: Pr[0|x=0.5+] against Pr[0|x=-1+]"; "" for a metric.
     """
 
     ratio: Fraction | None
     bias: Fraction
-    output: int = 0
-    high: str = ""
-    low: str = ""
     metric: str | None = None
     step: Fraction = Fraction(1)
+    witness: str = ""
+
+    @property
+    def notion(self) -> str:
+        """What it is measured by."""
+        return "pure" if self.metric is None else "metric"
 
     @property
     def epsilon(self) -> float:
@@ -63,27 +64,23 @@ class QuantizerPrivacy:
     def meets(self, notion: str, epsilon: Real, delta: Real = 0) -> bool:
         """Whether the mechanism is ε-private, decided exactly. notion: "pure" or "metric"; delta must be 0."""
         budget = positive(epsilon, "epsilon", or_zero=True)
-        if notion != ("pure" if self.metric is None else "metric"):
-            InvalidRequest.must("notion", "pure" if self.metric is None else "metric", notion)
+        if notion != self.notion:
+            InvalidRequest.must("notion", self.notion, notion)
         if delta != 0:
             InvalidRequest.must("delta", f"0 for the notion {notion}", delta)
-        if self.ratio is None:
-            return False
-        if self.metric == "absolute":
-            return self.ratio <= budget
+        if self.ratio is None or self.metric == "absolute":
+            return self.ratio is not None and self.ratio <= budget
         return sign_exp(self.ratio, Fraction(1), budget * self.step) <= 0
 
     def holds(self, claim: Claim) -> bool:
         """`meets` of a claim."""
         return self.meets(claim.notion.name, claim.epsilon, claim.delta)
 
-    def verdict(self, epsilon: Real, bins: Iterable[Fraction]) -> str:
+    def verdict(self, epsilon: Real) -> str:
         """`meets` in words, with the place where the law varies most."""
-        good = self.meets("pure" if self.metric is None else "metric", epsilon)
         sentence = f"exact epsilon is {self.epsilon!r}, asked {float(positive(epsilon, 'epsilon', or_zero=True)):.17g}"
-        if self.high:
-            sentence += f" (output {float(list(bins)[self.output]):g}: {self.high} against {self.low})"
-        return sentence if good else f"misses the request: {sentence}"
+        sentence += f" ({self.witness})" if self.witness else ""
+        return sentence if self.meets(self.notion, epsilon) else f"misses the request: {sentence}"
 
 
 def audit_quantizer(mechanism: PiecewiseAffine, metric: str | None = None) -> QuantizerPrivacy:
@@ -92,33 +89,26 @@ def audit_quantizer(mechanism: PiecewiseAffine, metric: str | None = None) -> Qu
     if not isinstance(subject, PiecewiseAffine):
         InvalidRequest.must("mechanism", "a PiecewiseAffine", type(subject).__name__)
     if metric is None:
-        worst, names = _largest(subject.extremes())
-        return QuantizerPrivacy(worst[0], subject.bias, worst[1], *names)
+        ratio, output, comparison = _largest(subject.extremes())
+        high, low = comparison.describe(output)
+        witness = f"output {float(subject.bins[output]):g}: {high} against {low}"
+        return QuantizerPrivacy(ratio, subject.bias, witness=witness)
     if metric not in METRICS:
         InvalidRequest.must("metric", f"one of {', '.join(METRICS)}", repr(metric))
     steepest = Metric().measure_segments(subject.segments, {}).value
-    if metric == "absolute":
-        return QuantizerPrivacy(steepest, subject.bias, metric=metric)
-    if steepest is None:  # a jump, or an output that one end of a piece never draws
-        return QuantizerPrivacy(None, subject.bias, metric=metric)
-    worst_link = Fraction(1), Fraction(1)
-    for segment in subject.segments:
-        laws = Channel((segment.left, segment.right))
-        ratio, step = _largest(laws.comparisons())[0][0], (segment.high - segment.low) ** 2
-        assert ratio is not None
-        worst_link = max(worst_link, (ratio, step), key=lambda link: ln_up(link[0]) / float(link[1]))
-    return QuantizerPrivacy(worst_link[0], subject.bias, metric=metric, step=worst_link[1])
+    if metric == "absolute" or steepest is None:  # a jump, or an output that one end of a piece never draws
+        return QuantizerPrivacy(steepest, subject.bias, metric)
+    links = [
+        (_largest(Channel((segment.left, segment.right)).comparisons())[0] or Fraction(1),
+         (segment.high - segment.low) ** 2)
+        for segment in subject.segments
+    ]  # fmt: skip
+    ratio, step = max(links, key=lambda link: ln_up(link[0]) / float(link[1]))
+    return QuantizerPrivacy(ratio, subject.bias, metric, step)
 
 
-def _largest(comparisons: Iterable[Comparison]) -> tuple[tuple[Fraction | None, int], tuple[str, str]]:
-    """The largest ratio P/Q (None: unbounded) with its outcome, and the names of the two masses."""
-    best: tuple[Fraction | None, int] | None = None
-    names = ("", "")
-    for one in comparisons:
-        ratio, outcome = Laws(one.p, one.q).max_ratio
-        if best is None or ratio is None or (best[0] is not None and ratio > best[0]):
-            best, names = (ratio, outcome), one.describe(outcome)
-        if ratio is None:
-            break
-    assert best is not None
-    return best, names
+def _largest(comparisons: Iterable[Comparison]) -> tuple[Fraction | None, int, Comparison]:
+    """The largest ratio P/Q (None: unbounded, wherever one is), its outcome and its comparison."""
+    ratios = [(*Laws(pair.p, pair.q).max_ratio, pair) for pair in comparisons]
+    unbounded = next((entry for entry in ratios if entry[0] is None), None)
+    return unbounded or max(ratios, key=lambda entry: entry[0] or Fraction(0))

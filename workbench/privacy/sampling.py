@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact
-from workbench.exact.plain import refuse_masked
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.mechanism import as_mechanism
-from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 
 __all__ = ["publish", "sample"]
 
@@ -62,14 +59,7 @@ def publish(mechanism: Any, answers: NDArray[Any], *, insecure_seed: int | None 
     Returns shape (n,). Raises InvalidRequest.
     """
     subject = as_mechanism(mechanism)
-    if isinstance(subject, PiecewiseAffine):
-        published: NDArray[np.float64] = subject.sample(answers, insecure_seed=insecure_seed)
-        return published
-    if not isinstance(subject, AdditiveNoise) or not subject.question.scalar:
+    if not hasattr(subject, "publish"):
         InvalidRequest.must("mechanism", "noise on scalar answers, or one on real inputs", subject.describe())
-    refuse_masked(answers, "answers")
-    given, top = np.asarray(answers), subject.question.order - 1
-    if given.dtype.kind not in "iu" or given.ndim != 1 or (given.size and not 0 <= given.min() <= given.max() <= top):
-        InvalidRequest.must("answers", f"a column of integers in 0..{top}", answers)
-    noise: NDArray[np.int64] = sample(subject, given.size, insecure_seed=insecure_seed)
-    return (given.astype(np.int64) + noise) % subject.question.order
+    published: NDArray[Any] = subject.publish(answers, insecure_seed=insecure_seed)
+    return published

@@ -41,13 +41,13 @@ def flat(rows: Iterable[Row], *, effort: bool = False) -> Table:
 
 
 def _line(row: Row, effort: bool) -> dict[str, dict[str, Any]]:
-    asked = row.asked
-    head = {"key": row.key, "model": asked["model"], "backend": asked["backend"]}
-    head |= asked["parameters"] | {f"option_{name}": value for name, value in asked["options"].items()}
+    request = row.request_values
+    head = {"key": row.key, "model": request["model"], "backend": request["backend"]}
+    head |= request["parameters"] | {f"option_{name}": value for name, value in request["options"].items()}
     head = {name: _number(value) if name in NUMBERS else _cell(value) for name, value in head.items()}
-    backend = [version for name, version in asked["versions"].items() if name != "workbench"]
-    head |= {"backend_version": next(iter(backend), None), "workbench": asked["versions"]["workbench"]}
-    tail = {name: _infinite(_cell(value)) for name, value in renamed(row.found).items()}
+    backend = [version for name, version in request["versions"].items() if name != "workbench"]
+    head |= {"backend_version": next(iter(backend), None), "workbench": request["versions"]["workbench"]}
+    tail = {name: _infinite(_cell(value)) for name, value in renamed(row.answer_values).items()}
     return {"head": head, "tail": tail | ({"seconds": row.seconds} if effort else {})}
 
 
@@ -65,7 +65,7 @@ def _infinite(value: Any) -> Any:
 
 def provenance(ledger: Ledger, rows: Sequence[Row], *, unreadable: int = 0) -> dict[str, Any]:
     """Where a table comes from: ledger, schema, versions, specifications, how many rows, when."""
-    versions = {canonical(row.asked["versions"]) for row in rows}
+    versions = {canonical(row.request_values["versions"]) for row in rows}
     return {
         "ledger": str(ledger.path), "schema": len(MIGRATIONS), "rows": len(rows), "unreadable_rows": unreadable,
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -111,7 +111,7 @@ def _parquet(table: Table, origin: Mapping[str, Any]) -> bytes:
     except ImportError:
         raise SolverUnavailable("Parquet needs pyarrow (pip install 'dp-workbench[parquet]').") from None
     columns = {name: pyarrow.array([line[name] for line in table]) for name in (table[0] if table else ["key"])}
-    made = pyarrow.table(columns).replace_schema_metadata({"dp-workbench": json.dumps(origin, ensure_ascii=False)})
+    arrow = pyarrow.table(columns).replace_schema_metadata({"dp-workbench": json.dumps(origin, ensure_ascii=False)})
     buffer = io.BytesIO()
-    pyarrow.parquet.write_table(made, buffer)
+    pyarrow.parquet.write_table(arrow, buffer)
     return buffer.getvalue()

@@ -73,12 +73,12 @@ class Row(NamedTuple):
     seconds: float
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def request_values(self) -> dict[str, Any]:
         """The request as an object."""
         return dict(json.loads(self.request))
 
     @property
-    def found(self) -> dict[str, Any]:
+    def answer_values(self) -> dict[str, Any]:
         """The answer as an object."""
         return dict(json.loads(self.answer))
 
@@ -112,7 +112,7 @@ class Ledger:
                 raise WorkbenchError(f"The ledger {self.path} cannot be made: {error.strerror}.") from None
         self._db = self._open("rwc" if create else "rw")
         try:
-            with self._speaking():
+            with self._translated_errors():
                 self._prepare(create)
         except BaseException:
             self._db.close()
@@ -120,7 +120,7 @@ class Ledger:
 
     def _open(self, mode: str) -> sqlite3.Connection:
         where = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
-        with self._speaking():
+        with self._translated_errors():
             return sqlite3.connect(where, uri=True, timeout=self.patience, isolation_level=None)
 
     def _prepare(self, create: bool) -> None:
@@ -182,7 +182,7 @@ class Ledger:
             raise
 
     @contextlib.contextmanager
-    def _speaking(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -223,7 +223,7 @@ class Ledger:
         """Commit rows in one transaction, passing over those whose key is there already; how many were new."""
         sealed = [(row.key, row.request, row.answer, digest(row.request, row.answer), row.seconds) for row in rows]
         before = self._db.total_changes
-        with self._speaking(), self._transaction():
+        with self._translated_errors(), self._transaction():
             self._db.executemany(
                 "insert into results (key, request, answer, seal, seconds) values (?, ?, ?, ?, ?)", sealed
             )
@@ -232,68 +232,68 @@ class Ledger:
     def remember(self, text: str) -> None:
         """Keep the text of a specification, with the time of its first run."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with self._speaking(), self._transaction():
+        with self._translated_errors(), self._transaction():
             self._db.execute("insert or ignore into sweeps values (?, ?, ?)", (digest(text), text, now))
 
     # Reading.
 
     def __len__(self) -> int:
-        with self._speaking():
+        with self._translated_errors():
             return int(self._one("select count(*) from results"))
 
     def sweeps(self) -> list[dict[str, str]]:
         """Every specification that was run: key (sha256), text, first_run (UTC)."""
-        with self._speaking():
-            found = self._db.execute("select key, text, first_run from sweeps order by first_run, key").fetchall()
-        return [dict(zip(("key", "text", "first_run"), row, strict=True)) for row in found]
+        with self._translated_errors():
+            rows = self._db.execute("select key, text, first_run from sweeps order by first_run, key").fetchall()
+        return [dict(zip(("key", "text", "first_run"), row, strict=True)) for row in rows]
 
     def known(self, keys: Sequence[str]) -> set[str]:
         """Which of the keys have a row."""
-        found: set[str] = set()
-        with self._speaking():
+        stored: set[str] = set()
+        with self._translated_errors():
             for at in range(0, len(keys), 500):
                 part = keys[at : at + 500]
                 marks = ",".join("?" * len(part))
-                found.update(
+                stored.update(
                     key for (key,) in self._db.execute(f"select key from results where key in ({marks})", part)
                 )
-        return found
+        return stored
 
     def find(self, prefix: str) -> Row:
         """The one row whose key begins so. Raises InvalidRequest for none or several."""
         if not prefix or not set(prefix) <= set("0123456789abcdef"):
             InvalidRequest.must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
-        with self._speaking():
-            found = self._db.execute(
+        with self._translated_errors():
+            row = self._db.execute(
                 f"select {_COLUMNS} from results where key >= ? and key < ? limit 2", (prefix, prefix + "g")
             ).fetchall()
-        if len(found) != 1:
-            InvalidRequest.must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(found)}")
-        return self._checked(found[0])
+        if len(row) != 1:
+            InvalidRequest.must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(row)}")
+        return self._checked(row[0])
 
     def rows(self, keys: Sequence[str] | None = None) -> Iterator[Row]:
         """All rows in the order they were written, or those of some keys in any.
 
         Raises CorruptFile at the first that cannot be read.
         """
-        with self._speaking():
+        with self._translated_errors():
             if keys is None:
-                for found in self._db.execute(f"select {_COLUMNS} from results order by number"):
-                    yield self._checked(found)
+                for row in self._db.execute(f"select {_COLUMNS} from results order by number"):
+                    yield self._checked(row)
                 return
             for at in range(0, len(keys), 500):
                 part = keys[at : at + 500]
                 marks = ",".join("?" * len(part))
-                for found in self._db.execute(f"select {_COLUMNS} from results where key in ({marks})", part):
-                    yield self._checked(found)
+                for row in self._db.execute(f"select {_COLUMNS} from results where key in ({marks})", part):
+                    yield self._checked(row)
 
     def salvage(self) -> tuple[list[Row], int]:
         """Every row that can still be read, and how many cannot."""
         kept, lost = [], 0
         for number in self._numbers():
             try:
-                found = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
-                kept.append(self._checked(found))
+                row = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
+                kept.append(self._checked(row))
             except (sqlite3.DatabaseError, UnicodeDecodeError, CorruptFile, TypeError):
                 lost += 1
         return kept, lost
@@ -315,11 +315,11 @@ class Ledger:
         largest = max((number for number in shown if number <= most), default=0)
         return sorted(shown.union(range(1, largest + 1)))
 
-    def _checked(self, found: tuple[Any, ...]) -> Row:
-        row = Row(found[0], found[1], found[2], found[4])
-        if not all(isinstance(text, str) for text in found[:4]) or not isinstance(row.seconds, float):
+    def _checked(self, cells: tuple[Any, ...]) -> Row:
+        row = Row(cells[0], cells[1], cells[2], cells[4])
+        if not all(isinstance(text, str) for text in cells[:4]) or not isinstance(row.seconds, float):
             raise CorruptFile(f"The ledger {self.path} is damaged: a row holds values of other types. {_SALVAGE}")
-        if digest(row.request) != row.key or digest(row.request, row.answer) != found[3]:
+        if digest(row.request) != row.key or digest(row.request, row.answer) != cells[3]:
             raise CorruptFile(
                 f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_SALVAGE}"
             )

@@ -58,11 +58,11 @@ def sweep(
         InvalidRequest.must("jobs", "an integer in 1..1024", jobs)
     if cluster is not None and jobs is not None:
         raise InvalidRequest("jobs must be left out with a cluster, which has its own workers.")
-    asked = spec if isinstance(spec, Spec) else read_spec(spec)
+    specification = spec if isinstance(spec, Spec) else read_spec(spec)
     if isinstance(ledger, Ledger):
-        return _run(asked, ledger, jobs, cluster, progress)
+        return _run(specification, ledger, jobs, cluster, progress)
     with Ledger(ledger) as book:
-        return _run(asked, book, jobs, cluster, progress)
+        return _run(specification, book, jobs, cluster, progress)
 
 
 def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progress: Progress) -> SweepResult:

@@ -5,7 +5,7 @@
     model = "noise"                      # the name of a family
     n = 8                                # every other key is an option of the family:
     max_shift = [1, 2, 3]                # a list is an axis of the grid,
-    epsilon = "0.1:4:40"                 # and a text with FIRST:LAST:COUNT the grid of `workbench.io.grids`
+    epsilon = "0.1:4:40"                 # and a text with FIRST:LAST:COUNT the grid of `workbench.io.parameter_grid`
 
 The grid is the product of its axes. Parameters that a live solver can follow (ε, δ) make up a path, walked to and fro
 so that each step is a small one; a piece of a path is a task (`Chunk`). Whatever is wrong is refused with its line.
@@ -28,7 +28,7 @@ from workbench.families.base import Family
 from workbench.families.option import spell
 from workbench.families.registry import family, names
 from workbench.io.files import file_path, read_text, spelled
-from workbench.io.grids import has_range, in_order
+from workbench.io.parameter_grid import has_range, in_order
 from workbench.sweeps.ledger import canonical, digest
 from workbench.sweeps.toml_lines import Lines, lines_of
 from workbench.sweeps.versions import check_options, versions
@@ -95,8 +95,8 @@ def read_spec(source: Path | str | Mapping[str, Any]) -> Spec:
     value.
     """
     if isinstance(source, Mapping):
-        grids = source.get("grid")
-        tables = [grids] if isinstance(grids, Mapping) else grids
+        grid_tables = source.get("grid")
+        tables = [grid_tables] if isinstance(grid_tables, Mapping) else grid_tables
         plain = {**source, "grid": tables}
         lines = Lines("the specification", {}, [{}] * (len(tables) if isinstance(tables, list) else 0))
         return _spec(plain, canonical(_stringed(plain)), "sweep", lines)
@@ -105,8 +105,8 @@ def read_spec(source: Path | str | Mapping[str, Any]) -> Spec:
     try:
         table = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        found = _PLACE.fullmatch(str(error))
-        words, line = found.groups() if found else (str(error), None)
+        place = _PLACE.fullmatch(str(error))
+        words, line = place.groups() if place else (str(error), None)
         raise InvalidRequest(f"line {line or len(text.splitlines())} of {path.name}: {words}.") from None
     except (ValueError, ArithmeticError) as error:  # a number or date that Python cannot hold
         raise InvalidRequest(f"{path.name}: {error}.") from None
@@ -131,18 +131,18 @@ def _spec(table: Mapping[str, Any], text: str, stem: str, lines: Lines) -> Spec:
     name = table.get("name", stem)
     if not isinstance(name, str) or not name.strip():
         raise lines.refuse(f"name must be a string. Got {name!r}.", "name")
-    grids = table.get("grid")
-    if not isinstance(grids, list) or not grids or not all(isinstance(grid, Mapping) for grid in grids):
+    tables = table.get("grid")
+    if not isinstance(tables, list) or not tables or not all(isinstance(grid, Mapping) for grid in tables):
         raise lines.refuse("a specification must have at least one [[grid]].", "grid")
     chunks: list[Chunk] = []
     seen: set[str] = set()
     total = 0
-    for at, grid in enumerate(grids):
-        settled = _settled(grid, at, lines)
-        total += math.prod(map(len, settled[1].values()))
+    for at, grid in enumerate(tables):
+        values = _grid_values(grid, at, lines)
+        total += math.prod(map(len, values[1].values()))
         if total > MOST:
             raise lines.refuse(f"a specification may have at most {MOST} points. Got {total}.", "", at)
-        for chunk in _chunks(*settled, at, lines):
+        for chunk in _chunks(*values, at, lines):
             fresh = chunk.without(seen)  # two grids may share points
             seen.update(chunk.keys)
             if fresh.keys:
@@ -150,7 +150,7 @@ def _spec(table: Mapping[str, Any], text: str, stem: str, lines: Lines) -> Spec:
     return Spec(name, text, tuple(chunks))
 
 
-def _settled(grid: Mapping[str, Any], at: int, lines: Lines) -> tuple[Family, dict[str, list[Any]]]:
+def _grid_values(grid: Mapping[str, Any], at: int, lines: Lines) -> tuple[Family, dict[str, list[Any]]]:
     """The family and the exact values of every axis."""
     name = grid.get("model")
     if not isinstance(name, str) or name not in names():

@@ -61,9 +61,9 @@ def lines_of(text: str, file: str) -> Lines:
 class _Repeated(list[dict[str, int]]):
     """The lines of grids that were written inline, all on one statement."""
 
-    def __init__(self, one: dict[str, int]) -> None:
+    def __init__(self, lines: dict[str, int]) -> None:
         super().__init__()
-        self._one = one
+        self._one = lines
 
     def __getitem__(self, _: Any) -> Any:
         return self._one

@@ -15,13 +15,13 @@ def versions(label: str | None) -> dict[str, str | None]:
 
     The workbench's version is part of every key, and must stay there: the bytes of old keys are frozen.
     """
-    found: dict[str, str | None] = {"workbench": workbench.__version__}
+    known: dict[str, str | None] = {"workbench": workbench.__version__}
     if label is not None:
         from solvers.backend import backend
 
         answering = backend(label)
-        found[answering.distribution] = answering.version()
-    return found
+        known[answering.distribution] = answering.version()
+    return known
 
 
 def check_options(label: str | None, options: Iterable[str]) -> None:
@@ -32,4 +32,4 @@ def check_options(label: str | None, options: Iterable[str]) -> None:
 
     for option in options:
         if option not in backend(label).supported_options:
-            raise InvalidRequest(f"{label} cannot honour the option {option}; leave it out.")
+            raise InvalidRequest(f"{label} cannot apply the option {option}; leave it out.")

@@ -157,14 +157,14 @@ def on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Answer
 
 
 def _pooled(
-    tasks: Sequence[Task], waiting: list[int], jobs: int, room: int, deaths: Counter[int], suspects: list[int]
+    tasks: Sequence[Task], waiting: list[int], jobs: int, capacity: int, deaths: Counter[int], suspects: list[int]
 ) -> Iterator[tuple[int, Answers | None]]:
     """Run what is waiting until it is done or a process dies; then those under way wait again or become suspects."""
     pool = executor(jobs)
     running: dict[Any, int] = {}
     while waiting or running:
         try:
-            while waiting and len(running) < room:
+            while waiting and len(running) < capacity:
                 running[pool.submit(work, tasks[waiting[-1]])] = waiting[-1]
                 waiting.pop()
             for future in wait(running, return_when=FIRST_COMPLETED).done:

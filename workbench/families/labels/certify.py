@@ -29,7 +29,7 @@ from workbench.privacy.measure import holds
 from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["audited", "bare", "certified", "check_size", "missed", "proven", "refuse", "rows_of"]
+__all__ = ["audited", "bare", "certified", "check_size", "proven", "refuse", "rows_of", "shortfall"]
 
 # What a certificate may take, its repair included: each is a minute or two.
 _MASSES = 2_000_000  # of a channel whose rows are all compared for pure ε, which is decided output by output
@@ -97,28 +97,28 @@ def rows_of(certificate: Certificate) -> Channel:
 
 def _proof(
     mechanism: LabelChannel | RandomizedResponse,
-    found: Channel,
+    channel: Channel,
     request: LabelRequest,
     *,
     unbiased: bool,
 ) -> Certificate:
     """found: the rows and pairs to certify."""
-    claim = request.claim.on(found)
+    claim = request.claim.on(channel)
     outputs = [Fraction(value) for value in mechanism.outputs.tolist()]
     labels = [Fraction(value) for value in mechanism.labels.values.tolist()]
-    made, share = repair_rows(
-        found, lambda rows: holds(rows, claim), outputs=outputs if unbiased else None,
+    repaired, share = repair_rows(
+        channel, lambda rows: holds(rows, claim), outputs=outputs if unbiased else None,
         means=labels if unbiased else None, allow_bias=True,
     )  # fmt: skip
     record: dict[str, Any] = {"method": request.method, "loss": request.named_loss.name}
     if share:
         record["repair_mixed_in"] = float(share)
-    whole = len(made.rows) == mechanism.labels.k
-    objective = _expected_loss(mechanism, made, request.named_loss.name, whole)
+    whole = len(repaired.rows) == mechanism.labels.k
+    objective = _expected_loss(mechanism, repaired, request.named_loss.name, whole)
     if not whole and isinstance(mechanism, RandomizedResponse):
         record |= {"rows": "one for every bin", "bins": mechanism.bins()}
-    bias = Bias.of(made, outputs, labels) if whole else None
-    return Certificate(made, request.notion, request.claim.epsilon, request.delta, objective, bias, record)
+    bias = Bias.of(repaired, outputs, labels) if whole else None
+    return Certificate(repaired, request.notion, request.claim.epsilon, request.delta, objective, bias, record)
 
 
 def _expected_loss(
@@ -149,7 +149,7 @@ def audited(channel: Channel, request: LabelRequest) -> Privacy:
     return audit(Channel.of(channel, request.pairs), request.claim.epsilon)
 
 
-def missed(privacy: Privacy, request: LabelRequest) -> tuple[str, ...]:
+def shortfall(privacy: Privacy, request: LabelRequest) -> tuple[str, ...]:
     """A sentence when the mechanism misses the request, none otherwise."""
     return () if privacy.holds(request.claim) else (privacy.words(request.claim, "The solver's channel"),)
 
@@ -158,23 +158,23 @@ def refuse(solution: Solution, constraints: tuple[str, ...]) -> NoReturn:
     """Raise what a solve without a point means."""
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
-    said = f"{solution.solver} says {solution.raw_status!r}"
+    status = f"{solution.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
         what = f"the constraints {', '.join(constraints)} on these outputs" if constraints else "this request"
-        raise Infeasible(f"No channel meets {what} ({said}).")
-    raise NotProven(f"{said} and returned no channel.", bound=solution.bound)
+        raise Infeasible(f"No channel meets {what} ({status}).")
+    raise NotProven(f"{status} and returned no channel.", bound=solution.bound)
 
 
-def proven(made: Design) -> Design:
+def proven(design: Design) -> Design:
     """The design of a solve that ended; raises NotProven, with the design, when it stopped before an optimum."""
-    solution = made.solution
+    solution = design.solution
     assert solution is not None
     if solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT):
-        return made
-    bound = "unknown" if made.bound is None else f"{made.bound:.9g}"
+        return design
+    bound = "unknown" if design.bound is None else f"{design.bound:.9g}"
     raise NotProven(
         f"{solution.solver} stopped with {solution.raw_status!r} before proving an optimum: incumbent "
-        f"{made.objective:.9g}, bound {bound}.",
-        incumbent=made.objective, bound=made.bound, design=made,
+        f"{design.objective:.9g}, bound {bound}.",
+        incumbent=design.objective, bound=design.bound, design=design,
         interrupted=solution.termination is Termination.INTERRUPTED,
     )  # fmt: skip

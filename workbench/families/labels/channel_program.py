@@ -11,7 +11,7 @@ from models.oracles.bins import BIN_LOSSES, optimal_bins
 from solvers.backend import solve
 from workbench.errors import InvalidRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.labels.certify import audited, certified, check_size, missed, proven, refuse, rows_of
+from workbench.families.labels.certify import audited, certified, check_size, proven, refuse, rows_of, shortfall
 from workbench.families.labels.relation import groups_of
 from workbench.families.labels.request import LabelRequest
 from workbench.families.outcome import translated_errors
@@ -39,7 +39,8 @@ def best_channel(request: LabelRequest) -> Design:
         check_size(k, grid.size, pairs)
     with translated_errors():
         cost = loss.matrix(grid, question.values)
-        model = ChannelModel(question.values, grid, question.prior, cost, pairs, groups, notion == "dp", constraints)
+        slack = request.measure.has_delta
+        model = ChannelModel(question.values, grid, question.prior, cost, pairs, groups, slack, constraints)
         options = request.options
         if request.solver == "highs" and options.algorithm is None and cost.size >= _LARGE:
             options = replace(options, algorithm="interior-point")
@@ -55,7 +56,7 @@ def best_channel(request: LabelRequest) -> Design:
         mechanism = LabelChannel(question, grid, rows_of(certificate))
         objective = mechanism.loss(loss)
     privacy = audited(mechanism.channel, request)
-    words = missed(privacy, request)
+    words = shortfall(privacy, request)
     if certificate is not None and constraints and not set(constraints) <= {"unbiased"}:
         words += ("Repair keeps these constraints to rounding only: " + ", ".join(constraints) + ".",)
     return proven(
@@ -68,7 +69,7 @@ def best_channel(request: LabelRequest) -> Design:
 
 def _judge_lp(request: LabelRequest, objective: float) -> OracleVerdict:
     question, loss = request.question, request.named_loss
-    if request.neighbours != "all" or request.notion != "pure":
+    if request.neighbours != "all" or not request.measure.ratio_decides:
         return OracleVerdict.none("no closed form is known for this relation.")
     plain = request.outputs is None and not request.constraints
     if loss.kind == "zero-one" and plain:

@@ -14,7 +14,7 @@ from models.losses import Loss
 from models.oracles.bins import Bins, optimal_bins, printed_bins
 from workbench.exact.numbers import Real, positive
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.labels.certify import audited, certified, missed
+from workbench.families.labels.certify import audited, certified, shortfall
 from workbench.families.labels.channel_program import best_channel
 from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased import best_unbiased
@@ -48,15 +48,15 @@ def _by_bins(request: LabelRequest) -> Design:
     question, epsilon, loss = request.question, request.epsilon, request.named_loss
     search = optimal_bins if request.method == "bins" else printed_bins
     with translated_errors():
-        found = search(question.values, question.prior, float(epsilon), loss)
-    mechanism = on_bins(question, found.starts, found.values, epsilon)
+        bins = search(question.values, question.prior, float(epsilon), loss)
+    mechanism = on_bins(question, bins.starts, bins.values, epsilon)
     verdict = OracleVerdict.none(f"the printed algorithm judges up to {_JUDGED} labels only.")
     if question.k <= _JUDGED:
         other: Bins = printed_bins(question.values, question.prior, float(epsilon), loss)
         proof = "Algorithm 2 as printed: every partition into intervals, by dynamic programming; Theorem 5."
-        verdict = OracleVerdict.judge(found.objective, "Algorithm 2", other.objective, "optimum", proof)
+        verdict = OracleVerdict.judge(bins.objective, "Algorithm 2", other.objective, "optimum", proof)
     privacy = audited(mechanism.audit_rows, request)
     return Design(
-        request, mechanism, found.objective, found.bound, request.claim, verdict, None, missed(privacy, request),
+        request, mechanism, bins.objective, bins.bound, request.claim, verdict, None, shortfall(privacy, request),
         privacy, certified(mechanism, request), None, "exact as constructed",
     )  # fmt: skip

@@ -52,10 +52,10 @@ def _outputs(value: Any, name: str) -> tuple[float, ...]:
     from workbench.mechanisms.label_randomizers.labels import Labels
 
     try:
-        found = Labels.parse(text(value, name)) if isinstance(value, str) else Labels(value)
+        outputs = Labels.parse(text(value, name)) if isinstance(value, str) else Labels(value)
     except InvalidRequest as error:
         raise InvalidRequest(f"outputs must be LOW..HIGH, such as -10..30, or increasing numbers. {error}") from None
-    return tuple(found.values.tolist())
+    return tuple(outputs.values.tolist())
 
 
 def _neighbours(value: Any, name: str) -> Any:
@@ -133,6 +133,7 @@ class _LabelFamily(Family):
     )  # fmt: skip
     frontier = "workbench.families.labels.frontier_options"
     programs = "workbench.families.labels.programs"
+    verification = "workbench.families.labels.verification"
 
     @property
     def question(self) -> type[Labels]:
@@ -141,8 +142,8 @@ class _LabelFamily(Family):
         return Labels
 
     def spelled_question(self, values: Mapping[str, Any]) -> Labels:
-        found: Labels = values["labels"]
-        return found
+        labels: Labels = values["labels"]
+        return labels
 
     def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest:
         from workbench.families.labels.request import LabelRequest
@@ -167,7 +168,7 @@ class _LabelFamily(Family):
         labels = request.question
         if not isinstance(mechanism, LabelMechanism) or not np.array_equal(mechanism.label_values, labels.values):
             InvalidRequest.must("baseline", "a randomizer of the request's labels", repr(mechanism))
-        losses = request.named_loss.matrix(mechanism.published, labels.values)
+        losses = request.named_loss.matrix(mechanism.outputs, labels.values)
         return float((labels.prior @ (mechanism.whole_channel().matrix * losses)).sum())
 
     def related(self, request: Any, mechanism: Any) -> Any:
@@ -179,7 +180,7 @@ class _LabelFamily(Family):
 
     def exact(self, design: Design) -> dict[str, Any]:
         privacy = design.privacy
-        if design.request.notion == "dp":
+        if design.request.measure.has_delta:
             return {
                 "pdp_delta": float(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
                 "pure_epsilon": privacy.pure_epsilon,
@@ -191,20 +192,20 @@ class _LabelFamily(Family):
         return {"outputs_used": outputs_in_use(design.mechanism)}
 
     def json(self, design: Design) -> dict[str, Any]:
-        asked, mechanism = design.request, design.mechanism
+        request, mechanism = design.request, design.mechanism
         exact = {name: jsonable(value) for name, value in design.exact.items()}
         exact["epsilon"] = exact["pure_epsilon"]
-        if asked.notion == "dp":
+        if request.measure.has_delta:
             exact["delta"] = exact["dp_delta"]
-        found = {
-            "method": asked.method, "loss": asked.named_loss.name, "epsilon": float(asked.epsilon),
-            "delta": float(asked.delta), "notion": asked.notion, "labels": asked.question.k,
-            "neighbours": asked.neighbours if isinstance(asked.neighbours, str) else "listed",
+        shown = {
+            "method": request.method, "loss": request.named_loss.name, "epsilon": float(request.epsilon),
+            "delta": float(request.delta), "notion": request.notion, "labels": request.question.k,
+            "neighbours": request.neighbours if isinstance(request.neighbours, str) else "listed",
             "d": outputs_in_use(mechanism), "bins": _bins(mechanism), "exact": exact,
         }  # fmt: skip
         if design.solution is not None:
-            found |= {"outputs": mechanism.outputs.tolist(), "channel": mechanism.matrix.tolist()}
-        return found
+            shown |= {"outputs": mechanism.outputs.tolist(), "channel": mechanism.matrix.tolist()}
+        return shown
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
         r = self.json(design)

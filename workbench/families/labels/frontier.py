@@ -107,8 +107,8 @@ def baseline_loss(labels: Labels, name: str, epsilon: Fraction, loss: Loss) -> f
     if name in _NOISES:
         low, high = float(labels.values[0]), float(labels.values[-1])
         return LabelNoise(name, low, high, epsilon, loss=loss.kind).loss(labels, loss.kind)
-    made: Callable[[Labels, Fraction], object] = with_prior if name == "RRWithPrior" else k_ary
-    return float(made(labels, epsilon).loss(loss))  # type: ignore[attr-defined]
+    build: Callable[[Labels, Fraction], object] = with_prior if name == "RRWithPrior" else k_ary
+    return float(build(labels, epsilon).loss(loss))  # type: ignore[attr-defined]
 
 
 def _baseline(labels: Labels, name: str, epsilon: Fraction, loss: Loss) -> Task:
@@ -125,20 +125,20 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     pure = table[table["delta"].eq(0.0)]
     several = table[(table["mechanism"] == "lp")]
     series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(several["delta"].tolist(), 6))}
-    said, every = f"expected {loss} loss", all_series(SERIES, pure)
+    error, every = f"expected {loss} loss", all_series(SERIES, pure)
     return {
-        "error_epsilon": partial(lines, pure, "epsilon", "ε", said, "mechanism", every, f"{title}: pure"),
+        "error_epsilon": partial(lines, pure, "epsilon", "ε", error, "mechanism", every, f"{title}: pure"),
         "error_epsilon_delta": partial(
             lines,
-            several if len(series) > 1 else several[:0], "epsilon", "ε", said, "delta", series,
+            several if len(series) > 1 else several[:0], "epsilon", "ε", error, "delta", series,
             f"{title}: channel LP, loss against ε per δ",
         ),
         "error_delta": partial(
             by_panel,
-            several, "epsilon", "delta", "δ", said, SERIES, f"{title}: channel LP, loss against δ", panel="ε = {:.3g}"
+            several, "epsilon", "delta", "δ", error, SERIES, f"{title}: channel LP, loss against δ", panel="ε = {:.3g}"
         ),
         "heat_map": partial(
             heat,
-            several, "epsilon", "delta", "ε", "δ (one row each)", said, f"{title}: channel LP"
+            several, "epsilon", "delta", "ε", "δ (one row each)", error, f"{title}: channel LP"
         ),
     }  # fmt: skip

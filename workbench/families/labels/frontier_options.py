@@ -9,7 +9,7 @@ from workbench.families.base import Request
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Plan, Row, several
 from workbench.families.labels.family import FAMILY, METHODS
 from workbench.families.option import SOLVER, Option, flag, one_of, text
-from workbench.io.grids import grid
+from workbench.io.parameter_grid import grid
 
 __all__ = ["FRONTIER"]
 

@@ -61,7 +61,7 @@ class _Case:
         model, epsilon = self.model(), exact(self.epsilon, "epsilon")
         channel = Channel.from_rows(np.maximum(model.program.block("M").read(x), 0.0))
         notion = "dp" if self.delta else "pure"
-        found = audit_channel(channel, self.pairs, epsilon)
+        privacy = audit_channel(channel, self.pairs, epsilon)
         unbiased = "unbiased" in self.constraints
         means: dict[str, Any] = {}
         if unbiased:
@@ -71,12 +71,12 @@ class _Case:
             }
         certified, value = certified_or_not(
             lambda: certify_channel(channel, self.pairs, notion=notion, epsilon=epsilon, delta=self.delta, **means),
-            lambda made: float(made.mechanism.expected(model.cost)),
+            lambda certificate: float(certificate.mechanism.expected(model.cost)),
         )
-        exact_delta = found.dp_delta.upper if self.delta else None
+        exact_delta = privacy.dp_delta.upper if self.delta else None
         return Judged(
-            float(epsilon), float(self.delta), found.pure_epsilon, exact_delta,
-            found.meets(notion, epsilon, self.delta), certified, value,
+            float(epsilon), float(self.delta), privacy.pure_epsilon, exact_delta,
+            privacy.meets(notion, epsilon, self.delta), certified, value,
         )  # fmt: skip
 
 

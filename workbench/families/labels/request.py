@@ -16,6 +16,8 @@ from workbench.families.outcome import translated_errors
 from workbench.io.files import spelled
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.claim import Claim
+from workbench.privacy.notions import Notion
+from workbench.privacy.notions import notion as named
 
 __all__ = ["LabelRequest"]
 
@@ -51,6 +53,11 @@ class LabelRequest(Request):
         """The loss as a function."""
         return self.loss if isinstance(self.loss, Loss) else loss_named(self.loss)
 
+    @property
+    def measure(self) -> Notion:
+        """The notion itself."""
+        return named(self.notion)
+
     @cached_property
     def pairs(self) -> Pairs | None:
         """Unordered neighbouring positions; None for all."""
@@ -60,7 +67,7 @@ class LabelRequest(Request):
     def claim(self) -> Claim:
         """What a mechanism is audited for: by distance, a budget for every pair."""
         epsilon: Fraction | Mapping[tuple[int, int], Fraction] = self.epsilon
-        if self.notion == "metric":
+        if self.measure.per_distance:
             epsilon = budgets_of(self.question, self.epsilon)
         return Claim(self.notion, epsilon, self.delta)
 
@@ -73,9 +80,11 @@ class LabelRequest(Request):
             InvalidRequest.must(
                 "epsilon", f"at most {_LARGEST} (e^epsilon is a coefficient of the program)", spelled(self.epsilon)
             )
-        if self.delta and self.notion != "dp":
+        if self.delta and not self.measure.has_delta:
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
-        plain = self.outputs is None and self.neighbours == "all" and not self.constraints and self.notion == "pure"
+        plain = (
+            self.outputs is None and self.neighbours == "all" and not self.constraints and self.measure.ratio_decides
+        )
         if self.method != "lp" and not plain:
             InvalidRequest.must("method", "lp for other outputs, neighbours, notions and constraints",
                                 repr(self.method))  # fmt: skip
@@ -84,7 +93,7 @@ class LabelRequest(Request):
         if self.method == "unbiased":
             self._check_unbiased()
         pairs = self.pairs
-        if self.notion == "metric":
+        if self.measure.per_distance:
             largest = max(groups_of(self.question, pairs, self.notion, self.epsilon)[1], default=0.0)
             if largest > _LARGEST:
                 InvalidRequest.must("epsilon", f"at most {_LARGEST} for every pair of neighbours", largest)

@@ -15,7 +15,7 @@ from solvers.backend import Options, solve
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.labels.certify import audited, certified, check_size, missed, refuse
+from workbench.families.labels.certify import audited, certified, check_size, refuse, shortfall
 from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased_vertex import mixture
 from workbench.families.outcome import translated_errors
@@ -57,7 +57,7 @@ def best_unbiased(request: LabelRequest) -> Design:
     mechanism = LabelChannel(question, outputs, channel)
     certificate = certified(mechanism, request, unbiased=True)
     privacy = audited(mechanism.channel, request)
-    words = [*missed(privacy, request), "Every mass is an exact rational, with E[o|y] = y exactly."]
+    words = [*shortfall(privacy, request), "Every mass is an exact rational, with E[o|y] = y exactly."]
     if share:
         words.append(f"The program's vertex is degenerate: a share {float(share):.1g} of other rays makes it exact.")
     if not question.prior.all():
@@ -65,16 +65,16 @@ def best_unbiased(request: LabelRequest) -> Design:
     reason = "no closed form is known; the bound is the column generation's own (pricing over all real outputs)."
     reached = mechanism.loss(request.named_loss)
     route = "exact masses, completed to a share" if share else "exact masses at a vertex of the program"
-    made = Design(
+    result = Design(
         request, mechanism, reached, min(bound, reached), request.claim, OracleVerdict.none(reason), solution,
         tuple(words), privacy, certificate, None, route,
     )  # fmt: skip
     if reached - bound > _ENOUGH * max(reached, 1e-300):
         raise NotProven(
             f"The column generation stopped with the optimum between {bound:.9g} and {reached:.9g}.",
-            incumbent=reached, bound=bound, design=made,
+            incumbent=reached, bound=bound, design=result,
         )  # fmt: skip
-    return made
+    return result
 
 
 def _generated(
@@ -88,7 +88,7 @@ def _generated(
         first = first.plus(unbiased.Rays(first.outputs[: y.size] + shift, first.raised[: y.size]))
     rays, bound = first, -math.inf
     best: tuple[unbiased.Rays, Solution, float] | None = None
-    begin = said = time.monotonic()
+    begin = last_shown = time.monotonic()
     for turn in range(40 + 12 * y.size):
         with translated_errors():
             solution = solve(unbiased.master(y, p, q, rays, unit), solver=solver, options=options)
@@ -103,8 +103,8 @@ def _generated(
         bound = max(bound, float(v.sum()) - missing)
         if best[2] - bound <= _GAP * max(best[2], 1e-300):
             break
-        if (now := time.monotonic()) - said > _SAY:
-            said = now
+        if (now := time.monotonic()) - last_shown > _SAY:
+            last_shown = now
             low = max(bound, 0.0)
             progress(f"{turn + 1} programs in {now - begin:.0f} s: the optimum is in [{low:.6g}, {best[2]:.6g}]")
         price = (more.weights(q) * (more.outputs[:, None] - y) ** 2) @ p

@@ -107,8 +107,8 @@ def _solve_exactly(y: Vector, odds: Fraction, rays: unbiased.Rays) -> list[Fract
             weight = odds if rays.raised[j, i] else Fraction(1)
             left[i, j], left[k + i, j] = rational(weight), rational(weight * (output - labels[i]))
     try:
-        found = left.solve(right)
+        vertex = left.solve(right)
     except ZeroDivisionError:
         return None
-    values = [Fraction(int(found[j, 0].p), int(found[j, 0].q)) for j in range(2 * k)]
+    values = [Fraction(int(vertex[j, 0].p), int(vertex[j, 0].q)) for j in range(2 * k)]
     return values if min(values) >= 0 else None

@@ -82,13 +82,13 @@ class _Length:
     def many(self, log_delta: Floats) -> Floats:
         """E[bits] at many log2 δ₀; shape (n,)."""
         epsilon, code, data = self._request
-        found = np.concatenate(
+        lengths = np.concatenate(
             [mean_bits_at(epsilon, *levels_at(np.exp2(part)), code, data) for part in np.array_split(log_delta, 8)]
             if log_delta.size >= 8
             else [mean_bits_at(epsilon, *levels_at(np.exp2(log_delta)), code, data)]
         )
-        self.least = min(self.least, float(found.min()))
-        return found
+        self.least = min(self.least, float(lengths.min()))
+        return lengths
 
     def __call__(self, log_delta: float) -> float:
         return float(self.many(np.array([log_delta]))[0])
@@ -108,8 +108,8 @@ def design_laplace(epsilon: float, bits: float, code: Code = "gamma", data: Data
     if not largest <= 2.0**60:
         InvalidRequest.must("epsilon times the largest |x|", "at most 2^60", largest)
     length = _Length(epsilon, code, data)
-    found = _first_crossing(length, bits)
-    ell = None if found is None else _as_ell(found, epsilon, bits, code, data)
+    crossing = _first_crossing(length, bits)
+    ell = None if crossing is None else _as_ell(crossing, epsilon, bits, code, data)
     if ell is None:
         return LaplaceDesign(
             epsilon, bits, code, data.text, False, None, None, None, None, None, None, least_bits=length.least

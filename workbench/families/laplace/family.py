@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, positive
 from workbench.families.base import Family, Request
-from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.design import Claim, Design
 from workbench.families.option import Option, one_of, spell
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class LaplaceRequest(Request):
     epsilon: Fraction
     bits: Fraction
     code: str = "gamma"
+    notion: ClassVar[str] = "metric"  # ε per unit of |x - x'|
 
     def __post_init__(self) -> None:
         from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
@@ -84,6 +85,7 @@ class _Laplace(Family):
     certifies = False
     draws = False
     frontier = "workbench.families.laplace.frontier_options"
+    verification = "workbench.families.laplace.verification"
 
     @property
     def question(self) -> type[DataLaw]:
@@ -120,6 +122,7 @@ class _Laplace(Family):
 
     def solve(self, request: Any) -> Design:
         from workbench.families.laplace.design import design_laplace
+        from workbench.families.laplace.oracle_check import verdict_on
         from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
         from workbench.mechanisms.dyadic_laplace.elias import check_code
 
@@ -133,11 +136,24 @@ class _Laplace(Family):
                 words.append("No stream can be encoded with an ell so close to 1; allow fewer bits.")
         if answer.decoder_epsilon is not None and answer.decoder_epsilon > _USELESS * answer.epsilon:
             words.append("At this ell the decoder learns nearly everything; allow more bits.")
+        reached = math.inf if answer.decoder_epsilon is None else answer.decoder_epsilon
+        verdict = verdict_on(reached, answer.epsilon, answer.bits, answer.code, request.question)
         return Design(
-            request, mechanism, math.inf if answer.decoder_epsilon is None else answer.decoder_epsilon, None,
-            Claim("metric", request.epsilon), OracleVerdict.none("no closed form is known for the least ell."),
+            request, mechanism, reached, None, Claim("metric", request.epsilon), verdict,
             words=tuple(words), details={"answer": answer},
         )  # fmt: skip
+
+    # Mechanisms from elsewhere.
+
+    def cost(self, request: Any, mechanism: Any) -> float:
+        """The exact mean squared error of a mechanism on real inputs, whose outputs fit the bits, under the data."""
+        from workbench.mechanisms.mechanism import on_real_inputs
+        from workbench.privacy.expected_error import expected_error
+
+        if not on_real_inputs(mechanism) or len(mechanism.outputs) > 2**request.bits:
+            most = f"a mechanism on real inputs with at most 2^{float(request.bits):g} outputs"
+            InvalidRequest.must("baseline", most, repr(mechanism))
+        return float(expected_error(mechanism, "squared", request.question).mean)
 
     # What a design shows.
 
@@ -180,8 +196,8 @@ class _Laplace(Family):
 
 
 def _answer(design: Design) -> LaplaceDesign:
-    found: LaplaceDesign = design.details["answer"]
-    return found
+    answer: LaplaceDesign = design.details["answer"]
+    return answer
 
 
 FAMILY = _Laplace()

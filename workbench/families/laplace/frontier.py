@@ -63,13 +63,16 @@ def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
 def _point(epsilon: Fraction, size: Fraction, code: str) -> Task:
     def compute() -> list[Row]:
         begin = time.perf_counter()
-        made = design_laplace(float(epsilon), float(size), check_code(code))
+        least = design_laplace(float(epsilon), float(size), check_code(code))
         row = _known("point", epsilon, bits=float(size)) | {
-            "ell": made.ell, "decoder_epsilon": made.decoder_epsilon, "mean_bits": made.mean_bits,
-            "status": "optimal" if made.reachable else "unreachable", "seconds": time.perf_counter() - begin,
+            "ell": least.ell, "decoder_epsilon": least.decoder_epsilon, "mean_bits": least.mean_bits,
+            "status": "optimal" if least.reachable else "unreachable", "seconds": time.perf_counter() - begin,
         }  # fmt: skip
-        if not made.reachable:
-            row |= {"objective": None, "error": f"no ell fits; the least mean length met is {made.least_bits:.6g} bits"}
+        if not least.reachable:
+            row |= {
+                "objective": None,
+                "error": f"no ell fits; the least mean length met is {least.least_bits:.6g} bits",
+            }
         return [row]
 
     return compute

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.errors import InvalidRequest
-from workbench.families.frontier_plan import EPSILON, Frontier, Plan
+from workbench.families.base import Request
+from workbench.families.frontier_plan import EPSILON, Frontier, Plan, Row
+from workbench.families.laplace.family import FAMILY
 from workbench.families.option import Option, one_of
-from workbench.io.grids import grid
+from workbench.io.parameter_grid import grid
 from workbench.mechanisms.dyadic_laplace.elias import CODES
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM
 
@@ -21,6 +23,13 @@ def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
     if question is not None and question != UNIFORM:
         InvalidRequest.must("question", f"{UNIFORM!r}, which the bits are counted for", repr(question))
     return plan(values["epsilon"], values["bits"], code=values["code"], ells=values["ell"])
+
+
+def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Request]]:
+    for size in values["bits"]:
+        for epsilon in values["epsilon"]:
+            row = {"notion": "metric", "cost": "squared", "epsilon": float(epsilon), "delta": 0.0, "bits": float(size)}
+            yield row, FAMILY.request(UNIFORM, epsilon=epsilon, bits=size, code=values["code"])
 
 
 FRONTIER = Frontier(
@@ -36,4 +45,5 @@ FRONTIER = Frontier(
         "frontier laplace --epsilon 0.1:4:20 --bits 3,4,5,6,8",
         "frontier laplace --epsilon 0.1:4:12:log --bits 4:10:4 --code delta --ell 1.1,2,10",
     ),
+    points=_points,
 )

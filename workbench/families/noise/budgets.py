@@ -12,6 +12,7 @@ from workbench.families.frontier_plan import Row, budget_row, design_row
 from workbench.families.noise.baselines import SCANNED, Scan, data_independent_error
 from workbench.families.noise.design import NoiseDesigner
 from workbench.families.noise.family import FAMILY
+from workbench.families.requirements import HOCKEY_STICK, ratio_kind
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.modulo import ModuloNoise
 
@@ -54,7 +55,7 @@ def count_rows(
                              "exponential": "exponential mechanism"}[family]) | {"objective": error}  # fmt: skip
         rho = float(data_independent_error(question.order, epsilon, delta, notion))
         yield known("data-independent noise") | {"objective": rho}
-        if notion == "dp":
+        if ratio_kind(notion) == HOCKEY_STICK:  # what a channel LP states
             pairs = [(q, q + s) for s in distances for q in range(n + 1 - s)]
             yield design_row(
                 lambda pairs=pairs: design(  # type: ignore[misc]

@@ -266,7 +266,7 @@ class _Noise(Family):
         relation = "directed" if design.question.directed else "symmetric"
         return f"{design.question!r}, {relation} differences"
 
-    def asked(self, design: Design) -> str:
+    def requested(self, design: Design) -> str:
         r = design.request
         epsilon = jsonable(design.claim.epsilon)
         if r.minimise == "delta":
@@ -279,7 +279,7 @@ class _Noise(Family):
         return [
             (f"least {what}", f"{design.objective:.9g}"),
             ("bound", design.bound_words),
-            ("asked", self.asked(design)),
+            ("asked", self.requested(design)),
             ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
                       f"pure epsilon {exact['pure_epsilon']}"),
         ]  # fmt: skip
@@ -296,7 +296,7 @@ class _Noise(Family):
         from workbench.io.figures import pmf_plot
 
         what = design.request.cost if design.request.minimise == "error" else "δ"
-        title = f"{self.heading(design)}\n{self.asked(design)}: {what} {design.objective:.6g}"
+        title = f"{self.heading(design)}\n{self.requested(design)}: {what} {design.objective:.6g}"
         return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
 
 

@@ -12,7 +12,7 @@ from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Plan
 from workbench.families.noise.family import FAMILY
 from workbench.families.option import SOLVER, TIME_LIMIT, Option, certify_option, count, flag, text
 from workbench.families.requirements import ratio_notion
-from workbench.io.grids import grid
+from workbench.io.parameter_grid import grid
 
 __all__ = ["FRONTIER"]
 

@@ -45,12 +45,12 @@ def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None)
             continue
         tried.append(used)
         try:
-            made, share = _mixed_back(quantizer, used, epsilon, metric)
+            mixed, share = _mixed_back(quantizer, used, epsilon, metric)
         except NotCertified as raised:
             error = raised
             continue
         if best is None or max(share, least) < best[0]:
-            best = max(share, least), share, made
+            best = max(share, least), share, mixed
         if best[0] <= SMALL:
             break
     if best is None:
@@ -73,8 +73,8 @@ def _mixed_back(
 
     laws = [law if len(used) == quantizer.m else _only(law, used) for law in quantizer.ends]
     channel, share = repair_rows(Channel(tuple(laws)), private, outputs=bins, means=quantizer.places)
-    made = build(channel)
-    return made if len(used) == quantizer.m else _spread(quantizer, made, used), share
+    mixed = build(channel)
+    return mixed if len(used) == quantizer.m else _spread(quantizer, mixed, used), share
 
 
 def _only(law: Distribution, used: list[int]) -> Distribution:
@@ -82,7 +82,7 @@ def _only(law: Distribution, used: list[int]) -> Distribution:
     return Distribution([law.integers[i] for i in used], "an end law")
 
 
-def _spread(quantizer: Quantizer, made: Quantizer, used: list[int]) -> Quantizer:
+def _spread(quantizer: Quantizer, mixed: Quantizer, used: list[int]) -> Quantizer:
     """The laws on all outputs again."""
 
     def full(law: Distribution) -> Distribution:
@@ -91,7 +91,7 @@ def _spread(quantizer: Quantizer, made: Quantizer, used: list[int]) -> Quantizer
             weights[i] = law.integers[k]
         return Distribution(weights, "an end law")
 
-    return quantizer.with_rows([*map(full, made.ends)])
+    return quantizer.with_rows([*map(full, mixed.ends)])
 
 
 def certified_quantizer(
@@ -102,17 +102,17 @@ def certified_quantizer(
     metric "squared" is certified for the channel from the knots, which is what inputs are dithered to.
     Raises NotCertified.
     """
-    made, share = repaired(quantizer, epsilon, metric)
+    mechanism, share = repaired(quantizer, epsilon, metric)
     noted = dict(record or {}) | ({"repair_share": float(share)} if share else {})
     if metric == "squared":
-        subject = made.from_knots()
+        subject = mechanism.from_knots()
         gaps: dict[tuple[int, ...], Fraction] = {
-            (i, j): epsilon * (made.knots[i] - made.knots[j]) ** 2 for i, j in subject.pairs
+            (i, j): epsilon * (mechanism.knots[i] - mechanism.knots[j]) ** 2 for i, j in subject.pairs
         }
-        bias = Bias.of(subject, made.bins, made.knots)
+        bias = Bias.of(subject, mechanism.bins, mechanism.knots)
         if not audit(subject, gaps).meets("metric", gaps):
             raise NotCertified("The repaired law misses the metric between points that are not neighbours.")
-        return made, Certificate(subject, "metric", gaps, bias=bias, record=noted), share
-    bias = Bias(made.bins, made.places, made.bias)
+        return mechanism, Certificate(subject, "metric", gaps, bias=bias, record=noted), share
+    bias = Bias(mechanism.bins, mechanism.places, mechanism.bias)
     notion = "pure" if metric is None else "metric"
-    return made, Certificate(made, notion, epsilon, bias=bias, record=noted), share
+    return mechanism, Certificate(mechanism, notion, epsilon, bias=bias, record=noted), share

@@ -18,9 +18,8 @@ from workbench.errors import Infeasible
 from workbench.families.design import Claim, Design, OracleVerdict
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.certify import SMALL, certified_quantizer
-from workbench.families.quantizer.methods import Made, NoLaw, run, why_none
+from workbench.families.quantizer.methods import MethodAnswer, NoLaw, run, why_none
 from workbench.families.quantizer.request import QuantizerRequest
-from workbench.families.quantizer.units import Units
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.certificate import Certificate
@@ -35,20 +34,12 @@ def design(request: QuantizerRequest) -> Design:
     Raises Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit, NotProven, NotCertified.
     """
     question, epsilon, metric = request.question, request.epsilon, request.metric
-    units = Units(question.c)
-    unit_cost, scale = units.cost(request.cost)
     least = _least(question, epsilon, metric)
-    reach = None if request.reach is None else float(request.reach) / float(question.c)
     try:
         with translated_errors():
-            answer = run(
-                units.question(question), units.epsilon(epsilon, metric), request.method, request.extra_knots,
-                unit_cost, metric, reach, request.inputs, request.starts, request.solver, request.options,
-                request.progress or (lambda line: None),
-            ).back(units, scale)  # fmt: skip
+            answer = run(request)
     except NoLaw:
-        knots = request.extra_knots
-        raise Infeasible(why_none(question, epsilon, metric, knots, request.method, request.inputs)) from None
+        raise Infeasible(why_none(request)) from None
     quantizer, words, certificate, route = _finished(answer.quantizer, epsilon, metric, request.certified)
     if metric == "squared":
         words = (*words, f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
@@ -90,20 +81,22 @@ def _finished(
 ) -> tuple[Quantizer, tuple[str, ...], Certificate | None, str | None]:
     """The one place where what a solver's rounding left is repaired: what comes back is what is published."""
     if certify:
-        made, certificate, share = certified_quantizer(quantizer, epsilon, metric)
+        mechanism, certificate, share = certified_quantizer(quantizer, epsilon, metric)
         route = "as the solver returned it" if not share else f"{float(share):.2g} of a strictly private law mixed in"
         changed = f"The proof took {float(share):.2g} of another law mixed into the solver's; errors are those of both."
-        return made, (changed,) if share > SMALL else (), certificate, route
-    found = audit_quantizer(quantizer, metric)
+        return mechanism, (changed,) if share > SMALL else (), certificate, route
+    privacy = audit_quantizer(quantizer, metric)
     words = []
-    if not found.meets("pure" if metric is None else "metric", epsilon):
-        words.append(f"The solver's law {found.verdict(epsilon, quantizer.bins)}.")
-    if found.bias:
-        words.append(f"Its exact bias is {float(found.bias):.2g} (rounding of the solver's answer), not 0.")
+    if not privacy.meets("pure" if metric is None else "metric", epsilon):
+        words.append(f"The solver's law {privacy.verdict(epsilon)}.")
+    if privacy.bias:
+        words.append(f"Its exact bias is {float(privacy.bias):.2g} (rounding of the solver's answer), not 0.")
     return quantizer, tuple(words), None, None
 
 
-def _judge(question: Quantization, quantizer: Quantizer, made: Made, cost: Any, metric: str | None) -> OracleVerdict:
+def _judge(
+    question: Quantization, quantizer: Quantizer, answer: MethodAnswer, cost: Any, metric: str | None
+) -> OracleVerdict:
     """The closed forms: two outputs ±B have MAE (B² - c²/3)/B; no mechanism beats the limit."""
     bins, c = quantizer.bins, float(question.c)
     if len(bins) == 2 and bins[0] == -bins[1] and cost == "mae" and question.density.shape is None:
@@ -111,8 +104,8 @@ def _judge(question: Quantization, quantizer: Quantizer, made: Made, cost: Any, 
         value = (reach * reach - c * c / 3) / reach
         proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its error is (B² - x²)/B."
         return OracleVerdict.judge(quantizer.mae(), "two outputs", value, "optimum", proof)
-    if made.bound is not None and question.bins is None and made.quantizer.name == "exact quantizer":
+    if answer.bound is not None and question.bins is None and answer.quantizer.name == "exact quantizer":
         proof = "The limit for unlimited outputs within the same reach, proven by duality."
         reached = quantizer.expected(cost, question.density)
-        return OracleVerdict.judge(reached, "limit", made.bound, "lower bound", proof)
+        return OracleVerdict.judge(reached, "limit", answer.bound, "lower bound", proof)
     return OracleVerdict.none("no closed form is known for more than two outputs.")

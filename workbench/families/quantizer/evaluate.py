@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact
-from workbench.io.result import Result
-from workbench.mechanisms.baselines.poisson_binomial import Biased, Curved, poisson_binomial
+from workbench.mechanisms.baselines.poisson_binomial import Biased, NonAffine, poisson_binomial
 from workbench.mechanisms.baselines.two_bin import (
     erm,
     erm_epsilon_bound,
@@ -25,10 +23,7 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import half_width, read_bins
 from workbench.privacy.quantizer import audit_quantizer
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["MECHANISMS", "built", "evaluate", "evaluation"]
+__all__ = ["MECHANISMS", "built", "evaluation"]
 
 # mechanism -> the parameters it takes besides c
 MECHANISMS = {
@@ -40,84 +35,31 @@ MECHANISMS = {
 }
 
 
-def built(
-    mechanism: str,
-    *,
-    bins: Any = None,
-    q: Real | None = None,
-    gamma: Real | None = None,
-    beta: Real | None = None,
-    theta: Real | None = None,
-    levels: int | None = None,
-    epsilon: Real | None = None,
-    c: Real = 1,
-) -> Quantizer | Curved:
-    """The mechanism of a name and its parameters; all it needs and nothing else. Raises InvalidRequest."""
+def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine:
+    """The mechanism of a name and its parameters (`MECHANISMS`); all it needs and nothing else. Raises InvalidRequest.
+
+    bins: increasing; q: in [0, 1); gamma, beta: >= 0; theta: in (0, 1/2); levels: >= 2; epsilon: > 0.
+    """
     if mechanism not in MECHANISMS:
         InvalidRequest.must("mechanism", f"one of {', '.join(MECHANISMS)}", repr(mechanism))
-    given = {"bins": bins, "q": q, "gamma": gamma, "beta": beta, "theta": theta, "levels": levels, "epsilon": epsilon}
     takes = {part for name in MECHANISMS[mechanism] for part in name.split(" or ")}
     for name, value in given.items():
         if value is not None and name not in takes:
             raise InvalidRequest(f"{name} must be left out for {mechanism}. Got {value}.")
     for name in MECHANISMS[mechanism]:
-        if all(given[part] is None for part in name.split(" or ")):
+        if all(given.get(part) is None for part in name.split(" or ")):
             raise InvalidRequest(f"{name} must be given for {mechanism}. Got none.")
+    bins, q, epsilon = (given.get(name) for name in ("bins", "q", "epsilon"))
     if mechanism == "rqm":
         return rqm(bins, q or 0, c=c)
     if mechanism == "erm":
-        return erm(bins, gamma or 0, c=c)
+        return erm(bins, given["gamma"] or 0, c=c)
     if mechanism == "pbm":
-        return poisson_binomial(levels or 0, theta=theta, epsilon=epsilon, c=c)
+        return poisson_binomial(given["levels"] or 0, theta=given.get("theta"), epsilon=epsilon, c=c)
     if mechanism == "biased":
         outputs = read_bins(bins, half_width(c))
-        return Biased.of(outputs, rqm_selection(len(outputs), q or 0), beta or 0, c=c)
+        return Biased.of(outputs, rqm_selection(len(outputs), q or 0), given["beta"] or 0, c=c)
     return randomized_response(epsilon or 0, c=c)
-
-
-def evaluate(
-    mechanism: str,
-    *,
-    density: Any = "uniform",
-    bins: Any = None,
-    q: Real | None = None,
-    gamma: Real | None = None,
-    beta: Real | None = None,
-    theta: Real | None = None,
-    levels: int | None = None,
-    epsilon: Real | None = None,
-    c: Real = 1,
-) -> Result:
-    """A published quantizer given by its parameters, judged exactly for every real input (`workbench evaluate`).
-
-        >>> import workbench as wb
-        >>> [row] = wb.evaluate("randomized-response", epsilon=1)
-        >>> round(row["mae"], 6), round(row["pure_epsilon"], 6)
-        (2.009914, 1.0)
-
-    Args:
-        mechanism: rqm (bins, q), erm (bins, gamma), pbm (levels, theta or epsilon), randomized-response (epsilon) or
-            biased (bins, q, beta); it takes these parameters and no others.
-        density: of the inputs: "uniform", or "normal:MU,SIGMA" clipped to [-c, c].
-        bins: outputs, increasing. q: RQM's selection probability in [0, 1). gamma: ERM's γ. beta: rate of the biased
-            variant's exponential choice. theta: PBM's θ in (0, 1/2). levels: outputs of PBM. c: inputs are in [-c, c].
-
-    Returns:
-        One row: mechanism, density, mae, mae_51 (mean over 51 points), mse, pure_epsilon and bias (exact), and where
-        they apply the published bounds `published_epsilon` and `published_error`. `plot()` draws the output law.
-
-    Raises:
-        InvalidRequest: an unknown mechanism, a parameter that is missing, superfluous or impossible.
-    """
-    parameters = {"bins": bins, "q": q, "gamma": gamma, "beta": beta, "theta": theta, "levels": levels,
-                  "epsilon": epsilon, "c": c}  # fmt: skip
-    values = evaluation(mechanism, density=density, **parameters)
-    row = {name: values[name] for name in ("mechanism", "density", "mae", "mae_51", "mse")}
-    row |= {"pure_epsilon": float(values["exact"]["epsilon"]), "bias": values["exact"]["bias"]}
-    row |= {f"published_{name}": bound for name, bound in (values["bounds"] or {}).items()}
-    title = f"{mechanism}, inputs {values['density']}"
-    draw = partial(_draw, built(mechanism, **parameters), title)
-    return Result(title, [row], "evaluation", draw=lambda table: {"law": draw})
 
 
 def evaluation(mechanism: str, *, density: Any = "uniform", **parameters: Any) -> dict[str, Any]:
@@ -145,13 +87,7 @@ def evaluation(mechanism: str, *, density: Any = "uniform", **parameters: Any) -
     }
 
 
-def _draw(quantizer: Quantizer | Curved, title: str) -> Figure:
-    from workbench.families.quantizer.plots import curved_plot, law_plot
-
-    return law_plot(quantizer, title) if isinstance(quantizer, Quantizer) else curved_plot(quantizer, title)
-
-
-def _bounds(mechanism: str, quantizer: Quantizer | Curved, parameters: dict[str, Any]) -> dict[str, float] | None:
+def _bounds(mechanism: str, quantizer: Quantizer | NonAffine, parameters: dict[str, Any]) -> dict[str, float] | None:
     """Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023: for equally spaced bins only."""
     gaps = [b - a for a, b in pairwise(quantizer.bins)]
     if mechanism not in ("erm", "rqm") or max(gaps) - min(gaps) > max(gaps) / 100:

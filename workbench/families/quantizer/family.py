@@ -94,6 +94,7 @@ class _Quantizer(Family):
     )  # fmt: skip
     frontier = "workbench.families.quantizer.frontier_options"
     programs = "workbench.families.quantizer.programs"
+    verification = "workbench.families.quantizer.verification"
 
     @property
     def question(self) -> type[Quantization]:
@@ -137,15 +138,16 @@ class _Quantizer(Family):
         return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": epsilon, "bias": float(design.privacy.bias)}
 
     def columns(self, design: Design) -> dict[str, Any]:
-        found = self.json(design)
-        return {"mae": found["mae"], "mse": found["mse"], "bins_used": ",".join(map(repr, found["bins"]))}
+        shown = self.json(design)
+        return {"mae": shown["mae"], "mse": shown["mse"], "bins_used": ",".join(map(repr, shown["bins"]))}
 
     def json(self, design: Design) -> dict[str, Any]:
-        asked, mechanism, density = design.request, design.mechanism, design.question.density
+        request, mechanism, density = design.request, design.mechanism, design.question.density
         return {
-            "method": asked.method, "bins": mechanism.outputs.tolist(), "epsilon": float(asked.epsilon),
-            "metric": asked.metric, "density": density.name, "cost": spell(asked.cost), "knots": asked.extra_knots,
-            "mae": mechanism.mae(density), "mae_51": mechanism.mae_51, "mse": mechanism.mse(density),
+            "method": request.method, "bins": mechanism.outputs.tolist(), "epsilon": float(request.epsilon),
+            "metric": request.metric, "density": density.name, "cost": spell(request.cost),
+            "knots": request.extra_knots, "mae": mechanism.mae(density),
+            "mae_51": mechanism.mae_51, "mse": mechanism.mse(density),
             "exact": {name: jsonable(value) for name, value in design.exact.items()}
             | {"epsilon": jsonable(design.privacy.epsilon)},
             "smallest_epsilon": design.details.get("smallest_epsilon"),
@@ -155,17 +157,17 @@ class _Quantizer(Family):
         return f"{design.question!r} by {design.request.method}"
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
-        found, asked = self.json(design), design.request
-        metric = "" if asked.metric is None else f" ({asked.metric} metric)"
+        shown, request = self.json(design), design.request
+        metric = "" if request.metric is None else f" ({request.metric} metric)"
         return [
-            ("bins", ", ".join(f"{b:.6g}" for b in found["bins"])),
+            ("bins", ", ".join(f"{b:.6g}" for b in shown["bins"])),
             (
                 "errors",
-                f"MAE {found['mae']:.9g} (51 points {found['mae_51']:.6g}), mean squared error {found['mse']:.9g}",
+                f"MAE {shown['mae']:.9g} (51 points {shown['mae_51']:.6g}), mean squared error {shown['mse']:.9g}",
             ),
             ("objective", f"{design.objective:.9g}"),
             ("bound", "none proven" if design.bound is None else f"{design.bound:.9g} on the objective"),
-            ("asked", f"epsilon = {float(asked.epsilon):g}{metric}"),
+            ("asked", f"epsilon = {float(request.epsilon):g}{metric}"),
             ("exact", f"epsilon {design.privacy.epsilon!r}, bias {float(design.privacy.bias):.3g}"),
         ]
 
@@ -176,9 +178,8 @@ class _Quantizer(Family):
         return [("Output law", ["output", "p at x = -c", "p at x = 0", "p at x = c"], cells)]
 
     def figure(self, design: Design) -> Figure:
-        from workbench.families.quantizer.plots import law_plot
-
-        return law_plot(design.mechanism, f"{design.request.method} at ε = {float(design.request.epsilon):g}")
+        figure: Figure = design.mechanism.figure(f"{design.request.method} at ε = {float(design.request.epsilon):g}")
+        return figure
 
 
 FAMILY = _Quantizer()

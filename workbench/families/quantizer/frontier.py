@@ -114,10 +114,10 @@ def _limit(epsilon: Fraction) -> Task:
         known = _known("limit", "any outputs", epsilon, "mae")
         try:
             with translated_errors():
-                found = mae_limit(float(epsilon))
+                limit = mae_limit(float(epsilon))
         except WorkbenchError as error:
             return [failed_row(error, **known)]
-        return [known | {"objective": found.upper, "bound": found.lower, "status": "bounds"}]
+        return [known | {"objective": limit.upper, "bound": limit.lower, "status": "bounds"}]
 
     return compute
 
@@ -126,17 +126,18 @@ def _baseline(question: Quantization, name: str, epsilon: Fraction, cost: Any) -
     def compute() -> list[Row]:
         m, density = question.levels, question.density
         known = _known("baseline", name, epsilon, cost, levels=m)
-        made: Quantizer | PoissonBinomial | None
-        made = best_rqm(m, epsilon, cost, density) if name == "rqm" else poisson_binomial(m, epsilon=epsilon)
-        if made is None:
+        mechanism: Quantizer | PoissonBinomial | None
+        mechanism = best_rqm(m, epsilon, cost, density) if name == "rqm" else poisson_binomial(m, epsilon=epsilon)
+        if mechanism is None:
             return [known | {"status": "infeasible", "error": "no parameter of the search meets the budget"}]
-        private = audit_quantizer(made).epsilon if isinstance(made, Quantizer) else made.epsilon
+        private = audit_quantizer(mechanism).epsilon if isinstance(mechanism, Quantizer) else mechanism.epsilon
         a, b = error_function(cost)
-        error = a * made.mae(density) + b * made.mse(density)
+        error = a * mechanism.mae(density) + b * mechanism.mse(density)
         return [
             known | {
-                "objective": error, "pure_epsilon": private, "mae": made.mae(density), "mse": made.mse(density),
-                "reach": float(made.outputs[-1]), "status": "searched" if name == "rqm" else "closed form",
+                "objective": error, "pure_epsilon": private, "mae": mechanism.mae(density),
+                "mse": mechanism.mse(density), "reach": float(mechanism.outputs[-1]),
+                "status": "searched" if name == "rqm" else "closed form",
             }
         ]  # fmt: skip
 
@@ -157,21 +158,21 @@ def _laplace(epsilon: Fraction, cost: Any) -> Task:
 
 
 def _draw(table: pd.DataFrame, title: str, cost: str) -> Plots:
-    said = {"mae": "mean absolute error", "mse": "mean squared error"}.get(cost, f"error {cost}")
+    error = {"mae": "mean absolute error", "mse": "mean squared error"}.get(cost, f"error {cost}")
     series = all_series(SERIES, table)
     return {
         "error_epsilon": partial(
             by_panel,
-            table, "levels", "epsilon", "ε", said, series, f"{title}: error against ε", panel="{:g} outputs", log=True
+            table, "levels", "epsilon", "ε", error, series, f"{title}: error against ε", panel="{:g} outputs", log=True
         ),
         "error_levels": partial(
             by_panel,
-            table, "epsilon", "levels", "number of outputs", said, series, f"{title}: error against outputs",
+            table, "epsilon", "levels", "number of outputs", error, series, f"{title}: error against outputs",
             panel="ε = {:.3g}", log=True,
         ),
         "heat_map": partial(
             heat,
             table[(table["curve"] == "point") & (table["mechanism"] == "exact")], "epsilon", "levels", "ε",
-            "outputs (one row each)", said, f"{title}: exact quantizer",
+            "outputs (one row each)", error, f"{title}: exact quantizer",
         ),
     }  # fmt: skip

@@ -11,7 +11,7 @@ from workbench.families.base import Request
 from workbench.families.frontier_plan import EPSILON, BudgetTask, Frontier, Plan, Row, several
 from workbench.families.option import SOLVER, Option, count, flag, one_of
 from workbench.families.quantizer.family import FAMILY, METHODS
-from workbench.io.grids import whole_grid
+from workbench.io.parameter_grid import whole_grid
 
 __all__ = ["FRONTIER"]
 
@@ -34,10 +34,10 @@ def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
 def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Request]]:
     cost, levels = values["cost"], values["levels"] if question is None else [question.levels]
     for m in levels:
-        asked = question or FAMILY.question(levels=m, density=values["density"])
+        quantization = question or FAMILY.question(levels=m, density=values["density"])
         for epsilon in values["epsilon"]:
             row = {"notion": "pure", "cost": str(cost), "epsilon": float(epsilon), "delta": 0.0, "levels": m}
-            yield row, FAMILY.request(asked, epsilon=epsilon, cost=cost)
+            yield row, FAMILY.request(quantization, epsilon=epsilon, cost=cost)
 
 
 def _value_rows(*budget: Any) -> Iterable[Row]:

@@ -39,10 +39,10 @@ class ExactAnswer:
 
 def knots_of(bins: tuple[Fraction, ...], c: Fraction, extra: int) -> list[Fraction]:
     """±c, the bins inside (-c, c), and `extra` points equally spaced from -c to c, each once."""
-    found = {-c, c, *(b for b in bins if -c < b < c)}
+    knots = {-c, c, *(b for b in bins if -c < b < c)}
     if extra >= 2:
-        found |= {-c + 2 * c * Fraction(k, extra - 1) for k in range(extra)}
-    return sorted(found)
+        knots |= {-c + 2 * c * Fraction(k, extra - 1) for k in range(extra)}
+    return sorted(knots)
 
 
 def exact_quantizer(
@@ -75,14 +75,14 @@ def exact_quantizer(
         if str(solution.termination) == "infeasible":
             return None
         stopped = solution.termination is Termination.INTERRUPTED
-        said = f"{solver} stopped without an answer: {solution.raw_status}."
-        raise NotProven(said, bound=solution.bound, interrupted=stopped)
+        reason = f"{solver} stopped without an answer: {solution.raw_status}."
+        raise NotProven(reason, bound=solution.bound, interrupted=stopped)
     problem.close()
     # a mass of 1e-11 at most is a solver's zero: an output that is nowhere used may not be told from one that leaks
     laws = answer.laws * (answer.laws.max(axis=0) > 1e-11)
     ends = laws.reshape(-1, 2, len(bins)) if metric is None else np.stack([laws[:-1], laws[1:]], 1)
-    made = Quantizer.from_ends("exact quantizer", bins, cuts, ends)
-    return ExactAnswer(answer.value, answer.solution.bound, made, answer.solution)
+    mechanism = Quantizer.from_ends("exact quantizer", bins, cuts, ends)
+    return ExactAnswer(answer.value, answer.solution.bound, mechanism, answer.solution)
 
 
 def least_metric_epsilon(outputs: Sequence[float], knots: Sequence[float], metric: str) -> float:
@@ -147,13 +147,13 @@ def optimised_bins(
         begin = [np.concatenate([-h[::-1], middle, h]) for h in begin]
         begin += [np.clip(b + shift * (np.abs(b) < 0.9 * np.abs(b).max()), -limit, limit) for b in begin]
     try:
-        found = best_outputs(problem, eps, half, begin, symmetric=density.symmetric, limit=limit, tries=tries,
+        search = best_outputs(problem, eps, half, begin, symmetric=density.symmetric, limit=limit, tries=tries,
                              progress=progress)  # fmt: skip
     except ValueError:
         return None
     finally:
         problem.close()
-    outputs, _ = merged(found.outputs, np.ones((1, levels)), 2e-6)
+    outputs, _ = merged(search.outputs, np.ones((1, levels)), 2e-6)
     # towards zero for inner, away from zero for the outermost bins: rounding must not lose feasibility
     rounded = np.unique(np.round(outputs, 6))
     rounded[0], rounded[-1] = np.floor(outputs[0] * 1e6) / 1e6, np.ceil(outputs[-1] * 1e6) / 1e6
@@ -163,12 +163,12 @@ def optimised_bins(
     )
     if answer is None:
         return None
-    made = answer.quantizer
-    used = made.matrix.max(axis=0) > 0
+    best = answer.quantizer
+    used = best.matrix.max(axis=0) > 0
     if not used.all():  # outputs that are nowhere drawn need no name
         kept = [b for b, keep in zip(bins, used, strict=True) if keep]
-        made = Quantizer.from_ends(made.name, kept, made.knots, made.matrix[:, used].reshape(-1, 2, len(kept)))
-    return ExactAnswer(answer.objective, answer.bound, made, answer.solution, found.starts)
+        best = Quantizer.from_ends(best.name, kept, best.knots, best.matrix[:, used].reshape(-1, 2, len(kept)))
+    return ExactAnswer(answer.objective, answer.bound, best, answer.solution, search.starts)
 
 
 def _mean(density: Density) -> float:

@@ -231,7 +231,7 @@ def _slope_weights(knots: Vector, bins: Vector, density: Density, a: float, b: f
     t = (x - knots[piece]) / np.diff(knots)[piece]
     gap = bins[None, :] - x[:, None]
     slope = (a * np.sign(gap) + 2 * b * gap) * w[:, None]
-    found = np.zeros((knots.size - 1, 2, bins.size))
-    np.add.at(found[:, 0], piece, (1 - t)[:, None] * slope)
-    np.add.at(found[:, 1], piece, t[:, None] * slope)
-    return found
+    weights = np.zeros((knots.size - 1, 2, bins.size))
+    np.add.at(weights[:, 0], piece, (1 - t)[:, None] * slope)
+    np.add.at(weights[:, 1], piece, t[:, None] * slope)
+    return weights

@@ -112,12 +112,12 @@ def unlimited(
 def _unfolded(dual: Vector, n: int) -> tuple[Vector, Vector]:
     """Duals of Σ p = 1 and of the means at all n points from those of the half stated; each stands for two points."""
     k = (n + 1) // 2
-    one, two = dual[:k] / 2, dual[k : 2 * k] / 2
+    left, right = dual[:k] / 2, dual[k : 2 * k] / 2
     if n % 2:  # the middle point stands for itself, and its mean is 0 by symmetry
-        middle = np.array([2 * one[0]]), np.zeros(1)
-        one, two = one[1:], two[1:]
-        return np.concatenate([one[::-1], middle[0], one]), np.concatenate([-two[::-1], middle[1], two])
-    return np.concatenate([one[::-1], one]), np.concatenate([-two[::-1], two])
+        middle = np.array([2 * left[0]]), np.zeros(1)
+        left, right = left[1:], right[1:]
+        return np.concatenate([left[::-1], middle[0], left]), np.concatenate([-right[::-1], middle[1], right])
+    return np.concatenate([left[::-1], left]), np.concatenate([-right[::-1], right])
 
 
 def _price(grid: Vector, x: Vector, w: Vector, a: float, b: float, alpha: Vector, beta: Vector, odds: float) -> Vector:
@@ -172,9 +172,9 @@ def least_error(
     width = 2 * c / cells
     points = np.concatenate([[-c], -c + width * (np.arange(cells) + 0.5), [c]])
     share = np.concatenate([[0.0], np.full(cells, 1 / cells), [0.0]])  # laws at ±c bind, but cost nothing
-    found = unlimited(points, epsilon, cost, reach=reach, share=share)
-    lower = found.lower - a * width / 4 * math.tanh(epsilon / 2) - b * width**2 / 12
-    return Limit(lower, found.upper, found.outputs, reach)
+    limit = unlimited(points, epsilon, cost, reach=reach, share=share)
+    lower = limit.lower - a * width / 4 * math.tanh(epsilon / 2) - b * width**2 / 12
+    return Limit(lower, limit.upper, limit.outputs, reach)
 
 
 def mae_limit(epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells: int = 40, knots: int = 41) -> Limit:
@@ -182,20 +182,20 @@ def mae_limit(epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells:
 
     cells: of the lower bound; knots: of the mechanism that gives the upper one, exactly unbiased and ε-private.
     """
-    found = least_error(epsilon, c, reach=reach, cells=cells)
-    outputs = np.unique(np.round(found.outputs, 9))
+    limit = least_error(epsilon, c, reach=reach, cells=cells)
+    outputs = np.unique(np.round(limit.outputs, 9))
     cuts = np.linspace(-c, c, knots)
     while True:  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
         problem = exact_problem(cuts, outputs.size, uniform(c), "mae", symmetric=True)
         answer = problem.answer(epsilon, outputs, start="cold")
         problem.close()
         if answer is None:
-            raise NotProven(f"The limit at epsilon = {epsilon:g} is beyond the solver's accuracy.", bound=found.lower)
+            raise NotProven(f"The limit at epsilon = {epsilon:g} is beyond the solver's accuracy.", bound=limit.lower)
         used = answer.laws.max(axis=0) > 1e-7
         if used.all():
             break
         outputs = outputs[used]
     ends = answer.laws.reshape(-1, 2, outputs.size)
     solved = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), ends)
-    made, _ = repaired(solved, exact(epsilon, "epsilon"))
-    return Limit(found.lower, made.mae(), outputs, reach, made)
+    mechanism, _ = repaired(solved, exact(epsilon, "epsilon"))
+    return Limit(limit.lower, mechanism.mae(), outputs, reach, mechanism)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from models.quantizer import usual_reach
-from solvers.backend import Options
 from solvers.solution import Solution
 from workbench.errors import Infeasible, NotProven
 from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon, optimised_bins
@@ -17,18 +16,17 @@ from workbench.families.quantizer.limit import least_error
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.product import product_optimum
+from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import searched_bins
 from workbench.families.quantizer.units import Units
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import Quantization
 
-__all__ = ["Made", "NoLaw", "run", "why_none"]
-
-Progress = Callable[[str], None]
+__all__ = ["MethodAnswer", "NoLaw", "run", "why_none"]
 
 
 @dataclass(frozen=True)
-class Made:
+class MethodAnswer:
     """What a method hands back; reach: the largest output that the search over outputs could choose, if it had one."""
 
     objective: float
@@ -40,7 +38,7 @@ class Made:
     searched: bool = False
     reach: float | None = None
 
-    def back(self, units: Units, scale: float) -> Made:
+    def back(self, units: Units, scale: float) -> MethodAnswer:
         """From units of c to the question's own; scale: of the cost."""
         bound = None if self.bound is None else scale * self.bound
         words = self.words
@@ -48,32 +46,39 @@ class Made:
             reached = sum(value <= min(self.starts) + 1e-4 for value in self.starts)
             within = "" if self.reach is None else f" within ±{self.reach * float(units.c):.6g} (reach)"
             known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
-            said = f"Outputs{within} are the best of {len(self.starts)} local searches ({reached} reached this value)"
-            words = (*words, f"{said}; {known}.")
+            claim = f"Outputs{within} are the best of {len(self.starts)} local searches ({reached} reached this value)"
+            words = (*words, f"{claim}; {known}.")
             if self.reach is not None and float(self.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
                 words = (*words, "The outermost output is at the reach: a larger reach may err less.")
-        return Made(scale * self.objective, bound, units.back(self.quantizer), self.solution, words)
+        return MethodAnswer(scale * self.objective, bound, units.back(self.quantizer), self.solution, words)
 
 
 class NoLaw(Exception):
     """No law on the given outputs (and knots) is unbiased and private."""
 
 
-def run(
-    question: Quantization,
-    epsilon: Fraction,
-    method: str,
-    knots: int,
-    cost: Any,
-    metric: str | None,
-    reach: float | None,
-    inputs: int | None,
-    starts: int,
-    solver: str,
-    options: Options,
-    progress: Progress,
-) -> Made:
-    """The answer of one method. Raises NoLaw, Infeasible, NotProven."""
+def run(request: QuantizerRequest) -> MethodAnswer:
+    """The answer of the request's method. Raises NoLaw, Infeasible, NotProven."""
+    units = Units(request.question.c)
+    cost, scale = units.cost(request.cost)
+    within = copy.copy(request)
+    moved = {"question": units.question(request.question), "epsilon": units.epsilon(request.epsilon, request.metric),
+             "cost": cost, "reach": None if request.reach is None else request.reach / request.question.c,
+             "progress": request.progress or (lambda line: None)}  # fmt: skip
+    for name, value in moved.items():
+        object.__setattr__(within, name, value)
+    return _run(within).back(units, scale)
+
+
+def _run(request: QuantizerRequest) -> MethodAnswer:
+    """The answer to a request in units of c."""
+    question, epsilon, cost, metric, solver = (
+        request.question, request.epsilon, request.cost, request.metric, request.solver
+    )  # fmt: skip
+    method, knots, starts, options = request.method, request.extra_knots, request.starts, request.options
+    reach = None if request.reach is None else float(request.reach)
+    progress = request.progress
+    assert progress is not None
     c, density, bins = question.c, question.density, question.bins
     if method == "exact":
         if bins is not None:
@@ -91,55 +96,56 @@ def run(
             bound = _limit(question, epsilon, cost, metric, limit)
         if exact_answer is None:
             raise NoLaw
-        return Made(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, (),
+        return MethodAnswer(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, (),
                     exact_answer.starts, bins is None, limit)  # fmt: skip
     if method == "mvu":
         try:
             answer = mvu(
-                epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=inputs, c=c,
+                epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=request.inputs, c=c,
                 cost=cost, metric=metric, reach=reach, starts=starts, solver=solver, progress=progress,
             )  # fmt: skip
         except Infeasible:
             raise NoLaw from None
         note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
-        return Made(answer.objective, answer.bound, answer.quantizer, answer.solution, (note,), answer.starts,
+        return MethodAnswer(answer.objective, answer.bound, answer.quantizer, answer.solution, (note,), answer.starts,
                     bins is None, reach)  # fmt: skip
     if bins is None:
         bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
     if method == "optm":
-        found = optm_thinner(bins, epsilon, c, density)
-        if found is None:
+        result = optm_thinner(bins, epsilon, c, density)
+        if result is None:
             raise Infeasible(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
         note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
-        return Made(found.proxy, None, found.quantizer, found.solution, (note,))
+        return MethodAnswer(result.proxy, None, result.quantizer, result.solution, (note,))
     best = product_optimum(bins, epsilon, c, density, cost, solver=solver, progress=progress)
     if best is None:
         raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
     gap = (best.value - best.bound) / best.value
     words = () if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
-    return Made(best.value, best.bound, best.quantizer, best.solution, words)
+    return MethodAnswer(best.value, best.bound, best.quantizer, best.solution, words)
 
 
-def why_none(
-    question: Quantization, epsilon: Fraction, metric: str | None, knots: int, method: str, inputs: int | None
-) -> str:
+def why_none(request: QuantizerRequest) -> str:
     """Why there is nothing; by distance, with the smallest ε at which there is a law on the given outputs."""
+    question, metric = request.question, request.metric
     relation = "private" if metric is None else f"{metric}-metric private"
-    said = f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(epsilon):g}."
+    sentence = (
+        f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(request.epsilon):g}."
+    )
     if metric is None or question.bins is None:
-        return said
+        return sentence
     unit = Units(question.c).question(question)
-    if method == "mvu":
-        points = inputs or unit.levels
+    if request.method == "mvu":
+        points = request.inputs or unit.levels
         cuts = [Fraction(2 * k, points - 1) - 1 for k in range(points)]
     else:
         assert unit.bins is not None
-        cuts = knots_of(unit.bins, unit.c, knots)
+        cuts = knots_of(unit.bins, unit.c, request.extra_knots)
     least = least_metric_epsilon([float(b) for b in unit.bins or ()], [float(k) for k in cuts], metric)
     if math.isinf(least):
-        return said
+        return sentence
     scale = float(question.c) ** (1 if metric == "absolute" else 2)
-    return f"{said} The smallest feasible epsilon is {least / scale:.4g}."
+    return f"{sentence} The smallest feasible epsilon is {least / scale:.4g}."
 
 
 def _limit(question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float) -> float | None:

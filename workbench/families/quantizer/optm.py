@@ -21,8 +21,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from models.entrywise_program import EntrywiseProgram
 from models.optm import Bounds, Key, TwoBinShape
-from models.sheet import Sheet
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution
 from workbench.errors import InvalidRequest
@@ -76,17 +76,17 @@ class Live:
 
     def __init__(self, solver: str = "highs", options: Options | None = None) -> None:
         self.solver, self.options = solver, options or Options()
-        self._open: dict[tuple[object, ...], tuple[Sheet, Session]] = {}
+        self._open: dict[tuple[object, ...], tuple[EntrywiseProgram, Session]] = {}
         self.solves = 0
 
-    def solve(self, sheet: Sheet, pattern: tuple[object, ...], name: str) -> Solution:
-        """The solver's answer. pattern: equal for sheets written in the same way."""
+    def solve(self, lp: EntrywiseProgram, pattern: tuple[object, ...], name: str) -> Solution:
+        """The solver's answer. pattern: equal for programs written in the same way."""
         self.solves += 1
         with translated_errors():
             if pattern not in self._open:
-                self._open[pattern] = sheet, backend(self.solver).open(sheet.program(name), self.options)
+                self._open[pattern] = lp, backend(self.solver).open(lp.program(name), self.options)
             first, session = self._open[pattern]
-            return session.solve(sheet.values(first))
+            return session.solve(lp.values(first))
 
     def close(self) -> None:
         """Give the solvers' resources back."""
@@ -152,9 +152,9 @@ def optm_thinner(
 ) -> OptmAnswer | None:
     """`optm` at the first of WIDTHS that gives a solution: a small ε, or bins just within reach, need thin ones."""
     for width in WIDTHS:
-        found = optm(bins, epsilon, c, density, width=width)
-        if found is not None:
-            return found
+        result = optm(bins, epsilon, c, density, width=width)
+        if result is not None:
+            return result
     return None
 
 
@@ -166,8 +166,8 @@ def authors_optm(bins: Sequence[Fraction], epsilon: Fraction, c: Fraction = Frac
     shape, live = shape_of(bins, c, uniform(float(c))), Live()
     best: tuple[float, Solution] | None = None
     for k in range(1, 100):
-        sheet = shape.authors_code(float(epsilon), k / 100, (k + 1) / 100)
-        solution = live.solve(sheet, _pattern(shape, "authors' code"), "OPTM (authors' code)")
+        lp = shape.authors_code(float(epsilon), k / 100, (k + 1) / 100)
+        solution = live.solve(lp, _pattern(shape, "authors' code"), "OPTM (authors' code)")
         if solution.optimal and solution.objective is not None and (best is None or solution.objective < best[0]):
             best = solution.objective, solution
     live.close()
@@ -198,17 +198,17 @@ def _slices(
 
     def run(first: int, last: int, optimistic: bool) -> tuple[Solution, Bounds]:
         bounds = {key: _pair(float(edges[first]), float(edges[last]))}
-        sheet = shape.theorem5(epsilon, bounds, optimistic=optimistic)
-        return live.solve(sheet, pattern, "OPTM"), bounds
+        lp = shape.theorem5(epsilon, bounds, optimistic=optimistic)
+        return live.solve(lp, pattern, "OPTM"), bounds
 
     def relax(parts: list[tuple[int, int]]) -> list[tuple[int, int, float]]:
-        found = []
+        solutions = []
         for a, b in parts:
             relaxed, _ = run(a, b, True)
             if relaxed.optimal and relaxed.objective is not None:
                 # 1e-9 covers the solver's tolerance: a slice is discarded only when it is clearly worse
-                found.append((a, b, relaxed.objective - 1e-9))
-        return sorted(found, key=lambda part: -part[2])
+                solutions.append((a, b, relaxed.objective - 1e-9))
+        return sorted(solutions, key=lambda part: -part[2])
 
     stack = [(k, k + 1, -np.inf) for k in reversed(range(count))] if full else [(0, count, -np.inf)]
     if first is not None and not full:
@@ -286,8 +286,8 @@ def _theorem6(shape: TwoBinShape, epsilon: float, live: Live) -> Iterator[tuple[
     for u in uppers:
         for o_last in lasts:
             for before in np.arange(0.02, 1.0, 0.02 if len(uppers) == 1 else 0.06):
-                sheet = shape.theorem6(epsilon, u, float(before), o_last)
-                solution = live.solve(sheet, pattern, "OPTM (Theorem 6)")
+                lp = shape.theorem6(epsilon, u, float(before), o_last)
+                solution = live.solve(lp, pattern, "OPTM (Theorem 6)")
                 if solution.optimal and solution.objective is not None and solution.x is not None:
                     yield solution.objective, solution.x
 
@@ -315,14 +315,14 @@ def search_bins(
         for b in inner:
             if b >= B:
                 continue
-            found = optm([-B, -b, b, B], epsilon, c, law, full=full, hint=hint, live=session)
-            rows.append((B, b, found))
-            if found is None:
+            result = optm([-B, -b, b, B], epsilon, c, law, full=full, hint=hint, live=session)
+            rows.append((B, b, result))
+            if result is None:
                 continue
-            hint = found.bounds
-            value = found.quantizer.mae(law)
-            if (best is None or value < best[0]) and _private(found.quantizer, epsilon):
-                best = value, found
+            hint = result.bounds
+            value = result.quantizer.mae(law)
+            if (best is None or value < best[0]) and _private(result.quantizer, epsilon):
+                best = value, result
         best_so_far = "none yet" if best is None else f"{best[0]:.6f}"
         progress(f"outer bin {float(B):g} ({at + 1} of {len(outer)}), {session.solves} LPs, best MAE {best_so_far}")
     if live is None:

@@ -48,7 +48,7 @@ def _gains(
 ) -> list[Vector]:
     a, b = error_function(cost)
     x, w = density.grid(bins[(bins > -density.c) & (bins < density.c)])
-    found = []
+    gains = []
     for at, (_, low, high) in enumerate(model_pieces):
         last = at == len(model_pieces) - 1
         here = (x >= low) & ((x <= high) if last else (x < high))
@@ -57,8 +57,8 @@ def _gains(
         width = bins[None, :] - bins[:, None]
         both = right * (a * np.abs(left) + b * left**2) + left * (a * np.abs(right) + b * right**2)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found.append(np.where(width > 0, (v * both).sum(axis=0) / width, 0.0))
-    return found
+            gains.append(np.where(width > 0, (v * both).sum(axis=0) / width, 0.0))
+    return gains
 
 
 def product_optimum(
@@ -85,29 +85,29 @@ def product_optimum(
     best: tuple[float, Solution] | None = None
 
     def solve(box: Box) -> Solution | None:
-        found = live.solve(model.sheet(eps, box), ("box",), "two-bin products in a box")
-        return found if found.optimal and found.objective is not None else None
+        point = live.solve(model.lp(eps, box), ("box",), "two-bin products in a box")
+        return point if point.optimal and point.objective is not None else None
 
     def fixed(q: dict[Key, Vector]) -> None:
         nonlocal best
-        found = solve(model.point_box(q))
-        if found is not None and found.objective is not None and (best is None or found.objective < best[0] - 1e-12):
-            best = found.objective, found
+        point = solve(model.point_box(q))
+        if point is not None and point.objective is not None and (best is None or point.objective < best[0] - 1e-12):
+            best = point.objective, point
 
     order = count()
     heap: list[tuple[float, int, Box, Solution]] = []
 
     def push(box: Box) -> None:
-        found = solve(box)
-        if found is None or found.objective is None or found.x is None:
+        point = solve(box)
+        if point is None or point.objective is None or point.x is None:
             return
-        fixed({key: model.read(found.x, key) for key in shape.bounded})
-        if best is None or found.objective < best[0] - gap:
-            heapq.heappush(heap, (found.objective, next(order), box, found))
+        fixed({key: model.read(point.x, key) for key in shape.bounded})
+        if best is None or point.objective < best[0] - gap:
+            heapq.heappush(heap, (point.objective, next(order), box, point))
 
-    found = optm(bins, epsilon, c, law, live=live)  # its selection is a product: begin with it
-    if found is not None and found.solution.x is not None:
-        fixed({key: read_selection(shape, found.solution.x, key) for key in shape.bounded})
+    point = optm(bins, epsilon, c, law, live=live)  # its selection is a product: begin with it
+    if point is not None and point.solution.x is not None:
+        fixed({key: read_selection(shape, point.solution.x, key) for key in shape.bounded})
     outermost = rqm_selection(len(bins), 0)  # two-point randomized response, private whenever anything is
     fixed({key: outermost[key[1] - 1].floats for key in shape.bounded})
     push(model.root())
@@ -129,9 +129,9 @@ def product_optimum(
         return None
     assert best[1].x is not None
     q_left, q_right = shape.selection(best[1].x)
-    made = two_bin(list(bins), q_left, q_right, c=c, name="product optimum")
-    return ProductAnswer(best[0], min(best[0] - gap, left) if left < best[0] else best[0] - gap, made, best[1], visited,
-                         not heap)  # fmt: skip
+    built = two_bin(list(bins), q_left, q_right, c=c, name="product optimum")
+    bound = min(best[0] - gap, left) if left < best[0] else best[0] - gap
+    return ProductAnswer(best[0], bound, built, best[1], visited, not heap)
 
 
 def _split(model: ProductModel, box: Box, x: Vector) -> list[Box]:

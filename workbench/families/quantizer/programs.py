@@ -35,12 +35,12 @@ def _judged(
     metric: str | None = None,
 ) -> Judged:
     """The quantizer's exact ε (or metric slope), and its certified neighbour."""
-    found = audit_quantizer(quantizer, metric)
-    private = not found.bias and found.meets("pure" if metric is None else "metric", epsilon)
+    privacy = audit_quantizer(quantizer, metric)
+    private = not privacy.bias and privacy.meets("pure" if metric is None else "metric", epsilon)
     certified, value = certified_or_not(
-        lambda: certified_quantizer(quantizer, epsilon, metric)[0], price or (lambda made: None)
+        lambda: certified_quantizer(quantizer, epsilon, metric)[0], price or (lambda certified_mechanism: None)
     )
-    return Judged(float(epsilon), 0.0, found.epsilon, None, private, certified, value)
+    return Judged(float(epsilon), 0.0, privacy.epsilon, None, private, certified, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class _Laws:
             ends = np.stack([laws[:-1], laws[1:]], axis=1)
         else:
             ends = laws.reshape(-1, 2, self.outputs)
-        made = Quantizer.from_ends("laws", self.bins, self.cuts, ends)
+        mechanism = Quantizer.from_ends("laws", self.bins, self.cuts, ends)
 
         def price(quantizer: Quantizer) -> float:
             if not self.grid:
@@ -90,7 +90,7 @@ class _Laws:
             costs, _ = problem.costs(quantizer.outputs)  # MVU's own: the mean over its grid
             return float((costs * quantizer.probabilities(problem.points)).sum())
 
-        return _judged(made, exact(self.epsilon, "epsilon"), price, self.metric)
+        return _judged(mechanism, exact(self.epsilon, "epsilon"), price, self.metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +108,13 @@ class _TwoBin:
     def build(self) -> tuple[Any, Mapping[str, Any]]:
         middle = {key: np.array(self.around[key[1]]) for key in self.shape().bounded}
         bounds = {key: (np.maximum(q - 0.01, 0.0), np.minimum(q + 0.01, 1.0)) for key, q in middle.items()}
-        sheet = self.shape().theorem5(float(exact(self.epsilon, "epsilon")), bounds)
-        return sheet.program(f"OPTM, Theorem 5, {len(self.bins)} bins"), sheet.values()
+        lp = self.shape().theorem5(float(exact(self.epsilon, "epsilon")), bounds)
+        return lp.program(f"OPTM, Theorem 5, {len(self.bins)} bins"), lp.values()
 
     def judge(self, x: Vector, objective: float) -> Judged:
         left, right = self.shape().selection(x)
-        made = two_bin([Fraction(b) for b in self.bins], left, right, name="OPTM")
-        return _judged(made, exact(self.epsilon, "epsilon"), None)  # its objective is a proxy, not an error
+        mechanism = two_bin([Fraction(b) for b in self.bins], left, right, name="OPTM")
+        return _judged(mechanism, exact(self.epsilon, "epsilon"), None)  # its objective is a proxy, not an error
 
 
 def instances() -> list[Instance]:

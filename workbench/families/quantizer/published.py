@@ -29,8 +29,8 @@ def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
     shown, top, budget = np.array([float(b) for b in outputs]), 10**digits, float(positive(epsilon, "epsilon"))
 
     def private(k: int) -> Quantizer | None:
-        made = rqm(outputs, Fraction(k, top))
-        return made if audit_quantizer(made).meets("pure", epsilon) else None
+        mechanism = rqm(outputs, Fraction(k, top))
+        return mechanism if audit_quantizer(mechanism).meets("pure", epsilon) else None
 
     best = private(0)
     if best is None:
@@ -39,11 +39,11 @@ def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if _loss(shown, middle / top) <= budget else (low, middle)
-    while low and (found := private(low)) is None:
+    while low and (candidate := private(low)) is None:
         low -= 1
-    best = found if low else best
-    while low + 1 < top and (found := private(low + 1)) is not None:
-        low, best = low + 1, found
+    best = candidate if low else best
+    while low + 1 < top and (candidate := private(low + 1)) is not None:
+        low, best = low + 1, candidate
     return best
 
 
@@ -69,9 +69,9 @@ def best_rqm(levels: int, epsilon: Real, cost: Any = "mae", density: Density | N
     if levels == 2:
         return randomized_response(epsilon)
     reach = 1 / math.tanh(float(positive(epsilon, "epsilon")) / 2)
-    found = []
+    candidates = []
     for factor in (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9):
-        made = largest_q(equal_bins(levels, Fraction(math.ceil(reach * factor * 10**4), 10**4)), epsilon)
-        if made is not None:
-            found.append(made)
-    return min(found, key=lambda q: q.expected(cost, density), default=None)
+        mechanism = largest_q(equal_bins(levels, Fraction(math.ceil(reach * factor * 10**4), 10**4)), epsilon)
+        if mechanism is not None:
+            candidates.append(mechanism)
+    return min(candidates, key=lambda q: q.expected(cost, density), default=None)

@@ -26,28 +26,28 @@ class Units:
 
     c: Fraction
 
-    def question(self, asked: Quantization) -> Quantization:
+    def question(self, given: Quantization) -> Quantization:
         """The same question on [-1, 1]."""
-        bins = None if asked.bins is None else [b / self.c for b in asked.bins]
-        levels = asked.levels if bins is None else None
-        return Quantization(bins, levels=levels, density=asked.density.scaled(1.0))
+        bins = None if given.bins is None else [b / self.c for b in given.bins]
+        levels = given.levels if bins is None else None
+        return Quantization(bins, levels=levels, density=given.density.scaled(1.0))
 
-    def epsilon(self, asked: Fraction, metric: str | None) -> Fraction:
+    def epsilon(self, given: Fraction, metric: str | None) -> Fraction:
         """The budget on [-1, 1]. Raises InvalidRequest above 30 there."""
         scale = self.c ** {None: 0, "absolute": 1, "squared": 2}[metric]
-        if asked * scale > LARGEST:
-            InvalidRequest.must("epsilon", f"at most {LARGEST / float(scale):g} (a program has e^epsilon)", asked)
-        return asked * scale
+        if given * scale > LARGEST:
+            InvalidRequest.must("epsilon", f"at most {LARGEST / float(scale):g} (a program has e^epsilon)", given)
+        return given * scale
 
-    def cost(self, asked: Any) -> tuple[Any, float]:
+    def cost(self, given: Any) -> tuple[Any, float]:
         """The cost on [-1, 1], and what its values are to be multiplied by."""
-        if asked in ("mae", "mse"):
-            return asked, float(self.c if asked == "mae" else self.c**2)
-        share = exact(asked, "cost")
-        one, two = share * self.c, (1 - share) * self.c**2
-        return one / (one + two), float(one + two)
+        if given in ("mae", "mse"):
+            return given, float(self.c if given == "mae" else self.c**2)
+        share = exact(given, "cost")
+        absolute, squared = share * self.c, (1 - share) * self.c**2
+        return absolute / (absolute + squared), float(absolute + squared)
 
-    def back(self, made: Quantizer) -> Quantizer:
+    def back(self, mechanism: Quantizer) -> Quantizer:
         """A quantizer on [-1, 1] as one on [-c, c]."""
-        bins, knots = tuple(b * self.c for b in made.bins), tuple(k * self.c for k in made.knots)
-        return Quantizer(knots, bins, made.ends, made.name)
+        bins, knots = tuple(b * self.c for b in mechanism.bins), tuple(k * self.c for k in mechanism.knots)
+        return Quantizer(knots, bins, mechanism.ends, mechanism.name)

@@ -90,13 +90,13 @@ def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None
     table, (low, high), parameter, _ = FAMILIES[family]
     gap = np.arange(n + 1)[None, :] - np.arange(n + 1)[:, None]
     cost = gap**2 if mse is not None else gap != 0
-    name, asked = ("mse", mse) if mse is not None else ("error_rate", error_rate)
-    target = float(positive(asked, name))
+    name, wanted = ("mse", mse) if mse is not None else ("error_rate", error_rate)
+    target = float(positive(wanted, name))
 
     def miss(x: float) -> float:
         return float((table(n, x) * cost).sum() / (n + 1)) - target
 
     if miss(low) > 0 or miss(high) < 0:
         least, most = miss(low) + target, miss(high) + target
-        InvalidRequest.must(name, f"in {least:.3g}..{most:.6g} for the {family} baseline with n={n}", asked)
+        InvalidRequest.must(name, f"in {least:.3g}..{most:.6g} for the {family} baseline with n={n}", wanted)
     return parameter(float(brentq(miss, low, high, xtol=1e-15, rtol=1e-14, maxiter=500)))

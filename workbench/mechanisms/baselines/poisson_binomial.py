@@ -43,19 +43,19 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Biased", "Curved", "PoissonBinomial", "poisson_binomial"]
+__all__ = ["Biased", "NonAffine", "PoissonBinomial", "poisson_binomial"]
 
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Curved:
+class NonAffine:
     """What both have: bins (exact, increasing), c, and a law to write. Build `PoissonBinomial` or `Biased`."""
 
     bins: tuple[Fraction, ...]
     c: Fraction
 
-    name = "curved"
+    name = "non-affine"
 
     @property
     def m(self) -> int:
@@ -118,9 +118,25 @@ class Curved:
         x = np.concatenate([np.linspace(-half, half, 4001), near])
         return float(np.abs(self.probabilities(x) @ self.outputs - x).max())
 
+    def figure(self, title: str = "") -> Figure:
+        """p(x, i) against x, at 201 inputs. title: the name and the range by default."""
+        from workbench.io.figures import COLOURS, panels
+
+        half = float(self.c)
+        x = np.linspace(-half, half, 201)
+        figure, (axis,) = panels(width=7.0)
+        for k, (output, law) in enumerate(zip(self.outputs, self.probabilities(x).T, strict=True)):
+            style = "-" if k < len(COLOURS) else "--"
+            axis.plot(x, law, style, color=COLOURS[k % len(COLOURS)], label=f"output {output:.3g}", linewidth=1.6)
+        axis.set(xlabel="input x", ylabel="probability of the output")
+        axis.set_ylim(bottom=0)
+        axis.set_title(title or f"{self.name} on [-{half:g}, {half:g}]", fontsize=10)
+        axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        return figure
+
 
 @dataclass(frozen=True, eq=False)
-class PoissonBinomial(Curved, ShownMechanism):
+class PoissonBinomial(NonAffine, ShownMechanism):
     """theta: in (0, 1/2); bins as above. Build it with `poisson_binomial`."""
 
     theta: Fraction
@@ -130,6 +146,7 @@ class PoissonBinomial(Curved, ShownMechanism):
         "The Poisson binomial law is a polynomial in the input, and a certificate holds laws that are affine between "
         "knots; its audit is exact all the same."
     )
+    inputs: ClassVar[None] = None  # the numbers in [-c, c]
     one_sided: ClassVar[bool] = False
     segments: ClassVar[tuple[Segment, ...] | None] = None  # a polynomial in the input
 
@@ -180,18 +197,7 @@ class PoissonBinomial(Curved, ShownMechanism):
         published = self.outputs[heads].reshape(values.shape)
         return float(published) if published.ndim == 0 else published
 
-    def figure(self) -> Figure:
-        """p(x, i) against x."""
-        from workbench.io.figures import panels
-
-        figure, (axis,) = panels(width=7.0)
-        x = np.linspace(-float(self.c), float(self.c), 201)
-        axis.plot(x, self.probabilities(x), label=[f"output {value:.3g}" for value in self.outputs])
-        axis.set(xlabel="input x", ylabel="probability of the output")
-        axis.set_ylim(bottom=0)
-        axis.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        axis.set_title(self.describe(), fontsize=10)
-        return figure
+    publish = sample
 
     def describe(self) -> str:
         """One line."""
@@ -250,7 +256,7 @@ def poisson_binomial(m: int, *, theta: Real | None = None, epsilon: Real | None 
 
 
 @dataclass(frozen=True, eq=False)
-class Biased(Curved):
+class Biased(NonAffine):
     """selection, right: as `two_bin`, j-th over bins 1..j (right ones counted from the right); beta: >= 0, exact."""
 
     selection: tuple[Distribution, ...]

@@ -98,18 +98,18 @@ def two_bin(
 def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
     if len(given) != m - 1:
         InvalidRequest.must("selection", f"{m - 1} distributions", len(given))
-    found: list[Distribution | None] = []
+    laws: list[Distribution | None] = []
     for j, row in enumerate(given, 1):
         if row is None or isinstance(row, Distribution):
-            found.append(row)
+            laws.append(row)
         elif any(isinstance(value, float) for value in row):
-            found.append(Distribution.from_floats([max(0.0, value) for value in row], f"selection of {j}"))
+            laws.append(Distribution.from_floats([max(0.0, value) for value in row], f"selection of {j}"))
         else:
-            found.append(Distribution(row, f"selection of {j}"))
-        last = found[-1]
+            laws.append(Distribution(row, f"selection of {j}"))
+        last = laws[-1]
         if last is not None and len(last) != j:
             InvalidRequest.must(f"selection of {j}", f"{j} probabilities", len(last))
-    return found
+    return laws
 
 
 def _law(bins: Sequence[Fraction], j: int, left: Distribution, right: Distribution, x: Fraction) -> Distribution:
@@ -144,12 +144,12 @@ def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
 def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
     """The selection (2) of ERM, in floats read exactly. gamma >= 0. Raises InvalidRequest."""
     value = positive(gamma, "gamma", or_zero=True)
-    found = []
+    laws = []
     for j in range(1, len(bins)):
         width = bins[j - 1] - bins[0]
         scores = [0.0 if not width else float(value * (b - bins[j - 1]) / (2 * width)) for b in bins[:j]]
-        found.append(Distribution.from_floats([math.exp(score) for score in scores], "selection"))
-    return found
+        laws.append(Distribution.from_floats([math.exp(score) for score in scores], "selection"))
+    return laws
 
 
 def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:

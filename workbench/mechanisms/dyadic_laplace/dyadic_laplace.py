@@ -131,6 +131,11 @@ class DyadicLaplace:
         """E[(X̂ - x)²] = 2/ε² a scalar."""
         return 2 / self.epsilon**2
 
+    @property
+    def mae(self) -> float:
+        """E|X̂ - x|, of Laplace noise with scale 1/ε."""
+        return 1 / self.epsilon
+
     def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM) -> float:
         """The exact mean length of the description of one scalar x ~ data, T capped. Raises InvalidRequest."""
         return mean_bits(self.epsilon, self.law, code, data)
@@ -216,11 +221,11 @@ class _Tables:
 
     def level(self, words: Words) -> npt.NDArray[np.intp]:
         """T from one word a scalar."""
-        found = self._leading[(words >> np.uint64(64 - _TOP_BITS)).view(np.int64)]
-        unclear = np.flatnonzero(found == _AMBIGUOUS)
+        levels_drawn = self._leading[(words >> np.uint64(64 - _TOP_BITS)).view(np.int64)]
+        unclear = np.flatnonzero(levels_drawn == _AMBIGUOUS)
         if unclear.size:
-            found[unclear] = np.searchsorted(self._thresholds, words[unclear], side="right")
-        return found.astype(np.intp)
+            levels_drawn[unclear] = np.searchsorted(self._thresholds, words[unclear], side="right")
+        return levels_drawn.astype(np.intp)
 
     def noise(self, level: npt.NDArray[np.intp], choice: Words, repeat: Words) -> Floats:
         """M̃ = M₀ + Z G, G geometric on 0, 1, ... with ratio e^(-2δ): steps 9 and 10 of Algorithm 1."""
@@ -228,11 +233,11 @@ class _Tables:
         which = (choice >= first[level]).view(np.int8) + (choice >= second[level]).view(np.int8)
         which += (choice >= third[level]).view(np.int8)
         pick = which.astype(np.intp)
-        found = symmetric_uniform(repeat)
-        found += 0.5
-        np.log(found, out=found)
-        found *= self._periods[level]
-        np.floor(found, out=found)
-        found *= self._strides[pick]
-        found += self._starts[pick]
-        return found
+        noise = symmetric_uniform(repeat)
+        noise += 0.5
+        np.log(noise, out=noise)
+        noise *= self._periods[level]
+        np.floor(noise, out=noise)
+        noise *= self._strides[pick]
+        noise += self._starts[pick]
+        return noise

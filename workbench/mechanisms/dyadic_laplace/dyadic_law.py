@@ -170,8 +170,8 @@ def tail(y: Floats, delta: Floats, ell: Floats | float) -> Floats:
     first, second = np.maximum(1 - v, 0), 2 - v
     near = b * first + (a - b) * first**2 / 2 + (b + q * a) / 2  # v in [0, 1]
     late = q * a * (second - second**2 / 2) + b * second**2 / 2  # v in [1, 2)
-    found: Floats = np.exp(-2 * delta * periods) * (np.where(v <= 1, near, late) + q / 2)
-    return np.asarray(np.where(y >= 0, found, 1 - found))
+    mass: Floats = np.exp(-2 * delta * periods) * (np.where(v <= 1, near, late) + q / 2)
+    return np.asarray(np.where(y >= 0, mass, 1 - mass))
 
 
 def tail_mean(low: Floats, high: Floats, delta: Floats, ell: Floats | float) -> Floats:
@@ -181,8 +181,8 @@ def tail_mean(low: Floats, high: Floats, delta: Floats, ell: Floats | float) -> 
     begin, end = np.maximum(-high, 0), np.maximum(-low, 0)
     left = end - begin - _tail_integral(begin, end, delta, ell)
     with np.errstate(invalid="ignore"):
-        found = (right + left) / width
-    return np.asarray(np.where(width > 0, found, tail(low, delta, ell)))
+        mean = (right + left) / width
+    return np.asarray(np.where(width > 0, mean, tail(low, delta, ell)))
 
 
 def _tail_integral(low: Floats, high: Floats, delta: Floats, ell: Floats | float) -> Floats:
@@ -197,8 +197,8 @@ def _tail_integral(low: Floats, high: Floats, delta: Floats, ell: Floats | float
         length = np.maximum(stop, 1) - np.maximum(start, 1)
         u, v = np.minimum(2 - start, 1), np.minimum(2 - stop, 1)
         second = length * (q / 2 + q * a * (u + v) / 2 + rest * (u * u + u * v + v * v) / 3)
-        found: Floats = first + second
-        return found
+        integral: Floats = first + second
+        return integral
 
     first, last = np.floor(low / 2), np.floor(high / 2)
     start, stop = low - 2 * first, high - 2 * last
@@ -208,5 +208,5 @@ def _tail_integral(low: Floats, high: Floats, delta: Floats, ell: Floats | float
     middle = q * whole * np.expm1(-2 * delta * between) / np.expm1(-2 * delta)
     end = within(np.where(same, start, 0.0), stop)
     begin = np.where(same, 0.0, within(np.where(same, 0.0, start), np.asarray(2.0)) + middle)
-    found: Floats = np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end
-    return found
+    integral: Floats = np.exp(-2 * delta * first) * begin + np.exp(-2 * delta * last) * end
+    return integral

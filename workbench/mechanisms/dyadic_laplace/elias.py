@@ -160,23 +160,23 @@ def _starts(data: bytes, count: int, code: Code) -> tuple[Integers, int]:
     from end to end.
     """
     total = 8 * len(data)
-    found: list[int] = []
+    heads: list[int] = []
     at = 0
-    while len(found) < count:
+    while len(heads) < count:
         base = at & ~7
         stop = min(total, base + _WINDOW)
         ends = _ends(data[base // 8 : stop // 8], code)
         limit = stop - base - (_LONGEST + 8 if stop < total else 0)
         here = at - base
-        while here < limit and len(found) < count:
-            found.append(base + here)
+        while here < limit and len(heads) < count:
+            heads.append(base + here)
             here = ends[here]
         at = base + here
         if here > stop - base + _LONGEST:
-            raise CorruptFile(f"{_CORRUPT} integer {len(found)} of {count} is too long for 64 bits.")
-        if at > total or (len(found) < count and at == total):
-            raise CorruptFile(f"{_CORRUPT} it ends within integer {min(len(found) + (at <= total), count)} of {count}.")
-    return np.asarray(found, dtype=np.int64), at
+            raise CorruptFile(f"{_CORRUPT} integer {len(heads)} of {count} is too long for 64 bits.")
+        if at > total or (len(heads) < count and at == total):
+            raise CorruptFile(f"{_CORRUPT} it ends within integer {min(len(heads) + (at <= total), count)} of {count}.")
+    return np.asarray(heads, dtype=np.int64), at
 
 
 def _ends(data: bytes, code: Code) -> list[int]:
@@ -185,17 +185,17 @@ def _ends(data: bytes, code: Code) -> list[int]:
     size = bits.size
     here = np.arange(size, dtype=np.int64)
     never = 4 * (size + _LONGEST)
-    one = np.minimum.accumulate(np.where(bits, here, size)[::-1])[::-1]
-    zeros = one - here
+    next_one = np.minimum.accumulate(np.where(bits, here, size)[::-1])[::-1]
+    zeros = next_one - here
     if code == "gamma":
-        ends = one + zeros + 1
+        ends = next_one + zeros + 1
         return np.where(zeros > 63, never, ends).tolist()  # type: ignore[no-any-return]
     window = np.zeros(size + 1, dtype=np.int64)  # the seven bits from each bit on, zeros beyond the data
     for i in range(7):
         window[: size - i] |= bits[i:].astype(np.int64) << (6 - i)
     width = np.minimum(zeros, 6)
-    size_of = window[one] >> (6 - width)
-    ends = one + width + size_of
-    cut = (one == size) & (zeros <= 6)
+    size_of = window[next_one] >> (6 - width)
+    ends = next_one + width + size_of
+    cut = (next_one == size) & (zeros <= 6)
     bad = (zeros > 6) | (size_of > 64)
     return np.where(cut, size + 1, np.where(bad, never, ends)).tolist()  # type: ignore[no-any-return]

@@ -152,14 +152,14 @@ def mean_bits_at(epsilon: float, ell: Floats, deltas: Floats, pmf: Floats, code:
     deltas, pmf = deltas[:, used], pmf[:, used]
     slopes = np.broadcast_to(ell[:, None], deltas.shape)
     step = max(1, _BATCH // (deltas.size * gains.size))
-    found = np.full(ell.shape, sizes[0])
+    bits = np.full(ell.shape, sizes[0])
     points, masses = np.asarray(data.points), np.asarray(data.point_masses)
     for start in range(0, points.size, step):
         x, mass = points[start : start + step], masses[start : start + step]
         mu = (epsilon * x / deltas[..., None])[..., None]  # (n, rows, points, 1)
         delta, slope = deltas[..., None, None], slopes[..., None, None]
         chance = tail(halves - mu, delta, slope) + tail(halves + mu, delta, slope)
-        found += np.einsum("nt,ntpj,p,j->n", pmf, chance, mass, gains)
+        bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, mass, gains)
     for low, high, share in zip(data.lows, data.highs, data.interval_masses, strict=True):
         size = epsilon * max(abs(low), abs(high))
         which, t, j = np.nonzero(halves * deltas[..., None] < size + _FAR)
@@ -167,8 +167,8 @@ def mean_bits_at(epsilon: float, ell: Floats, deltas: Floats, pmf: Floats, code:
         left, right = epsilon * low / delta, epsilon * high / delta
         chance = tail_mean(half - right, half - left, delta, slope)
         chance += chance if low == -high else tail_mean(half + left, half + right, delta, slope)
-        found += share * np.bincount(which, pmf[which, t] * gains[j] * chance, ell.size)
-    return found
+        bits += share * np.bincount(which, pmf[which, t] * gains[j] * chance, ell.size)
+    return bits
 
 
 def elias_delta_bound(z: float) -> float:

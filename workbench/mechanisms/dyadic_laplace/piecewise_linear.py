@@ -61,9 +61,9 @@ def dithered_round(quotient: Floats, noise: Floats, w: Floats, u: Floats) -> Int
     quotient -= u
     np.rint(quotient, out=quotient)
     quotient += noise
-    found = whole.astype(np.int64)
-    found += quotient.astype(np.int64)
-    return found
+    rounded = whole.astype(np.int64)
+    rounded += quotient.astype(np.int64)
+    return rounded
 
 
 def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Floats:
@@ -94,10 +94,10 @@ def integers(m: npt.ArrayLike) -> Integers:
 def positive_float(value: Any, name: str) -> float:
     """A request's number > 0 as a double, of a size whose square and reciprocal are doubles; raises InvalidRequest."""
     number = positive(value, name)
-    found = float(number) if number < 2**1000 else math.inf
-    if not 2.0**-_SIZE <= found <= 2.0**_SIZE:
+    value_as_float = float(number) if number < 2**1000 else math.inf
+    if not 2.0**-_SIZE <= value_as_float <= 2.0**_SIZE:
         InvalidRequest.must(name, f"a number from 2^-{_SIZE} to 2^{_SIZE}", value)
-    return found
+    return value_as_float
 
 
 @dataclass(frozen=True)
@@ -152,16 +152,16 @@ class QuantizedPiecewiseLinear:
         after = np.maximum(0, (at - size) // period + 1)
         before = np.maximum(0, (-at - 1) // period + 1)
         inside = np.clip(at - period * after + period * before, 0, size - 1)
-        found: Floats = core[inside] * np.power(self.right, after) * np.power(self.left, before)
-        return found
+        weights: Floats = core[inside] * np.power(self.right, after) * np.power(self.left, before)
+        return weights
 
     def density(self, x: npt.ArrayLike) -> Floats:
         """f(x) of (1): the linear interpolation of the points (kδ, a_k/δ). Any shape."""
         y = np.asarray(x, dtype=np.float64) / self.step
         k = np.floor(y)
         part = y - k
-        found: Floats = ((1 - part) * self.weight(k) + part * self.weight(k + 1)) / self.step
-        return found
+        heights: Floats = ((1 - part) * self.weight(k) + part * self.weight(k + 1)) / self.step
+        return heights
 
     @property
     def epsilon(self) -> float:
@@ -219,8 +219,8 @@ class QuantizedPiecewiseLinear:
         check_shared(shared)
         values = integers(m)
         u = symmetric_uniform(shared.take(values.size)[:, 1])
-        found = (values.reshape(-1) + u) * self.step
-        return float(found[0]) if values.ndim == 0 else found.reshape(values.shape)
+        decoded = (values.reshape(-1) + u) * self.step
+        return float(decoded[0]) if values.ndim == 0 else decoded.reshape(values.shape)
 
     def _sample(self, choice: npt.NDArray[np.uint64], repeat: npt.NDArray[np.uint64]) -> Floats:
         """K ~ a: a block by the inverse CDF, then within a tail a geometric number of periods >= 1."""
@@ -239,7 +239,7 @@ class QuantizedPiecewiseLinear:
 
 def _tail_squares(start: int, stride: int, ratio: float) -> float:
     """Σ_(n>=1) ratio^n (start + n stride)², in closed form."""
-    one = ratio / (1 - ratio)
+    first = ratio / (1 - ratio)
     two = ratio / (1 - ratio) ** 2
     three = ratio * (1 + ratio) / (1 - ratio) ** 3
-    return start * start * one + 2 * start * stride * two + stride * stride * three
+    return start * start * first + 2 * start * stride * two + stride * stride * three

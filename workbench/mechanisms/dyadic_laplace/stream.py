@@ -151,10 +151,10 @@ def read_stream(
     """
     header = read_header(data)
     shared = SharedStream(key, header.nonce)
-    found = _check_of(key, header.nonce)
-    if not hmac.compare_digest(found, header.key_check):
+    check = _check_of(key, header.nonce)
+    if not hmac.compare_digest(check, header.key_check):
         InvalidRequest.must(
-            "key", f"the one the stream was encoded with (key check {header.key_check.hex()[:8]})", found.hex()[:8]
+            "key", f"the one the stream was encoded with (key check {header.key_check.hex()[:8]})", check.hex()[:8]
         )
     sealed, seal = data[: -_SEAL - _CHECKSUM], data[-_SEAL - _CHECKSUM : -_CHECKSUM]
     if not hmac.compare_digest(_digest(key, _SEAL_LABEL, header.nonce, sealed), seal):

@@ -71,11 +71,11 @@ def level_thresholds(ell: float, max_level: int) -> tuple[int, ...]:
         delta = _delta_zero(ell) / 2**max_level
         slope, scale = Decimal(ell), Decimal(2) ** 64
         ratio = Decimal(1)
-        found: list[int] = []
+        thresholds: list[int] = []
         for _ in range(max_level):
             power = (-delta).exp()
             line = delta * slope + 1
             ratio *= (4 - 4 * line * power) / ((1 + power) ** 2 * (2 / (1 + power * power) - line))
-            found.append(int(ratio * scale))
+            thresholds.append(int(ratio * scale))
             delta *= 2
-        return tuple(reversed(found))
+        return tuple(reversed(thresholds))

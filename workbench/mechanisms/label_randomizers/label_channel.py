@@ -37,16 +37,6 @@ class LabelChannel(LabelMechanism):
         if shape != (self.labels.k, self.outputs.size):
             InvalidRequest.must("channel", f"of shape {(self.labels.k, self.outputs.size)}", shape)
 
-    @property
-    def label_values(self) -> NDArray[np.float64]:
-        """The labels. Shape (k,)."""
-        return self.labels.values
-
-    @property
-    def published(self) -> NDArray[np.float64]:
-        """The outputs. Shape (m,)."""
-        return self.outputs
-
     def row(self, position: int) -> Distribution:
         """The exact law of the output for the label at a position."""
         return self.channel.rows[position]

@@ -101,15 +101,10 @@ class LatticeNoise(LabelMechanism):
         """The labels low..high."""
         return np.arange(self.low, self.high + 1, dtype=float)
 
-    @property
+    @cached_property
     def outputs(self) -> NDArray[np.int64]:
         """low..high, of a finite law. Shape (D+1,)."""
         return np.arange(self.low, self.high + 1)
-
-    @property
-    def published(self) -> NDArray[Any]:
-        """The same."""
-        return self.outputs
 
     def row(self, position: int) -> Distribution:
         """The exact law of the output for the label at a position."""
@@ -159,13 +154,13 @@ class LatticeNoise(LabelMechanism):
             stairs = [self._stair(i) for i in range(-u, v + 1)]
             stairs[0], stairs[-1] = self._stairs_from(u), self._stairs_from(v)
             return Distribution(stairs)
-        top, one = self.ratio.numerator, self.ratio.denominator
+        top, bottom = self.ratio.numerator, self.ratio.denominator
         reach = max(u, v)
-        terms = [top**i * one ** (reach - i) for i in range(reach + 1)]  # α^i in units of one^-reach
+        terms = [top**i * bottom ** (reach - i) for i in range(reach + 1)]  # α^i in units of one^-reach
         weights = [terms[abs(i)] for i in range(-u, v + 1)]
         if self.kind == "laplace":  # Σ_{i >= t} α^i = α^t / (1-α): everything times one - top
-            weights = [weight * (one - top) for weight in weights]
-            weights[0], weights[-1] = terms[u] * one, terms[v] * one
+            weights = [weight * (bottom - top) for weight in weights]
+            weights[0], weights[-1] = terms[u] * bottom, terms[v] * bottom
         return Distribution(weights)
 
     def _stair(self, i: int) -> Fraction:

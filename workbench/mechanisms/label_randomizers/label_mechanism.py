@@ -15,6 +15,7 @@ from workbench.exact.numbers import exact
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -27,20 +28,22 @@ _MASSES = 4_000_000  # of a whole channel
 
 
 class LabelMechanism(ShownMechanism):
-    """Subclasses give label_values (k,), outputs (m,), row(position) and audit_rows."""
+    """Subclasses give labels (or label_values (k,)), outputs (m,), row(position) and audit_rows."""
 
     one_sided: ClassVar[bool] = False
     segments: ClassVar[tuple[Segment, ...]] = ()
 
+    labels: Labels
+
     @property
     def label_values(self) -> NDArray[np.float64]:
         """The labels, increasing. Shape (k,)."""
-        raise NotImplementedError
+        return self.labels.values
 
     @property
-    def published(self) -> NDArray[np.float64]:
-        """What is published. Shape (m,)."""
-        raise NotImplementedError
+    def inputs(self) -> NDArray[np.float64]:
+        """The labels."""
+        return self.label_values
 
     def row(self, position: int) -> Distribution:
         """The exact law of the output for the label at a position."""
@@ -79,11 +82,11 @@ class LabelMechanism(ShownMechanism):
 
     def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
         """Published values for the label x. Shape (count,)."""
-        return self.published[Sampler(self.law(x), source).draw(count)]
+        return np.asarray(self.outputs)[Sampler(self.law(x), source).draw(count)]
 
     def whole_channel(self) -> Channel:
         """One row for every label, every two of them neighbours. Raises InvalidRequest beyond 4·10^6 masses."""
-        k, m = self.label_values.size, self.published.size
+        k, m = self.label_values.size, self.outputs.size
         if k * m > _MASSES:
             InvalidRequest.must("labels times outputs", f"at most {_MASSES} for a whole channel", k * m)
         return Channel(tuple(self.row(position) for position in range(k)))
@@ -93,15 +96,15 @@ class LabelMechanism(ShownMechanism):
         from workbench.io.figures import channel_plot
 
         matrix = self.whole_channel().matrix
-        return channel_plot(self.label_values, self.published, matrix, self.describe())
+        return channel_plot(self.label_values, self.outputs, matrix, self.describe())
 
     @property
     def drawable(self) -> bool:
         """Whether labels and outputs are few enough."""
-        return self.label_values.size <= 400 >= self.published.size
+        return self.label_values.size <= 400 >= len(self.outputs)
 
     def describe(self) -> str:
         """One line."""
         low, high = self.label_values[0], self.label_values[-1]
         count = f"{self.label_values.size} labels in [{low:g}, {high:g}]"
-        return f"{type(self).__name__} on {count} with {self.published.size} outputs, any two labels neighbours"
+        return f"{type(self).__name__} on {count} with {self.outputs.size} outputs, any two labels neighbours"

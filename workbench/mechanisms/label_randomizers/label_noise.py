@@ -47,9 +47,9 @@ def best_gamma(epsilon: float, loss: str) -> float:
     if loss == "absolute":
         return 1.0 / (1.0 + math.exp(epsilon / 2))
     c = math.exp(-epsilon)
-    one = -math.expm1(-epsilon)  # 1 - c, without cancellation
+    fall = -math.expm1(-epsilon)  # 1 - c, without cancellation
     # c - 2c² + 2c⁴ - c⁵ = c (1-c)³ (1+c)
-    return -c / one + math.pow(c * (1 + c) / 2, 1 / 3) / one
+    return -c / fall + math.pow(c * (1 + c) / 2, 1 / 3) / fall
 
 
 @dataclass(frozen=True, init=False)
@@ -184,14 +184,14 @@ class LabelNoise:
         """
         y = np.asarray(values, dtype=float)
         if self.kind == "exponential":
-            found = np.full(y.shape, np.nan)
+            published = np.full(y.shape, np.nan)
             open_ = np.arange(y.size)
             while open_.size:
                 drawn = y[open_] + rng.laplace(scale=self.scale, size=open_.size)
                 inside = (drawn >= self.low) & (drawn <= self.high)
-                found[open_[inside]] = drawn[inside]
+                published[open_[inside]] = drawn[inside]
                 open_ = open_[~inside]
-            return found
+            return published
         noisy = y + self._noise(y.size, rng)
         return np.clip(noisy, self.low, self.high) if self.clip else noisy
 
@@ -230,9 +230,9 @@ def _moment(s: Vector, power: int) -> Vector:
 
 def _stair_moment(power: int, epsilon: float, gamma: float) -> float:
     """E|x|^power of the staircase with D = 1: the two stairs of period j, summed with weights e^{-jε}."""
-    c, one = math.exp(-epsilon), -math.expm1(-epsilon)
-    s0, s1, s2 = 1 / one, c / one**2, c * (1 + c) / one**3  # Σ c^j, Σ j c^j, Σ j² c^j
-    a = one / (2 * (gamma + c * (1 - gamma)))
+    c, fall = math.exp(-epsilon), -math.expm1(-epsilon)
+    s0, s1, s2 = 1 / fall, c / fall**2, c * (1 + c) / fall**3  # Σ c^j, Σ j c^j, Σ j² c^j
+    a = fall / (2 * (gamma + c * (1 - gamma)))
     if power == 1:
         high, low = gamma * s1 + gamma**2 / 2 * s0, (1 - gamma) * s1 + (1 - gamma**2) / 2 * s0
     else:

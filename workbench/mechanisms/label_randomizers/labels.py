@@ -95,7 +95,7 @@ class Labels:
         Raises InvalidRequest, naming the line; CorruptFile.
         """
         rows = [(number, row) for number, row in enumerate(read_rows(path, "prior"), 1) if any(c.strip() for c in row)]
-        found: dict[float, float] = {}
+        weights: dict[float, float] = {}
         for position, (number, row) in enumerate(rows):
             if position == 0 and row[0].strip()[:1].isalpha() and not _is_number(row[0]):
                 continue  # a header
@@ -103,15 +103,15 @@ class Labels:
                 label, weight = (float(cell.replace("_", "?")) for cell in row)  # Python's own 1_000 is no number
             except ValueError:
                 InvalidRequest.must(f"line {number} of {path.name}", "a label and a weight", ",".join(row))
-            if label in found:
+            if label in weights:
                 InvalidRequest.must(f"line {number} of {path.name}", "a label that was not given before", row[0])
             if not math.isfinite(label) or not 0 <= weight < math.inf:
                 InvalidRequest.must(f"line {number} of {path.name}", "a finite label and weight >= 0", ",".join(row))
-            found[label] = weight
-        if not found:
+            weights[label] = weight
+        if not weights:
             InvalidRequest.must(path.name, "a CSV with at least one label and its weight", "none")
-        ordered = sorted(found)
-        return cls(ordered, [found[label] for label in ordered])
+        ordered = sorted(weights)
+        return cls(ordered, [weights[label] for label in ordered])
 
     def record(self) -> dict[str, Any]:
         """Entries of a mechanism's record: labels and prior as strings that read back the same."""
@@ -132,11 +132,11 @@ class Labels:
 
     def positions(self, values: ArrayLike) -> NDArray[np.intp]:
         """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
-        asked = plain_numbers(values, "every label", "one of the mechanism's labels")
-        at = np.minimum(np.searchsorted(self.values, asked), self.k - 1)
-        wrong = self.values[at] != asked
+        given = plain_numbers(values, "every label", "one of the mechanism's labels")
+        at = np.minimum(np.searchsorted(self.values, given), self.k - 1)
+        wrong = self.values[at] != given
         if wrong.any():
-            InvalidRequest.must("every label", "one of the mechanism's labels", f"{asked[wrong][0]:g}")
+            InvalidRequest.must("every label", "one of the mechanism's labels", f"{given[wrong][0]:g}")
         return at
 
     def to_dict(self) -> dict[str, Any]:

@@ -55,16 +55,6 @@ class RandomizedResponse(LabelMechanism):
     epsilon: Fraction
     name: str
 
-    @property
-    def label_values(self) -> NDArray[np.float64]:
-        """The labels. Shape (k,)."""
-        return self.labels.values
-
-    @property
-    def published(self) -> NDArray[np.float64]:
-        """The outputs. Shape (m,)."""
-        return self.outputs
-
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, read back by `from_dict`."""
         return {
@@ -180,10 +170,10 @@ class RandomizedResponse(LabelMechanism):
 
 def odds_below(epsilon: Real) -> tuple[Fraction, Fraction]:
     """(the largest multiple of 2^-64 that is <= e^ε, ε exact). Raises InvalidRequest unless 0 < ε <= 700."""
-    asked = positive(epsilon, "epsilon")
-    if asked > 700:
+    budget = positive(epsilon, "epsilon")
+    if budget > 700:
         InvalidRequest.must("epsilon", "at most 700", epsilon)
-    return Fraction(exp_bounds(asked, _BITS)[0], 1 << _BITS), asked
+    return Fraction(exp_bounds(budget, _BITS)[0], 1 << _BITS), budget
 
 
 def on_bins(labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real) -> RandomizedResponse:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from models.oracles.columns import Grid
+from models.oracles.cut_vectors import Grid
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind
 from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels
 from workbench.mechanisms.additive import ModuloNoise

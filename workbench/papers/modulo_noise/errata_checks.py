@@ -13,12 +13,12 @@ from workbench.exact.numbers import exact
 from workbench.families.noise.design import NoiseDesigner
 from workbench.mechanisms.baselines.count_queries import clamped_gaussian, clamped_geometric, geometric_alpha
 from workbench.mechanisms.baselines.fitting import FAMILIES
-from workbench.mechanisms.channel import within
+from workbench.mechanisms.channel import Channel, within
 from workbench.papers.artifact import Erratum
 from workbench.papers.modulo_noise.baseline_curves import adjacent_pairs, least_parameter, two_sided
 from workbench.papers.modulo_noise.common import Floats, bounded, numbers, single, solve_each
 from workbench.papers.modulo_noise.errata_theorem3 import limits, section_sd, theorem3
-from workbench.privacy.profile import pdp_profile_channel
+from workbench.privacy.curve import profile
 
 __all__ = ["errata"]
 
@@ -103,7 +103,7 @@ def _baselines() -> Iterator[Erratum]:
     )
     exact_alpha = exact("0.4717", "alpha")
     levels = [exact(level, "epsilon") for level in ("0.1", "0.5", "0.75", "0.76", "1", "2")]
-    clamped = pdp_profile_channel(clamped_geometric(n, exact_alpha), within(n, 1), levels).tolist()
+    clamped = profile(Channel.of(clamped_geometric(n, exact_alpha), within(n, 1)), "pdp").deltas(levels).tolist()
     free = [float(1 / (1 + exact_alpha)) if math.exp(-float(e)) > float(exact_alpha) else 0.0 for e in levels]
     yield Erratum(
         "text on Fig. 6",

@@ -11,7 +11,7 @@ import numpy as np
 
 from models.oracles.closed_form import geometric_sum
 from models.oracles.column_cut import every_cut
-from models.oracles.columns import Grid
+from models.oracles.cut_vectors import Grid
 from models.oracles.cuts import least_delta
 from models.oracles.printed_theorem3 import staircases
 from workbench.errors import WorkbenchError

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from models.oracles.columns import Grid
+from models.oracles.cut_vectors import Grid
 from models.oracles.printed_theorem3 import printed_pmf, staircases
 from models.oracles.single_distance import breakpoints
 from workbench.io.figures import COLOURS, SOLVER, legend_below, panels

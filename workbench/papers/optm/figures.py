@@ -13,13 +13,13 @@ from workbench.errors import Infeasible
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
-from workbench.families.quantizer.plots import draw_law
 from workbench.families.quantizer.published import best_rqm
 from workbench.families.quantizer.search import searched_bins
 from workbench.io.figures import COLOURS, MARKERS, panels
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.shown_mechanism import draw_law
 from workbench.papers.artifact import Artifact
 from workbench.papers.optm.common import EPSILONS, STYLE, best_exact, certified, exact_at, limit, parameters, published
 from workbench.privacy.quantizer import audit_quantizer

@@ -48,11 +48,11 @@ def notion(given: str | Notion) -> Notion:
 
 def delta_notion(given: str | Notion) -> DeltaNotion:
     """A notion with a δ at every ε. Raises InvalidRequest with the names of those there are."""
-    found = OURS.get(given) or plugins.added("notions").get(given) if isinstance(given, str) else given
-    if not isinstance(found, DeltaNotion):
+    measure = OURS.get(given) or plugins.added("notions").get(given) if isinstance(given, str) else given
+    if not isinstance(measure, DeltaNotion):
         choices = [name for name in known() if isinstance(notion(name), DeltaNotion)]
         InvalidRequest.must("notion", f"one of {', '.join(choices)}", getattr(given, "name", given))
-    return found
+    return measure
 
 
 def register(added: Notion) -> None:

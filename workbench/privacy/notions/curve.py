@@ -48,11 +48,11 @@ class Curve(Notion):
 
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether every δ is at most the one asked."""
-        return all(found.compare(delta) <= 0 for found, (_, delta) in zip(measured, values["curve"], strict=True))
+        return all(reached.compare(delta) <= 0 for reached, (_, delta) in zip(measured, values["curve"], strict=True))
 
     def _tightest(self, measured: Any, values: Values) -> tuple[float, int]:
         """The largest excess of a δ over the one asked (to choose what to show), and where it is."""
-        gaps = [found.upper - float(delta) for found, (_, delta) in zip(measured, values["curve"], strict=True)]
+        gaps = [reached.upper - float(delta) for reached, (_, delta) in zip(measured, values["curve"], strict=True)]
         broken = [
             i for i, (_, delta) in enumerate(values["curve"]) if measured[i].compare(delta) > 0
         ] or range(len(gaps))  # fmt: skip

@@ -49,13 +49,13 @@ class DeltaNotion(Notion):
 
     def upper(self, measured: Any) -> Fraction:
         """A rational that δ does not exceed: δ itself where it is one, else at most 2^-60 of it above."""
-        found: ExpNumber = measured
-        return found.a if found.b == 0 else found.sharp()[1]
+        delta: ExpNumber = measured
+        return delta.a if delta.b == 0 else delta.sharp()[1]
 
     def finding(self, worst: Any, values: Values, budget: str) -> str:
         """The exact δ beside the one asked."""
-        asked = values["delta"]
-        return f"exact {self.title} delta is {apart(self.upper(worst), asked)} at {budget}, asked {decimal(asked)}"
+        allowed = values["delta"]
+        return f"exact {self.title} delta is {apart(self.upper(worst), allowed)} at {budget}, asked {decimal(allowed)}"
 
     def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
         """One of the outcomes above e^ε."""

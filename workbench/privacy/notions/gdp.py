@@ -11,15 +11,15 @@ decided by balls of growing precision. T(P, Q) is jointly convex in (P, Q): laws
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from workbench.errors import NotProven
-from workbench.exact.numbers import ball_ends, positive, round_up
+from workbench.exact.numbers import ball_ends, round_up
 from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.notion import Names, Notion, Result, Values
+from workbench.privacy.notions.least_parameter import LeastParameter
+from workbench.privacy.notions.notion import Values
 
 __all__ = ["GDP", "TradeOff"]
 
@@ -37,13 +37,13 @@ class TradeOff:
                 group = groups.setdefault(ratio, [0, 0])
                 group[0], group[1] = group[0] + k, group[1] + l
         a, b = groups.pop(None, [0, 0])
-        found = [(a, b)]
+        nodes = [(a, b)]
         for ratio in sorted((ratio for ratio in groups if ratio is not None), reverse=True):
             a, b = a + groups[ratio][0], b + groups[ratio][1]
-            found.append((a, b))
+            nodes.append((a, b))
         total, other = laws.p.total, laws.q.total
         self.vertices = [
-            (Fraction(a, total), Fraction(b, other)) for a, b in found if a * other > b * total
+            (Fraction(a, total), Fraction(b, other)) for a, b in nodes if a * other > b * total
         ]  # where P(A) > Q(A): elsewhere nothing is asked
 
     @property
@@ -86,7 +86,7 @@ class TradeOff:
         raise NotProven(f"Whether mu = {float(mu):g} is enough is not decided by balls of {_BITS} bits.")
 
 
-class GDP(Notion):
+class GDP(LeastParameter):
     """Gaussian differential privacy."""
 
     name = "gdp"
@@ -94,11 +94,6 @@ class GDP(Notion):
     parameters = ("mu",)
     quantity = "gdp"
     outcome_cost = 10_000
-    convex = True
-
-    def parse(self, parameter: str, value: Any) -> Fraction:
-        """μ >= 0."""
-        return positive(value, parameter, or_zero=True)
 
     def measure(self, laws: Laws, values: Values) -> Any:
         """The trade-off curve."""
@@ -108,20 +103,10 @@ class GDP(Notion):
         """Whether every vertex lies above the curve of N(0, 1) against N(μ, 1)."""
         return bool(measured.within(values["mu"]))
 
-    def worst(self, results: Sequence[Result]) -> Result:
-        """The one that needs the largest μ."""
-        return max(results, key=lambda result: result.measured.least)
+    def least(self, measured: Any) -> float:
+        """The least μ."""
+        return float(measured.least)
 
-    def most_broken(self, results: Sequence[Result]) -> Result:
-        """The one whose μ is furthest above its own budget."""
-        return max(results, key=lambda result: result.measured.least - float(result.values["mu"]))
-
-    def finding(self, worst: Any, values: Values, budget: str) -> str:
-        """The least μ beside the one asked."""
-        text = "unbounded" if worst.unbounded else f"{worst.least!r} (rounded up)"
-        return f"the least GDP mu is {text}, asked {budget}"
-
-    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
-        """The pair of laws: what breaks the budget is a set of outcomes."""
-        high, low = names(0)
-        return f"between the laws of {high} and {low}"
+    def least_words(self, measured: Any) -> str:
+        """The least μ."""
+        return f"{measured.least!r} (rounded up)"

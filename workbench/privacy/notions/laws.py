@@ -68,9 +68,9 @@ def violations(p: Distribution, q: Distribution, epsilon: Fraction) -> NDArray[n
         bits = 128
     while open_.size:
         low, high = exp_bounds(epsilon, bits)
-        one, two = k[open_] * (q.total << bits), l[open_] * p.total
-        above[open_] = one > two * high
-        open_ = open_[(one > two * low) & ~above[open_]]
+        p_side, q_side = k[open_] * (q.total << bits), l[open_] * p.total
+        above[open_] = p_side > q_side * high
+        open_ = open_[(p_side > q_side * low) & ~above[open_]]
         bits *= 2
     return above
 

@@ -40,16 +40,16 @@ class Metric(Pure):
 
     def measure_segments(self, segments: Sequence[Any], values: Values) -> Any:
         """The least ε for the distance |x - x'|."""
-        if any(one.high == two.low and one.right != two.left for one, two in pairwise(segments)):
+        if any(first.high == second.low and first.right != second.left for first, second in pairwise(segments)):
             return Slope(None)
         steepest = Fraction(0)
         for segment in segments:
             for i in range(len(segment.left)):
-                one, two = segment.left[i], segment.right[i]
-                if one != two:
-                    if not min(one, two):
+                first, second = segment.left[i], segment.right[i]
+                if first != second:
+                    if not min(first, second):
                         return Slope(None)
-                    steepest = max(steepest, abs(one - two) / ((segment.high - segment.low) * min(one, two)))
+                    steepest = max(steepest, abs(first - second) / ((segment.high - segment.low) * min(first, second)))
         return Slope(steepest)
 
     def meets(self, measured: Any, values: Values) -> bool:

@@ -60,7 +60,7 @@ def delta_on_segments(segments: Iterable[Any], epsilon: Fraction) -> ExpNumber:
 
     segments: of a law that is affine on each, with the laws `left` and `right` at its ends.
     """
-    pieces = [tuple((one.left[i], one.right[i] - one.left[i]) for i in range(len(one.left))) for one in segments]
+    pieces = [tuple((part.left[i], part.right[i] - part.left[i]) for i in range(len(part.left))) for part in segments]
     distinct = list(dict.fromkeys(pieces))
     return largest(value for p in distinct for q in distinct for value in _on_pieces(p, q, epsilon))
 

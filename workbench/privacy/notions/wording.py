@@ -20,16 +20,16 @@ def decimal(value: Fraction) -> str:
     return f"{float(value):.17g}" if exact(f"{float(value):.6g}", "value") != value else f"{float(value):.6g}"
 
 
-def apart(value: Fraction, asked: Fraction) -> str:
+def apart(value: Fraction, budget: Fraction) -> str:
     """A δ rounded up to 6 digits, or to as many as show how far on which side of the asked one it lies."""
     text = ""
     for digits in (6, 9, 12, 17):
         up = Context(prec=digits, rounding=ROUND_CEILING)
         text = f"{up.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(up):g}"
-        if value == asked or 10 * (Fraction(text) - value) <= abs(value - asked):
+        if value == budget or 10 * (Fraction(text) - value) <= abs(value - budget):
             return text
-    side = "above" if value > asked else "below"
-    return f"{text} ({float(abs(value - asked)):.2g} {side} the one asked)"
+    side = "above" if value > budget else "below"
+    return f"{text} ({float(abs(value - budget)):.2g} {side} the one asked)"
 
 
 def telling_outcome(laws: Laws, epsilon: Fraction) -> int:

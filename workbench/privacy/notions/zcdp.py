@@ -10,15 +10,15 @@ equal: e^ρ is transcendental for rational ρ != 0). A claim that is tight at so
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from workbench.errors import NotProven
-from workbench.exact.numbers import ball_ends, positive, round_up
+from workbench.exact.numbers import ball_ends, round_up
 from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.notion import Names, Notion, Result, Values
+from workbench.privacy.notions.least_parameter import LeastParameter
+from workbench.privacy.notions.notion import Values
 from workbench.privacy.notions.renyi import Loss
 
 __all__ = ["ZCDP", "Concentrated"]
@@ -115,7 +115,7 @@ class Concentrated:
         return low, high
 
 
-class ZCDP(Notion):
+class ZCDP(LeastParameter):
     """Zero-concentrated differential privacy."""
 
     name = "zcdp"
@@ -123,11 +123,6 @@ class ZCDP(Notion):
     parameters = ("rho",)
     quantity = "zcdp"
     outcome_cost = 20_000
-    convex = True
-
-    def parse(self, parameter: str, value: Any) -> Fraction:
-        """ρ >= 0."""
-        return positive(value, parameter, or_zero=True)
 
     def measure(self, laws: Laws, values: Values) -> Any:
         """The loss; its moments are taken when it is compared."""
@@ -142,26 +137,12 @@ class ZCDP(Notion):
             )
         return decided
 
-    def worst(self, results: Sequence[Result]) -> Result:
-        """The one that needs the largest ρ."""
-        return max(results, key=lambda result: _least(result.measured))
+    def least(self, measured: Any) -> float:
+        """A ρ that is proven, close to the least."""
+        if measured.unbounded or measured.loss.same:
+            return 0.0 if measured.loss.same else math.inf
+        return round_up(measured.least[1])
 
-    def most_broken(self, results: Sequence[Result]) -> Result:
-        """The one whose ρ is furthest above its own budget."""
-        return max(results, key=lambda result: _least(result.measured) - float(result.values["rho"]))
-
-    def finding(self, worst: Any, values: Values, budget: str) -> str:
-        """The least ρ beside the one asked."""
-        text = "unbounded" if worst.unbounded else f"at most {_least(worst)!r} (proven)"
-        return f"the least zCDP rho is {text}, asked {budget}"
-
-    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
-        """The pair of laws: what breaks the budget is an order, not an outcome."""
-        high, low = names(0)
-        return f"between the laws of {high} and {low}"
-
-
-def _least(measured: Concentrated) -> float:
-    if measured.unbounded or measured.loss.same:
-        return 0.0 if measured.loss.same else math.inf
-    return round_up(measured.least[1])
+    def least_words(self, measured: Any) -> str:
+        """That ρ."""
+        return f"at most {self.least(measured)!r} (proven)"

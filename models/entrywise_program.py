@@ -15,15 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.program import Block, Data, Moves, Program
 
-__all__ = ["Sheet"]
+__all__ = ["EntrywiseProgram"]
 
 Vector = NDArray[np.float64]
 
 
-class Sheet:
+class EntrywiseProgram:
     """Rows  row_lower <= A x <= row_upper  over columns x in [lower, upper], minimise c x + offset.
 
-    Entries are added with `row`; writing the same model with other numbers is a new Sheet of the same pattern.
+    Entries are added with `row`; writing the same model with other numbers is another of the same pattern.
     """
 
     def __init__(self, columns: int) -> None:
@@ -55,8 +55,8 @@ class Sheet:
         counts = np.bincount(unique // rows, minlength=self.c.size)
         return place, (unique % rows).astype(np.int32), np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
-    def entries(self, like: Sheet | None = None) -> Vector:
-        """The entries of A in CSC order of the pattern (of another sheet of the same writing)."""
+    def entries(self, like: EntrywiseProgram | None = None) -> Vector:
+        """The entries of A in CSC order of the pattern (of another program of the same writing)."""
         place, rows, _ = (like or self)._pattern
         values = np.bincount(place, weights=self._value, minlength=rows.size)
         return np.where(np.abs(values) < 1e-9, 0.0, values)  # solvers drop smaller ones, and say nothing
@@ -83,6 +83,6 @@ class Sheet:
         names = {section: (count,) for section, count in sizes.items()}
         return Program(name, data, 1, tuple(variables), (), names, scale, Moves(parts, total))
 
-    def values(self, like: Sheet | None = None) -> dict[str, ArrayLike]:
-        """The parameter values of `like.program()` (or its own) at this sheet's numbers."""
+    def values(self, like: EntrywiseProgram | None = None) -> dict[str, ArrayLike]:
+        """The parameter values of `like.program()` (or its own) at its own numbers."""
         return {"c": self.c, "A": self.entries(like), "lower": self.lower, "upper": self.upper}

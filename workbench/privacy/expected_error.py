@@ -1,0 +1,243 @@
+"""What a mechanism gets wrong: its expected loss on every input, in exact arithmetic; the mean of it, and the worst.
+
+    inputs         expected loss at x                     its mean, its largest value
+    finitely many  Σ_o Pr[o | x] ℓ(o, x)                  over every input; any loss of `workbench.privacy.objective`
+    real           Σ_i p_i(x) |B_i - x| or (B_i - x)²     over a quadratic in x on every piece
+
+Between neighbouring knots and outputs p_i(x) = u_i + v_i x with Σ_i v_i = 0, so both losses are quadratics there: with
+s_i = ±1 as B_i lies above or below the piece
+
+    Σ p_i |B_i - x| = Σ s_i u_i B_i + x Σ s_i (v_i B_i - u_i) - x² Σ s_i v_i
+    Σ p_i (B_i - x)² = Σ u_i B_i² + x Σ (v_i B_i² - 2 u_i B_i) + x² Σ (u_i - 2 v_i B_i)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import nearest_float, positive
+from workbench.exact.plain import plain_numbers
+from workbench.mechanisms.density import Density
+from workbench.mechanisms.density import spelled as density_named
+from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
+from workbench.mechanisms.real_inputs import rationals
+from workbench.privacy.objective import expected_losses
+
+__all__ = ["ExpectedError", "expected_error"]
+
+_REAL = ("absolute", "squared")
+_CELLS = 4_000_000  # one loss each, in integers: some seconds
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """The expected loss of a mechanism.
+
+    loss, data: in words; mean: over the data, a Fraction where it is exact, a float (12 digits) where the data's law
+    is integrated numerically; worst: the largest over all inputs, an upper end of it exactly; worst_input: where, on
+    real inputs the point that it is approached at. Both are None where the law gives no finite way to decide them.
+    """
+
+    loss: str
+    data: str
+    mean: Fraction | float
+    worst: Fraction | None
+    worst_input: Any
+
+
+def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> ExpectedError:
+    """The exact expected loss of a mechanism, a Design or a Certificate on given data, and on its worst input.
+
+    loss: absolute, squared, zero-one, pinball:τ or huber:h; on real inputs absolute or squared.
+    data: None (inputs equally likely; of a label randomizer its own prior), a column of inputs, a mapping of inputs to
+    weights, `Labels` or a `DataLaw`; on real inputs also "uniform", "normal:MU,SIGMA" or a Density.
+    Raises InvalidRequest.
+    """
+    subject = as_mechanism(mechanism)
+    if isinstance(data, DataLaw) and not data.lows:
+        data = dict(zip(data.points, map(Fraction, data.point_masses), strict=True))
+    return _on_real_inputs(subject, loss, data) if on_real_inputs(subject) else _finite(subject, loss, data)
+
+
+def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
+    inputs = [x.item() if isinstance(x, np.generic) else x for x in mechanism.inputs]
+    outputs = [*np.asarray(mechanism.outputs)]
+    if len(inputs) * len(outputs) > _CELLS:
+        InvalidRequest.must("inputs times outputs", f"at most {_CELLS} for expected losses", len(inputs) * len(outputs))
+    laws = [mechanism.law(x) for x in inputs]
+    if isinstance(inputs[0], tuple):  # a vector: right in every part, or wrong
+        if loss != "zero-one":
+            InvalidRequest.must("loss", "zero-one for a vector query", repr(loss))
+        places = {tuple(output.tolist()): k for k, output in enumerate(outputs)}
+        losses = [1 - Fraction(law.integers[places[x]], law.total) for x, law in zip(inputs, laws, strict=True)]
+    else:
+        labels, values = rationals(inputs, "inputs"), rationals(outputs, "outputs")
+        losses = expected_losses(loss, labels, laws, values)
+    weights, words = _weights(mechanism, inputs, data)
+    at = max(range(len(losses)), key=losses.__getitem__)
+    mean = sum((w * value for w, value in zip(weights, losses, strict=True) if w), Fraction(0)) / sum(weights)
+    return ExpectedError(loss, words, mean, losses[at], inputs[at])
+
+
+def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[Fraction], str]:
+    """The weight of every input, and the law of the data in words. Raises InvalidRequest for what is no input."""
+    if data is None:
+        data = getattr(mechanism, "labels", None)
+    if data is None:
+        return [Fraction(1)] * len(inputs), f"{len(inputs)} inputs, equally likely"
+    if isinstance(data, Labels):
+        given: dict[Any, Fraction] = dict(zip(data.values.tolist(), map(Fraction, data.prior.tolist()), strict=True))
+        words = repr(data)
+    elif isinstance(data, Mapping):
+        given = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
+        words = f"weights of {len(given)} inputs"
+    else:
+        given, words = _counted(data)
+    places = {x: k for k, x in enumerate(inputs)}
+    weights = [Fraction(0)] * len(inputs)
+    for x, weight in given.items():
+        if x not in places:
+            InvalidRequest.must("data", f"inputs of the mechanism, from {inputs[0]} to {inputs[-1]}", x)
+        weights[places[x]] = weight
+    if not any(weights):
+        InvalidRequest.must("data", "at least one input of positive weight", "none")
+    return weights, words
+
+
+def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
+    """How often every entry of a column occurs; the entries of a table are its rows."""
+    if isinstance(data, str):
+        InvalidRequest.must("data", "a column of inputs, or their weights", repr(data))
+    column = plain_numbers(data, "data", "a column of numbers")
+    if not column.size or column.ndim > 2 or not np.isfinite(column).all():
+        InvalidRequest.must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
+    values, counts = np.unique(column.reshape(len(column), -1) if column.ndim else [[column]], axis=0,
+                               return_counts=True)  # fmt: skip
+    entries = [row[0] if len(row) == 1 else tuple(row) for row in values.tolist()]
+    return dict(zip(entries, map(Fraction, counts.tolist()), strict=True)), f"a column of {len(column)} inputs"
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """constant + slope x + bend x² on [low, high]."""
+
+    low: Fraction
+    high: Fraction
+    constant: Fraction
+    slope: Fraction
+    bend: Fraction
+
+    def __call__(self, x: Fraction) -> Fraction:
+        return self.constant + x * (self.slope + x * self.bend)
+
+    @property
+    def largest(self) -> tuple[Fraction, Fraction]:
+        """(value, place) of the maximum."""
+        places = [self.low, self.high]
+        if self.bend < 0 and self.low < (top := -self.slope / (2 * self.bend)) < self.high:
+            places.append(top)
+        return max((self(x), x) for x in places)
+
+    def integral(self, low: Fraction, high: Fraction) -> Fraction:
+        """Over what lies in [low, high]."""
+        a, b = max(self.low, low), min(self.high, high)
+        if a >= b:
+            return Fraction(0)
+        return (b - a) * self.constant + (b**2 - a**2) * self.slope / 2 + (b**3 - a**3) * self.bend / 3
+
+
+def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
+    """The expected loss as a function of x, from left to right."""
+    outputs = rationals(getattr(mechanism, "bins", mechanism.outputs), "outputs")
+    for segment in mechanism.segments:
+        a, b = segment.low, segment.high
+        v = [(segment.right[i] - segment.left[i]) / (b - a) for i in range(len(outputs))]
+        u = [segment.left[i] - a * slope for i, slope in enumerate(v)]
+        law = [*zip(u, v, outputs, strict=True)]
+        if loss == "squared":
+            square = (sum((p * o * o for p, _, o in law), Fraction(0)),
+                      sum((q * o * o - 2 * p * o for p, q, o in law), Fraction(0)),
+                      sum((p - 2 * q * o for p, q, o in law), Fraction(0)))  # fmt: skip
+            yield _Piece(a, b, *square)
+            continue
+        for low, high in pairwise([a, *sorted(o for o in outputs if a < o < b), b]):
+            signed = [(p if o >= high else -p, q if o >= high else -q, o) for p, q, o in law]
+            yield _Piece(
+                low, high, sum((p * o for p, _, o in signed), Fraction(0)),
+                sum((q * o - p for p, q, o in signed), Fraction(0)), -sum((q for _, q, _ in signed), Fraction(0)),
+            )  # fmt: skip
+
+
+def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
+    if loss not in _REAL:
+        InvalidRequest.must("loss", " or ".join(_REAL) + " on real inputs", repr(loss))
+    pieces = [*_pieces(mechanism, loss)] if mechanism.segments else []
+    worst, place = max((piece.largest for piece in pieces), default=(None, None))
+    where = None if place is None else nearest_float(place)
+    if data is None or isinstance(data, (str, Density, DataLaw)):
+        return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
+    if isinstance(data, Mapping):
+        given = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
+        words = f"weights of {len(given)} inputs"
+    else:
+        given, words = _counted(data)
+    total = sum(given.values())
+    if not total:
+        InvalidRequest.must("data", "at least one input of positive weight", "none")
+    mean = sum((w * _at(mechanism, loss, pieces, x) for x, w in given.items()), Fraction(0)) / total
+    return ExpectedError(loss, words, mean, worst, where)
+
+
+def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> tuple[str, Fraction | float]:
+    """The law in words, and the mean: exact for the uniform law, else integrated as the mechanism integrates."""
+    low, high = (pieces[0].low, pieces[-1].high) if pieces else (-mechanism.c, mechanism.c)
+    if data is None or (isinstance(data, str) and data.strip() == "uniform"):
+        words = f"uniform on [{nearest_float(low):g}, {nearest_float(high):g}]"
+        if pieces:
+            return words, _spread(pieces, low, high)
+        law = density_named("uniform", float(high))
+    elif isinstance(data, DataLaw):
+        if not pieces:
+            InvalidRequest.must("data", "a column, uniform or normal:MU,SIGMA for this mechanism", repr(data))
+        points = zip(data.points, map(Fraction, data.point_masses), strict=True)
+        mean = sum((mass * _at(mechanism, loss, pieces, x) for x, mass in points), Fraction(0))
+        for a, b, mass in zip(data.lows, data.highs, data.interval_masses, strict=True):
+            mean += Fraction(mass) * _spread(pieces, Fraction(a), Fraction(b))
+        return data.text, mean / sum(map(Fraction, (*data.point_masses, *data.interval_masses)))
+    else:
+        if low != -high:
+            InvalidRequest.must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))
+        law = density_named(data, float(high))
+        words = law.name
+    return words, float(mechanism.expected("mae" if loss == "absolute" else "mse", law))
+
+
+def _spread(pieces: list[_Piece], low: Fraction, high: Fraction) -> Fraction:
+    """The mean over inputs spread evenly on [low, high]. Raises InvalidRequest where some are no inputs."""
+    if low < pieces[0].low or high > pieces[-1].high:
+        ends = f"in [{nearest_float(pieces[0].low):g}, {nearest_float(pieces[-1].high):g}]"
+        InvalidRequest.must("data", ends, f"data on [{nearest_float(low):g}, {nearest_float(high):g}]")
+    return sum((piece.integral(low, high) for piece in pieces), Fraction(0)) / (high - low)
+
+
+def _at(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:
+    """The expected loss at one input; a float is the rational it is, or the knot it is nearest to."""
+    if not pieces:
+        outputs = rationals(getattr(mechanism, "bins", mechanism.outputs), "outputs")
+        return expected_losses(loss, rationals([x], "data"), [mechanism.law(x)], outputs)[0]
+    ends = [piece.low for piece in pieces] + [pieces[-1].high]
+    at = next((end for end in ends if isinstance(x, float) and float(end) == x), None)
+    at = rationals([x], "data")[0] if at is None else at
+    if not ends[0] <= at <= ends[-1]:
+        InvalidRequest.must("data", f"in [{nearest_float(ends[0]):g}, {nearest_float(ends[-1]):g}]", x)
+    return pieces[min(bisect_right(ends, at), len(pieces)) - 1](at)
