@@ -32,4 +32,4 @@ def check_options(label: str | None, options: Iterable[str]) -> None:
 
     for option in options:
         if option not in backend(label).supported_options:
-            raise InvalidRequest(f"{label} cannot apply the option {option}; leave it out.")
+            raise InvalidRequest(f"{label} cannot honour the option {option}; leave it out.")
