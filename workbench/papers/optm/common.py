@@ -12,13 +12,14 @@ from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.law_program import exact_quantizer, optimised_bins
 from workbench.families.quantizer.limit import Limit, mae_limit
 from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.optm import authors_optm, optm_thinner
+from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.published import largest_q
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import read_bins
 from workbench.papers.artifact import printed
+from workbench.papers.optm.authors import authors_optm
 
 __all__ = [
     "EPSILONS",
@@ -61,13 +62,9 @@ def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantize
     return certified(answer.quantizer, epsilon)
 
 
-@lru_cache
 def authors_optm_at(epsilon: str) -> Quantizer:
     """OPTM of Tables 3-5 as the authors' public program computes it, before any repair."""
-    answer = authors_optm(read_bins(parameters()[_TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon"))
-    if answer is None:
-        raise ValueError(f"the authors' program has no solution at epsilon {epsilon}")
-    return answer.quantizer
+    return authors_optm(read_bins(parameters()[_TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon"))
 
 
 def mvu_at(bins: str, epsilon: str, inputs: int = 4) -> Quantizer:
