@@ -186,13 +186,16 @@ def mvu_curve(
 
 
 def _private_at(problem: LawProblem, bins: Vector, epsilon: Fraction, metric: str | None) -> Quantizer:
-    """The laws on these outputs, solved at a slightly smaller ε when only that is provably ε-private."""
+    """The laws on these outputs, solved at a slightly smaller ε with slightly wider outputs when only that is provably
+    ε-private: outputs at the least reach itself leave a proof no room.
+    """
     knots = np.unique(problem.points)
     for less in (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4):
-        answer = problem.answer(float(epsilon) * (1 - less), bins, start="cold")
+        wide = bins * (1 + 2 * less)
+        answer = problem.answer(float(epsilon) * (1 - less), wide, start="cold")
         if answer is None:
             break
-        outputs, laws = merged(bins, answer.laws)
+        outputs, laws = merged(wide, answer.laws)
         ends = np.stack([laws[:-1], laws[1:]], 1) if metric is not None else laws.reshape(-1, 2, outputs.size)
         made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), ends)
         try:

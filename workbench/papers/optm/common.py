@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -108,6 +110,7 @@ def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:
 
 @lru_cache
 def limit(epsilon: str, *, capped: bool = False) -> Limit:
-    """The limit for unlimited outputs, or for outputs within twice the least feasible reach."""
+    """The limit for unlimited outputs, or for outputs within twice the least feasible reach; outward to 4 decimals."""
     eps = float(exact(epsilon, "epsilon"))
-    return mae_limit(eps, reach=usual_reach(eps)) if capped else mae_limit(eps)
+    found = mae_limit(eps, reach=usual_reach(eps)) if capped else mae_limit(eps)
+    return replace(found, lower=math.floor(1e4 * found.lower) / 1e4, upper=math.ceil(1e4 * found.upper) / 1e4)

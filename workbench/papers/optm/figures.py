@@ -175,5 +175,5 @@ def price_of_bits(full: bool) -> Artifact:
         "interval of the limit for unlimited outputs (its lower edge proven)."
     )
     return Artifact("price-of-bits", "The price of bits", pd.DataFrame(rows), draw, caption,
-                    digits={"mae": 4, "mae, at most so many outputs": 4, "mse": 3, "largest output": 2,
+                    digits={"mae": 6, "mae, at most so many outputs": 6, "mse": 4, "largest output": 3,
                             "exact epsilon": 7})  # fmt: skip

@@ -38,7 +38,7 @@ __all__ = ["DIGITS", "above", "no_erm", "no_rqm", "parameter_table", "shown_outp
 
 # what the search for bins converges to on every machine: at its end errors are flat in the bins, not so the others
 DIGITS = {"mae": 7, "mae (51 points)": 5, "mse": 5, "standard error of 1000 inputs": 4,
-           "limit, proven": 6, "limit, reached": 6, "exact epsilon": 7}  # fmt: skip
+           "exact epsilon": 7}  # fmt: skip
 
 
 def shown_outputs(name: str, quantizer: Quantizer) -> str:
