@@ -2,7 +2,7 @@
 
 V(B) = the LP's optimum at outputs B is piecewise smooth and not convex. Its slope comes with every solve, so each
 start is a quasi-Newton descent of hot re-solves, repeated from where it stalls; the best of all starts is kept. A local
-optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1.802, 1.6362 exists), so starts spread
+optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1.802, 1.6198 exists), so starts spread
 over how far and how evenly outputs reach, and neighbours of the winner are tried again.
 
 The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver returns. So that it

@@ -129,7 +129,7 @@ def price_of_bits(full: bool) -> Artifact:
         for m in range(2, 17):
             made: dict[str, Quantizer | None] = {"exact quantizer": best_exact(m, epsilon)}
             if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
-                found = mvu(epsilon, levels=m, starts=4 if full else 2, bound=False).quantizer
+                found = mvu(epsilon, levels=m, starts=5, bound=False).quantizer
                 made |= {"MVU": certified(found, epsilon), "RQM": best_rqm(m, epsilon), "OPTM": _optm(m, epsilon)}
             for name, quantizer in made.items():
                 if quantizer is None:
