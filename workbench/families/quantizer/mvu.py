@@ -8,8 +8,8 @@ whole mechanism is a quantizer whose law is affine between the points and contin
     subject to  Σ_i P(x, i) a_i = x,   P(x, i) <= e^ε P(x', i)       (metric: e^{ε d(x, x')})
 
 For fixed a it is an LP; over a it is not convex, and the best alphabet need not be symmetric. The search starts from
-several alphabets and keeps the best; the lower bound shown holds for every alphabet of every size (workbench.families.quantizer.limit), so it also says how much
-more outputs could bring.
+several alphabets and keeps the best; the lower bound shown holds for every alphabet of every size
+(workbench.families.quantizer.limit), so it also says how much more outputs could bring.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.plots import draw_law
 from workbench.families.quantizer.published import best_rqm
 from workbench.families.quantizer.search import searched_bins
-from workbench.io.figures import COLOURS, MARKERS, panels
+from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -96,7 +96,7 @@ def fig3(full: bool) -> Artifact:
             axis.set_title(f"ε = {epsilon}", fontsize=10)
             axis.set_xlabel("input x")
         axes[0].set_ylabel("expected error E|M(x) - x|")
-        axes[2].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        legend_below(figure, axes[1:], columns=4)
         return figure
 
     caption = (
@@ -161,7 +161,7 @@ def price_of_bits(full: bool) -> Artifact:
             axis.set_xlabel("outputs, at most m")
             axis.set_ylabel("least MAE found")
             axis.set_xticks(range(2, 17, 2))
-        axes[1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        legend_below(figure, axes[:1], columns=3)
         return figure
 
     caption = (
