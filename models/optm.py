@@ -16,15 +16,13 @@ and its "q_{m+1-j}(m+1-j)" must read q_{m+1-i}(m+1-i). All pairs of one i share 
 For a bin right of c the largest p is approached at the right ends of pieces (Lemma 2 prints p(B_k, i) there too,
 which is harmless under its symmetry but not in Theorem 4's setting).
 
-The authors' public program for m = 4 (osu-srml/DP_Linprog, optm.py), which made the numbers the paper prints, differs:
-p(B_2, 2) = q_2(2), linear as it is, stays so; of the product q_2(2) q_2(1) at B_3 the factor q_2(1) is bounded;
-p(B_3, 2) from the right bounds nothing; every q >= 1e-5. That is `authors_code`, audited like everything else.
+The authors' public code states other programs: models.optm_authors.
 
 | paper              | here                                                        |
 |--------------------|-------------------------------------------------------------|
 | q^(l)_j, q^(r)_j   | columns ("l", j, k), ("r", j, k); symmetric: only "l"       |
 | o_j(i), u_j(i)     | bounds: {(side, j): (o, u)}, arrays of length j             |
-| ζ                  | in `_costs`                                                 |
+| ζ                  | in `costs`                                                  |
 | Theorem 6          | `reduced`: bounds (u_{s-1}(s-1), o_{t-1}(1), o_t(1))        |
 """
 
@@ -129,7 +127,7 @@ class TwoBinShape:
         """The bins whose privacy is stated: half of them when symmetric."""
         return range(1, (self.m + 1) // 2 + 1) if self.symmetric else range(1, self.m + 1)
 
-    def _costs(self) -> tuple[Vector, float]:
+    def costs(self) -> tuple[Vector, float]:
         """(8) as costs of the columns and a constant."""
         cost, constant, B, m = np.zeros(len(self.column)), 0.0, self.bins, self.m
         right = "l" if self.symmetric else "r"
@@ -145,7 +143,7 @@ class TwoBinShape:
         """Costs, Σ q = 1; `extra` more columns without cost, free above 0."""
         n = len(self.column)
         lp = EntrywiseProgram(n + extra)
-        lp.c[:n], lp.offset = self._costs()
+        lp.c[:n], lp.offset = self.costs()
         for side, j in self.vectors:
             lp.row([self.column[side, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
         return lp
@@ -235,46 +233,6 @@ class TwoBinShape:
                 lp.lower[col[name]] = max(lp.lower[col[name]], bound)
         if j0 > 1:
             lp.upper[col["l", j0, j0]] = u
-        return lp
-
-    def authors_code(self, epsilon: float, low: float, high: float) -> EntrywiseProgram:
-        """The LP of the authors' public program on one slice low <= q_2(1) <= high, for symmetric bins, two inside.
-
-        The same columns as `theorem5`; the objective is their own (a multiple of (7) without its constant).
-        """
-        if not self.symmetric or self.m != 4 or not -self.c < self.bins[1] < self.bins[2] < self.c:
-            raise ValueError("The authors' program must have four symmetric bins with two inside (-c, c).")
-        (B1, B2, B3, B4), c, odds = self.bins, self.c, float(np.exp(epsilon))
-        q21, q22 = (self.column["l", 2, k] for k in (1, 2))
-        q31, q32, q33 = (self.column["l", 3, k] for k in (1, 2, 3))
-        lp = EntrywiseProgram(len(self.column))
-        lp.c[[q32, q31]] = (B2 + c) * (B3 - B2), (B2 + c) * (B4 - B2)
-        lp.c[q21] = -2 * B2 * (B2 - B1)
-        lp.lower[:] = 1e-5
-        lp.lower[q21], lp.upper[q21] = max(low, 1e-5), high
-        for side, j in self.vectors:
-            lp.row([self.column[side, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
-        # output B_1: p(-c), and the two limits at B_2 and B_3 with q_2(1) or its other factor bounded
-        outer_large = (
-            {q33: (B2 + c) / (B2 - B1), q32: (B3 + c) / (B3 - B1), q31: (B4 + c) / (B4 - B1)},
-            {q22: high * (B3 - B2) / (B3 - B1), q21: high * (B4 - B2) / (B4 - B1)},
-            {q31: (B4 - B3) / (B4 - B1)},
-        )
-        outer_small = (
-            {q32: (B3 - B2) / (B3 - B1), q31: (B4 - B2) / (B4 - B1)},
-            {q21: low * (B4 - B3) / (B4 - B1)},
-            {q31: (B4 - c) / (B4 - B1)},
-        )
-        # output B_2: its maxima are q_2(2) and q_3(3)
-        inner_large = ({q22: 1.0}, {q33: 1.0})
-        inner_small = (
-            {q22: low * (B4 - B3) / (B4 - B2)}, {q32: (B4 - c) / (B4 - B2)}, {q33: (B4 - c) / (B4 - B3)},
-        )  # fmt: skip
-        for larger, smaller in ((outer_large, outer_small), (inner_large, inner_small)):
-            for z in larger:
-                for w in smaller:
-                    columns = [*z, *w]
-                    lp.row(columns, [*z.values(), *(-odds * v for v in w.values())], -np.inf, 0.0)
         return lp
 
     def selection(self, x: Vector) -> tuple[list[Vector | None], list[Vector | None]]:

@@ -32,7 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from decimal import Decimal, localcontext
+from functools import cached_property, lru_cache
 from typing import Any
 
 import cvxpy as cp
@@ -42,7 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.program import Block, Data, Moves, Program, stating
 
-__all__ = ["RELATIONS", "LawModel", "smallest_epsilon", "smallest_reach", "usual_reach"]
+__all__ = ["RELATIONS", "LawModel", "odds_of", "smallest_epsilon", "smallest_reach", "usual_reach"]
 
 Vector = NDArray[np.float64]
 
@@ -63,9 +64,18 @@ def smallest_epsilon(low: float, high: float, c: float = 1.0) -> float:
     return float(np.log(max((below + 2 * c) / below, (above + 2 * c) / above)))
 
 
+@lru_cache(maxsize=256)
+def odds_of(epsilon: float) -> float:
+    """e^ε - 1 correctly rounded: the same on every machine, as a search needs that must take the same path on all."""
+    if epsilon > 700:
+        return float(np.expm1(epsilon))
+    with localcontext(prec=60):
+        return float(Decimal(epsilon).exp() - 1)
+
+
 def smallest_reach(epsilon: float, c: float = 1.0) -> float:
     """The least B for which outputs in [-B, B] can be unbiased and ε-private: c (e^ε + 1)/(e^ε - 1)."""
-    return float(c / np.tanh(epsilon / 2))
+    return c * (1 + 2 / odds_of(epsilon))
 
 
 def usual_reach(epsilon: float, c: float = 1.0) -> float:

@@ -124,7 +124,23 @@ def replace_atoms(density: Density) -> Density:
 
 @lru_cache(maxsize=8)
 def _legendre(count: int) -> tuple[Vector, Vector]:
-    points, weights = np.polynomial.legendre.leggauss(count)
+    """Gauss-Legendre nodes and weights on [-1, 1], correctly rounded: the same on every machine.
+
+    NumPy's nodes, then Newton steps on P_n in integers of 128 binary places, P_n' = n (x P_n - P_{n-1})/(x² - 1); the
+    weights are 2 (1 - x²)/(n P_{n-1})².
+    """
+    unit = 1 << 128
+    points, weights = np.zeros(count), np.zeros(count)
+    for k, node in enumerate(np.polynomial.legendre.leggauss(count)[0]):
+        x = int(float(node) * unit)
+        for _ in range(4):
+            below, here = unit, x
+            for n in range(1, count):
+                below, here = here, ((2 * n + 1) * x * here // unit - n * below) // (n + 1)
+            slope = count * (x * here - below * unit) // (x * x // unit - unit)
+            x -= here * unit // slope
+        points[k] = x / unit
+        weights[k] = 2 * (unit * unit - x * x) / (count * below) ** 2
     return points, weights
 
 

@@ -55,6 +55,13 @@ class Comparison:
     explained: bool = True
 
     @property
+    def shown(self) -> float:
+        """`ours` to a hundredth of the tolerance: what is written."""
+        if not math.isfinite(self.ours) or not self.tolerance > 0:
+            return rounded(self.ours)
+        return rounded(round(self.ours, 2 - math.floor(math.log10(self.tolerance))))
+
+    @property
     def difference(self) -> float:
         """ours - printed."""
         return self.ours - self.printed

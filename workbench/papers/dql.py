@@ -111,12 +111,17 @@ def _draw_fig2(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def _spaced(low: float, high: float, count: int) -> list[float]:
+    """So many points of equal ratios, to the digits that are written: the same numbers on every machine."""
+    return [rounded(x) for x in np.geomspace(low, high, count).tolist()]
+
+
 def _fig3(full: bool) -> Artifact:
     claims = printed("dql")["fig3"]
     code = check_code(claims["parameters"]["code"])
     data = DataLaw.uniform(claims["parameters"]["low"], claims["parameters"]["high"])
     rows = []
-    for epsilon in [*np.geomspace(0.1, 10.0, 81 if full else _POINTS).tolist(), 10.2, 10.4, _LIMIT]:
+    for epsilon in [*_spaced(0.1, 10.0, 81 if full else _POINTS), 10.2, 10.4, _LIMIT]:
         made = design_laplace(epsilon, float(claims["parameters"]["bits"]), code, data)
         rows.append(
             [epsilon, made.mse, made.ell, made.delta0, made.database_epsilon, made.decoder_epsilon, made.mean_bits]
@@ -124,7 +129,7 @@ def _fig3(full: bool) -> Artifact:
     columns = ["epsilon", "mse", "ell", "delta0", "database_epsilon", "decoder_epsilon", "mean_bits"]
     frame = pd.DataFrame(rows, columns=columns, dtype=float)
     size = 2 ** int(claims["parameters"]["bits"])
-    other = mvu_curve(np.geomspace(0.1, 10.0, 41 if full else _MVU_POINTS).tolist(), bits=size.bit_length() - 1)
+    other = mvu_curve(_spaced(0.1, 10.0, 41 if full else _MVU_POINTS), bits=size.bit_length() - 1)
     # the outputs of an MVU end a search: its error and ε to the digits that this converges to
     mvu = pd.DataFrame(
         [
@@ -202,7 +207,7 @@ def _draw_fig3(table: pd.DataFrame) -> Figure:
 
 def _theorem8(full: bool) -> Artifact:
     claims = printed("dql")["theorem8"]
-    excess = np.geomspace(1e-6, 1e6, 241)
+    excess = np.array(_spaced(1e-6, 1e6, 241))
     exact = np.array([levels(1 + e).mean_neg_log_delta for e in excess.tolist()])
     bound = np.log1p(math.e / excess) - 0.5
     frame = pd.DataFrame({"ell_minus_1": excess, "mean_neg_log_delta": exact, "bound": bound, "slack": bound - exact})
@@ -244,11 +249,11 @@ _EPSILONS = (0.1, 1.0, 4.0, 20.0)
 
 
 def _bits(full: bool) -> Artifact:
-    excess = np.geomspace(1e-2, 1e2, 161 if full else 65)
+    excess = _spaced(1e-2, 1e2, 161 if full else 65)
     data = DataLaw.uniform(-1, 1)
     rows = []
     for epsilon in _EPSILONS:
-        for e in excess.tolist():
+        for e in excess:
             law = levels(1 + e)
             gamma, delta = mean_bits(epsilon, law, "gamma", data), mean_bits(epsilon, law, "delta", data)
             rows.append([epsilon, 1 + e, gamma, delta, *theorem8_bounds(epsilon, law, data.mean_size)])

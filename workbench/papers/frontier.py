@@ -55,7 +55,7 @@ _FRONTIERS: dict[str, Callable[[bool], Result]] = {
 
 
 # significant digits that a solver's or a search's tolerance leaves certain; of the others, the usual number
-_CONVERGED = {"labels": 5, "quantizer": 5}
+_CONVERGED = {"labels": 5, "quantizer": 5, "dp_delta": 6}  # of a kind of frontier, or of a column
 
 
 @lru_cache
@@ -72,7 +72,8 @@ def _computed(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
     if kind == "labels":  # how many outputs an LP's optimum uses is not determined where several laws are optimal
         table.loc[table["mechanism"] == "unbiased", "outputs"] = None
     for column in table.columns.difference(["epsilon", "delta"]):
-        table[column] = [rounded(v, _CONVERGED.get(kind, DIGITS)) if isinstance(v, float) else v for v in table[column]]
+        digits = min(_CONVERGED.get(name, DIGITS) for name in (kind, str(column)))
+        table[column] = [rounded(v, digits) if isinstance(v, float) else v for v in table[column]]
     return result, table
 
 
@@ -103,7 +104,7 @@ def _budgets(full: bool) -> Artifact:
     if result.interrupted:
         raise KeyboardInterrupt
     table = result.to_frame()
-    best = table[table["best"]].drop(columns=["best", "fits", "error"])
+    best = table[table["best"]].drop(columns=["best", "fits", "error", "gap"])
     caption = (
         "The least error of every comparable group at a budget, among the mechanisms that fit its bits; ties are all "
         "listed. bound: no mechanism of the group errs less, where one is proven. Only rows of one group may be "
@@ -112,7 +113,7 @@ def _budgets(full: bool) -> Artifact:
         "good as any channel."
     )
     return Artifact("budgets", "Which mechanism for which budget", best.reset_index(drop=True), None, caption,
-                    digits={"objective": 6, "bound": 6, "gap": 1})  # fmt: skip
+                    digits={"objective": 6, "bound": 6})  # fmt: skip
 
 
 PAPER = Paper(

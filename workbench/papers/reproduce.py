@@ -66,8 +66,8 @@ def write_artifact(artifact: Artifact, folder: Path) -> None:
         "comparisons": [
             {
                 **asdict(c),
-                "ours": rounded(c.ours),
-                "difference": rounded(c.difference, 4),
+                "ours": c.shown,
+                "difference": rounded(c.shown - c.printed, 4),
                 "verdict": c.verdict,
                 "surprising": c.surprising,
             }

@@ -6,6 +6,7 @@ the laws and, from the LP's duals, the slope of the value in every output, so th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.quantizer import LawModel
+from models.quantizer import LawModel, odds_of
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution
 from workbench.families.outcome import translated_errors
@@ -56,7 +57,7 @@ class LawProblem:
         *,
         symmetric: bool,
         relation: str = "all",
-        odds: Callable[[float], float | Vector] = np.expm1,
+        odds: Callable[[float], float | Vector] = odds_of,
         solver: str = "highs",
         options: Options | None = None,
     ) -> None:
@@ -101,9 +102,10 @@ class LawProblem:
         if solution.x is None or solution.objective is None or solution.row_dual is None:
             return None
         half = self.model.laws(solution.x)
-        _, slopes = self.costs(outputs)
+        costs, slopes = self.costs(outputs)
         slope = self.model.slopes(half, solution.row_dual, self._fold_slope(slopes))
-        return LawAnswer(solution.objective, self.unfold(half), slope, solution)
+        value = math.fsum((self._fold(costs) * half).ravel())  # rounded once, so the same on every machine
+        return LawAnswer(value, self.unfold(half), slope, solution)
 
     def _fold_slope(self, slopes: Vector) -> Vector:
         # an output's mirror image moves the other way
@@ -177,7 +179,9 @@ def _links(width: Vector, metric: str) -> Callable[[float], Vector]:
     "absolute": for every real input between, whose law is affine, the logarithm's slope must stay below ε: ε w, which
     is less than the e^{εw} - 1 that would do for the two ends alone. "squared": for the two ends, e^{εw²} - 1.
     """
-    return lambda epsilon: np.asarray(epsilon * width if metric == "absolute" else np.expm1(epsilon * width**2))
+    if metric == "absolute":
+        return lambda epsilon: np.asarray(epsilon * width)
+    return lambda epsilon: np.array([odds_of(float(epsilon * w**2)) for w in width])
 
 
 def grid_problem(

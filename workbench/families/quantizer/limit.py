@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.quantizer import smallest_reach
+from models.quantizer import odds_of, smallest_reach
 from workbench.errors import NotProven
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
@@ -83,10 +83,11 @@ def unlimited(
     if b:
         outputs = np.unique(np.concatenate([np.linspace(-1, 1, 15) * min(far, 1.6 * least), [0.0]]))
     grid = np.geomspace(1e-3, 1, 60) * far
-    grid = np.unique(np.concatenate([np.linspace(0, min(far, 3 * least), 700), grid, [far]]))
+    grid = np.concatenate([np.linspace(0, min(far, 3 * least), 700), grid])
+    grid = np.unique(np.concatenate([np.round(grid, 9), [far]]))  # the same outputs on every machine
     outputs = np.unique(np.concatenate([np.abs(outputs), -np.abs(outputs)]))
     grid = np.concatenate([-grid[:0:-1], grid])
-    odds, best_lower, upper = math.exp(epsilon), -math.inf, math.inf
+    odds, best_lower, upper = 1 + odds_of(epsilon), -math.inf, math.inf
     for _ in range(rounds):
         problem = LawProblem(points, outputs.size, costs, symmetric=True)
         solution = problem.solve(epsilon, outputs)
@@ -101,7 +102,7 @@ def unlimited(
         h = _price(grid, points, weights, a, b, alpha, beta, odds)
         low = np.flatnonzero((h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:]) & (h[1:-1] < -tolerance / 10)) + 1
         low = low[grid[low] >= 0]
-        order = low[np.argsort(h[low])][:6]
+        order = low[np.argsort(h[low], kind="stable")][:6]
         if not order.size:
             break
         positive = np.unique(np.abs(np.concatenate([outputs, grid[order]])))

@@ -7,9 +7,9 @@ whole mechanism is a quantizer whose law is affine between the points and contin
     minimise    (1/n_in) Σ_x Σ_i P(x, i) (a_i - x)²   over P and a
     subject to  Σ_i P(x, i) a_i = x,   P(x, i) <= e^ε P(x', i)       (metric: e^{ε d(x, x')})
 
-For fixed a it is an LP; over a it is not convex. The search starts from several alphabets and keeps the best; the
-lower bound shown holds for every alphabet of every size (workbench.families.quantizer.limit), so it also says how much
-more outputs could bring.
+For fixed a it is an LP; over a it is not convex, and the best alphabet need not be symmetric. The search starts from
+several alphabets and keeps the best; the lower bound shown holds for every alphabet of every size
+(workbench.families.quantizer.limit), so it also says how much more outputs could bring.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawProblem, exact_problem, grid_problem
 from workbench.families.quantizer.limit import unlimited
-from workbench.families.quantizer.outputs import best_outputs, spread_starts
+from workbench.families.quantizer.outputs import Found, best_outputs, spread_starts
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import half_width, read_bins
@@ -121,10 +121,13 @@ def mvu(
     if found is None:
         problem = grid_problem(points, m, cost, metric=metric, solver=solver)
         try:
-            begin = spread_starts(m, float(budget), float(half), starts)
+            even = smallest_reach(float(budget), float(half)) * np.linspace(-1.001, 1.001, m)[m - m // 2 :]
+            begin = [*spread_starts(m, float(budget), float(half), starts), even]
             if reach is not None:
                 begin = [np.minimum(start, reach) for start in begin]
             best = best_outputs(problem, float(budget), float(half), begin, limit=reach, tries=tries, progress=progress)
+            if metric is None:
+                problem, best = _asymmetric(problem, best, float(budget), float(half), 2 * starts, reach)
         except ValueError:
             raise Infeasible(f"No unbiased private alphabet was found at epsilon = {float(budget):g}.") from None
         there = problem.answer(float(budget), best.outputs, start="cold")
@@ -149,6 +152,27 @@ def mvu(
     far = math.inf if reach is None or found is not None else reach
     lower = unlimited(points, float(budget), cost, reach=far).lower if bound and metric is None else 0.0
     return MvuAnswer(answer.value, lower if lower > 0 else None, quantizer, answer.solution, reached)
+
+
+def _asymmetric(
+    problem: LawProblem, best: Found, epsilon: float, c: float, starts: int, reach: float | None
+) -> tuple[LawProblem, Found]:
+    """The problem and the outputs again, or better ones that are not symmetric: from the best, perturbed."""
+    m, rng, least = problem.outputs, np.random.default_rng(0), 1.02 * smallest_reach(epsilon, c)
+    free = LawProblem(problem.points, m, problem.costs, symmetric=False, solver=problem.solver)
+    begin = []
+    for _ in range(starts):
+        start = np.sort(best.outputs * np.exp(rng.normal(0, 0.3, m)) + c * rng.normal(0, 0.2, m))
+        begin.append(np.concatenate([[min(start[0], -least)], start[1:-1], [max(start[-1], least)]]))
+    try:
+        found = best_outputs(free, epsilon, c, begin, symmetric=False, limit=reach)
+    except ValueError:
+        found = best
+    if found.value < best.value * (1 - 1e-6):
+        problem.close()
+        return free, Found(found.outputs, found.value, best.starts + found.starts, best.solves + found.solves)
+    free.close()
+    return problem, best
 
 
 def mvu_curve(
@@ -186,13 +210,16 @@ def mvu_curve(
 
 
 def _private_at(problem: LawProblem, bins: Vector, epsilon: Fraction, metric: str | None) -> Quantizer:
-    """The laws on these outputs, solved at a slightly smaller ε when only that is provably ε-private."""
+    """The laws on these outputs, solved at a slightly smaller ε with slightly wider outputs when only that is provably
+    ε-private: outputs at the least reach itself leave a proof no room.
+    """
     knots = np.unique(problem.points)
     for less in (0.0, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4):
-        answer = problem.answer(float(epsilon) * (1 - less), bins, start="cold")
+        wide = bins * (1 + 2 * less)
+        answer = problem.answer(float(epsilon) * (1 - less), wide, start="cold")
         if answer is None:
             break
-        outputs, laws = merged(bins, answer.laws)
+        outputs, laws = merged(wide, answer.laws)
         ends = np.stack([laws[:-1], laws[1:]], 1) if metric is not None else laws.reshape(-1, 2, outputs.size)
         made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), ends)
         try:

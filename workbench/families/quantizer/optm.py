@@ -37,7 +37,6 @@ __all__ = [
     "WIDTHS",
     "Live",
     "OptmAnswer",
-    "authors_optm",
     "optm",
     "optm_thinner",
     "read_selection",
@@ -156,24 +155,6 @@ def optm_thinner(
         if result is not None:
             return result
     return None
-
-
-def authors_optm(bins: Sequence[Fraction], epsilon: Fraction, c: Fraction = Fraction(1)) -> OptmAnswer | None:
-    """OPTM as the authors' public program computes it: four bins, uniform inputs, slices [l, l + .01], l = .01 ... .99.
-
-    None when no slice has a solution. Its objective is the authors' own; the exact ε exceeds the request by rounding.
-    """
-    shape, live = shape_of(bins, c, uniform(float(c))), Live()
-    best: tuple[float, Solution] | None = None
-    for k in range(1, 100):
-        lp = shape.authors_code(float(epsilon), k / 100, (k + 1) / 100)
-        solution = live.solve(lp, _pattern(shape, "authors' code"), "OPTM (authors' code)")
-        if solution.optimal and solution.objective is not None and (best is None or solution.objective < best[0]):
-            best = solution.objective, solution
-    live.close()
-    if best is None:
-        return None
-    return OptmAnswer(best[0], best[1], _mechanism(shape, bins, c, best[1]), None, 99)
 
 
 def _mechanism(shape: TwoBinShape, bins: Sequence[Fraction], c: Fraction, solution: Solution) -> Quantizer:

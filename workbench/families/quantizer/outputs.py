@@ -1,19 +1,24 @@
 """Optimised outputs: the best bins (or MVU's alphabet) for a law problem, by the duals of its LP, from several starts.
 
 V(B) = the LP's optimum at outputs B is piecewise smooth and not convex. Its slope comes with every solve, so each
-start is a quasi-Newton descent (L-BFGS-B) of hot re-solves, repeated from where it stalls; the best of all starts is
-kept. A local optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1.802, 1.6362 exists), so
-starts spread over how far and how evenly outputs reach, and neighbours of the winner are tried again.
+start is a quasi-Newton descent of hot re-solves, repeated from where it stalls; the best of all starts is kept. A local
+optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1.802, 1.6198 exists), so starts spread
+over how far and how evenly outputs reach, and neighbours of the winner are tried again.
+
+The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver returns. So that it
+ends at the same outputs on every machine, V is asked at multiples of 2^-30 c alone, in numbers that are the same
+everywhere (models.quantizer.odds_of, correctly rounded quadrature nodes, sums in a fixed order): what linear algebra
+and elementary functions round differently from machine to machine never reaches the solver.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from models.quantizer import smallest_reach
 from workbench.families.quantizer.laws import LawProblem
@@ -23,6 +28,7 @@ __all__ = ["Found", "best_outputs", "spread_starts"]
 Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
 
+_GRID = 2.0**-30  # of c, where outputs are
 INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
 
@@ -54,6 +60,51 @@ def mirrored(half: Vector, m: int) -> Vector:
     return np.concatenate([-half[::-1], middle, half])
 
 
+def _dot(a: Vector, b: Vector) -> float:
+    return math.fsum(a * b)  # rounded once, whatever the machine's sums are
+
+
+def _bfgs(value: Callable[[Vector], tuple[float, Vector]], z: Vector, top: float, iterations: int) -> None:
+    """Descend from z within [-top, top]: BFGS, which serves for V's kinks, with a weak Wolfe search by bisection
+    (Lewis and Overton 2013); entries at a bound that want to leave are held. `value` keeps the best point.
+    """
+    here, slope = value(z)
+    inverse: NDArray[np.float64] | None = None
+    for _ in range(iterations):
+        free = (np.abs(z) < top) | (slope * z > 0)
+        held = np.where(free, slope, 0.0)
+        size = math.sqrt(_dot(held, held))
+        if size < 1e-9:
+            return
+        way = -held / max(size, 1.0) if inverse is None else -np.array([_dot(row, held) for row in inverse]) * free
+        low, high, step = 0.0, math.inf, 1.0
+        for _ in range(25):
+            trial = np.clip(z + step * way, -top, top)
+            there, steeper = value(trial)
+            moved = trial - z
+            fall = _dot(slope, moved)
+            if there > here + 1e-4 * fall:
+                high = step
+            elif _dot(steeper, moved) < 0.9 * fall:
+                low = step
+            else:
+                break
+            step = 2 * step if high == math.inf else (low + high) / 2
+        if not there < here - 1e-12 * abs(here):
+            return
+        bend = np.where(free, steeper - slope, 0.0)
+        z, here, slope, moved = trial, there, steeper, np.where(free, moved, 0.0)
+        curvature = _dot(moved, bend)
+        if curvature <= 0:
+            continue
+        if inverse is None:
+            inverse = np.eye(z.size) * curvature / _dot(bend, bend)
+        turned = np.array([_dot(row, bend) for row in inverse])
+        both = np.outer(turned, moved) / curvature
+        grown = (1 + _dot(bend, turned) / curvature) / curvature
+        inverse = inverse - both - both.T + grown * np.outer(moved, moved)
+
+
 def best_outputs(
     problem: LawProblem,
     epsilon: float,
@@ -76,6 +127,12 @@ def best_outputs(
     m = problem.outputs
     reach = smallest_reach(epsilon, c) if problem.model.relation == "all" else c
     before = problem.solves
+    unit = _GRID * 2.0 ** math.frexp(c)[1]
+    top = 40 * max(reach, c) if limit is None else limit
+    highest = math.floor(top / unit)
+
+    def snapped(z: Vector) -> Vector:
+        return np.asarray(np.clip(np.round(z / unit), -highest, highest) * unit)
 
     def full(z: Vector) -> Vector:
         if not symmetric:
@@ -84,13 +141,14 @@ def best_outputs(
 
     seen: list[tuple[float, Vector]] = []  # the best point of a descent: what an aborted line search returns may not be
 
-    def value(z: Vector) -> tuple[float, Vector]:
-        order = np.argsort(np.abs(z)) if symmetric else np.argsort(z)
+    def value(point: Vector) -> tuple[float, Vector]:
+        z = snapped(point)
+        order = np.argsort(np.abs(z) if symmetric else z, kind="stable")
         answer = problem.answer(epsilon, full(z))
         if answer is None:
             return INFEASIBLE, np.zeros_like(z)
         if not seen or answer.value < seen[0][0]:
-            seen[:] = [(answer.value, z.copy())]
+            seen[:] = [(answer.value, z)]
         if not symmetric:
             slope = np.zeros_like(z)
             slope[order] = answer.slope
@@ -99,15 +157,11 @@ def best_outputs(
         slope[order] = answer.slope[m - m // 2 :] - answer.slope[: m // 2][::-1]  # the mirror image moves against it
         return answer.value, slope * np.where(z < 0, -1.0, 1.0)
 
-    top = 40 * max(reach, c) if limit is None else limit
-
     def descend(z: Vector) -> tuple[float, Vector]:
         seen.clear()
         reached = INFEASIBLE
         for _ in range(rounds):
-            bounds = [(-top, top)] * z.size
-            minimize(value, z, jac=True, method="L-BFGS-B", bounds=bounds,
-                     options={"maxiter": iterations, "ftol": 1e-12, "gtol": 1e-9})  # fmt: skip
+            _bfgs(value, z, highest * unit, iterations)
             if not seen or not seen[0][0] < reached - 1e-9:
                 break
             reached, z = seen[0]
@@ -115,14 +169,14 @@ def best_outputs(
 
     results = []
     for k, start in enumerate(starts):
-        results.append(descend(np.asarray(start, dtype=float)))
+        results.append(descend(snapped(np.asarray(start, dtype=float))))
         progress(f"start {k + 1}: {results[-1][0]:.6f}")
     best = min(results, key=lambda pair: pair[0])
     if best[0] >= INFEASIBLE:
         raise ValueError("no start is feasible")
     rng = np.random.default_rng(0)
     for _ in range(tries):
-        again = descend(np.clip(best[1] * np.exp(rng.normal(0, 0.15, best[1].size)), -top, top))
+        again = descend(snapped(best[1] * np.exp(rng.normal(0, 0.15, best[1].size))))
         results.append(again)
         if again[0] < best[0]:
             best = again

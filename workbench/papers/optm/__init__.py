@@ -6,7 +6,8 @@ from workbench.papers.artifact import Paper
 from workbench.papers.optm.errata import all_errata
 from workbench.papers.optm.figures import fig2, fig3, price_of_bits
 from workbench.papers.optm.sgd import fig4c, fig4d
-from workbench.papers.optm.tables import above, parameter_table, table1, table2
+from workbench.papers.optm.table2 import table2
+from workbench.papers.optm.tables import above, parameter_table, table1
 from workbench.papers.optm.vectors import fig4a, fig4b
 
 __all__ = ["PAPER"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -12,13 +14,14 @@ from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.law_program import exact_quantizer, optimised_bins
 from workbench.families.quantizer.limit import Limit, mae_limit
 from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.optm import authors_optm, optm_thinner
+from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.published import largest_q
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import read_bins
 from workbench.papers.artifact import printed
+from workbench.papers.optm.authors import authors_optm
 
 __all__ = [
     "EPSILONS",
@@ -61,13 +64,9 @@ def optm_at(bins: str, epsilon: str, density: Density | None = None) -> Quantize
     return certified(answer.quantizer, epsilon)
 
 
-@lru_cache
 def authors_optm_at(epsilon: str) -> Quantizer:
     """OPTM of Tables 3-5 as the authors' public program computes it, before any repair."""
-    answer = authors_optm(read_bins(parameters()[_TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon"))
-    if answer is None:
-        raise ValueError(f"the authors' program has no solution at epsilon {epsilon}")
-    return answer.quantizer
+    return authors_optm(read_bins(parameters()[_TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon"))
 
 
 def mvu_at(bins: str, epsilon: str, inputs: int = 4) -> Quantizer:
@@ -111,6 +110,7 @@ def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:
 
 @lru_cache
 def limit(epsilon: str, *, capped: bool = False) -> Limit:
-    """The limit for unlimited outputs, or for outputs within twice the least feasible reach."""
+    """The limit for unlimited outputs, or for outputs within twice the least feasible reach; outward to 4 decimals."""
     eps = float(exact(epsilon, "epsilon"))
-    return mae_limit(eps, reach=usual_reach(eps)) if capped else mae_limit(eps)
+    found = mae_limit(eps, reach=usual_reach(eps)) if capped else mae_limit(eps)
+    return replace(found, lower=math.floor(1e4 * found.lower) / 1e4, upper=math.ceil(1e4 * found.upper) / 1e4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -11,11 +10,12 @@ import numpy as np
 from workbench.families.quantizer.law_program import exact_quantizer
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
-from workbench.mechanisms.density import normal, uniform
+from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import read_bins
 from workbench.papers.artifact import Erratum
-from workbench.papers.optm.common import EPSILONS, authors_optm_at, mvu_at, parameters, published
+from workbench.papers.optm.common import EPSILONS, authors_optm_at, parameters, published
+from workbench.papers.optm.table2 import table2_mvu, table6_bins
 from workbench.papers.optm.tables import no_erm, no_rqm
 from workbench.papers.optm.vectors import metric_floor
 from workbench.privacy.quantizer import audit_quantizer
@@ -25,7 +25,8 @@ __all__ = ["all_errata"]
 
 def all_errata() -> Sequence[Erratum]:
     """Every erratum, checked now."""
-    return [_ends(), _table1_optm(), _table2_mvu(), _not_available(), _metric(), _objective(), _theorem6()]
+    found = [_ends(), _table1_optm(), table2_mvu(), table6_bins(), _not_available(), _metric()]
+    return [*found, _objective(), _theorem6()]
 
 
 def _ends() -> Erratum:
@@ -55,7 +56,7 @@ def _table1_optm() -> Erratum:
         "Table 1, row OPTM",
         "the LP of Theorem 5, slices of width 0.01",
         "the authors' public program states another LP: p(B_2, 2) = q_2(2) is left as it is, of q_2(2) q_2(1) at B_3 "
-        "the factor q_2(1) is bounded, and p(B_3, 2) from the right is left out (models/optm.py)",
+        "the factor q_2(1) is bounded, and p(B_3, 2) from the right is left out (models/optm_authors.py)",
         f"51-point errors of that program {_listed([made.mae_51 for made in authors])}, exactly private but for 1e-7; "
         f"Theorem 5 with all pairs on the same slices gives {_listed(all_pairs)}",
         excess <= 1e-7
@@ -66,35 +67,6 @@ def _table1_optm() -> Erratum:
 
 def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.4f}" for value in values)
-
-
-def _table2_mvu() -> Erratum:
-    table, printed = parameters()["table6"], parameters()["table2"]
-    quantizer = mvu_at(table["MVU"]["bins"], "1")
-    top = float(quantizer.error_at(np.linspace(-1, 1, 4001)).max())
-    y = (quantizer.outputs + 1) / 2  # the alphabet of inputs in [0, 1]
-    means, read = [], []
-    for sigma, cell in zip(printed["sigma"], printed["MVU"], strict=True):
-        density = normal(printed["mu"], sigma)
-        means.append(quantizer.mae(density))
-        x, weights = density.grid(np.concatenate([[float(k) for k in quantizer.knots], y[np.abs(y) < 1]]))
-        gaps = 2 * np.abs(x[:, None] - y)
-        law = weights[:, None] * quantizer.probabilities(x)
-        mean = float((law * gaps).sum())
-        read.append((cell, mean, math.sqrt((float((law * gaps**2).sum()) - mean * mean) / 1000)))
-    shown = ", ".join(f"{mean:.3f} ± {error:.3f}" for _, mean, error in read)
-    return Erratum(
-        "Table 2, row MVU",
-        _listed_3(printed["MVU"]),
-        f"{_listed_3(means)} at the alphabet of Table 6",
-        f"exact expectations; the first two printed values exceed the error at the worst input, {top:.4f}. All three "
-        f"are consistent with 2|x - y| for x in [-1, 1] but y in the units [0, 1]: {shown} (1000 drawn outputs)",
-        min(printed["MVU"][:2]) > top and all(abs(cell - mean) <= 3 * error for cell, mean, error in read),
-    )
-
-
-def _listed_3(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.3f}" for value in values)
 
 
 def _not_available() -> Erratum:

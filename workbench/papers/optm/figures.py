@@ -15,7 +15,7 @@ from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.published import best_rqm
 from workbench.families.quantizer.search import searched_bins
-from workbench.io.figures import COLOURS, MARKERS, panels
+from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -96,7 +96,7 @@ def fig3(full: bool) -> Artifact:
             axis.set_title(f"ε = {epsilon}", fontsize=10)
             axis.set_xlabel("input x")
         axes[0].set_ylabel("expected error E|M(x) - x|")
-        axes[2].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        legend_below(figure, axes[1:], columns=4)
         return figure
 
     caption = (
@@ -129,7 +129,7 @@ def price_of_bits(full: bool) -> Artifact:
         for m in range(2, 17):
             made: dict[str, Quantizer | None] = {"exact quantizer": best_exact(m, epsilon)}
             if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
-                found = mvu(epsilon, levels=m, starts=4 if full else 2, bound=False).quantizer
+                found = mvu(epsilon, levels=m, starts=5, bound=False).quantizer
                 made |= {"MVU": certified(found, epsilon), "RQM": best_rqm(m, epsilon), "OPTM": _optm(m, epsilon)}
             for name, quantizer in made.items():
                 if quantizer is None:
@@ -161,7 +161,7 @@ def price_of_bits(full: bool) -> Artifact:
             axis.set_xlabel("outputs, at most m")
             axis.set_ylabel("least MAE found")
             axis.set_xticks(range(2, 17, 2))
-        axes[1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        legend_below(figure, axes[:1], columns=3)
         return figure
 
     caption = (
@@ -175,5 +175,5 @@ def price_of_bits(full: bool) -> Artifact:
         "interval of the limit for unlimited outputs (its lower edge proven)."
     )
     return Artifact("price-of-bits", "The price of bits", pd.DataFrame(rows), draw, caption,
-                    digits={"mae": 4, "mae, at most so many outputs": 4, "mse": 3, "largest output": 2,
+                    digits={"mae": 6, "mae, at most so many outputs": 6, "mse": 4, "largest output": 3,
                             "exact epsilon": 7})  # fmt: skip

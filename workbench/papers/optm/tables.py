@@ -1,4 +1,4 @@
-"""Tables 1 and 2, the parameter tables 3-9, and how far each published mechanism is above the limit."""
+"""Table 1, the parameter tables 3-9, and how far each published mechanism is above the limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.product import product_optimum
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
-from workbench.mechanisms.density import Density, normal
+from workbench.mechanisms.density import normal
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import read_bins
 from workbench.papers.artifact import Artifact, Comparison
@@ -33,15 +33,15 @@ from workbench.papers.optm.common import (
 )
 from workbench.privacy.quantizer import audit_quantizer
 
-__all__ = ["above", "no_erm", "no_rqm", "parameter_table", "standard_error", "table1", "table2"]
+__all__ = ["DIGITS", "above", "no_erm", "no_rqm", "parameter_table", "shown_outputs", "table1"]
 
 
 # what the search for bins converges to on every machine: at its end errors are flat in the bins, not so the others
-_DIGITS = {"mae": 7, "mae (51 points)": 5, "mse": 5, "standard error of 1000 inputs": 4,
-           "limit, proven": 6, "limit, reached": 6, "exact epsilon": 7}  # fmt: skip
+DIGITS = {"mae": 7, "mae (51 points)": 5, "mse": 5, "standard error of 1000 inputs": 4,
+           "exact epsilon": 7}  # fmt: skip
 
 
-def _outputs(name: str, quantizer: Quantizer) -> str:
+def shown_outputs(name: str, quantizer: Quantizer) -> str:
     """The outputs: those of a search to the digits it converges to."""
     return " ".join(f"{b:.3g}" if "optimised" in name else f"{b:g}" for b in quantizer.outputs)
 
@@ -53,7 +53,7 @@ def _row(name: str, epsilon: str, quantizer: Quantizer, printed: Any) -> dict[st
     return {
         "mechanism": name,
         "epsilon": float(epsilon),
-        "outputs": _outputs(name, quantizer),
+        "outputs": shown_outputs(name, quantizer),
         "printed": printed,
         "mae (51 points)": quantizer.mae_51,
         "mae": quantizer.mae(),
@@ -143,7 +143,7 @@ def table1(full: bool) -> Artifact:
         "of the least MAE of any unbiased ε-private mechanism with unlimited outputs (lower end proven)."
     )
     return Artifact("table1", "Table 1: least MAE, uniform inputs", pd.DataFrame(rows), None, caption, comparisons,
-                    _DIGITS)  # fmt: skip
+                    DIGITS)  # fmt: skip
 
 
 def no_rqm(epsilon: str) -> Quantizer | None:
@@ -178,69 +178,6 @@ def no_erm(epsilon: str) -> tuple[int, Quantizer]:
             if audit_quantizer(made).meets("pure", epsilon):
                 beyond.append(made)
     return count, min(beyond, key=lambda q: q.mae_51)
-
-
-def table2(full: bool) -> Artifact:
-    """Table 2: inputs N(0.5, σ²) clipped to [-1, 1]."""
-    printed, names = parameters()["table2"], ("OPTM", "MVU", "RQM")
-    table = parameters()["table6"]
-    rows, comparisons = [], []
-    for at, sigma in enumerate(printed["sigma"]):
-        density = normal(printed["mu"], sigma)
-        made = {
-            "OPTM": optm_at(table["OPTM"]["bins"], "1", density),
-            "MVU": mvu_at(table["MVU"]["bins"], "1"),
-            "RQM": rqm(table["RQM"]["bins"], table["RQM"]["q"]),
-            "exact quantizer, OPTM's bins": exact_at(table["OPTM"]["bins"], "1", density),
-            "exact quantizer, 4 optimised bins": best_exact(4, "1", density),
-        }
-        best = product_optimum(read_bins(table["OPTM"]["bins"]), Fraction(1), density=density, nodes=200)
-        if best is not None:
-            made["product optimum, OPTM's bins"] = best.quantizer
-        for name, quantizer in made.items():
-            quantizer = certified(quantizer, "1")
-            mae, error = quantizer.mae(density), standard_error(quantizer, density)
-            found = audit_quantizer(quantizer)
-            cell = printed[name][at] if name in names else None
-            rows.append(
-                {
-                    "mechanism": name, "sigma": sigma, "outputs": _outputs(name, quantizer),
-                    "printed": cell, "mae": mae, "standard error of 1000 inputs": error, "mse": quantizer.mse(density),
-                    "exact epsilon": found.epsilon, "bias": float(found.bias),
-                    "certified": found.meets("pure", 1) and not found.bias,
-                }
-            )  # fmt: skip
-            if cell is not None:
-                comparisons.append(
-                    Comparison(f"MAE of {name}, σ = {sigma:g}", "Table 2", cell, mae, 0.0005 + 3 * error,
-                               expected=name == "RQM", explained=name != "OPTM",
-                               remark=_remark_2(name, (cell - mae) / error, error))
-                )  # fmt: skip
-    caption = (
-        "Inputs N(0.5, σ²) clipped to [-1, 1] (what falls outside sits at ±1), ε = 1. Ours are exact expectations; "
-        "the printed values are averages of expected errors over 1000 inputs (the authors' public program), so they "
-        "are compared within three standard errors of such an average, and its rounding. Every OPTM has the bins of "
-        "Table 6, the masses of Theorem 4 from the exact density, and separate selections to the left and to the "
-        "right."
-    )
-    return Artifact("table2", "Table 2: least MAE, clipped Gaussian inputs", pd.DataFrame(rows), None, caption,
-                    comparisons, _DIGITS)  # fmt: skip
-
-
-def standard_error(quantizer: Quantizer, density: Density, inputs: int = 1000) -> float:
-    """Of the average of E|M(x) - x| over so many independent inputs x: outputs are averaged exactly, not drawn."""
-    x, weights = density.grid([*map(float, quantizer.places), *quantizer.outputs])
-    errors = quantizer.error_at(x)
-    mean = float(weights @ errors)
-    return math.sqrt(max(0.0, float(weights @ (errors - mean) ** 2)) / inputs)
-
-
-def _remark_2(name: str, gap: float, error: float) -> str:
-    """What was checked of a cell of Table 2."""
-    words = f"{gap:+.1f} standard errors of 1000 inputs, {error:.4f}"
-    if name == "OPTM":
-        words += "; Theorem 4's LP on all slices of width 0.01: the authors' program states another, on every fifth"
-    return words + "; see the errata" if name == "MVU" else words
 
 
 def parameter_table(number: int) -> Any:
@@ -286,7 +223,7 @@ def parameter_table(number: int) -> Any:
             caption += " Evaluated at ε = 1, RQM with the largest q that is private there."
         if omitted:
             caption += f" Not printed: {', '.join(omitted)}."
-        return Artifact(f"table{number}", table["place"], pd.DataFrame(rows), None, caption, digits=_DIGITS)
+        return Artifact(f"table{number}", table["place"], pd.DataFrame(rows), None, caption, digits=DIGITS)
 
     return compute
 
