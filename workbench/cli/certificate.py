@@ -13,6 +13,7 @@ from workbench.cli.console import Json, emit_json, facts, out, table
 from workbench.cli.output_paths import output_file
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
+from workbench.io.extras import need
 from workbench.io.files import distinct_files
 from workbench.io.grids import integers
 
@@ -205,6 +206,7 @@ def compose(
     for name, given in (("delta", delta), ("epsilon", epsilon)):
         if given is not None:
             exact(given, name)
+    need("accounting", "Composition")
     _, mechanism = _open(file, sizes, shifts, max_shift, pairs, False)
     from workbench.privacy.composition import compose as run
 

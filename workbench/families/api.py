@@ -18,6 +18,7 @@ from workbench.families.base import Family
 from workbench.families.design import Design
 from workbench.families.option import Option, spell
 from workbench.families.registry import families, family_of, our_families
+from workbench.io.extras import says_what_is_missing
 
 __all__ = ["design", "list_families"]
 
@@ -25,7 +26,7 @@ __all__ = ["design", "list_families"]
 def design(question: Any, **request: Any) -> Design:
     """Design the best mechanism for a question. (The full help is written below, from the tables of options.)"""
     kind = family_of(question)
-    with kind.open(kind.request(question, **request)) as session:
+    with says_what_is_missing("Designing"), kind.open(kind.request(question, **request)) as session:
         return session.design()
 
 

@@ -29,6 +29,7 @@ import numpy as np
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import Real, positive, probability, round_down
+from workbench.io.extras import need
 from workbench.io.files import write_whole
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import as_mechanism
@@ -141,7 +142,7 @@ def compose(
 
     times: k >= 1; interval: of dp_accounting's grid of losses (finer is tighter and slower).
     The upper values are pessimistic (safe), the low ones optimistic. Raises InvalidRequest, also for a grid of more
-    than 5·10^7 losses; WorkbenchError without the extra.
+    than 5·10^7 losses; NotInstalled without the extra.
     """
     if isinstance(times, bool) or not isinstance(times, int) or not 1 <= times <= 1_000_000:
         InvalidRequest.must("times", "an integer in 1..1000000", times)
@@ -149,6 +150,7 @@ def compose(
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
         InvalidRequest.must("interval", "a number in [1e-7, 1]", interval)
+    need("accounting", "Composition")
     pair = dominating_pair(mechanism)
     least = _width(pair, times) / _POINTS
     if interval < least:
@@ -192,13 +194,10 @@ def _accounting() -> Iterator[None]:
 
 
 def loss_distribution(pair: DominatingPair, *, pessimistic: bool = True, interval: float = 1e-4) -> Any:
-    """dp_accounting's PrivacyLossDistribution of a dominating pair. Raises WorkbenchError without the extra."""
-    try:
-        from dp_accounting.pld import privacy_loss_distribution
-    except ImportError as error:
-        raise WorkbenchError(
-            f"Composition needs the optional extra: pip install 'dp-workbench[accounting]' ({error})."
-        ) from None
+    """dp_accounting's PrivacyLossDistribution of a dominating pair. Raises NotInstalled without the extra."""
+    need("accounting", "Composition")
+    from dp_accounting.pld import privacy_loss_distribution
+
     upper = {i: _log(v, up=pessimistic) for i, v in enumerate(pair.p) if v}
     lower = {i: _log(v, up=not pessimistic) for i, v in enumerate(pair.q) if v}
     return privacy_loss_distribution.from_two_probability_mass_functions(

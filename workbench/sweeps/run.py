@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.io.extras import need
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 from workbench.sweeps.specification import Chunk, Spec, read_spec
 from workbench.sweeps.workers import Answers, Task, here, on_cluster, on_processes
@@ -82,6 +83,8 @@ def sweep(
         InvalidRequest.must("jobs", "an integer in 1..1024", jobs)
     if cluster is not None and jobs is not None:
         raise InvalidRequest("jobs must be left out with a cluster, which has its own workers.")
+    if cluster is not None:
+        need("cluster", "A sweep on a cluster")
     asked = spec if isinstance(spec, Spec) else read_spec(spec)
     if isinstance(ledger, Ledger):
         return _run(asked, ledger, jobs, cluster, progress)
