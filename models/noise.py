@@ -118,12 +118,14 @@ def zero_mean(sizes: Sequence[int]) -> UserConstraints:
     order = np.asarray(sizes)[:, None]
     eta = _coordinates(sizes)
     signed = np.where(2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)).astype(float)
-    return lambda f: [signed @ f == 0]
+    return lambda f: [(signed @ f == 0).set_label("mean zero")]
 
 
 def equal_masses(groups: Sequence[Sequence[int]]) -> UserConstraints:
     """Constraint "these noise values have equal masses", for each group of row-major positions."""
-    return lambda f: [f[list(group[1:])] == f[group[0]] for group in groups]
+    return lambda f: [
+        (f[list(group[1:])] == f[group[0]]).set_label(f"equal masses {'='.join(map(str, group))}") for group in groups
+    ]
 
 
 @dataclass(frozen=True, eq=False)

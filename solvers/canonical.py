@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .data import Data
-from .errors import InvalidProgram
+from .errors import BackendUnavailable, InvalidProgram
 from .program import Block, Moves, Program
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def program_of(problem: cp.Problem, name: str, scale: float) -> Program:
 
     if not problem.is_dcp(dpp=True):
         raise InvalidProgram(f"{name} must be a disciplined parametrised problem (DPP). Got one that is not.")
+    if cp.HIGHS not in cp.installed_solvers():  # whose canonical form is the one that is read
+        raise BackendUnavailable("Stating a model needs HiGHS, which is not installed (pip install highspy).")
     own = problem.parameters()
     values = {p: p.value for p in own}
     try:
