@@ -20,9 +20,10 @@ TIME_LIMIT = 20.0
 
 def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
     """The report of a run: runs, solvers, profile, scatter."""
-    table = run.to_frame()[list(COLUMNS)]
-    version, _ = SUITES[suite]
-    what = f"Suite {suite}, version {version}: {table['instance'].nunique()} instances, {len(table)} runs, "
+    frame = run.to_frame()
+    table = frame[[*COLUMNS, *(["hot_seconds"] if "hot_seconds" in frame else [])]]
+    named = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
+    what = f"{named}: {table['instance'].nunique()} instances, {len(table)} runs, "
     how = f"one process per run, cold, one thread, {time_limit:g} s. "
     if run.interrupted:
         what = f"Interrupted: {run.finished} of {run.total} runs. {what}"
