@@ -25,8 +25,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("solvers", "models", "workbench")
-BESIDE = ("tests", "tools", "bench", "examples")  # folders of the sdist, with these files
-FILES = ("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "constraints.txt")
+BESIDE = ("tests", "tools", "bench", "examples", "docs")  # folders of the sdist, with these files
+FILES = ("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "constraints.txt",
+         "Dockerfile")  # fmt: skip
 TESTS = ("tests/workbench/test_floors.py", "tests/privacy/test_audit.py", "tests/tools/test_check_certificate.py")
 
 # what a stranger does: command -> (exit code, what the output says); from an empty folder
@@ -75,7 +76,7 @@ def environment(folder: Path, *packages: object) -> Path:
 def built(work: Path) -> tuple[Path, Path]:
     """The sdist and the wheel made from it, out of a copy without what a working folder gathers."""
     source = work / "source"
-    waste = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", ".*", "*.sqlite*", "build", "dist")
+    waste = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", ".*", "*.sqlite*", "build", "dist", "_build")
     for name in (*PACKAGES, *BESIDE):
         shutil.copytree(ROOT / name, source / name, ignore=waste)
     for name in (*FILES, "pyproject.toml", "MANIFEST.in"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -61,6 +63,24 @@ def test_the_command_line_says_what_it_lacks(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == code
         assert done.stderr.startswith("NotInstalled: The command line needs typer") == (code == 2)
+
+
+def test_one_version_is_named_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    assert cited is not None
+    assert project["version"] == cited.group(1) == workbench.__version__
+    assert f"## {workbench.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("file", ["Dockerfile", "docs/ARTIFACT.md"])
+def test_containers_and_the_appendix_call_targets_that_exist(file: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    text = (ROOT / file).read_text("utf-8")
+    called = set(re.findall(r"(?:`make |RUN make |dp-workbench make )([a-z-]+)", text))
+    called |= set(re.findall(r'\["make", "([a-z-]+)"\]', text))
+    assert called
+    assert called <= targets
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def _report_suite(result: Result, suite: str, time_limit: float, folder: Path | 
     if folder is not None:
         for artifact in report:
             write_artifact(artifact, folder)
-        if folder.name == "solver_comparison" and (folder.parent / "README.md").exists():
+        if folder.name in ("solver_comparison", "program_library") and (folder.parent / "README.md").exists():
             gallery(folder.parent)
     if json:
         runs = next(artifact.table for artifact in report if artifact.name == "performance_profile")

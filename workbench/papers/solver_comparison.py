@@ -13,9 +13,10 @@ from workbench.families.programs import SUITES, chosen
 from workbench.io.result import Result
 from workbench.papers.artifact import Artifact, Paper
 
-__all__ = ["PAPER", "artifacts"]
+__all__ = ["PAPER", "TITLES", "artifacts"]
 
 TIME_LIMIT = 20.0
+TITLES = ("summary", "performance_profile", "scatter")
 
 
 def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
@@ -79,6 +80,6 @@ PAPER = Paper(
     name="solver_comparison",
     title="Solver comparison",
     citation="Every backend on the same programs: `workbench compare --suite default`.",
-    artifacts={name: _artifact(name) for name in ("summary", "performance_profile", "scatter")},
+    artifacts={name: _artifact(name) for name in TITLES},
     on_demand=True,
 )
