@@ -63,6 +63,14 @@ def test_every_backend_solves_the_files_alone(folder: Path, solver: str) -> None
         assert row["agrees"] or (solver in LOOSE and abs(row["objective"] - row["known_value"]) < 1e-3), row
 
 
+def test_an_ill_conditioned_program_is_known_to_rounding(tmp_path: Path) -> None:
+    """At its default tolerances HiGHS is off by 1e-5 here, with a residual of 1e-7."""
+    (row,) = export(tmp_path, "channel-counts-k40")
+    assert row["value"] - row["bound"] < 1e-9
+    assert row["violation"] < 1e-12
+    assert row["value"] == pytest.approx(1.719871336, abs=1e-9)
+
+
 def test_a_changed_file_is_noticed(folder: Path, tmp_path: Path) -> None:
     for name in ("mvu-m2.mps", "mvu-m2.json"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
