@@ -32,8 +32,6 @@ def program_of(problem: cp.Problem, name: str, scale: float) -> Program:
 
     if not problem.is_dcp(dpp=True):
         raise InvalidProgram(f"{name} must be a disciplined parametrised problem (DPP). Got one that is not.")
-    if cp.HIGHS not in cp.installed_solvers():  # whose canonical form is the one that is read
-        raise BackendUnavailable("Stating a model needs HiGHS, which is not installed (pip install highspy).")
     own = problem.parameters()
     values = {p: p.value for p in own}
     try:
@@ -41,6 +39,10 @@ def program_of(problem: cp.Problem, name: str, scale: float) -> Program:
             p.value = p.project(np.ones(p.shape))
         data, _, inverse = problem.get_problem_data(cp.HIGHS)
     except cp.error.SolverError as error:
+        if cp.HIGHS not in cp.installed_solvers():  # whose canonical form is the one that is read
+            raise BackendUnavailable(
+                "Stating a model needs HiGHS, which is not installed: pip install highspy."
+            ) from None
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints. {error}") from None
     finally:
         for p, value in values.items():
