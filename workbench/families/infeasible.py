@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from solvers.program import Program
 __all__ = ["SECONDS", "conflict_words", "least", "least_words", "rows_named"]
 
 SECONDS = 10.0  # for one part of an explanation
+_UP = Context(prec=6, rounding=ROUND_CEILING)
 _DIGITS = 1e-6  # relative width at which a bisection stops
 
 
@@ -47,7 +49,7 @@ def conflict_words(
 
 
 def least(feasible: Callable[[float], bool | None], at: float, most: float) -> float | None:
-    """The least value >= `at` (which is infeasible) at which a request is feasible, to six digits, from above.
+    """The least value >= `at` (which is infeasible) at which a request is feasible, from above, to 1e-6 relative.
 
     feasible: monotone; None where it could not be decided. inf: not up to `most`; None: not decided in SECONDS.
     """
@@ -67,11 +69,13 @@ def least(feasible: Callable[[float], bool | None], at: float, most: float) -> f
         if verdict is None or time.monotonic() > end:
             return None
         low, high = (low, middle) if verdict else (middle, high)
-    return min(most, float(f"{high * (1 + 5e-6):.6g}"))  # rounded, and still feasible
+    return high
 
 
 def least_words(name: str, value: float | None, none: str) -> str:
-    """A sentence about what `least` found; empty for what was not decided."""
+    """A sentence about what `least` found, rounded up to six digits; empty for what was not decided."""
     if value is None:
         return ""
-    return f" {none}." if value == math.inf else f" The least {name} that would do is {value:.6g}."
+    if value == math.inf:
+        return f" {none}."
+    return f" The least {name} that would do is {float(_UP.create_decimal(repr(value * (1 - 1e-9)))):.6g}."
