@@ -2,7 +2,7 @@
 #   make reproduce    install, then regenerate every figure and table into results/
 #   make test         install, then lint, types and tests
 # Others: make bench (ratios measured in one run), make fuzz (minutes of random files), make full (reproduce with what
-# takes longer), make clean.
+# takes longer), make check-release (wheel and sdist in empty environments), make clean.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce full test lint types pytest fuzz bench clean
+.PHONY: help install reproduce full test lint types pytest fuzz check-release bench clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
@@ -45,6 +45,10 @@ pytest: install
 
 fuzz: install
 	@set -e; for program in tests/fuzz/fuzz_*.py; do echo "$$program"; $(BIN)/python "$$program"; done
+
+# The wheel and the sdist, tried in empty environments outside the repository.
+check-release:
+	@$(PYTHON) tools/check_release.py
 
 bench: install
 	@$(BIN)/python -m bench

@@ -99,7 +99,7 @@ class ChannelModel:
             rows += [column <= M, exp_epsilon[0] * column >= M]
         else:
             rows += self._graph(M, exp_epsilon, self.pairs)
-        rows += [row for name in self.constraints for row in self._constraint(name, M)]
+        rows += [row.set_label(name) for name in self.constraints for row in self._constraint(name, M)]
         return cp.Problem(cp.Minimize(cp.sum(cp.multiply(weights, M))), rows)
 
     def _upper(self) -> Any:

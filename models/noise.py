@@ -134,7 +134,7 @@ class _ZeroMean:
         order = np.asarray(self.sizes)[:, None]
         eta = _coordinates(self.sizes)
         signed = np.where(2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)).astype(float)
-        return [signed @ f == 0]
+        return [(signed @ f == 0).set_label("mean zero")]
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,10 @@ class _EqualMasses:
     groups: tuple[tuple[int, ...], ...]
 
     def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
-        return [f[list(group[1:])] == f[group[0]] for group in self.groups]
+        return [
+            (f[list(group[1:])] == f[group[0]]).set_label(f"equal masses {'='.join(map(str, group))}")
+            for group in self.groups
+        ]
 
 
 @dataclass(frozen=True, eq=False)

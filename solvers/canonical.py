@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .data import Data
-from .errors import InvalidProgram
+from .errors import BackendUnavailable, InvalidProgram
 from .program import Block, Moves, Program, stating
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
             p.value = p.project(np.ones(p.shape))
         data, _, inverse = problem.get_problem_data(cp.HIGHS)
     except cp.error.SolverError as error:
+        if cp.HIGHS not in cp.installed_solvers():  # whose canonical form is the one that is read
+            raise BackendUnavailable(
+                "Stating a model needs HiGHS, which is not installed: pip install highspy."
+            ) from None
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints. {error}") from None
     finally:
         for p, value in values.items():

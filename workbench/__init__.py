@@ -36,6 +36,7 @@ _HOMES = {
     "LocalStream": "workbench.mechanisms.dyadic_laplace.randomness",
     "ModuloNoise": "workbench.mechanisms.additive",
     "NotCertified": "workbench.errors",
+    "NotInstalled": "workbench.errors",
     "NotProven": "workbench.errors",
     "PiecewiseAffine": "workbench.mechanisms.piecewise_affine",
     "Privacy": "workbench.privacy.audit",
@@ -87,7 +88,13 @@ def __getattr__(name: str) -> Any:
     known = _ALIASES.get(name, name)
     if known not in _HOMES:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[known]), known)
+    if _HOMES[known].startswith("workbench.errors"):
+        value = getattr(importlib.import_module(_HOMES[known]), known)
+    else:
+        from workbench.io.extras import says_what_is_missing
+
+        with says_what_is_missing(f"workbench.{known}"):
+            value = getattr(importlib.import_module(_HOMES[known]), known)
     globals()[name] = value
     return value
 

@@ -5,6 +5,7 @@
     ├── Infeasible              no mechanism meets the request; says the smallest conflicting part when it is known
     ├── SolverUnavailable       the solver is unknown, not installed or cannot solve this kind of program
     │   └── LicenceLimit        the solver's licence does not cover this request
+    ├── NotInstalled            an optional package is needed; says which extra brings it
     ├── NotProven               a limit was reached first; carries the incumbent and the bound
     ├── NotCertified            no certificate could be produced; nothing private is claimed
     └── CorruptFile             a file is malformed, truncated or does not prove what it says
@@ -22,6 +23,7 @@ __all__ = [
     "InvalidRequest",
     "LicenceLimit",
     "NotCertified",
+    "NotInstalled",
     "NotProven",
     "SolverUnavailable",
     "WorkbenchError",
@@ -59,6 +61,10 @@ class SolverUnavailable(WorkbenchError):
 
 class LicenceLimit(SolverUnavailable):
     """The solver's licence does not cover this request."""
+
+
+class NotInstalled(WorkbenchError):
+    """A package is needed that is not installed."""
 
 
 class NotProven(WorkbenchError):

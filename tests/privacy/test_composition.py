@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from fractions import Fraction
 
@@ -210,16 +211,7 @@ def test_a_million_runs_are_answered_on_a_coarser_grid():
 
 
 def test_without_the_extra_one_sentence_says_so(monkeypatch):
-    import builtins
-
-    real = builtins.__import__
-
-    def without(name, *rest, **more):
-        if name.startswith("opendp.") or name == "opendp":
-            raise ImportError(f"No module named {name!r}")
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "opendp", None)
     with pytest.raises(wb.WorkbenchError, match=r"dp-workbench\[opendp\]"):
         measurement(plain())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 __all__ = ["app", "main"]
@@ -9,8 +10,20 @@ __all__ = ["app", "main"]
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command line (the process's own by default) and exit: 0, 1, 2 for an error of the user's, 3 for ours."""
-    from workbench.cli.commands import main as run
+    from workbench.errors import NotInstalled
+    from workbench.io.extras import says_what_is_missing
 
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        with says_what_is_missing("The command line"):
+            from workbench.cli.commands import main as run
+    except NotInstalled as error:
+        if given[:1] == ["doctor"]:  # which is asked what is missing
+            from workbench.cli.doctor import doctor
+
+            sys.exit(doctor("--json" in given))
+        print(f"NotInstalled: {error}", file=sys.stderr)
+        sys.exit(2)
     run(arguments)
 
 

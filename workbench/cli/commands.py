@@ -17,11 +17,13 @@ from typer.exceptions import TyperException
 
 import workbench
 from workbench.cli import console
+from workbench.cli import doctor as doctor_module
 from workbench.cli.console import Json, emit_json, err, interrupted, out, table
 from workbench.cli.lazy import CompareGroup, DesignGroup, FrontierGroup
 from workbench.cli.output_paths import output_folder
 from workbench.cli.usage import usage_words
 from workbench.errors import NotProven, WorkbenchError
+from workbench.io.extras import says_what_is_missing
 from workbench.io.plugins import PluginWarning, load_file
 
 __all__ = ["app", "main"]
@@ -53,7 +55,7 @@ _PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 
 def _mount() -> None:
-    from workbench.cli import certificate, compare, dql, evaluate, privatise, sweep
+    from workbench.cli import certificate, compare, dql, evaluate, privatise, programs, sweep
 
     evaluate_app.command("mechanism", epilog=evaluate.MECHANISM_EXAMPLES)(evaluate.evaluate_mechanism)
     evaluate_app.command("quantizer", epilog=evaluate.QUANTIZER_EXAMPLES)(evaluate.evaluate_quantizer)
@@ -67,6 +69,7 @@ def _mount() -> None:
     app.command(epilog=certificate.COMPOSE_EXAMPLES)(certificate.compose)
     app.command(epilog=sweep.SWEEP_EXAMPLES)(sweep.sweep)
     app.add_typer(sweep.app, name="results", no_args_is_help=True)
+    app.add_typer(programs.app, name="programs", no_args_is_help=True)
     app.add_typer(design_app, name="design", no_args_is_help=True)
     app.add_typer(frontier_app, name="frontier", no_args_is_help=True)
     compare_app.callback(invoke_without_command=True, epilog=compare.EXAMPLES)(compare.compare)
@@ -118,6 +121,12 @@ def solvers(
     columns = ["solver", "installed", "version", "capabilities", "licence"]
     cells = [[row["name"], row["installed"], row["version"], row["capabilities"], row["licence"]] for row in rows]
     out.print(table("Solvers", columns, cells))
+
+
+@app.command(epilog=doctor_module.EXAMPLES)
+def doctor(json: Json = False) -> None:
+    """What is installed: whether that set is known to work, solvers and licences, extras, folders; exit 1 when bad."""
+    raise typer.Exit(doctor_module.doctor(json))
 
 
 @app.command(epilog="Examples:\n\n  workbench verify\n\n  workbench verify --family all --small --json")
@@ -178,6 +187,8 @@ def reproduce(
         emit_json({"results": str(results), "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
                    "interrupted": result.interrupted})  # fmt: skip
     else:
+        for sentence in result.sentences:
+            out.print(sentence, **_PLAIN)
         for row in surprises:
             difference = f"printed {row['printed']:g}, ours {row['ours']:.9g} ({row['verdict']})"
             out.print(f"unexpected: {row['place']}, {row['what']}: {difference}")
@@ -237,7 +248,8 @@ def _trouble(error: OSError) -> str:
 def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
     """Run a command: its exit code, and what went wrong."""
     try:
-        result = app(given, standalone_mode=False)
+        with says_what_is_missing("This command"):
+            result = app(given, standalone_mode=False)
         if result == _INTERRUPTED:  # typer's own translation of Ctrl-C
             return 2, {"error": "Interrupted", "message": "Interrupted."}
         return (result if isinstance(result, int) else 0), None

@@ -28,18 +28,23 @@ EXAMPLES = """Examples:
 
   workbench compare --suite default --instances "noise-milp-*,mvu-*" --out comparison --json
 
+  workbench compare --programs FOLDER --out ranking   (MPS files of `workbench programs export`, or your own)
+
   workbench compare noise --n 8 --max-shift 3 --epsilon 1.5   (one request instead of a suite)"""
 
 
 def compare(
     context: typer.Context,
-    suite: Annotated[str | None, typer.Option(help="default, or small.")] = None,
+    suite: Annotated[str | None, typer.Option(help="default, small or library.")] = None,
     solvers: Annotated[str | None, typer.Option(help="Names from `workbench solvers`; every installed one.")] = None,
     instances: Annotated[str | None, typer.Option(help='Patterns of instance names: "noise-milp-*,mvu-*".')] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds of one run.")] = 20.0,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for the report; results/solver_comparison for all of default, else none."),
+    ] = None,
+    programs: Annotated[
+        Path | None, typer.Option(help='A folder of MPS files instead, ours or yours; NAME.json: {"optimum": 1.5}.')
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="Only list the instances (of default).")] = False,
     json: Json = False,
@@ -48,6 +53,11 @@ def compare(
     if context.invoked_subcommand is not None:
         if suite is not None:
             raise InvalidRequest(f"suite must be left out with {context.invoked_subcommand}. Got {suite!r}.")
+        return
+    if programs is not None:
+        if suite is not None or listing:
+            raise InvalidRequest("programs must be given without suite and list. Got both.")
+        _programs(programs, solvers, instances, time_limit, out, json)
         return
     if suite is None and listing:
         suite = "default"
@@ -76,6 +86,21 @@ def compare(
     _report_suite(result, suite, time_limit, folder, json)
 
 
+def _programs(
+    folder: Path, solvers: str | None, instances: str | None, limit: float, out: Path | None, json: bool
+) -> None:
+    from workbench.comparison.compare import compare_programs
+
+    if out is not None:
+        output_folder(out, "out")
+    result = under_a_bar(
+        lambda tell: compare_programs(folder, solvers, instances=instances, time_limit=limit, progress=tell)
+    )
+    if not result.rows:
+        raise KeyboardInterrupt
+    _report_suite(result, f"{folder.name} (files)", limit, out, json)
+
+
 def _list(taken: list[Any], json: bool) -> None:
     rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
     if json:
@@ -94,7 +119,7 @@ def _report_suite(result: Result, suite: str, time_limit: float, folder: Path | 
     if folder is not None:
         for artifact in report:
             write_artifact(artifact, folder)
-        if folder.name == "solver_comparison" and (folder.parent / "README.md").exists():
+        if folder.name in ("solver_comparison", "program_library") and (folder.parent / "README.md").exists():
             gallery(folder.parent)
     if json:
         runs = next(artifact.table for artifact in report if artifact.name == "performance_profile")

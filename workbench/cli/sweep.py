@@ -215,11 +215,10 @@ def export(
     json: Json = False,
 ) -> None:
     """Write the rows as a flat table, sorted by request, with their provenance."""
-    from workbench.sweeps.export import FORMATS, flat, provenance
     from workbench.sweeps.export import export as write
+    from workbench.sweeps.export import flat, provenance, writable
 
-    if target.suffix.lower() not in FORMATS:
-        InvalidRequest.must("export file", f"named {' or '.join(FORMATS)}", target.name)
+    writable(target)
     if not target.absolute().parent.is_dir():
         InvalidRequest.must("output folder", "an existing folder", target.parent)
     beside = target.with_name(target.name + ".json") if target.suffix.lower() == ".csv" else None

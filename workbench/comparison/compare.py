@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.comparison.run import GOOD, Progress, installed, run_suite
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from workbench.families.design import Design
 
-__all__ = ["compare", "compare_request", "compare_suite", "solver_names"]
+__all__ = ["compare", "compare_programs", "compare_request", "compare_suite", "solver_names"]
 
 TIME_LIMITS = {"request": 60.0, "suite": 20.0}  # seconds of one run
 
@@ -47,11 +48,13 @@ def compare(
         1
 
     Args:
-        question: of any family whose requests go to a solver; or a suite of programs, "small" or "default".
+        question: of any family whose requests go to a solver; or a suite of programs, "small", "default" or
+            "library"; or the Path of a folder of MPS files (`workbench programs export`, or your own).
         solvers: names from `workbench solvers`, a list or a text "highs,gurobi"; "all" and None: every installed one.
         instances: of a suite: patterns of instance names, "noise-milp-*,mvu-*".
         progress: told (runs done, runs, what is next).
-        request: of a question: as `wb.design`, without solver and certify; of a suite: time_limit alone.
+        request: of a question: as `wb.design`, without solver and certify; of a suite: time_limit alone; of a
+            folder: time_limit and hot (also re-solve hot).
 
     Returns:
         Of a question one row per solver: the columns of `workbench.families.outcome`, of the mechanism as returned
@@ -64,6 +67,8 @@ def compare(
     """
     if not callable(progress):
         InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
+    if isinstance(question, Path):
+        return compare_programs(question, solvers, instances=instances, progress=progress, **request)
     if isinstance(question, str):
         limit = request.pop("time_limit", TIME_LIMITS["suite"])
         if request:
@@ -155,8 +160,7 @@ def compare_suite(
     progress: Progress = lambda done, total, what: None,
 ) -> Result:
     """A versioned suite of programs on several solvers; see `compare`."""
-    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit <= 86_400:
-        InvalidRequest.must("time_limit", "seconds in (0, 86400]", time_limit)
+    _check_time(time_limit)
     if instances is not None and not isinstance(instances, str):
         InvalidRequest.must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
     taken, labels = chosen(suite, instances), installed(solver_names(solvers))
@@ -165,6 +169,32 @@ def compare_suite(
     if all(row["status"] == "not applicable" for row in result) and not result.interrupted:
         InvalidRequest.must("solvers", "some that can state one of the instances", ",".join(labels))
     return result
+
+
+def compare_programs(
+    folder: Path,
+    solvers: Solvers = None,
+    *,
+    instances: str | None = None,
+    time_limit: float = TIME_LIMITS["suite"],
+    hot: bool = True,
+    progress: Progress = lambda done, total, what: None,
+) -> Result:
+    """The MPS files of a folder on several solvers, judged against the optima beside them; see `compare`.
+
+    hot: whether linear programs are re-solved hot as well. Raises also CorruptFile.
+    """
+    from workbench.comparison.library import folder_instances
+
+    _check_time(time_limit)
+    taken, labels = folder_instances(folder, instances), installed(solver_names(solvers))
+    title = f"{len(taken)} programs of {folder.name}"
+    return run_suite(taken, labels, title=title, time_limit=time_limit, progress=progress, hot=hot)
+
+
+def _check_time(time_limit: Any) -> None:
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit <= 86_400:
+        InvalidRequest.must("time_limit", "seconds in (0, 86400]", time_limit)
 
 
 def _plots(table: pd.DataFrame) -> dict[str, Any]:

@@ -56,6 +56,7 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
             {
                 "kind": kind, "solver": solver, "instances": len(part), "solved": int(part["solved"].sum()),
                 "shifted_mean_seconds": shifted_mean(np.minimum(times, time_limit)),
+                **_hot(part),
                 "worst_residual": points["residual"].max(), "worst_gap_to_best": points["gap_to_best"].max(),
                 "answers": len(audited), "private_as_returned": int(audited.eq(True).sum()),
                 "certified": int(part["certified"].eq(True).sum()),
@@ -69,6 +70,17 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
     fastest = frame.groupby("kind")["shifted_mean_seconds"].transform("min")
     frame.insert(5, "ratio", (frame["shifted_mean_seconds"] + SHIFT) / (fastest + SHIFT))
     return frame.sort_values(["kind", "shifted_mean_seconds"], kind="stable").reset_index(drop=True)
+
+
+def _hot(part: pd.DataFrame) -> dict[str, float]:
+    """Shifted means over the instances that were solved again hot: of the cold and of the hot solve."""
+    if "hot_seconds" not in part:
+        return {}
+    both = part[part["hot_seconds"].notna() & part["solved"].astype(bool)]
+    if both.empty:
+        return {"hot_instances": 0, "their_cold_seconds": float("nan"), "their_hot_seconds": float("nan")}
+    cold, hot = (shifted_mean(both[name].astype(float)) for name in ("seconds", "hot_seconds"))
+    return {"hot_instances": len(both), "their_cold_seconds": cold, "their_hot_seconds": hot}
 
 
 def profile(table: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,15 @@ def run_suite(
     time_limit: float = 20.0,
     progress: Progress = lambda done, total, what: None,
     runner: Runner | None = None,
+    hot: bool = False,
 ) -> Result:
     """Every solver on every instance, judged; Ctrl-C stops it and the rows so far are kept.
 
-    time_limit: seconds of one solve. runner: of one run, for tests.
+    time_limit: seconds of one solve. runner: of one run, for tests. hot: whether linear programs are re-solved hot,
+    too, with every cost moved by up to 1 % (row "hot_seconds").
     """
     rows: list[Row] = []
+    run = runner or (partial(run_one, hot=True) if hot else run_one)
     total, begin = len(instances) * len(solvers), time.perf_counter()
     try:
         with tempfile.TemporaryDirectory(prefix="workbench-suite-") as folder:
@@ -77,12 +81,13 @@ def run_suite(
                 shared = {
                     "instance": instance.name, "model": instance.model, "kind": "MILP" if program.is_mip else "LP",
                     "rows": program.shape[0], "columns": program.shape[1],
+                    "known_bound": instance.known[0], "known_value": instance.known[1],
                 }  # fmt: skip
                 for solver in solvers:
                     progress(len(rows), total, f"{instance.name} by {solver}")
                     row = _unfit(backend(solver), program)
                     if row is None:
-                        row = (runner or run_one)(instance, task, solver, time_limit)
+                        row = run(instance, task, solver, time_limit)
                         row |= _judge(instance, row.pop("x", None), row.get("objective"))
                     rows.append(shared | {"solver": solver} | row)
     except KeyboardInterrupt:
@@ -104,7 +109,7 @@ def _unfit(solver: Backend, program: Any) -> Row | None:
     return {"status": "not applicable", "error": f"{solver.label} solves {able.words()}"}
 
 
-def run_one(instance: Instance, task: Path, solver: str, time_limit: float) -> Row:
+def run_one(instance: Instance, task: Path, solver: str, time_limit: float, *, hot: bool = False) -> Row:
     """One run in a process of its own, killed when it does not come back."""
     chosen = backend(solver)
     options: dict[str, Any] = {"threads": 1, "time_limit": time_limit}
@@ -112,7 +117,7 @@ def run_one(instance: Instance, task: Path, solver: str, time_limit: float) -> R
     options = {name: value if name not in left_out else None for name, value in options.items()}
     given, target = task.with_name("task.npz"), task.with_name("answer.json")
     program, *_ = read_task(task)
-    write_task(given, program, {}, solver, options)
+    write_task(given, program, {}, solver, options | ({"hot": True} if hot else {}))
     target.unlink(missing_ok=True)
     begin = time.perf_counter()
     process = subprocess.Popen(
@@ -152,7 +157,7 @@ def _why(code: int, stderr: str) -> str:
 
 def _judge(instance: Instance, x: Any, objective: float | None) -> Row:
     """The exact judgement of a point, or what kept it from being judged."""
-    if x is None or objective is None:
+    if x is None or objective is None or instance.judge is None:
         return {}
     try:
         verdict: Judged = instance.judge(np.asarray(x), objective)
@@ -173,9 +178,11 @@ def verdict_rows(rows: Sequence[Row]) -> list[Row]:
     rows_with_verdicts = []
     for row in rows:
         same = [other for other in rows if other["instance"] == row["instance"]]
-        best = min((value for other in same if (value := _reached(other)) is not None), default=None)
+        reached = [row.get("known_value"), *map(_reached, same)]
+        best = min((value for value in reached if value is not None), default=None)
         slack = GOOD * max(1.0, abs(best)) if best is not None else 0.0
-        bounds = [value for other in same if (value := other.get("bound")) is not None]
+        proven = [row.get("known_bound"), *(other.get("bound") for other in same)]
+        bounds = [value for value in proven if value is not None]
         bound = max((value for value in bounds if best is None or value <= best + slack), default=None)
         gap = relative_gap(row.get("objective"), bound)
         own = row.get("bound")

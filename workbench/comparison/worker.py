@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,21 +28,44 @@ def answer(program: Any, solver: str, options: dict[str, Any]) -> dict[str, Any]
     from solvers.solution import Start
 
     extend(partial(added, "backends"))
+    options, hot = {name: value for name, value in options.items() if name != "hot"}, options.get("hot", False)
     chosen = backend(solver)
     try:
         importlib.import_module(chosen.module)  # loading a library is no part of solving
         with chosen.open(program, Options(**options)) as session:
-            solution = session.solve(start=Start.COLD)
+            found = session.solve(start=Start.COLD)
+        limit = options.get("time_limit")
+        quick = limit is None or found.seconds.total < limit / 4  # so much again is left before the process is ended
+        resolved = _hot_seconds(program, chosen, Options(**options)) if hot and quick else None
     except LicenceExceeded as error:
         return {"status": "licence", "error": str(error)}
     except SolverError as error:
         return {"status": "error", "error": str(error)}
     return {
-        "status": str(solution.termination), "x": solution.x, "objective": solution.objective, "bound": solution.bound,
-        "residual": None if solution.residuals is None else solution.residuals.worst, "seconds": solution.seconds.total,
-        "iterations": solution.iterations, "nodes": solution.nodes, "version": solution.version,
-        "said": solution.raw_status, "error": None,
+        "status": str(found.termination), "x": found.x, "objective": found.objective, "bound": found.bound,
+        "residual": None if found.residuals is None else found.residuals.worst, "seconds": found.seconds.total,
+        "iterations": found.iterations, "nodes": found.nodes, "version": found.version, "said": found.raw_status,
+        "error": None, **({"hot_seconds": resolved} if hot else {}),
     }  # fmt: skip
+
+
+def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
+    """Seconds of a second solve, hot, with every cost moved by up to 1 %; None where a backend has no hot start."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    from solvers.program import Moves
+    from solvers.solution import Start, Termination
+
+    if program.is_mip or not chosen.capabilities().hot_start:
+        return None
+    cost = program.template.c
+    part = np.arange(cost.size), np.zeros(cost.size), sp.csr_array(sp.eye_array(cost.size))
+    moving = replace(program, parameters={"c": (cost.size,)}, moves=Moves({"c": part}, cost.size))
+    with chosen.open(moving, options) as session:
+        session.solve({"c": cost}, start=Start.COLD)
+        found = session.solve({"c": cost * (1 + 0.01 * np.sin(np.arange(cost.size)))}, start=Start.HOT)
+    return found.seconds.total if found.termination is Termination.OPTIMAL else None
 
 
 def main(task: str, target: str, parent: str) -> None:

@@ -16,6 +16,7 @@ from workbench.families.base import Family
 from workbench.families.design import Design
 from workbench.families.registry import families, family_of, our_families
 from workbench.families.signatures import help_text, signature
+from workbench.io.extras import says_what_is_missing
 
 __all__ = ["design", "list_families"]
 
@@ -23,7 +24,7 @@ __all__ = ["design", "list_families"]
 def design(question: Any, **request: Any) -> Design:
     """Design the best mechanism for a question. (The full help is made of the tables of options, below.)"""
     kind = family_of(question)
-    with kind.open(kind.request(question, **request)) as session:
+    with says_what_is_missing("Designing"), kind.open(kind.request(question, **request)) as session:
         return session.design()
 
 

@@ -24,8 +24,9 @@ __all__ = ["SUITES", "Instance", "Judged", "certified_or_not", "chosen"]
 
 # suite -> (version, what it takes of the instances)
 SUITES: dict[str, tuple[int, Callable[[Instance], bool]]] = {
-    "default": (1, lambda instance: True),
+    "default": (1, lambda instance: not instance.library),
     "small": (1, lambda instance: instance.small),
+    "library": (1, lambda instance: True),
 }
 
 Vector = NDArray[np.float64]
@@ -54,14 +55,18 @@ class Instance:
     """One program at fixed numbers.
 
     name: unique, family first; model: in words; build: the Program and its parameter values; judge: from the point
-    (columns,) and its objective; small: whether it belongs to the small suite.
+    (columns,) and its objective; small: whether it belongs to the small suite; library: to the library alone.
+    parameters: what it was made of, in words; known: (bound, value) of the optimum, from elsewhere.
     """
 
     name: str
     model: str
     build: Callable[[], tuple[Any, Mapping[str, Any]]]
-    judge: Callable[[Vector, float], Judged]
+    judge: Callable[[Vector, float], Judged] | None
     small: bool = False
+    library: bool = False
+    parameters: str = ""
+    known: tuple[float | None, float | None] = (None, None)
 
 
 def chosen(suite: str, pattern: str | None = None) -> list[Instance]:

@@ -12,4 +12,5 @@ PAPERS = {
     "label-dp": "workbench.papers.label_dp",
     "frontier": "workbench.papers.frontier",
     "solver_comparison": "workbench.papers.solver_comparison",
+    "program_library": "workbench.papers.program_library",
 }

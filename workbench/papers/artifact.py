@@ -137,6 +137,7 @@ class Paper:
     """A paper: its artifacts by name, each a function that computes it, and its errata.
 
     A function takes `full` (False: the minutes-long default; True: everything) and returns the Artifact.
+    needs: artifact -> extra that must be installed for it; "errata" may be among them.
     only_full: names of artifacts that are recomputed with full only; what they left in the results stays otherwise.
     """
 
@@ -146,6 +147,7 @@ class Paper:
     artifacts: Mapping[str, Callable[[bool], Artifact]]
     errata: Callable[[], Sequence[Erratum]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
+    needs: Mapping[str, str] = field(default_factory=dict)
     only_full: Collection[str] = ()
     on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 

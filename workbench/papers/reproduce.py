@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
+from workbench.io.extras import EXTRAS, need, present
 from workbench.io.figures import save_figure
 from workbench.io.files import write_whole
 from workbench.io.result import Plots, Result, Row
@@ -104,7 +105,8 @@ def reproduce(
         surprising (not as expected), remark. After Ctrl-C those of the artifacts finished so far; these are written.
 
     Raises:
-        InvalidRequest: an unknown name, before anything runs; WorkbenchError: an artifact cannot be computed.
+        InvalidRequest: an unknown name, NotInstalled: a named artifact needs an extra; both before anything runs.
+        WorkbenchError: an artifact cannot be computed.
     """
     names = [papers] if isinstance(papers, str) else list(papers or ())
     artifacts = [only] if isinstance(only, str) else only
@@ -118,25 +120,43 @@ def reproduce(
     for name in large.intersection(artifacts or ()):
         InvalidRequest.must("only", f"given with --full for {name}, which takes minutes", repr(name))
     wanted = [name for name in known if name not in large and (artifacts is None or name in artifacts)]
+    tasks = [(paper, name) for paper in chosen for name in paper.artifacts if name in wanted]
+    lacking = [(paper, name) for paper, name in tasks if name in paper.needs and not present(EXTRAS[paper.needs[name]])]
+    tasks = [task for task in tasks if task not in lacking]
+    for paper, name in lacking if artifacts else ():
+        if name not in [other for _, other in tasks]:  # named by the user: refused before anything runs
+            need(paper.needs[name], f"{paper.name} {name}")
+    notes = tuple(_left_out(lacking))
     rows: list[Row] = []
     done, begin = 0, time.perf_counter()
+    for note in notes:
+        progress(0, len(tasks), note)
     try:
         for paper in chosen:
-            for name in [name for name in paper.artifacts if name in wanted]:
-                label = f"[{done + 1}/{len(wanted)}] {paper.name} {name}"
-                rows += _artifact(paper, name, Path(results), full, partial(progress, done, len(wanted)), label)
+            for name in [name for other, name in tasks if other is paper]:
+                label = f"[{done + 1}/{len(tasks)}] {paper.name} {name}"
+                rows += _artifact(paper, name, Path(results), full, partial(progress, done, len(tasks)), label)
                 done += 1
             if artifacts is None and paper.errata is not None:
-                progress(done, len(wanted), f"{paper.name}: checking the errata ...")
+                progress(done, len(tasks), f"{paper.name}: checking the errata ...")
                 errata = list(paper.errata())
                 content = json.dumps([asdict(e) for e in errata], indent=1, ensure_ascii=False) + "\n"
                 write_whole(Path(results) / paper.name / "errata.json", content.encode())
-            gallery(Path(results))
     except KeyboardInterrupt:
-        done = min(done, len(wanted) - 1)  # an interrupted check of errata, too
-    sentences = (f"{_agreement(rows)}.",) if rows else ()
-    return Result("Printed numbers beside ours", rows, "printed_numbers", COLUMNS, _plots, done, len(wanted),
+        done = min(done, len(tasks) - 1)  # an interrupted check of errata, too
+    finally:  # an artifact that fails costs none of those before it
+        if Path(results).is_dir():
+            gallery(Path(results))
+    sentences = ((f"{_agreement(rows)}.",) if rows else ()) + notes
+    return Result("Printed numbers beside ours", rows, "printed_numbers", COLUMNS, _plots, done, len(tasks),
                   time.perf_counter() - begin, sentences)  # fmt: skip
+
+
+def _left_out(lacking: Sequence[tuple[Paper, str]]) -> Iterator[str]:
+    """One sentence for every missing extra."""
+    for extra in sorted({paper.needs[name] for paper, name in lacking}):
+        names = ", ".join(f"{paper.name} {name}" for paper, name in lacking if paper.needs[name] == extra)
+        yield f"Left out: {names}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'."
 
 
 def _artifact(paper: Paper, name: str, results: Path, full: bool, tell: Callable[[str], None], label: str) -> list[Row]:

@@ -13,16 +13,18 @@ from workbench.families.programs import SUITES, chosen
 from workbench.io.result import Result
 from workbench.papers.artifact import Artifact, Paper
 
-__all__ = ["PAPER", "artifacts"]
+__all__ = ["PAPER", "TITLES", "artifacts"]
 
 TIME_LIMIT = 20.0
+TITLES = ("summary", "performance_profile", "scatter")
 
 
 def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
     """The report of a run: runs, solvers, profile, scatter."""
-    table = run.to_frame()[list(COLUMNS)]
-    version, _ = SUITES[suite]
-    what = f"Suite {suite}, version {version}: {table['instance'].nunique()} instances, {len(table)} runs, "
+    frame = run.to_frame()
+    table = frame[[*COLUMNS, *(["hot_seconds"] if "hot_seconds" in frame else [])]]
+    named = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
+    what = f"{named}: {table['instance'].nunique()} instances, {len(table)} runs, "
     how = f"one process per run, cold, one thread, {time_limit:g} s. "
     if run.interrupted:
         what = f"Interrupted: {run.finished} of {run.total} runs. {what}"
@@ -78,6 +80,6 @@ PAPER = Paper(
     name="solver_comparison",
     title="Solver comparison",
     citation="Every backend on the same programs: `workbench compare --suite default`.",
-    artifacts={name: _artifact(name) for name in ("summary", "performance_profile", "scatter")},
+    artifacts={name: _artifact(name) for name in TITLES},
     on_demand=True,
 )

@@ -24,6 +24,7 @@ from typing import Any
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import Real, exact, positive, round_up
 from workbench.exact.sampler import Sampler
+from workbench.io.extras import need
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import Privacy, audit
@@ -41,7 +42,7 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
     mechanism: AdditiveNoise, or a Certificate or Design of it; measure: see the module; epsilon: where the exact δ is
     taken, for "approximate" only.
 
-    Raises InvalidRequest; WorkbenchError without the extra, or with OpenDP's features not enabled.
+    Raises InvalidRequest; NotInstalled without the extra, WorkbenchError with OpenDP's features not enabled.
     """
     noise = getattr(mechanism, "mechanism", mechanism)
     if not isinstance(noise, AdditiveNoise) or not noise.question.scalar:
@@ -51,11 +52,9 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
     if (epsilon is None) == (measure == "approximate"):
         raise InvalidRequest("epsilon must be given with the measure approximate, and only there.")
     at = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
-    try:
-        import opendp.prelude as dp
-    except ImportError as error:
-        message = f"Exporting needs the optional extra: pip install 'dp-workbench[opendp]' ({error})."
-        raise WorkbenchError(message) from None
+    need("opendp", "Exporting")
+    import opendp.prelude as dp
+
     n = noise.question.sizes[0] - 1
     sampler = Sampler(noise.masses)
 

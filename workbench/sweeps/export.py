@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import workbench
-from workbench.errors import InvalidRequest, SolverUnavailable
+from workbench.errors import InvalidRequest
 from workbench.families.outcome import renamed
+from workbench.io.extras import need
 from workbench.io.files import write_whole
 from workbench.sweeps.ledger import MIGRATIONS, Ledger, Row, canonical
 
@@ -76,13 +77,20 @@ def provenance(ledger: Ledger, rows: Sequence[Row], *, unreadable: int = 0) -> d
     }  # fmt: skip
 
 
+def writable(path: Path) -> None:
+    """Refuse a file of another ending (InvalidRequest), or Parquet without pyarrow (NotInstalled)."""
+    if path.suffix.lower() not in FORMATS:
+        InvalidRequest.must("export file", f"named {' or '.join(FORMATS)}", path.name)
+    if path.suffix.lower() == ".parquet":
+        need("parquet", "Parquet")
+
+
 def export(table: Table, origin: Mapping[str, Any], path: Path) -> list[Path]:
     """Write a table as .csv (with a .json of its provenance beside it) or .parquet; the files written.
 
-    Raises InvalidRequest for another ending, SolverUnavailable for Parquet without pyarrow.
+    Raises InvalidRequest for another ending, NotInstalled for Parquet without pyarrow.
     """
-    if path.suffix.lower() not in FORMATS:
-        InvalidRequest.must("export file", f"named {' or '.join(FORMATS)}", path.name)
+    writable(path)
     if path.suffix.lower() == ".parquet":
         write_whole(path, _parquet(table, origin))
         return [path]
@@ -105,11 +113,9 @@ def _csv(table: Table) -> bytes:
 
 
 def _parquet(table: Table, origin: Mapping[str, Any]) -> bytes:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise SolverUnavailable("Parquet needs pyarrow (pip install 'dp-workbench[parquet]').") from None
+    import pyarrow
+    import pyarrow.parquet
+
     columns = {name: pyarrow.array([line[name] for line in table]) for name in (table[0] if table else ["key"])}
     arrow = pyarrow.table(columns).replace_schema_metadata({"dp-workbench": json.dumps(origin, ensure_ascii=False)})
     buffer = io.BytesIO()

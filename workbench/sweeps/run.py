@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.io.extras import need
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 from workbench.sweeps.result import Outcome, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec
@@ -59,6 +60,8 @@ def sweep(
     if cluster is not None and jobs is not None:
         raise InvalidRequest("jobs must be left out with a cluster, which has its own workers.")
     specification = spec if isinstance(spec, Spec) else read_spec(spec)
+    if cluster is not None:
+        need("cluster", "A sweep on a cluster")
     if isinstance(ledger, Ledger):
         return _run(specification, ledger, jobs, cluster, progress)
     with Ledger(ledger) as book:

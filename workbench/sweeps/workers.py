@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import SolverUnavailable, WorkbenchError
+from workbench.io.extras import need
 from workbench.io.processes import SAFE, end_with_parent, safe_start
 from workbench.sweeps.versions import versions
 
@@ -199,14 +200,13 @@ def executor(jobs: int) -> Any:
 def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answers | None]]:
     """On the workers of a Dask scheduler such as tcp://host:8786, which retries what a dead worker held.
 
-    Raises SolverUnavailable without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
+    Raises NotInstalled without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
     """
-    try:
-        from distributed import Client, KilledWorker
-        from distributed import wait as wait_for
-        from distributed.comm import CommClosedError
-    except ImportError:
-        raise SolverUnavailable("--cluster needs dask and distributed (pip install 'dp-workbench[cluster]').") from None
+    need("cluster", "A sweep on a cluster")
+    from distributed import Client, KilledWorker
+    from distributed import wait as wait_for
+    from distributed.comm import CommClosedError
+
     client, why = None, ""
     try:
         client = Client(address, timeout=10, set_as_default=False)

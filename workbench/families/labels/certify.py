@@ -11,7 +11,7 @@ For pure ε over all pairs, the repair is steered by the rows that give each out
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -154,14 +154,14 @@ def shortfall(privacy: Privacy, request: LabelRequest) -> tuple[str, ...]:
     return () if privacy.holds(request.claim) else (privacy.words(request.claim, "The solver's channel"),)
 
 
-def refuse(solution: Solution, constraints: tuple[str, ...]) -> NoReturn:
-    """Raise what a solve without a point means."""
+def refuse(solution: Solution, constraints: tuple[str, ...], why: Callable[[], str] = str) -> NoReturn:
+    """Raise what a solve without a point means; why: explains an infeasible one."""
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
     status = f"{solution.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
         what = f"the constraints {', '.join(constraints)} on these outputs" if constraints else "this request"
-        raise Infeasible(f"No channel meets {what} ({status}).")
+        raise Infeasible(f"No channel meets {what} ({status}).{why()}")
     raise NotProven(f"{status} and returned no channel.", bound=solution.bound)
 
 

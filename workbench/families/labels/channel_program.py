@@ -12,6 +12,7 @@ from solvers.backend import solve
 from workbench.errors import InvalidRequest
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.labels.certify import audited, certified, check_size, proven, refuse, rows_of, shortfall
+from workbench.families.labels.infeasible import explanation
 from workbench.families.labels.relation import groups_of
 from workbench.families.labels.request import LabelRequest
 from workbench.families.outcome import translated_errors
@@ -46,7 +47,7 @@ def best_channel(request: LabelRequest) -> Design:
             options = replace(options, algorithm="interior-point")
         solution = solve(model.program, model.values(epsilons, float(request.delta)), request.solver, options)
     if solution.x is None:
-        refuse(solution, constraints)
+        refuse(solution, constraints, lambda: explanation(model, request, epsilons, options))
     mechanism = LabelChannel(question, grid, Channel.from_rows(np.maximum(solution["M"], 0.0)))
     claimed = solution.objective
     assert claimed is not None

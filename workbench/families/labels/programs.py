@@ -39,6 +39,15 @@ class _Case:
     constraints: tuple[str, ...] = ()
 
     @property
+    def words(self) -> str:
+        """The parameters."""
+        relation = "counts" if self.counts else "all pairs"
+        low, high = self.outputs or (0, self.k - 1)
+        more = f", {', '.join(self.constraints)}" if self.constraints else ""
+        return (f"labels 0..{self.k - 1}, uniform, outputs {low}..{high}, {relation}, epsilon = {self.epsilon}, "
+                f"delta = {self.delta}, {self.loss} loss{more}")  # fmt: skip
+
+    @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         return consecutive(self.k) if self.counts else tuple(combinations(range(self.k), 2))
 
@@ -82,7 +91,7 @@ class _Case:
 
 def instances() -> list[Instance]:
     """The channel instances of the suites."""
-    cases = [
+    cases: list[tuple[str, str, _Case, bool | None]] = [  # None: of the library alone
         ("channel-labels-k8", "channel LP, all pairs", _Case(8, 1), True),
         ("channel-labels-k32", "channel LP, all pairs", _Case(32, 2), False),
         ("channel-absolute-k20", "channel LP, all pairs", _Case(20, "0.5", "absolute"), False),
@@ -91,4 +100,27 @@ def instances() -> list[Instance]:
         ("channel-unbiased-k6", "channel LP, unbiased",
          _Case(6, 2, outputs=(-10, 15), constraints=("unbiased",)), False),
     ]  # fmt: skip
-    return [Instance(name, model, case.build, case.judge, small) for name, model, case, small in cases]
+    cases += [(f"channel-{name}", f"channel LP, {kind}", case, None) for name, kind, case in _library()]
+    return [
+        Instance(name, model, case.build, case.judge, bool(small), small is None, case.words)
+        for name, model, case, small in cases
+    ]
+
+
+def _library() -> list[tuple[str, str, _Case]]:
+    """Those of the library alone: other sizes, losses and constraints, up to 10^5 non-zeros."""
+    named = ("row-monotone", "column-monotone", "symmetric", "honest")
+    return [
+        *((f"labels-k{k}", "all pairs", _Case(k, 1)) for k in (2, 3, 5, 12, 50, 128)),
+        *((f"labels-k24-eps{epsilon}", "all pairs", _Case(24, epsilon)) for epsilon in ("0.1", "4", "8")),
+        *((f"labels-k12-{loss}", "all pairs", _Case(12, 1, loss)) for loss in ("absolute", "zero-one")),
+        *((f"counts-k{k}", "counts", _Case(k, 1, "squared", counts=True)) for k in (3, 8, 40, 100)),
+        *((f"counts-k12-{name}", "counts", _Case(12, 1, "zero-one", counts=True, constraints=(name,)))
+          for name in named),
+        *((f"dp-k{k}", "all pairs, DP", _Case(k, 1, "squared", "0.05")) for k in (4, 10, 16)),
+        ("counts-dp-k30", "counts, DP", _Case(30, "0.5", "absolute", "0.001", counts=True)),
+        ("few-outputs-k20", "all pairs", _Case(20, 1, outputs=(5, 14))),
+        ("unbiased-k4", "unbiased", _Case(4, 1, outputs=(-6, 9), constraints=("unbiased",))),
+        ("unbiased-counts-k8", "counts, unbiased",
+         _Case(8, 1, counts=True, outputs=(-12, 19), constraints=("unbiased",))),
+    ]  # fmt: skip

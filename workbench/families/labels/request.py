@@ -19,10 +19,10 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
 from workbench.privacy.notions import notion as named
 
-__all__ = ["LabelRequest"]
+__all__ = ["LARGEST", "LabelRequest"]
 
 _PRINTED = 4000  # labels up to which the O(k³) algorithm is run
-_LARGEST, _LARGEST_UNBIASED = 30, 12  # ε
+LARGEST, _LARGEST_UNBIASED = 30, 12  # ε
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,9 +76,9 @@ class LabelRequest(Request):
         object.__setattr__(self, "constraints", tuple(dict.fromkeys(self.constraints)))
         with translated_errors():
             self.named_loss(1.0, self.question.values[:1])
-        if self.epsilon > _LARGEST:
+        if self.epsilon > LARGEST:
             InvalidRequest.must(
-                "epsilon", f"at most {_LARGEST} (e^epsilon is a coefficient of the program)", spelled(self.epsilon)
+                "epsilon", f"at most {LARGEST} (e^epsilon is a coefficient of the program)", spelled(self.epsilon)
             )
         if self.delta and not self.measure.has_delta:
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
@@ -95,8 +95,8 @@ class LabelRequest(Request):
         pairs = self.pairs
         if self.measure.per_distance:
             largest = max(groups_of(self.question, pairs, self.notion, self.epsilon)[1], default=0.0)
-            if largest > _LARGEST:
-                InvalidRequest.must("epsilon", f"at most {_LARGEST} for every pair of neighbours", largest)
+            if largest > LARGEST:
+                InvalidRequest.must("epsilon", f"at most {LARGEST} for every pair of neighbours", largest)
 
     def _check_unbiased(self) -> None:
         if self.named_loss.kind != "squared":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NoReturn
 
@@ -47,7 +48,7 @@ def meets(objective: float, bound: float) -> bool:
     return abs(objective - bound) <= 1e-6 * abs(objective) + ABSOLUTE
 
 
-def check_limit(request: NoiseRequest, solution: Solution) -> None:
+def check_limit(request: NoiseRequest, solution: Solution, why: Callable[[], str]) -> None:
     """Raise Infeasible for a least δ above the limit of the request."""
     least = solution.objective
     if request.minimise == "error" or request.delta is None or least is None:
@@ -55,12 +56,12 @@ def check_limit(request: NoiseRequest, solution: Solution) -> None:
     if Fraction(least) > request.delta * (1 + Fraction(1, 10**9)):
         raise Infeasible(
             f"Cost {request.cost} at most {float(request.budget or 0):g} needs delta >= {least:.9g} at this epsilon. "
-            f"Got delta = {float(request.delta):g}."
+            f"Got delta = {float(request.delta):g}.{why()}"
         )
 
 
-def refuse(request: NoiseRequest, solution: Solution) -> NoReturn:
-    """Raise what an answer without a point means."""
+def refuse(request: NoiseRequest, solution: Solution, why: Callable[[], str]) -> NoReturn:
+    """Raise what an answer without a point means; why: explains an infeasible one."""
     answer = f"{request.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
         budget = request.budget
@@ -69,10 +70,10 @@ def refuse(request: NoiseRequest, solution: Solution) -> NoReturn:
                 f"{answer} to a feasible request (uniform noise is private); its tolerances are too coarse here."
             )
         what = "the extra constraints" if budget is None else f"the budget {float(budget):g} and the constraints"
-        raise Infeasible(f"No noise meets the request with {what} ({answer}).")
-    why = _LIMITS.get(solution.termination, f"status {solution.termination}")
+        raise Infeasible(f"No noise meets the request with {what} ({answer}).{why()}")
+    limit = _LIMITS.get(solution.termination, f"status {solution.termination}")
     bound = "unknown" if solution.bound is None else f"{solution.bound:.9g}"
     raise NotProven(
-        f"{answer}: {why} was reached without an incumbent; bound {bound}.", bound=solution.bound,
+        f"{answer}: {limit} was reached without an incumbent; bound {bound}.", bound=solution.bound,
         interrupted=stopped(solution),
     )  # fmt: skip

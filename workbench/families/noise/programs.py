@@ -40,6 +40,13 @@ class _Case:
     patterns: bool = False
 
     @property
+    def words(self) -> str:
+        """The parameters."""
+        epsilon = self.epsilon if not isinstance(self.epsilon, Mapping) else dict(self.epsilon)
+        limit = f", {self.cost} <= {self.budget:g}" if self.budget is not None else f", delta = {self.delta}"
+        return f"{self.question!r}, {self.notion}, epsilon = {epsilon}{limit}, cost {self.cost}"
+
+    @property
     def levels(self) -> Sequence[float]:
         return sorted({float(value) for value in self.question.budgets(self.epsilon).values()})
 
@@ -72,7 +79,7 @@ class _Case:
         costs = cost_vector(self.cost, self.question.sizes)
 
         def price(certificate: Any) -> float | None:
-            cost = float(costs @ certificate.mechanism.pmf)
+            cost = float(np.max(costs @ certificate.mechanism.pmf))  # for the worst answer, a row for every answer
             if self.budget is None:
                 return cost
             if cost > self.budget * (1 + 1e-9):
@@ -88,8 +95,8 @@ class _Case:
         )  # fmt: skip
 
 
-def _instance(name: str, model: str, case: _Case, small: bool = False) -> Instance:
-    return Instance(f"noise-{name}", model, case.build, case.judge, small)
+def _instance(name: str, model: str, case: _Case, small: bool = False, library: bool = False) -> Instance:
+    return Instance(f"noise-{name}", model, case.build, case.judge, small, library, case.words)
 
 
 def _bounded(n: int, max_shift: int, *, directed: bool = False) -> ModuloNoise:
@@ -127,4 +134,37 @@ def instances() -> list[Instance]:
         make("patterns-n16", "MILP by patterns", _Case(_bounded(16, 3), "pdp", 1, "0.1", patterns=True)),
         make("patterns-set-n24", "MILP by patterns",
              _Case(ModuloNoise(n=24, shifts=[1, 3, 5, 6]), "pdp", 1, "0.05", patterns=True)),
+        *_library(),
     ]  # fmt: skip
+
+
+def _library() -> list[Instance]:
+    """Those of the library alone: other sizes, costs and relations, up to 10^5 non-zeros."""
+    lp, dp, milp = "LP (14)", "DP-LP", "MILP (13)"
+    cases: list[tuple[str, str, _Case]] = [
+        *((f"lp-n{n}-m{m}", lp, _Case(_bounded(n, m), "pdp", 1)) for n, m in
+          ((2, 1), (4, 1), (16, 2), (32, 5), (100, 8), (500, 6), (1000, 12), (3000, 8))),
+        *((f"lp-n20-{cost}", lp, _Case(_bounded(20, 3), "pdp", "0.8", cost=cost)) for cost in
+          ("eta-squared", "squared", "circular-squared", "worst-squared")),
+        *((f"lp-n30-eps{epsilon}", lp, _Case(_bounded(30, 2), "pdp", epsilon)) for epsilon in
+          ("0.01", "0.1", "4", "10")),
+        ("lp-directed-n50", lp, _Case(_bounded(50, 4, directed=True), "pdp", 1, cost="eta-squared")),
+        ("lp-vector-3x3x3", f"{lp}, vector query",
+         _Case(ModuloNoise(sizes=[3, 3, 3], shifts=[(0, 0, 1), (0, 1, 0), (1, 0, 0)]), "pdp", 1)),
+        ("lp-vector-16x16", f"{lp}, vector query",
+         _Case(ModuloNoise(sizes=[16, 16], shifts=[(0, 1), (1, 0), (1, 1)]), "pdp", "0.5", cost="squared")),
+        *((f"dp-n{n}-m{m}", dp, _Case(_bounded(n, m), "dp", 1, delta, "squared")) for n, m, delta in
+          ((4, 1, "0.1"), (16, 2, "0.001"), (32, 4, "0.05"), (128, 4, "0.01"), (400, 3, "0.001"), (1000, 4, "0.001"))),
+        ("dp-vector-6x6", f"{dp}, vector query",
+         _Case(ModuloNoise(sizes=[6, 6], shifts=[(0, 1), (1, 0)]), "dp", 1, "0.02", "squared")),
+        *((f"min-delta-dp-n{n}", "minimum δ by DP-LP", _Case(_bounded(n, 2), "dp", 1, budget=budget)) for n, budget in
+          ((8, 0.4), (64, 0.5))),
+        *((f"milp-n{n}-m{m}", milp, _Case(_bounded(n, m), "pdp", 1, delta)) for n, m, delta in
+          ((4, 1, "0.1"), (6, 2, "0.05"), (9, 2, "0.02"), (14, 1, "0.05"))),
+        ("milp-circular-n9", milp, _Case(_bounded(9, 2), "pdp", 1, "0.05", "circular-squared")),
+        ("milp-vector-2x4", f"{milp}, vector query",
+         _Case(ModuloNoise(sizes=[2, 4], shifts=[(0, 1), (1, 0)]), "pdp", 1, "0.05")),
+        *((f"patterns-n{n}-m{m}", "MILP by patterns", _Case(_bounded(n, m), "pdp", 1, "0.05", patterns=True))
+          for n, m in ((12, 2), (32, 3))),
+    ]  # fmt: skip
+    return [_instance(name, model, case, library=True) for name, model, case in cases]

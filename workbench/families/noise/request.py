@@ -155,6 +155,8 @@ class _Checked:
         for row in rows:
             if not isinstance(row, cp.Constraint):
                 InvalidRequest.must("constraints", expected, f"a list with {row!r}")
+            if row.label is None:
+                row.set_label(str(row))  # by which an infeasible request names it
         return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from workbench.families.base import Row, Session, Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.answer import check_limit, meets, refuse, stopped, why_unproven
 from workbench.families.noise.certify import certified_design, exacting
+from workbench.families.noise.infeasible import explanation
 from workbench.families.noise.oracle_check import OracleCheck
 from workbench.families.noise.request import NoiseRequest
 from workbench.families.outcome import translated_errors
@@ -48,6 +49,7 @@ class NoiseSession(Session):
         self.oracle = OracleCheck(
             request.question, request.notion, request.cost, constrained=request.constraints is not None
         )
+        self._explains = True  # not in rows, of which there may be many
         self._sessions: dict[tuple[bool, tuple[int, ...]], tuple[NoiseModel, SolverSession | FastSession]] = {}
 
     def close(self) -> None:
@@ -69,9 +71,10 @@ class NoiseSession(Session):
     def solve(self, request: NoiseRequest, start: str = "hot") -> Solution:
         """The solver's answer alone. Raises Infeasible, NotProven where there is none."""
         solution = self.answer(request, start)
+        why = partial(explanation, self, request) if self._explains else str
         if solution.x is None:
-            refuse(request, solution)
-        check_limit(request, solution)
+            refuse(request, solution, why)
+        check_limit(request, solution, why)
         return solution
 
     def answer(self, request: NoiseRequest, start: str = "hot") -> Solution:
@@ -118,6 +121,15 @@ class NoiseSession(Session):
                 None if limit is None else float(limit),
             )
         return session, values
+
+    def beside(self, request: NoiseRequest) -> NoiseSession:
+        """Another session, for a request of another objective."""
+        return NoiseSession(request)
+
+    def stated(self, request: NoiseRequest) -> tuple[NoiseModel, Mapping[str, Any]]:
+        """The compiled model of a request, and its parameter values."""
+        session, values = self._live(request)
+        return next(model for model, live in self._sessions.values() if live is session), values
 
     # Designs and rows.
 
@@ -212,6 +224,7 @@ class NoiseSession(Session):
 
     def row(self, point: Values, *, start: str = "hot") -> Row:
         """The answer at a point, checked as far as the request says."""
+        self._explains = False
         if self.request.check in ("audit", "certify"):
             return super().row(point, start=start)
         solution = self.solve(self.at(point), start)

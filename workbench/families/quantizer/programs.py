@@ -55,6 +55,13 @@ class _Laws:
     grid: bool = False
 
     @property
+    def words(self) -> str:
+        """The parameters."""
+        kind = "MVU's grid" if self.grid else f"{self.knots} knots"
+        by = f", by {self.metric} distance" if self.metric else ""
+        return f"{self.outputs} outputs in ±{self.bins[-1]}, {kind}, epsilon = {self.epsilon}{by}, {self.cost}"
+
+    @property
     def bins(self) -> list[Fraction]:
         """Equally spaced, so that 1.5 times the least reach of ε-DP is their end."""
         reach = Fraction(round(1.5 * smallest_reach(float(exact(self.epsilon, "epsilon"))), 3)).limit_denominator(1000)
@@ -101,6 +108,11 @@ class _TwoBin:
     epsilon: Real
     around: Mapping[int, tuple[float, ...]]  # length of a bounded vector -> the middle of its slices
 
+    @property
+    def words(self) -> str:
+        """The parameters."""
+        return f"bins {', '.join(self.bins)}, epsilon = {self.epsilon}, slices of 0.02 around {dict(self.around)}"
+
     @lru_cache  # noqa: B019  (instances live as long as the process)
     def shape(self) -> Any:
         return shape_of([Fraction(b) for b in self.bins], Fraction(1), uniform())
@@ -133,7 +145,18 @@ def instances() -> list[Instance]:
         ("optm-m6", _TwoBin(("-3", "-3/4", "-1/4", "1/4", "3/4", "3"), "1.5",
                             {2: (0.61, 0.39), 3: (0.443, 0.247, 0.31)})),
     ]  # fmt: skip
+    library = [
+        *((f"quantizer-m{m}-k{knots}-{cost}", "exact quantizer LP", _Laws(m, epsilon, knots, cost))
+          for m, epsilon, knots, cost in ((2, 1, 5, "mae"), (3, "0.5", 21, "mae"), (4, "0.1", 41, "mse"),
+                                          (6, 3, 61, "mse"), (12, 1, 201, "mae"), (32, 2, 401, "mse"))),
+        *((f"quantizer-metric-m{m}", "exact quantizer LP, |x - x'| metric", _Laws(m, 1, 21, metric="absolute"))
+          for m in (3, 10)),
+        *((f"mvu-m{m}", "MVU LP in P", _Laws(m, epsilon, m, "mse", grid=True))
+          for m, epsilon in ((2, 1), (8, "0.5"), (32, 3), (64, 2))),
+    ]  # fmt: skip
     return [
-        *(Instance(name, model, case.build, case.judge, small) for name, model, case, small in laws),
-        *(Instance(name, "OPTM LP, Theorem 5", case.build, case.judge) for name, case in two_bins),
-    ]
+        *(Instance(name, model, case.build, case.judge, small, False, case.words) for name, model, case, small in laws),
+        *(Instance(name, "OPTM LP, Theorem 5", case.build, case.judge, False, False, case.words)
+          for name, case in two_bins),
+        *(Instance(name, model, case.build, case.judge, False, True, case.words) for name, model, case in library),
+    ]  # fmt: skip

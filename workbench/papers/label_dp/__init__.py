@@ -35,6 +35,7 @@ PAPER = Paper(
         "unbiasedness": unbiasedness, "splits": splits,
     },
     errata=errata,
+    needs=dict.fromkeys(("table1", "fig3", "fig4", "fig6", "table2"), "learning"),
     only_full=("channel_lp_large", "runtime"),
     remarks=(
         "Stand-ins: the Criteo log and the 1940 census cannot be bundled. Their label distributions here were fitted "

@@ -20,9 +20,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import InvalidRequest
 from workbench.exact.random_source import Source
 from workbench.families.labels.design import best_bins
+from workbench.io.extras import need
 from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
@@ -38,13 +39,10 @@ EPSILONS = (0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 
 def _sklearn() -> Any:
-    try:
-        import sklearn.datasets
-        import sklearn.linear_model
-    except ImportError as error:
-        raise WorkbenchError(
-            f"The learning experiments need scikit-learn (pip install 'dp-workbench[learning]'): {error}."
-        ) from None
+    need("learning", "Training on privatised labels")
+    import sklearn.datasets
+    import sklearn.linear_model
+
     return sklearn
 
 

@@ -30,6 +30,7 @@ PAPER = Paper(
         "price-of-bits": price_of_bits,
         "above": above,
     },
+    needs=dict.fromkeys(("fig4c", "fig4d"), "learning"),
     errata=all_errata,
     remarks=(
         "Exact values are integrals over all real inputs; the printed ones are averages over 51 points.",

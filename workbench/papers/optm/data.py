@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import CorruptFile, SolverUnavailable, WorkbenchError
+from workbench.errors import CorruptFile, WorkbenchError
+from workbench.io.extras import need
 
 __all__ = ["breast_cancer", "digits", "mnist"]
 
@@ -36,13 +37,8 @@ def digits() -> Data:
 
 
 def _sklearn(name: str) -> Data:
-    try:
-        datasets = importlib.import_module("sklearn.datasets")
-    except ImportError as error:
-        raise SolverUnavailable(
-            "The DP-SGD experiments need scikit-learn (pip install dp-workbench[learning])."
-        ) from error
-    found = getattr(datasets, name)()
+    need("learning", "DP-SGD on these data")
+    found = getattr(importlib.import_module("sklearn.datasets"), name)()
     return np.asarray(found.data, dtype=float), np.asarray(found.target, dtype=np.intp)
 
 

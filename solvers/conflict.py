@@ -1,0 +1,70 @@
+"""Which constraints of an infeasible program conflict: a deletion filter over named groups of rows.
+
+Group after group is left out. Where the rest is still infeasible the group stays out for good; where it becomes
+feasible, the group is part of the conflict and goes back in. What is left is irreducible: infeasible together, feasible
+without any one of them (J. Chinneck, E. Dravnieks: Locating minimal infeasible constraint sets in linear programs,
+ORSA Journal on Computing 3, 1991). It need not be the conflict with the fewest groups.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .backend import Options, backend
+from .data import Data
+from .program import Program
+from .solution import Start, Termination
+
+__all__ = ["conflict"]
+
+
+def conflict(
+    data: Data,
+    groups: Mapping[str, NDArray[np.intp]],
+    solver: str = "highs",
+    options: Options | None = None,
+    *,
+    scale: float = 1.0,
+    seconds: float = 10.0,
+) -> Sequence[str] | None:
+    """The names of an irreducible infeasible set of groups of rows; None where none could be found in time.
+
+    data: the program, whose rows outside all groups always hold. groups: name -> row positions, tried in this order.
+    scale: of the dispatch, as of a Program. seconds: for all solves together.
+    """
+    end = time.monotonic() + seconds
+
+    def infeasible(kept: Mapping[str, NDArray[np.intp]]) -> bool | None:
+        left = end - time.monotonic()
+        if left <= 0:
+            return None
+        rows = np.ones(data.A.shape[0], dtype=bool)
+        for name, positions in groups.items():
+            rows[positions] = name in kept
+        part = replace(
+            data, c=np.zeros_like(data.c), offset=0.0, A=data.A[rows], row_lower=data.row_lower[rows],
+            row_upper=data.row_upper[rows],
+        )  # fmt: skip
+        given = replace(options or Options(), time_limit=min(left, (options and options.time_limit) or left))
+        with backend(solver).open(Program("a part of an infeasible program", part, scale=scale), given) as session:
+            found = session.solve(start=Start.COLD)
+        if found.x is not None:
+            return False
+        return True if found.termination is Termination.INFEASIBLE else None
+
+    left = dict(groups)
+    if not infeasible(left):
+        return None
+    for name in groups:
+        without = {other: rows for other, rows in left.items() if other != name}
+        verdict = infeasible(without)
+        if verdict is None:
+            return None
+        if verdict:
+            left = without
+    return list(left)

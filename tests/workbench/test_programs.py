@@ -1,0 +1,153 @@
+"""The library of programs: files that stand for themselves, read back by every backend, ranked, verified."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from solvers.backend import backend, names
+from workbench.cli.commands import app, main
+from workbench.comparison.compare import compare_programs
+from workbench.comparison.library import export, folder_instances, listing, read_program, solve_file, verify_folder
+from workbench.papers.solver_comparison import artifacts
+
+SOLVERS = [name for name in names() if backend(name).installed()]
+LOOSE = {"ortools:pdlp", "cvxpy:scs"}  # first-order methods, which stop at about 1e-6
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("programs")
+    names = "noise-lp-n[248],noise-lp-n[24]-*,noise-dp-n4*,noise-milp-n[468]*,mvu-m[248],quantizer-m[23]-*,optm-m4"
+    export(where, f"{names},channel-labels-k[235]", most=900)
+    return where
+
+
+def test_the_library_holds_every_family_and_all_sizes() -> None:
+    rows = listing(most=None)
+    assert len(rows) == len({row["name"] for row in rows}) >= 100
+    sizes = [row["nonzeros"] for row in rows]
+    assert min(sizes) <= 10
+    assert 90_000 <= max(sizes) <= 100_000
+    assert sum(row["kind"] == "MILP" for row in rows) >= 15
+    assert {row["name"].partition("-")[0] for row in rows} == {"noise", "channel", "quantizer", "mvu", "optm"}
+    assert all(row["parameters"] and row["model"] for row in rows)
+
+
+def test_every_record_holds_in_rationals(folder: Path) -> None:
+    rows = verify_folder(folder)
+    assert len(rows) > 15
+    assert all(row["holds"] for row in rows)
+    for path in folder.glob("*.json"):
+        known = json.loads(path.read_text())
+        assert known["violation"] < 1e-12
+        if known["kind"] == "LP":
+            assert known["bound"] <= known["value"] + 1e-12
+            assert known["value"] - known["bound"] < 1e-9 * max(1, known["value"])
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_backend_solves_the_files_alone(folder: Path, solver: str) -> None:
+    can = backend(solver).capabilities()
+    for path in folder.glob("*.mps"):
+        program, _ = read_program(path)
+        if can.integer_only or not (can.milp if program.is_mip else can.lp):
+            assert solve_file(path, [solver])[0]["status"] == "failed"
+            continue
+        (row,) = solve_file(path, [solver], 20.0)
+        assert row["status"] == "optimal", row
+        assert row["agrees"] or (solver in LOOSE and abs(row["objective"] - row["known_value"]) < 1e-3), row
+
+
+def test_an_ill_conditioned_program_is_known_to_rounding(tmp_path: Path) -> None:
+    """At its default tolerances HiGHS is off by 1e-5 here, with a residual of 1e-7."""
+    (row,) = export(tmp_path, "channel-counts-k40")
+    assert row["value"] - row["bound"] < 1e-9
+    assert row["violation"] < 1e-12
+    assert row["value"] == pytest.approx(1.719871336, abs=1e-9)
+
+
+def test_a_changed_file_is_noticed(folder: Path, tmp_path: Path) -> None:
+    for name in ("mvu-m2.mps", "mvu-m2.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    text = (tmp_path / "mvu-m2.mps").read_text()
+    (tmp_path / "mvu-m2.mps").write_text(text.replace("18.0285", "18.0284"))
+    with pytest.raises(wb.CorruptFile, match="sha256"):
+        read_program(tmp_path / "mvu-m2.mps")
+    known = json.loads((tmp_path / "mvu-m2.json").read_text())
+    (tmp_path / "mvu-m2.mps").write_text(text)
+    (tmp_path / "mvu-m2.json").write_text(json.dumps(known | {"dual_bound": known["dual_bound"] + 1e-9}))
+    assert verify_folder(tmp_path)[0]["holds"] is False
+    (tmp_path / "mvu-m2.json").write_text('{"optimum": "high"}')
+    with pytest.raises(wb.CorruptFile, match="optimum must be a number"):
+        read_program(tmp_path / "mvu-m2.mps")
+
+
+MINE = "NAME mine\nROWS\n N cost\n G r\nCOLUMNS\n x cost 1\n x r 1\n y cost 2\n y r 1\nRHS\n RHS r 3\nENDATA\n"
+
+
+def test_files_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.mps").write_text(MINE)
+    (tmp_path / "mine.json").write_text('{"optimum": 3}')
+    (tmp_path / "wrong.mps.gz").write_bytes(gzip.compress(MINE.encode()))
+    (tmp_path / "wrong.json").write_text('{"optimum": 4}')
+    (tmp_path / "unknown.mps").write_text(MINE)
+    result = wb.compare(tmp_path, ["highs", "ortools:glop"], time_limit=10)
+    rows = {(row["instance"], row["solver"]): row for row in result}
+    assert len(rows) == 6
+    assert rows["mine", "highs"]["solved"]
+    assert rows["unknown", "ortools:glop"]["solved"]
+    assert rows["wrong", "highs"]["best_objective"] == 3  # a feasible point refutes the record
+    assert rows["mine", "highs"]["hot_seconds"] > 0
+    assert rows["mine", "highs"].get("private") is None
+    with pytest.raises(wb.InvalidRequest, match="patterns that match"):
+        folder_instances(tmp_path, "nothing-*")
+
+
+def test_a_ranking_of_a_folder(folder: Path) -> None:
+    result = compare_programs(folder, ["highs", "ortools:glop"], instances="mvu-m2,noise-milp-n4*,channel-labels-k3")
+    assert {row["status"] for row in result} == {"optimal", "not applicable"}
+    assert all(row["solved"] for row in result if row["status"] == "optimal")
+    assert all(
+        row["certified"] for row in result if row["status"] == "optimal"
+    )  # files of ours are judged as mechanisms
+    report = {artifact.name: artifact for artifact in artifacts(result, "folder", 20.0)}
+    table = report["summary"].table
+    highs = table[(table["solver"] == "highs") & (table["kind"] == "LP")].iloc[0]
+    assert highs["hot_instances"] == 2
+    assert highs["their_hot_seconds"] > 0
+    assert "hot_seconds" in report["performance_profile"].table
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as caught:
+        main(list(arguments))
+    found = capsys.readouterr()
+    assert isinstance(caught.value.code, int)
+    return caught.value.code, found.out, found.err
+
+
+def test_the_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert app is not None
+    code, out, _ = run(capsys, "programs", "export", str(tmp_path), "--names", "mvu-m[24]", "--json")
+    assert (code, [row["name"] for row in json.loads(out)["programs"]]) == (0, ["mvu-m4", "mvu-m2"])
+    code, out, _ = run(capsys, "programs", "list", "--names", "mvu-*", "--most", "100", "--json")
+    assert [row["nonzeros"] for row in json.loads(out)["programs"]] == [36, 9]
+    code, out, _ = run(capsys, "programs", "solve", str(tmp_path / "mvu-m2.mps"), "--solver", "highs,ortools:glop")
+    assert (code, out.count("yes")) == (0, 2)
+    code, out, _ = run(capsys, "programs", "verify", str(tmp_path))
+    assert (code, out) == (0, "2 of 2 records hold, recomputed in rationals.\n")
+    (tmp_path / "mvu-m2.json").write_text('{"optimum": 1}')
+    code, out, _ = run(capsys, "programs", "solve", str(tmp_path / "mvu-m2.mps"), "--json")
+    assert (code, json.loads(out)["answers"][0]["agrees"]) == (1, False)
+    code, _, err = run(capsys, "programs", "solve", str(tmp_path / "no.mps"))
+    assert code == 2
+    assert err.startswith("InvalidRequest: program must be a file that can be read")
+    code, _, err = run(capsys, "compare", "--programs", str(tmp_path), "--suite", "small")
+    assert code == 2
+    code, _, err = run(capsys, "compare", "--programs", str(tmp_path / "missing"))
+    assert (code, "a folder with files named .mps" in err) == (2, True)

@@ -1,0 +1,299 @@
+"""The library of programs: every linear and mixed-integer program of the suite "library" as a file anybody can solve.
+
+A folder holds for each program NAME.mps (free MPS; its head says what it is) and NAME.json:
+
+    name, model, parameters         what it states
+    sha256                          of the MPS file
+    rows, columns, nonzeros, integers, scale     scale: a solver with absolute tolerances does well to multiply x by it
+    value, bound                    the optimum lies in [bound, value] but for `violation`
+    violation                       the largest by which the point misses a row or bound, exact
+    proof                           what the bound rests on
+    point, dual                     x of the value; multipliers y whose Lagrangian value, in rationals, is the bound
+    made_by                         versions
+
+`verify_folder` decides value, violation and bound again from the two files alone. For a mixed-integer program the dual
+proves the bound of its linear relaxation only (`dual_bound`); its `bound` is the word of branch and bound, and says so.
+Somebody else's file needs no more beside it than {"optimum": 1.5}, or nothing.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import gzip
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import workbench
+from solvers.backend import Options, solve
+from solvers.data import Data
+from solvers.errors import InvalidProgram
+from solvers.exact_check import exact_bound, exact_objective, exact_violation, rounded_down
+from solvers.mps import mps_text, read_mps
+from solvers.program import Program
+from solvers.solution import Solution, relative_gap
+from workbench.comparison.run import GOOD
+from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
+from workbench.families.outcome import translated_errors
+from workbench.families.programs import Instance, chosen
+from workbench.io.files import named, parse_json, read_bytes, write_whole
+
+__all__ = ["export", "folder_instances", "library", "listing", "read_program", "solve_file", "verify_folder"]
+
+FORMAT = "dp-workbench-program-1"
+_LIMIT = 200_000_000  # bytes of a file
+_JUDGED = 5000  # non-zeros up to which answers are judged as mechanisms
+_SCALE = "scale "  # in the head of a file
+_UNITS = 2.0**20
+_CLOSED = 1e-11  # relative gap at which nothing more is tried
+_ANSWER = ("version", "status", "objective", "bound", "residual", "seconds", "agrees", "error")
+
+Row = dict[str, Any]
+Progress = Callable[[int, int, str], None]
+
+
+def _row(instance: Instance, program: Program) -> Row:
+    data = program.template
+    return {
+        "name": instance.name, "model": instance.model, "parameters": instance.parameters,
+        "kind": "MILP" if program.is_mip else "LP", "rows": program.shape[0], "columns": program.shape[1],
+        "nonzeros": int(data.A.nnz), "integers": int(data.integrality.sum()), "scale": program.scale,
+    }  # fmt: skip
+
+
+def _fixed(instance: Instance) -> Program:
+    """The program of an instance at its parameter values, without parameters."""
+    program, values = instance.build()
+    return Program(program.name, program.data(values), program.sense, program.variables, scale=program.scale)
+
+
+def library(names: str | None = None, most: int | None = None) -> Iterator[tuple[Instance, Program]]:
+    """The programs whose names match patterns, with at most so many non-zeros. Raises InvalidRequest."""
+    for instance in chosen("library", names):
+        program = _fixed(instance)
+        if most is None or program.template.A.nnz <= most:
+            yield instance, program
+
+
+def listing(names: str | None = None, most: int | None = None) -> list[Row]:
+    """A row for each program. Raises InvalidRequest."""
+    return [_row(instance, program) for instance, program in library(names, most)]
+
+
+def export(
+    folder: Path, names: str | None = None, most: int | None = None, *, time_limit: float = 60.0,
+    progress: Progress = lambda done, total, what: None,
+) -> list[Row]:  # fmt: skip
+    """Write programs with what is known of their optima, solved by HiGHS; returns their rows.
+
+    A file is written whole or not at all, so an interrupted export keeps what it has. Raises InvalidRequest.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, wanted = [], list(library(names, most))
+    for done, (instance, program) in enumerate(wanted):
+        progress(done, len(wanted), instance.name)
+        head = [f"{instance.model}: {instance.parameters}", f"{_SCALE}{program.scale!r}"]
+        text = mps_text(instance.name, program.template, program.variables, head)
+        program = Program(program.name, read_mps(text).data, scale=program.scale)  # what the file says
+        row = _row(instance, program)
+        with translated_errors():
+            solution = solve(program, {}, "highs", Options(time_limit=time_limit))
+        row |= {"sha256": hashlib.sha256(text.encode()).hexdigest(), **_known(program, solution)}
+        row["made_by"] = {"workbench": workbench.__version__, "highs": solution.version}
+        write_whole(folder / f"{instance.name}.mps", text.encode())
+        write_whole(folder / f"{instance.name}.json", (json.dumps({"format": FORMAT, **row}) + "\n").encode())
+        rows.append({key: value for key, value in row.items() if key not in ("point", "dual")})
+    return rows
+
+
+def _known(program: Program, solution: Solution) -> Row:
+    """Value, violation and bound of a solution, exact where they say so."""
+    found: Row = {"value": None, "bound": None, "violation": None, "point": None, "dual": None, "dual_bound": None}
+    if solution.x is None:
+        return {**found, "proof": f"none: {solution.raw_status}"}
+    data = program.template
+    point, dual = _sharp(data, solution.x.tolist(), solution.seconds.total)
+    proven = None if dual is None else exact_bound(data, dual)
+    found |= {"value": float(exact_objective(data, point)), "violation": float(exact_violation(data, point)),
+              "point": list(point), "dual": None if dual is None else list(dual),
+              "dual_bound": None if proven is None else rounded_down(proven)}  # fmt: skip
+    if program.is_mip:
+        return found | {"bound": solution.bound, "proof": f"branch and bound of highs {solution.version}, its word"}
+    return found | {"bound": found["dual_bound"], "proof": "Lagrangian value of the dual, in rationals"}
+
+
+def _sharp(data: Data, x: Sequence[float], seconds: float) -> tuple[Sequence[float], Sequence[float] | None]:
+    """(point, multipliers) that prove a linear program's optimum to rounding; of a mixed-integer one x and those of its
+    relaxation.
+
+    Some programs are so ill-conditioned that a residual of 1e-7 hides 1e-5 of the optimum. They are solved in units of
+    2^-20 with costs multiplied as well, by simplex and, where that leaves a gap, by interior point with crossover.
+    """
+    whole, best, dual = data.is_mip, tuple(x), None
+    relaxed = replace(data, integrality=data.integrality & False, c=data.c * _UNITS)
+    gap = math.inf
+    for algorithm in (None, "interior-point"):
+        options = Options(feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9, algorithm=algorithm,
+                          time_limit=60 + 20 * seconds)  # fmt: skip
+        found = solve(Program("in small units", relaxed, scale=_UNITS), {}, "highs", options)
+        if found.x is None or found.row_dual is None or (bound := exact_bound(data, found.row_dual / _UNITS)) is None:
+            continue
+        left = float(exact_objective(data, found.x) - bound) + float(exact_violation(relaxed, found.x))
+        if left < gap:
+            gap, dual = left, tuple((found.row_dual / _UNITS).tolist())
+            best = best if whole else tuple(found.x.tolist())
+        if gap <= _CLOSED * max(1.0, abs(float(bound))):
+            break
+    return tuple(map(float, best)), dual
+
+
+# Files.
+
+
+def read_program(path: Path) -> tuple[Program, Row]:
+    """The program in an MPS file (plain or gzipped), and what is known of it: the JSON beside it, or nothing.
+
+    Raises InvalidRequest, CorruptFile: the file is no MPS file, or not the one that the JSON speaks of.
+    """
+    content = read_bytes(path, _LIMIT, "program")
+    beside = path.with_name(path.name.removesuffix(".gz").removesuffix(".mps") + ".json")
+    with named(path):
+        try:
+            text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+            found = read_mps(text)
+        except (UnicodeDecodeError, OSError, EOFError, InvalidProgram) as error:
+            raise CorruptFile(f"This is no MPS file that can be read: {error}.") from None
+    known: Row = {}
+    if beside.exists():
+        with named(beside):
+            known = parse_json(read_bytes(beside, _LIMIT, "program's record").decode("utf-8", "replace"))
+            _check_record(known)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            if known.get("sha256", digest) != digest:
+                raise CorruptFile(f"The record is of another program than {path.name}: their sha256 differ.")
+    scale = next((float(line.removeprefix(_SCALE)) for line in found.comments if line.startswith(_SCALE)), 1.0)
+    return Program(found.name, found.data, found.sense, scale=scale), known
+
+
+def _check_record(known: Any) -> None:
+    if not isinstance(known, dict):
+        raise CorruptFile("The record must be a JSON object.")
+    for name in ("optimum", "value", "bound", "violation", "dual_bound"):
+        if not isinstance(known.get(name, 0.0), (int, float, type(None))) or isinstance(known.get(name), bool):
+            raise CorruptFile(f"{name} must be a number.")
+
+
+def known_range(known: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """(bound, value) of a record: where the optimum is known to lie. `optimum` stands for both."""
+    optimum = known.get("optimum")
+    return (known.get("bound", optimum), known.get("value", optimum))
+
+
+def _files(folder: Path) -> list[Path]:
+    found = sorted(path for ending in ("*.mps", "*.mps.gz") for path in folder.glob(ending))
+    return found or InvalidRequest.must("programs", "a folder with files named .mps or .mps.gz", folder)
+
+
+def folder_instances(folder: Path, names: str | None = None) -> list[Instance]:
+    """The programs of a folder as instances; those of the library that are unchanged are judged as mechanisms too."""
+    patterns = None if names is None else [part.strip() for part in names.split(",")]
+    found = []
+    for path in _files(folder):
+        name = path.name.removesuffix(".gz").removesuffix(".mps")
+        if patterns is not None and not any(fnmatch.fnmatch(name, part) for part in patterns):
+            continue
+        program, known = read_program(path)
+        bound, value = known_range(known)
+        judge = _judge(name, known) if program.template.A.nnz <= _JUDGED else None
+        found.append(Instance(name, str(known.get("model", "")), _constantly(program), judge, library=True,
+                              parameters=str(known.get("parameters", "")), known=(bound, value)))  # fmt: skip
+    return found or InvalidRequest.must("instances", "patterns that match some of the folder", repr(names))
+
+
+def _constantly(program: Program) -> Callable[[], tuple[Program, Mapping[str, Any]]]:
+    return lambda: (program, {})
+
+
+@lru_cache
+def _ours() -> Mapping[str, Instance]:
+    return {instance.name: instance for instance in chosen("library")}
+
+
+def _judge(name: str, known: Mapping[str, Any]) -> Any:
+    """The judge of the library's own instance where the file is the one that it makes."""
+    instance = _ours().get(name)
+    if instance is None or known.get("format") != FORMAT or known.get("parameters") != instance.parameters:
+        return None
+    program = _fixed(instance)
+    return instance.judge if program.shape == (known.get("rows"), known.get("columns")) else None
+
+
+def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = None) -> list[Row]:
+    """Solve a file on each of some solvers, cold: status, objective, bound, residual, whether it agrees with what is
+    known. What a solver cannot do is a row."""
+    program, known = read_program(path)
+    bound, value = known_range(known)
+    rows = []
+    for solver in solvers:
+        row: Row = {"solver": solver, **dict.fromkeys(_ANSWER), "known_bound": bound, "known_value": value}
+        try:
+            with translated_errors():
+                found = solve(program, {}, solver, _options(solver, time_limit))
+        except WorkbenchError as error:
+            rows.append(row | {"status": "failed", "error": str(error)})
+            continue
+        row |= {"version": found.version, "status": str(found.termination), "objective": found.objective,
+                "bound": found.bound, "residual": found.residuals and found.residuals.worst,
+                "seconds": found.seconds.total}  # fmt: skip
+        if row["status"] == "optimal" and value is not None:
+            row["agrees"] = _within(found.objective, bound, value)
+        rows.append(row)
+    return rows
+
+
+def _options(solver: str, time_limit: float | None) -> Options:
+    from solvers.backend import backend
+
+    supported = backend(solver).supported_options
+    return Options(
+        time_limit=time_limit if "time_limit" in supported else None, threads=1 if "threads" in supported else None
+    )
+
+
+def _within(objective: float | None, bound: float | None, value: float) -> bool:
+    """Whether an objective lies where the optimum is known to lie, to 1e-6 relative to max(1, |value|)."""
+    if objective is None:
+        return False
+    gap = relative_gap(objective, value)
+    inside = bound is not None and bound <= objective <= value
+    return inside or (gap is not None and gap <= GOOD)
+
+
+def verify_folder(folder: Path) -> list[Row]:
+    """Decide every record of a folder again, in rationals, from the two files alone.
+
+    Each row: name, value, bound, violation (recomputed), proven: what holds ("" where the record says otherwise).
+    """
+    rows: list[Row] = []
+    for path in _files(folder):
+        program, known = read_program(path)
+        data = program.template
+        if known.get("point") is None:
+            rows.append({"name": path.name, "holds": None, "proven": "the record has no point"})
+            continue
+        value, violation = exact_objective(data, known["point"]), exact_violation(data, known["point"])
+        proven = None if known.get("dual") is None else exact_bound(data, known["dual"])
+        holds = float(value) == known["value"] and float(violation) == known["violation"]
+        holds &= (None if proven is None else rounded_down(proven)) == known["dual_bound"]
+        what = "linear relaxation" if data.is_mip else "program"
+        rows.append({
+            "name": path.name, "holds": holds, "value": float(value), "violation": float(violation),
+            "dual_bound": None if proven is None else rounded_down(proven), "bound": known["bound"],
+            "proven": f"no point of the {what} costs less than dual_bound; the point misses a row by violation",
+        })  # fmt: skip
+    return rows

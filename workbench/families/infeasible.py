@@ -1,0 +1,81 @@
+"""Infeasible requests explained: which of the user's wishes conflict, and the least budget that would do.
+
+Both are the solver's word: an infeasible program has no mechanism that could be audited.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_CEILING, Context
+
+import numpy as np
+
+from solvers.backend import Options
+from solvers.conflict import conflict
+from solvers.data import Data
+from solvers.program import Program
+
+__all__ = ["SECONDS", "conflict_words", "least", "least_words", "rows_named"]
+
+SECONDS = 10.0  # for one part of an explanation
+_UP = Context(prec=6, rounding=ROUND_CEILING)
+_DIGITS = 1e-6  # relative width at which a bisection stops
+
+
+def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Wish, in the user's words -> positions of its rows. wishes: name of a block of rows -> wish."""
+    found: dict[str, list[np.ndarray]] = {}
+    for block in program.rows:
+        if block.name in wishes:
+            found.setdefault(wishes[block.name], []).append(np.arange(block.start, block.start + block.size))
+    return {wish: np.concatenate(parts) for wish, parts in found.items()}
+
+
+def conflict_words(
+    data: Data, wishes: Mapping[str, np.ndarray], solver: str, options: Options, scale: float, asked: str = ""
+) -> tuple[Sequence[str], str]:
+    """The wishes that cannot hold together, and a sentence of them; nothing where none were found in time.
+
+    asked: what no wish can be left out of, such as "with delta = 0.1".
+    """
+    found = conflict(data, wishes, solver, options, scale=scale, seconds=SECONDS)
+    if not found:
+        return (), ""
+    if len(found) == 1:
+        return found, f" By itself it cannot hold{asked}: {found[0]}."
+    return found, f" These cannot hold together{asked}, and could without any one of them: {'; '.join(found)}."
+
+
+def least(feasible: Callable[[float], bool | None], at: float, most: float) -> float | None:
+    """The least value >= `at` (which is infeasible) at which a request is feasible, from above, to 1e-6 relative.
+
+    feasible: monotone; None where it could not be decided. inf: not up to `most`; None: not decided in SECONDS.
+    """
+    end = time.monotonic() + SECONDS
+    low = high = at
+    verdict: bool | None = False
+    while not verdict:  # up in steps: the largest values are hard on a solver
+        low, high = high, min(2 * high, most) if high > 0 else most
+        if low >= most:
+            return math.inf
+        verdict = feasible(high)
+        if verdict is None or time.monotonic() > end:
+            return None
+    while high - low > _DIGITS * high:
+        middle = (low * high) ** 0.5 if low > 0 and high > 2 * low else (low + high) / 2
+        verdict = feasible(middle)
+        if verdict is None or time.monotonic() > end:
+            return None
+        low, high = (low, middle) if verdict else (middle, high)
+    return high
+
+
+def least_words(name: str, value: float | None, none: str) -> str:
+    """A sentence about what `least` found, rounded up to six digits; empty for what was not decided."""
+    if value is None:
+        return ""
+    if value == math.inf:
+        return f" {none}."
+    return f" The least {name} that would do is {float(_UP.create_decimal(repr(value * (1 - 1e-9)))):.6g}."

@@ -1,0 +1,47 @@
+"""Optional packages: which extra brings them, and one sentence where they are missing."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from workbench.errors import NotInstalled
+
+__all__ = ["EXTRAS", "need", "present", "says_what_is_missing"]
+
+# extra of pyproject.toml -> the module that it brings
+EXTRAS = {
+    "cluster": "distributed", "learning": "sklearn", "opendp": "opendp",
+    "parquet": "pyarrow", "scip": "pyscipopt",
+}  # fmt: skip
+_OURS = ("workbench", "models", "solvers")
+
+
+def present(module: str) -> bool:
+    """Whether a package could be imported; imports nothing."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def need(extra: str, what: str) -> None:
+    """Raise NotInstalled unless an extra is installed. what: "Composition", the subject of the sentence."""
+    if not present(EXTRAS[extra]):
+        raise NotInstalled(f"{what} needs the extra {extra!r}: pip install 'dp-workbench[{extra}]'.")
+
+
+@contextmanager
+def says_what_is_missing(what: str) -> Iterator[None]:
+    """Turn the missing import of somebody else's package into NotInstalled; of one of ours, it is a bug and stays."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if not package or package in _OURS:
+            raise
+        raise NotInstalled(
+            f"{what} needs {package}, which is not installed: pip install dp-workbench brings all it needs. (With "
+            f"numpy and python-flint alone mechanisms can be loaded, audited, certified, verified and sampled.)"
+        ) from error

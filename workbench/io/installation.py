@@ -1,0 +1,157 @@
+"""What is installed: each requirement of this version beside what is there, and the combinations known to be bad.
+
+Standard library only, so that `workbench doctor` runs where nothing else does.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import workbench
+from workbench.io.extras import EXTRAS, present
+
+__all__ = ["CLASHES", "Clash", "clashes", "installation", "packages", "within"]
+
+DISTRIBUTION = "dp-workbench"
+_LIGHT = ("numpy", "python-flint")
+_DEVELOPERS = ("all", "dev")
+_CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Clash:
+    """Versions that do not work together: distribution -> specifier; all must hold. why: one sentence."""
+
+    versions: Mapping[str, str]
+    why: str
+
+
+CLASHES = (
+    Clash({"highspy": ">=1.15", "ortools": ">=9.14,<9.16"},
+          "highspy >= 1.15 and OR-Tools 9.14 or 9.15 ship two shared libraries under one name: whichever is imported "
+          "second fails"),
+    Clash({"highspy": "==1.14.0"}, "highspy 1.14.0 returns wrong optima of mixed-integer programs"),
+    Clash({"cvxpy": ">=1.9.2", "highspy": "<1.14"}, "cvxpy >= 1.9.2 demands highspy >= 1.14"),
+)  # fmt: skip
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = re.match(r"\d+(\.\d+)*", version)
+    parts = [int(part) for part in found.group().split(".")] if found else []
+    while parts and parts[-1] == 0:  # 1.14 is 1.14.0
+        parts.pop()
+    return tuple(parts)
+
+
+def within(version: str, specifier: str) -> bool:
+    """Whether a version meets a specifier such as ">=2.4,<2.5"; only ==, >=, <=, < and > are known."""
+    have = _numbers(version)
+    for part in filter(None, specifier.split(",")):
+        found = re.fullmatch(r"\s*(==|>=|<=|<|>)\s*([\w.]+)\s*", part)
+        if found is None:
+            raise ValueError(f"the specifier {part!r} is of no known form")
+        sign, other = found.group(1), _numbers(found.group(2))
+        if not {"==": have == other, ">=": have >= other, "<=": have <= other, "<": have < other,
+                ">": have > other}[sign]:  # fmt: skip
+            return False
+    return True
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def packages() -> list[Row]:
+    """One row per requirement: package, wanted, installed, status ("tested", "other version", "missing"), extra."""
+    try:
+        required = importlib.metadata.requires(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        required = []
+    rows = []
+    for line in required:
+        text, _, marker = line.partition(";")
+        extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", marker)
+        name = re.match(r"[\w.-]+", text.strip())
+        if name is None or (extra and extra.group(1) in _DEVELOPERS):
+            continue
+        wanted, have = text.strip()[name.end() :].strip(), _version(name.group())
+        status = "missing" if have is None else "tested" if within(have, wanted) else "other version"
+        rows.append({"package": name.group(), "wanted": wanted, "installed": have, "status": status,
+                     "extra": extra and extra.group(1)})  # fmt: skip
+    return rows
+
+
+def clashes(versions: Mapping[str, str | None]) -> list[str]:
+    """Why installed versions (distribution -> version) are known to be bad together; empty where nothing is known."""
+    return [
+        clash.why
+        for clash in CLASHES
+        if all((have := versions.get(name)) and within(have, spec) for name, spec in clash.versions.items())
+    ]
+
+
+def _verdict(rows: list[Row], bad: list[str]) -> tuple[str, str]:
+    """A word, and the sentence that explains it."""
+    core = [row for row in rows if row["extra"] is None]
+    missing = [row["package"] for row in core if row["status"] == "missing"]
+    if bad:
+        return "known bad", "; ".join(bad) + "."
+    if not rows:
+        return "not tested", f"{DISTRIBUTION} is not installed as a package, so its requirements are not known."
+    if missing:
+        if set(_LIGHT) & set(missing):
+            return "incomplete", f"Nothing works without {' and '.join(_LIGHT)}."
+        return "light core", (
+            f"Mechanisms can be loaded, audited, certified, verified and sampled; designing needs "
+            f"{', '.join(missing)} as well."
+        )
+    others = [row["package"] for row in rows if row["status"] == "other version"]
+    if others:
+        return "not tested", f"The workbench was tested with other versions of {', '.join(others)}."
+    return "known good", "Every package has a version that the workbench was tested with."
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def installation() -> Row:
+    """Everything about this installation that decides what works, as plain data for tables and JSON."""
+    rows = packages()
+    names = {name for clash in CLASHES for name in clash.versions}
+    bad = clashes({name: _version(name) for name in names})
+    verdict, why = _verdict(rows, bad)
+    folders = {"results": Path.cwd(), "temporary files": Path(tempfile.gettempdir())}
+    return {
+        "workbench": workbench.__version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
+        "verdict": verdict,
+        "why": why,
+        "clashes": bad,
+        "packages": rows,
+        "extras": {extra: present(module) for extra, module in EXTRAS.items()},
+        "chromium": next(filter(None, map(shutil.which, _CHROMIUM)), None),
+        "folders": [
+            {"purpose": purpose, "folder": str(folder), "writable": _writable(folder)}
+            for purpose, folder in folders.items()
+        ],
+    }
