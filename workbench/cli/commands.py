@@ -53,7 +53,7 @@ _PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 
 def _mount() -> None:
-    from workbench.cli import certificate, compare, dql, privatise, quantizer, sweep
+    from workbench.cli import certificate, compare, dql, explore, privatise, quantizer, sweep
 
     evaluate_app.command("quantizer", epilog=quantizer.EVALUATE_EXAMPLES)(quantizer.evaluate_quantizer)
     privatise_app.command("labels", epilog=privatise.LABELS_EXAMPLES)(privatise.privatise_labels)
@@ -67,6 +67,7 @@ def _mount() -> None:
     app.command(epilog=sweep.SWEEP_EXAMPLES)(sweep.sweep)
     app.add_typer(sweep.app, name="results", no_args_is_help=True)
     app.add_typer(design_app, name="design", no_args_is_help=True)
+    app.command(epilog=explore.EXAMPLES, context_settings=explore.SETTINGS)(explore.explore)
     app.add_typer(frontier_app, name="frontier", no_args_is_help=True)
     compare_app.callback(invoke_without_command=True, epilog=compare.EXAMPLES)(compare.compare)
     app.add_typer(compare_app, name="compare")
