@@ -47,7 +47,9 @@ class Chromium:
     def __enter__(self) -> Chromium:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._process.kill()
         self._process.wait(10)
         os.close(self._out)
@@ -157,6 +159,6 @@ class Page:
                 found.append(str(event["params"]["exceptionDetails"].get("exception", event["params"])))
             if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] in ("error", "warning"):
                 found.append(event["params"]["entry"]["text"])
-            if event["method"] == "Runtime.consoleAPICalled" and event["params"]["type"] in ("error", "warning", "assert"):
+            if event["method"] == "Runtime.consoleAPICalled" and event["params"]["type"] in ("error", "warning"):
                 found.append(str(event["params"]["args"]))
         return found

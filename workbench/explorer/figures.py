@@ -7,8 +7,8 @@
     picture      an SVG of the family's own
     table        heads, rows
 
-look: line, dashed, hollow (a solver's word), filled (proven), segments (pairs of points), band (low..y). None in x or
-y is a gap.
+look: line, wide, dashed, hollow (a solver's word), filled (proven), segments (pairs of points), band (low..y). None in
+x or y is a gap.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ __all__ = ["along", "law_figures", "plain", "profile_figures", "rivals", "table"
 Figure = dict[str, Any]
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
+_TALL = 100.0  # times the least value from where an axis is logarithmic
 _OPEN = 1e-6  # a gap between objective and bound from here on is drawn
 
 
@@ -216,22 +217,21 @@ def tradeoff(profile: Any, asked: Mapping[str, float]) -> Figure:
 def along(name: str, label: str, rows: Sequence[Mapping[str, Any]], *, log: bool) -> Figure:
     """The objective against a hot option. rows: those of designs, each with the option's value under its name."""
     solved = [row for row in rows if isinstance(row.get("objective"), (int, float))]
-    x = [row[name] for row in solved]
+    x, y = [row[name] for row in solved], [row["objective"] for row in solved]
     drawn = []
-    for kind, look in (("optimum", "line"), ("upper bound", "dashed"), ("lower bound", "dashed")):
+    for kind, look in (("optimum", "wide"), ("upper bound", "dashed"), ("lower bound", "dashed")):
         law = [row["oracle_value"] if row.get("oracle_kind") == kind else None for row in solved]
         if any(value is not None for value in law):
             drawn.append(series(f"closed form ({kind})", look, 2, x, law))
-    bounds = [row.get("bound") for row in solved]
-    gaps = [b is not None and row["objective"] - b > _OPEN * max(1.0, abs(row["objective"]))
-            for row, b in zip(solved, bounds, strict=True)]  # fmt: skip
-    if any(gaps):
-        low = [row["objective"] if b is None else b for row, b in zip(solved, bounds, strict=True)]
-        drawn.append(series("proven interval", "band", 0, x, [r["objective"] for r in solved], low=plain(low)))
-    drawn.append(series("solver's answers, not certified", "hollow", 0, x, [row["objective"] for row in solved]))
-    missing = len(rows) - len(solved)
-    note = f"{missing} of {len(rows)} values have no design there." if missing else ""
-    return lines(f"{label} against {name}", name, label, drawn, log_x=log, along=name, note=note)
+    low = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved]
+    if any(high - bound > _OPEN * max(1.0, abs(high)) for high, bound in zip(y, low, strict=True)):
+        drawn.append(series("proven interval", "band", 0, x, y, low=plain(low)))
+    drawn.append(series("designs, not certified", "hollow", 0, x, y))
+    failed = [str(row.get("error")) for row in rows if row not in solved]
+    note = f"{len(failed)} of {len(rows)} values have no design there. {failed[0]}" if failed else ""
+    found = lines(f"{label} against {name}", name, label, drawn, log_x=log, along=name, note=note)
+    found["y"]["log"] = bool(y) and min(y) > 0 and max(y) > _TALL * min(y)
+    return found
 
 
 def rivals(rows: Sequence[Mapping[str, Any]], asked: Mapping[str, Any]) -> dict[str, Any]:

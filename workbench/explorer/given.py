@@ -7,6 +7,7 @@ it (`workbench.io.files.no_files`), except for those texts that the owner of the
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +21,16 @@ from workbench.families.option import Option, spell
 from workbench.families.registry import families
 from workbench.io.files import no_files, spelled
 
-__all__ = ["Given", "command_line", "exact_values", "from_words", "listing", "option_range", "python_call"]
+__all__ = [
+    "Given",
+    "command_line",
+    "exact_values",
+    "from_words",
+    "listing",
+    "option_range",
+    "python_call",
+    "suggestions",
+]
 
 Given = Mapping[str, Any]  # option -> text, bool, or list of texts
 _LONGEST = 20_000  # characters of a text
@@ -35,13 +45,12 @@ def known(kind: Family) -> list[Option]:
 
 
 def listing() -> list[dict[str, Any]]:
-    """Every family with its options and examples, JSON-ready."""
+    """Every family with its options and examples, JSON-ready; loads neither models nor solvers."""
     return [
         {
             "name": kind.name, "title": kind.title, "summary": kind.summary, "certifies": kind.certifies,
             "options": [_listed(option) for option in known(kind)],
-            "examples": [{"title": text.removeprefix(f"design {kind.name} "), "given": given}
-                         for text, given in _examples(kind)],
+            "first": next((given for _, given in _examples(kind)), {}),
         }
         for kind in families()
     ]  # fmt: skip
@@ -53,7 +62,7 @@ def _listed(option: Option) -> dict[str, Any]:
     return {
         "name": option.name, "flag": option.command or option.name, "help": option.help, "kind": kind, "default": shown,
         "required": option.required, "question": option.question, "hot": option.hot,
-        "minor": option.solver or option.name == "solver", "words": _words(option),
+        "minor": option.solver or option.name == "solver",
         "range": option_range(option) if option.hot else None,
     }  # fmt: skip
 
@@ -73,8 +82,19 @@ def _refusal(option: Option, value: Any) -> str | None:
     return None
 
 
+def suggestions(kind: Family) -> dict[str, Any]:
+    """The words that options take, and the examples that need no file; to know them loads models and solvers."""
+    words = {option.name: found for option in known(kind) if (found := _words(option))}
+    examples = []
+    for text, given in _examples(kind):
+        with contextlib.suppress(WorkbenchError):  # one that reads a file
+            exact_values(kind, given)
+            examples.append({"title": text.removeprefix(f"design {kind.name} "), "given": given})
+    return {"words": words, "examples": examples}
+
+
 def _words(option: Option) -> list[str]:
-    """The words that an option takes, as its reader lists them when it refuses another."""
+    """The words of one option, as its reader lists them when it refuses another."""
     found = _WORDS.search(_refusal(option, "?") or "") if option.kind in (str, list) and not option.hot else None
     return [word for word in re.split(r",? or |, ", found[1]) if _WORD.fullmatch(word)] if found else []
 
@@ -89,16 +109,11 @@ def option_range(option: Option) -> dict[str, Any] | None:
 
 
 def _examples(kind: Family) -> Iterable[tuple[str, Given]]:
+    """The family's example commands that design, with the texts of their options."""
     for text in kind.examples:
         words = shlex.split(text)
         if words[:2] == ["design", kind.name]:
-            try:
-                given = from_words(kind, words[2:], ignore=("json", "plot", "save", "raw"))
-                with no_files():
-                    kind.request_of(exact_values(kind, given) | {"check": "audit"})
-            except WorkbenchError:  # one that reads a file
-                continue
-            yield text, given
+            yield text, from_words(kind, words[2:], ignore=("json", "plot", "save", "raw"))
 
 
 def from_words(kind: Family, words: Sequence[str], ignore: Collection[str] = ()) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from workbench.io.processes import end_with_parent, safe_start
 __all__ = ["LIMITS", "Lanes", "Stopped"]
 
 LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
-LANE = {"design": "live", "certify": "live"}  # of a task; the others are slow
+LANE = dict.fromkeys(("suggestions", "design", "certify"), "live")  # of a task; the others are slow
 _MEMORY = 4 << 30  # bytes of address space of a worker
 _IDLE = 15.0  # seconds after which the slow worker gives its memory back
 _WAITING = 60.0  # seconds until a busy lane is given up
@@ -85,6 +85,11 @@ class _Lane:
                 self._process.start()
             theirs.close()
 
+    def prepare(self) -> None:
+        """Start the worker before it is needed."""
+        with self._turn:
+            self.start()
+
     def end(self) -> None:
         """Kill the worker, whatever it does."""
         if self._process is not None:
@@ -142,8 +147,8 @@ class Lanes:
         self._idle: threading.Timer | None = None
 
     def start(self) -> None:
-        """Start the worker that answers sliders."""
-        self._lanes["live"].start()
+        """Have the worker that answers sliders started; the page need not wait for it."""
+        threading.Thread(target=self._lanes["live"].prepare, daemon=True).start()
 
     def run(self, task: str, asked: Mapping[str, Any]) -> Iterator[Message]:
         """The messages of a task (`_Lane.run`). The slow worker leaves when nobody has needed it for a while."""

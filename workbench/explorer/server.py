@@ -195,8 +195,8 @@ class Server(ThreadingHTTPServer):
         self.port: int = self.server_address[1]
         self.token = secrets.token_urlsafe(24)
         self.lanes = Lanes(files)
-        self.lanes.start()
         self.page = page("dp-workbench explorer", {"mode": "live", "families": listing()})
+        self.lanes.start()
 
     def address(self, state: dict[str, Any] | None = None) -> str:
         """The address of the page. state: the fragment's family and option texts."""

@@ -1,5 +1,6 @@
 """What a page can ask for, computed in a worker: one function for each task, from texts to plain data.
 
+suggestions words that the options of a family take, and examples
 design      the mechanism at once, as the solver gives it, audited but not certified; a live session follows the sliders
 certify     the same proven, from a cold start: what `workbench design` writes, with the certificate's file
 profile     privacy profile and trade-off curve of what was designed last
@@ -22,7 +23,7 @@ from typing import Any
 
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
 from workbench.explorer import figures
-from workbench.explorer.given import command_line, exact_values, listing, option_range, python_call
+from workbench.explorer.given import command_line, exact_values, listing, option_range, python_call, suggestions
 from workbench.families.base import Family, Session
 from workbench.families.design import Design
 from workbench.families.outcome import attempt
@@ -54,6 +55,8 @@ class Tasks:
         if task not in TASKS:
             InvalidRequest.must("task", f"one of {', '.join(TASKS)}", repr(task))
         kind, given = family(asked.get("family", "")), asked.get("given")
+        if task == "suggestions":
+            return suggestions(kind)
         values = exact_values(kind, given, self.files)
         known = {name: value for name, value in (given or {}).items() if value not in ("", None, [])}
         found: View = TASKS[task](self, kind, known, values, asked, tell)
@@ -222,8 +225,8 @@ class Tasks:
 
 
 TASKS: dict[str, Callable[..., View]] = {
-    "design": Tasks.design, "certify": Tasks.certify, "profile": Tasks.profile, "along": Tasks.along,
-    "rivals": Tasks.rivals, "inverse": Tasks.inverse, "export": Tasks.export,
+    "suggestions": lambda *_: {}, "design": Tasks.design, "certify": Tasks.certify, "profile": Tasks.profile,
+    "along": Tasks.along, "rivals": Tasks.rivals, "inverse": Tasks.inverse, "export": Tasks.export,
 }  # fmt: skip
 
 
@@ -276,8 +279,10 @@ def _coarse_first(grid: list[Fraction], now: Any) -> list[Fraction]:
 def _label(design: Design) -> str:
     """What the objective is called: the label of the fact that states it."""
     facts, number = design.facts(), f"{design.objective:.9g}"
-    in_full = (label for label, words in facts if words == repr(design.objective))
-    return next(in_full, None) or next((label for label, words in facts if words.startswith(number)), "objective")
+    in_full = [label for label, words in facts if words == repr(design.objective)]
+    columns = [name for name, value in design.family.columns(design).items() if value == design.objective]
+    begun = [label for label, words in facts if words.startswith(number) and label != "objective"]
+    return next(iter([*in_full, *begun, *columns]), "objective")
 
 
 def _view(design: Design, kind: Family, given: Mapping[str, Any], values: Mapping[str, Any]) -> View:
@@ -287,7 +292,7 @@ def _view(design: Design, kind: Family, given: Mapping[str, Any], values: Mappin
     return {
         "heading": kind.heading(design), "facts": [list(fact) for fact in design.facts()],
         "row": figures.plain(design.row()), "objective": figures.plain(design.objective), "label": _label(design),
-        "certified": certified, "private": design.private, "status": design.status,
+        "certified": certified, "private": design.private, "certifies": kind.certifies, "status": design.status,
         "figures": figures.law_figures(design),
         "given": dict(given), "hot": figures.plain(_point(kind, values)),
         "command": command_line(kind, given, raw), "python": python_call(kind, given, values, extra),

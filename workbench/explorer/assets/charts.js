@@ -74,7 +74,8 @@ function drawSeries(one, x, y) {
   const dash = DASHES[Math.floor(one.colour / COLOURS.length) % DASHES.length];
   const points = (fill) => one.x.map((v, i) => v === null || one.y[i] === null || one.y[i] === "inf" ? "" :
     svg("circle", { cx: x(v), cy: y(one.y[i]), r: 3.4, fill, stroke: colour, "stroke-width": 1.6 }));
-  if (one.look === "hollow") return points("#fff");
+  if (one.look === "hollow") return [svg("path", { ...line, "stroke-width": 1, opacity: 0.55, d: trace(one.x, one.y, x, y) }), ...points("#fff")];
+  if (one.look === "wide") return [svg("path", { ...line, "stroke-width": 6, opacity: 0.38, d: trace(one.x, one.y, x, y) })];
   if (one.look === "filled") return points(colour);
   if (one.look === "band") {
     const up = trace(one.x, one.y, x, y), down = trace([...one.x].reverse(), [...one.low].reverse(), x, y);

@@ -4,22 +4,22 @@ class Failure extends Error {}
 
 // What is known about one design, in cards: the same in a live page and in an export.
 function board(actions = {}) {
-  const cards = { result: card("Result"), law: card("The mechanism") }, laid = [cards.result, cards.law];
+  const cards = { result: card("Result", "tall"), law: card("The mechanism") }, laid = [cards.result, cards.law];
   const root = el("main", { class: "cards" }, ...laid.map((one) => one.node));
   const add = (key, title, whole) => {
     if (!cards[key]) { cards[key] = card(title, whole); laid.push(cards[key]); root.append(cards[key].node); }
     return cards[key];
   };
   let shown = null, marked = {};
-  const mark = (name) => ({ x: Number(shown?.hot[name] ?? (shown?.hot[name] === null ? 0 : NaN)), y: shown?.objective, proven: shown?.certified });
+  const mark = (name) => ({ x: Number(shown?.hot[name] ?? NaN), y: shown?.objective, proven: shown?.certified });
   return {
     root, add, cards,
     get view() { return shown; },
     show(view) {
       shown = view;
       cards.result.show(...result(view, actions));
-      cards.law.show(...(view.figures.length ? view.figures.map((one) => figureNode(one, { proven: view.certified }))
-        : [el("h2", {}, "The mechanism"), el("p", { class: "soft" }, "This family has no picture of a mechanism.")]));
+      cards.law.node.hidden = !view.figures.length;
+      cards.law.show(...view.figures.map((one) => figureNode(one, { proven: view.certified })));
       for (const [name, node] of Object.entries(marked)) node.mark(mark(name));
       root.dataset.drawn = String(Number(root.dataset.drawn ?? 0) + 1);
       root.dispatchEvent(new CustomEvent("workbench-drawn", { bubbles: true, detail: view }));
@@ -29,8 +29,8 @@ function board(actions = {}) {
       marked[name] = figureNode({ ...figure, series: [...overlays, ...figure.series] }, options);
       add(`along ${name}`, `${figure.y.label} against ${name}`).show(marked[name]);
     },
-    privacy(figures) { add("privacy", "Privacy").show(...figures.map((one) => figureNode(one))); },
-    rivals(made) { add("rivals", "Other mechanisms", true).show(figureNode(made.table)); },
+    privacy(figures) { figures.forEach((one, k) => add(k ? `privacy ${k}` : "privacy", one.title).show(figureNode(one))); },
+    rivals(made) { add("rivals", "Other mechanisms", "whole").show(figureNode(made.table)); },
     reset() {
       for (const key of Object.keys(cards)) if (key !== "result" && key !== "law") { cards[key].node.remove(); delete cards[key]; }
       marked = {};
@@ -41,7 +41,8 @@ function board(actions = {}) {
 function result(view, actions) {
   const [kind, words] = view.certified ? ["badge proven", "certified: proven private in exact arithmetic"]
     : view.private === false ? ["badge missed", "the solver's word, which misses the request by its rounding"]
-    : view.private === true ? ["badge", "not certified; the audit is exact"] : ["badge", "not certified"];
+    : view.private === true ? ["badge", "not certified yet; its audit is exact"]
+    : ["badge", view.certifies ? "not certified" : "no certificate in this family: see its guarantee"];
   const saved = view.certificate ? [el("button", { type: "button", class: "main", onclick: () => download("certificate.json", view.certificate, "application/json") }, "Save the certificate")] : [];
   return [
     el("h2", {}, view.heading),
@@ -57,7 +58,7 @@ function result(view, actions) {
 // The least value of a hot option for an error that is typed in; dragging the black knob of a chart does the same.
 function inverse(view, limit) {
   const input = el("input", { type: "text", inputmode: "decimal", "aria-label": `Largest ${view.label} allowed`, value: short(view.objective, 4) });
-  const buttons = Object.entries(view.hot).filter(([, value]) => typeof value === "number" || value === null)
+  const buttons = Object.entries(view.hot).filter(([, value]) => typeof value === "number")
     .map(([name]) => el("button", { type: "button", onclick: () => limit(name, Number(input.value)) }, `least ${name}`));
   return el("div", { class: "inverse" }, el("span", {}, `For a ${view.label} of at most`), input, ...buttons);
 }
@@ -142,12 +143,12 @@ function live(root, data) {
   async function background() {
     const entry = families.get(state.family), mine = new AbortController();
     slow = mine; stop.disabled = false;
-    const names = entry.options.filter((one) => one.hot && one.range && numeric(drawn.view?.hot[one.name])).map((one) => one.name);
+    const names = entry.options.filter((one) => one.hot && one.range && typeof drawn.view?.hot[one.name] === "number").map((one) => one.name);
     const jobs = [...names.reverse().map((name) => ["along", `against ${name}`, { along: name }]), ["profile", "privacy"], ["rivals", "other mechanisms"]];
     const keyOf = (name) => JSON.stringify([state.family, { ...state.given, [name]: null }]);
     for (const [task, words, more = {}] of jobs) {
       const key = more.along && keyOf(more.along), known = key && curves.get(key);
-      const place = task === "along" ? drawn.add(`along ${more.along}`, `Error against ${more.along}`) : task === "profile" ? drawn.add("privacy", "Privacy") : drawn.add("rivals", "Other mechanisms", true);
+      const place = task === "along" ? drawn.add(`along ${more.along}`, `Error against ${more.along}`) : task === "profile" ? drawn.add("privacy", "Privacy") : drawn.add("rivals", "Other mechanisms", "whole");
       if (known) { drawn.along(more.along, known.figure, known.overlays); continue; }
       if (place.empty) place.title();
       place.say("computing …");
@@ -171,7 +172,6 @@ function live(root, data) {
     }
     if (slow === mine) { slow = null; stop.disabled = !busy; root.dispatchEvent(new CustomEvent("workbench-settled")); }
   }
-  const numeric = (value) => typeof value === "number" || value === null;
 
   // A task of a button.
   async function once(task, words, done, more = {}) {
@@ -229,13 +229,24 @@ function live(root, data) {
 
   function choose(name, given) {
     const entry = families.get(name);
-    state = { family: name, given: given ?? entry.examples[0]?.given ?? {} };
+    state = { family: name, given: given ?? entry.first };
     family.value = name;
     certify.disabled = !entry.certifies;
-    example.replaceChildren(el("option", { value: "" }, "Examples …"), ...entry.examples.map((one, k) => el("option", { value: k }, one.title)));
+    example.replaceChildren(el("option", { value: "" }, "Examples …"));
     build(entry);
     drawn.reset(); curves.clear(); slow?.abort(); slow = null; clearTimeout(timer);
-    design();
+    design().then(() => suggest(name));
+  }
+
+  // Examples and the words that options take are known once models and solvers are loaded.
+  async function suggest(name) {
+    try {
+      const { words, examples } = await ask("suggestions", {});
+      if (name !== state.family) return;
+      for (const [option, list] of Object.entries(words)) controls[option]?.suggest?.(list);
+      families.get(name).examples = examples;
+      example.append(...examples.map((one, k) => el("option", { value: k }, one.title)));
+    } catch (error) { if (!(error instanceof Failure)) console.error(error); }
   }
 
   function build(entry) {
@@ -292,7 +303,7 @@ function exported(root, made) {
   if (made.profile) drawn.privacy(made.profile);
   if (made.rivals) drawn.rivals(made.rivals);
   const missing = Object.entries(made.errors);
-  if (missing.length) drawn.add("missing", "Not shown", true).show(el("h2", {}, "Not shown"), facts(missing.map(([name, words]) => [name, words])));
+  if (missing.length) drawn.add("missing", "Not shown", "whole").show(el("h2", {}, "Not shown"), facts(missing.map(([name, words]) => [name, words])));
 }
 
 function sections(root, data) {

@@ -70,8 +70,8 @@ function figureNode(figure, options = {}) {
   let drawn = null, width = 0;
   const draw = () => {
     width = Math.max(280, Math.round(place.clientWidth || 520));
-    drawn = figure.kind === "bars" ? drawBars(figure, width, options) : figure.kind === "heat" ? drawHeat(figure, width) : drawLines(figure, width, options);
-    place.replaceChildren(drawn ?? el("p", { class: "soft" }, "There is no value to draw."));
+    drawn = figure.kind === "lines" && !figure.series.some((one) => one.x.length > 1) ? null : figure.kind === "bars" ? drawBars(figure, width, options) : figure.kind === "heat" ? drawHeat(figure, width) : drawLines(figure, width, options);
+    place.replaceChildren(drawn ?? el("p", { class: "soft" }, "There are too few values to draw."));
   };
   new ResizeObserver(() => { if (Math.abs(place.clientWidth - width) > 1 && place.clientWidth) draw(); }).observe(place);
   box.append(place);
@@ -84,8 +84,8 @@ function figureNode(figure, options = {}) {
 }
 
 // A card keeps its place while its content is renewed.
-function card(title, whole = false) {
-  const body = el("div"), node = el("section", { class: whole ? "card whole" : "card", "aria-label": title }, body);
+function card(title, kind = "") {
+  const body = el("div"), node = el("section", { class: `card ${kind}`, "aria-label": title }, body);
   const said = el("p", { class: "soft", hidden: true });
   node.append(said);
   return {
@@ -113,7 +113,7 @@ const SLIDES = {
 };
 const threeDigits = (value) => String(Number(value.toPrecision(3)));
 
-// The control of one option: {node, set(value)}. tell(name, value, done): done is false while a slider moves.
+// The control of one option: {node, set(value), suggest(words)}. tell(name, value, done): done is false while a slider moves.
 function control(option, value, tell) {
   const id = `option-${option.name}`, helpId = `${id}-help`, name = option.name;
   const help = el("p", { class: "help", id: helpId }, option.help);
@@ -125,8 +125,8 @@ function control(option, value, tell) {
     set(value);
     return { node: el("div", { class: "field check" }, el("label", {}, box, name), help), set };
   }
-  const text = el("input", { ...shared, type: "text", spellcheck: "false", autocomplete: "off", placeholder: option.default || (option.required ? "required" : ""), list: option.words.length ? `${id}-words` : null });
-  const words = option.words.length ? el("datalist", { id: `${id}-words` }, ...option.words.map((word) => el("option", { value: word }))) : null;
+  const text = el("input", { ...shared, type: "text", spellcheck: "false", autocomplete: "off", placeholder: option.default || (option.required ? "required" : ""), list: `${id}-words` });
+  const words = el("datalist", { id: `${id}-words` });
   const r = option.range;
   const slider = r ? el("input", { type: "range", min: "0", max: "1000", step: "1", "aria-label": `${name}, slider` }) : null;
   const set = (v) => {
@@ -145,5 +145,5 @@ function control(option, value, tell) {
       tell(name, text.value, done);
     });
   set(value);
-  return { node: el("div", { class: "field" }, el("label", { for: id }, name), text, words, slider, help), set };
+  return { node: el("div", { class: "field" }, el("label", { for: id }, name), text, words, slider, help), set, suggest: (list) => words.replaceChildren(...list.map((word) => el("option", { value: word }))) };
 }
