@@ -6,11 +6,12 @@ Requests that go anywhere but to this machine are counted; so are errors on the 
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
 import shutil
-import subprocess
+import signal
 import time
 from pathlib import Path
 from types import TracebackType
@@ -32,17 +33,16 @@ class Chromium:
         assert EXECUTABLE is not None
         theirs, self._out = os.pipe()
         self._in, answers = os.pipe()
-        # the protocol's pipes are descriptors 3 and 4
-        words = ["sh", "-c", f'exec "$@" 3<&{theirs} 4>&{answers}', "sh", EXECUTABLE, *_QUIET]
-        self._process = subprocess.Popen(
-            [*words, f"--user-data-dir={folder}", "about:blank"],
-            pass_fds=(theirs, answers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-        os.close(theirs)
-        os.close(answers)
+        far = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (theirs, answers)]
+        null = os.open(os.devnull, os.O_RDWR)
+        actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate([null, null, null, *far])]
+        words = [EXECUTABLE, *_QUIET, f"--user-data-dir={folder}", "about:blank"]
+        self.process = os.posix_spawn(EXECUTABLE, words, os.environ, file_actions=actions, setsid=True)
+        for end in (theirs, answers, null, *far):
+            os.close(end)
         self._buffer, self._number = b"", 0
         self.events: list[dict[str, Any]] = []
-        self.process = self._process.pid
+        self._targets: list[str] = []
 
     def __enter__(self) -> Chromium:
         return self
@@ -50,8 +50,8 @@ class Chromium:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.wait(10)
+        os.kill(self.process, signal.SIGKILL)
+        os.waitpid(self.process, 0)
         os.close(self._out)
         os.close(self._in)
 
@@ -70,6 +70,11 @@ class Chromium:
                     return found
             assert time.monotonic() < end, f"no answer to {method}"
 
+    def close_pages(self) -> None:
+        """Close what `open` has opened."""
+        while self._targets:
+            self.call("Target.closeTarget", targetId=self._targets.pop())
+
     def read(self, seconds: float) -> list[dict[str, Any]]:
         """What has come within some seconds, at least one message if any comes; events are kept as well."""
         found: list[dict[str, Any]] = []
@@ -80,15 +85,17 @@ class Chromium:
             self.events += [message for message in found if "method" in message]
         return found
 
-    def open(self, address: str, width: int = 1280, height: int = 720) -> Page:
-        """A page in a tab of its own."""
+    def open(self, address: str, width: int = 1280, height: int = 720, *, wait: bool = True) -> Page:
+        """A page in a tab of its own; wait: until it shows something."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._targets.append(target)
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable", session)
         page.size(width, height)
-        page.go(address)
+        if wait:
+            page.go(address)
         return page
 
 
@@ -131,6 +138,16 @@ class Page:
         """A mouse event: mouseMoved, mousePressed, mouseReleased."""
         button = "left" if kind != "mouseMoved" else "none"
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, buttons=buttons, clickCount=1)
+
+    def click(self, words: str) -> None:
+        """Press the button that says something."""
+        find = f"[...document.querySelectorAll('button')].find((one) => one.textContent === {json.dumps(words)})"
+        self.js(f"{find}.click()")
+
+    def give(self, name: str, value: str, event: str = "change") -> None:
+        """Set the control with an id."""
+        find = f"document.getElementById({json.dumps(name)})"
+        self.js(f"void ({find}.value = {json.dumps(value)}, {find}.dispatchEvent(new Event({json.dumps(event)})))")
 
     def screenshot(self, path: Path, whole: bool = True) -> None:
         """A PNG of the page."""

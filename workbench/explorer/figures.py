@@ -34,7 +34,7 @@ __all__ = ["along", "law_figures", "plain", "profile_figures", "rivals", "table"
 Figure = dict[str, Any]
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
-_TALL = 100.0  # times the least value from where an axis is logarithmic
+_TALL = 1e4  # times the least value from where an axis is logarithmic
 _OPEN = 1e-6  # a gap between objective and bound from here on is drawn
 
 
@@ -227,7 +227,7 @@ def along(name: str, label: str, rows: Sequence[Mapping[str, Any]], *, log: bool
     if any(high - bound > _OPEN * max(1.0, abs(high)) for high, bound in zip(y, low, strict=True)):
         drawn.append(series("proven interval", "band", 0, x, y, low=plain(low)))
     drawn.append(series("designs, not certified", "hollow", 0, x, y))
-    failed = [str(row.get("error")) for row in rows if row not in solved]
+    failed = [str(row.get("error") or row.get("status")) for row in rows if row not in solved]
     note = f"{len(failed)} of {len(rows)} values have no design there. {failed[0]}" if failed else ""
     found = lines(f"{label} against {name}", name, label, drawn, log_x=log, along=name, note=note)
     found["y"]["log"] = bool(y) and min(y) > 0 and max(y) > _TALL * min(y)

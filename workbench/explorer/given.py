@@ -161,10 +161,11 @@ def exact_values(kind: Family, given: Any, files: Collection[tuple[str, str, Any
         option = named[name]
         if value in ("", None, []):
             continue
-        if (kind.name, name, value) in files:
-            trusted[name] = option.of(Path(value) if option.kind is Path else _typed(option, value))
+        typed = _typed(option, value)
+        if isinstance(value, str) and (kind.name, name, value) in files:
+            trusted[name] = option.of(Path(value) if option.kind is Path else typed)
         else:
-            others[name] = _typed(option, value)
+            others[name] = typed
     with no_files():
         return kind.read(trusted | others, "command")
 

@@ -23,6 +23,7 @@ function ticks(low, high, log, most = 6) {
     for (let k = Math.floor(Math.log10(low)); k <= Math.ceil(Math.log10(high)); k++)
       for (const m of [1, 2, 5]) found.push(m * 10 ** k);
     const inside = found.filter((v) => v >= low * 0.999 && v <= high * 1.001);
+    if (inside.length < 3) return ticks(low, high, false, most).filter((v) => v > 0);
     return inside.length > most + 3 ? inside.filter((v) => /^1(e|0|$)|^0\.0*1$/.test(String(v))) : inside;
   }
   const raw = (high - low) / most || 1, power = 10 ** Math.floor(Math.log10(raw));

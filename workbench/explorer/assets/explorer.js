@@ -1,6 +1,7 @@
 // The page: live (asks its server), or a document (shows what it holds). State of a live page is in the fragment.
 
 class Failure extends Error {}
+const SOLVING = "solving …";
 
 // What is known about one design, in cards: the same in a live page and in an export.
 function board(actions = {}) {
@@ -26,7 +27,9 @@ function board(actions = {}) {
     },
     along(name, figure, overlays = []) {
       const options = { mark: mark(name), drag: actions.move && ((x, done) => actions.move(name, x, done)), limit: actions.limit && ((y, done) => done && actions.limit(name, y)) };
-      marked[name] = figureNode({ ...figure, series: [...overlays, ...figure.series] }, options);
+      const under = (one) => one.look === "wide" || one.look === "band";  // what others are drawn upon
+      const series = [...figure.series.filter(under), ...overlays, ...figure.series.filter((one) => !under(one))];
+      marked[name] = figureNode({ ...figure, series }, options);
       add(`along ${name}`, `${figure.y.label} against ${name}`).show(marked[name]);
     },
     privacy(figures) { figures.forEach((one, k) => add(k ? `privacy ${k}` : "privacy", one.title).show(figureNode(one))); },
@@ -69,7 +72,7 @@ function live(root, data) {
   const token = new URLSearchParams(location.search).get("token") ?? "";
   const families = new Map(data.families.map((one) => [one.name, one]));
   let state = { family: data.families[0].name, given: {} }, controls = {}, curves = new Map();
-  let busy = false, again = false, slow = null, fast = null, timer = 0;
+  let busy = false, again = false, moving = false, slow = null, fast = null, timer = 0;
 
   const status = el("p", { class: "status", role: "status", "aria-live": "polite" });
   const family = el("select", { id: "family", "aria-label": "Family" }, ...data.families.map((one) => el("option", { value: one.name }, `${one.name}: ${one.title}`)));
@@ -118,10 +121,10 @@ function live(root, data) {
     if (busy) { again = true; if (performance.now() - busy > 1500) fast?.abort(); return; }
     do {
       again = false; busy = performance.now(); fast = new AbortController(); stop.disabled = false;
-      const late = setTimeout(() => say("solving …"), 400);
+      const late = setTimeout(() => say(SOLVING), 400);
       try {
         const view = await ask("design", {}, fast.signal);
-        if (!again) say("");
+        if (!again && (status.className !== "status" || status.textContent === SOLVING)) say("");
         drawn.show(view);
       } catch (error) {
         if (error.name !== "AbortError") fail(error); else if (!again) say("Stopped.");
@@ -208,17 +211,22 @@ function live(root, data) {
     design();
   }
 
-  function write(push) {
+  // One entry of the history for every change; of a drag, for all of it.
+  function write(done) {
     const query = new URLSearchParams({ family: state.family });
     for (const [name, value] of Object.entries(state.given)) for (const one of [value].flat()) if (one !== "") query.append(name, one);
-    history[push ? "pushState" : "replaceState"](null, "", `#${query}`);
+    history[moving ? "replaceState" : "pushState"](null, "", `#${query}`);
+    moving = !done;
   }
 
   function read() {
     const query = new URLSearchParams(location.hash.slice(1)), name = query.get("family") ?? state.family;
     const entry = families.get(name);
     query.delete("family");
-    if (!entry) { say(`family must be one of ${[...families.keys()].join(", ")}. Got '${name}'.`, true); return choose(state.family, null); }
+    if (!entry) {
+      choose(state.family, null).then(() => say(`family must be one of ${[...families.keys()].join(", ")}. Got '${name}'.`, true));
+      return;
+    }
     const given = {};
     for (const key of new Set(query.keys())) {
       const option = entry.options.find((one) => one.name === key), all = query.getAll(key);
@@ -235,7 +243,7 @@ function live(root, data) {
     example.replaceChildren(el("option", { value: "" }, "Examples …"));
     build(entry);
     drawn.reset(); curves.clear(); slow?.abort(); slow = null; clearTimeout(timer);
-    design().then(() => suggest(name));
+    return design().then(() => { suggest(name); });
   }
 
   // Examples and the words that options take are known once models and solvers are loaded.
