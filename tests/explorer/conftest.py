@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from chromium import EXECUTABLE, Chromium
-
+from bench.chromium import EXECUTABLE, Chromium
 from workbench.explorer.server import Server
 
 

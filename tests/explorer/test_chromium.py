@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Chromium, Page
 
+from bench.chromium import Chromium, Page
 from workbench.explorer.given import exact_values, listing
 from workbench.explorer.server import Server
 from workbench.families.design import Design

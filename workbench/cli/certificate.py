@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from workbench.cli.console import Json, emit_json, facts, out, table
-from workbench.cli.output_paths import output_file
+from workbench.cli.output_paths import html_file, output_file
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.io.files import distinct_files
@@ -77,12 +77,14 @@ def audit(
     pairs: Pairs = None,
     directed: Directed = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the exact privacy profile (.png, .svg or .pdf).")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page that needs no network.")] = None,
     json: Json = False,
 ) -> None:
     """The exact privacy of any mechanism file: pure ε, PDP and DP δ at a budget, the worst neighbours."""
     if plot is not None:
         output_file(plot, "plot file", (".png", ".svg", ".pdf"))
         distinct_files({"mechanism": file}, {"plot file": plot})
+    html_file(html, {"mechanism": file, "plot file": plot})
     found, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
     from workbench.exact.numbers import positive
     from workbench.io.files import spelled
@@ -113,9 +115,6 @@ def audit(
         from workbench.privacy.curve import plot_profile
 
         plot_profile(mechanism, plot, [] if budget is None or isinstance(budget, dict) else [budget])
-    if json:
-        emit_json(made)
-        return
     rows = [("mechanism", f"{made['kind']}, {made['neighbours']} ordered pairs of neighbours"),
             ("exact pure epsilon", f"{made['pure_epsilon']} (rounded up)")]  # fmt: skip
     if budget is None:
@@ -130,7 +129,14 @@ def audit(
         rows.append(("note", "one-sided neighbours: real ones go both ways, and the other way was not compared"))
     if claim is not None:
         rows.append(("certificate", claim.words[1]))
-    out.print(facts(rows), highlight=False)
+    if html is not None:
+        from workbench.explorer.export import audit_page, write_page
+
+        write_page(html, audit_page(mechanism, rows, budget))
+    if json:
+        emit_json(made)
+    else:
+        out.print(facts(rows), highlight=False)
 
 
 def verify_certificate(file: Annotated[Path, typer.Argument(help="A certificate file.")], json: Json = False) -> None:

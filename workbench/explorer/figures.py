@@ -29,7 +29,7 @@ from workbench.privacy.notions.delta_notion import DeltaNotion
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
-__all__ = ["along", "law_figures", "plain", "profile_figures", "rivals", "table", "tradeoff"]
+__all__ = ["along", "law_figure", "law_figures", "plain", "profile_figures", "rivals", "svg_text", "table", "tradeoffs"]
 
 Figure = dict[str, Any]
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
@@ -77,14 +77,15 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], note:
 def law_figures(design: Design) -> list[Figure]:
     """The mechanism: bars, a heat map or lines from its law, else the family's own picture, else its tables."""
     mechanism = design.mechanism
-    found = None if mechanism is None else _law(mechanism, design.family.title)
+    found = None if mechanism is None else law_figure(mechanism)
     if found is None and mechanism is not None and design.family.draws:
-        found = {"kind": "picture", "title": "The mechanism", "svg": _svg(design)}
+        found = {"kind": "picture", "title": "The mechanism", "svg": svg_text(design.plot())}
     tables = [table(title, heads, rows) for title, heads, rows in design.family.tables(design)] if mechanism else []
     return [found, *([] if found["kind"] != "picture" else tables)] if found is not None else tables
 
 
-def _law(mechanism: Any, title: str) -> Figure | None:
+def law_figure(mechanism: Any) -> Figure | None:
+    """A mechanism's law as bars, a heat map or lines; None where it is none of those, or too large."""
     sizes = getattr(getattr(mechanism, "question", None), "sizes", None)
     if sizes is not None and hasattr(mechanism, "pmf"):
         return _noise(np.asarray(mechanism.pmf, dtype=float).reshape(-1), sizes)
@@ -141,10 +142,10 @@ def _names(values: Iterable[Any]) -> list[str]:
     return [f"{value:g}" if isinstance(value, (int, float, np.generic)) else str(value) for value in values]
 
 
-def _svg(design: Design) -> str:
+def svg_text(figure: Any) -> str:
+    """A matplotlib figure as SVG; it is closed."""
     from matplotlib.pyplot import close
 
-    figure = design.plot()
     buffer = StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     close(figure)
@@ -261,3 +262,58 @@ def rivals(rows: Sequence[Mapping[str, Any]], asked: Mapping[str, Any]) -> dict[
 def _rank(row: Mapping[str, Any]) -> tuple[bool, float]:
     value = row.get("objective")
     return (value is None, 0.0 if value is None else float(value))
+
+
+def tradeoffs(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """The rows of a frontier (`workbench.families.frontier_plan`): error against ε, and against δ by exact pieces."""
+    solved = [row for row in rows if isinstance(row.get("objective"), (int, float))]
+    found = []
+    for notion_name in dict.fromkeys(row.get("notion") for row in solved):
+        mine = [row for row in solved if row.get("notion") == notion_name]
+        title = f" ({notion_name})" if notion_name else ""
+        if drawn := _by_epsilon([row for row in mine if row.get("curve") in ("point", "baseline")]):
+            found.append(lines(f"Error against ε{title}", "ε", "error", drawn))
+        pieces = [row for row in mine if row.get("curve") == "piece"]
+        drawn = [
+            series(f"ε = {epsilon:g}", "segments", k, [row[at] for row in part for at in ("delta", "delta_high")],
+                   [row[at] for row in part for at in ("objective", "objective_high")])
+            for k, epsilon in enumerate(_few({row["epsilon"] for row in pieces}))
+            for part in [[row for row in pieces if row["epsilon"] == epsilon]]
+        ]  # fmt: skip
+        if drawn:
+            found.append(lines(f"Error against δ: exact pieces{title}", "δ", "error", drawn))
+    return found
+
+
+def _by_epsilon(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """One series for every mechanism at every other coordinate (δ, outputs, bits), at a few values of each."""
+    others = {name: _few({row[name] for row in rows if row.get(name) is not None})
+              for name in ("delta", "levels", "bits", "ell") if any(row.get(name) is not None for row in rows)}  # fmt: skip
+    told = [name for name, values in others.items() if len({row.get(name) for row in rows}) > 1]
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if all(row.get(name) is None or row[name] in values for name, values in others.items()):
+            key = (
+                row.get("curve"),
+                row.get("mechanism"),
+                *((name, row[name]) for name in told if row.get(name) is not None),
+            )
+            groups.setdefault(key, []).append(row)
+    drawn = []
+    for k, ((curve, mechanism, *where), part) in enumerate(groups.items()):
+        part.sort(key=lambda row: float(row["epsilon"]))
+        sure = all(row.get("certified") is True for row in part)
+        name = ", ".join([str(mechanism), *(f"{word} {value:g}" for word, value in where)])
+        look = "dashed" if curve == "baseline" else "line" if sure else "hollow"
+        x, y = [row["epsilon"] for row in part], [row["objective"] for row in part]
+        drawn.append(series(name, look if len(part) > 1 else "filled" if sure else "hollow", k, x, y))
+    return drawn
+
+
+def _few(values: Iterable[Any], most: int = 5) -> list[Any]:
+    """At most so many of the values, spread over their order."""
+    ordered = sorted(values)
+    if len(ordered) <= most:
+        return ordered
+    places = np.unique(np.linspace(0, len(ordered) - 1, most).round().astype(int))
+    return [ordered[k] for k in places]

@@ -113,7 +113,7 @@ def _examples(kind: Family) -> Iterable[tuple[str, Given]]:
     for text in kind.examples:
         words = shlex.split(text)
         if words[:2] == ["design", kind.name]:
-            yield text, from_words(kind, words[2:], ignore=("json", "plot", "save", "raw"))
+            yield text, from_words(kind, words[2:], ignore=("json", "plot", "save", "html", "raw"))
 
 
 def from_words(kind: Family, words: Sequence[str], ignore: Collection[str] = ()) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def page(title: str, data: Mapping[str, Any]) -> str:
     In the JSON every "<" is escaped, so that no text in it can end the element it stands in.
     """
     content = json.dumps(plain({"version": __version__, **data}), allow_nan=False, ensure_ascii=False)
-    content = content.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    content = content.replace("<", "\\u003c")
     live = data.get("mode") == "live"
     return f"""<!doctype html>
 <html lang="en">

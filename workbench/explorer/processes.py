@@ -72,33 +72,44 @@ class _Lane:
     def __init__(self, context: Any, limit: float, files: Collection[tuple[str, str, Any]]) -> None:
         self._context, self._limit, self._files = context, limit, files
         self._turn = threading.Lock()
+        self._closed = False
         self._process: Any = None
         self._pipe: Any = None
 
     def start(self) -> None:
-        """Make sure that there is a worker."""
+        """Make sure that there is a worker. Raises Stopped."""
+        if self._closed:
+            raise Stopped("The server has stopped: start workbench explore again.")
         if self._process is None or not self._process.is_alive():
             self.end()
-            self._pipe, theirs = self._context.Pipe()
-            self._process = self._context.Process(target=_serve, args=(theirs, tuple(self._files)), daemon=True)
+            pipe, theirs = self._context.Pipe()
+            process = self._context.Process(target=_serve, args=(theirs, tuple(self._files)), daemon=True)
             with safe_start():
-                self._process.start()
+                process.start()
             theirs.close()
+            self._process, self._pipe = process, pipe
+            if self._closed:  # meanwhile
+                self.end()
 
     def prepare(self) -> None:
         """Start the worker before it is needed."""
-        with self._turn:
+        with self._turn, contextlib.suppress(Stopped):
             self.start()
 
     def end(self) -> None:
         """Kill the worker, whatever it does."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join(5)
-            self._process = None
-        if self._pipe is not None:
-            self._pipe.close()
-            self._pipe = None
+        process, self._process = self._process, None
+        pipe, self._pipe = self._pipe, None
+        if process is not None:
+            process.kill()
+            process.join(5)
+        if pipe is not None:
+            pipe.close()
+
+    def close(self) -> None:
+        """Kill the worker and start no other."""
+        self._closed = True
+        self.end()
 
     def end_idle(self) -> None:
         """End the worker unless it is at work."""
@@ -119,12 +130,13 @@ class _Lane:
         finished = False
         try:
             self.start()
-            self._pipe.send((task, dict(asked)))
+            pipe = self._pipe
+            pipe.send((task, dict(asked)))
             begin = time.monotonic()
             while not finished:
                 if time.monotonic() - begin > self._limit:
                     raise Stopped(f"Stopped after {self._limit:g} s. Ask for less, or use the command line.")
-                message = self._pipe.recv() if self._pipe.poll(_TICK) else {}
+                message = pipe.recv() if pipe.poll(_TICK) else {}
                 finished = "result" in message or "error" in message
                 yield message
         except (EOFError, OSError):
@@ -171,4 +183,4 @@ class Lanes:
         if self._idle is not None:
             self._idle.cancel()
         for lane in self._lanes.values():
-            lane.end()
+            lane.close()
