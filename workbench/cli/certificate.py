@@ -132,7 +132,8 @@ def audit(
     if html is not None:
         from workbench.explorer.export import audit_page, write_page
 
-        write_page(html, audit_page(mechanism, rows, budget))
+        asked = {"epsilon": budget, "delta": claim.delta if own and epsilon is None and claim is not None else None}
+        write_page(html, audit_page(mechanism, rows, asked))
     if json:
         emit_json(made)
     else:

@@ -1,8 +1,8 @@
 """Self-contained pages, which show what they hold without a server: explorations, designs, audits, results.
 
 A page without controls is a list of sections: {title, parts}; a part is a figure (`workbench.explorer.figures`),
-{"kind": "facts", rows}, {"kind": "text", text}, {"kind": "numbers", title, heads, rows} or {"kind": "image", title,
-src}.
+{"kind": "facts", rows}, {"kind": "text", text}, {"kind": "cells", heads, rows}, {"kind": "numbers", title, heads, rows}
+behind a click, or {"kind": "image", title, svg}, which grows on a click.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def design_page(design: Design) -> str:
     return document(design.family.heading(design), sections)
 
 
-def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], epsilon: Any) -> str:
-    """An audit: its facts, the mechanism's law and its profile. epsilon: the budget, None where there is none."""
+def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], asked: Mapping[str, Any]) -> str:
+    """An audit: its facts, the mechanism's law and its profile. asked: epsilon and delta, None where unknown."""
     law = figures.law_figure(mechanism)
     sections = [
         _section("Exact audit", {"kind": "facts", "rows": [list(fact) for fact in facts]}),
         *([] if law is None else [_section("", law)]),
-        *_privacy(mechanism, {} if epsilon is None else {"epsilon": epsilon}),
+        *_privacy(mechanism, asked),
     ]
     return document(mechanism.describe(), sections)
 

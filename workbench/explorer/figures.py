@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from io import StringIO
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -156,7 +157,9 @@ def svg_text(figure: Any) -> str:
 
 
 def profile_figures(mechanism: Any, asked: Mapping[str, Any]) -> list[Figure]:
-    """δ(ε) for every notion that has one, and the trade-off curve of errors; asked: the budget, to be marked.
+    """δ(ε) for every notion that has one, and the trade-off curve of errors.
+
+    asked: epsilon and delta (0 where there is none of that name), marked unless one of them is None.
 
     Raises WorkbenchError where the mechanism has no exact laws, or too many comparisons to draw while one waits.
     """
@@ -169,10 +172,11 @@ def profile_figures(mechanism: Any, asked: Mapping[str, Any]) -> list[Figure]:
     real = on_real_inputs(subject)
     named = [found for name in known() if isinstance(found := notion(name), DeltaNotion)]
     curves = {one: profile(subject, one.name) for one in named if one.convex or not real}
-    asked = {name: float(value) for name, value in asked.items() if isinstance(value, (int, float)) or
-             hasattr(value, "numerator")}  # fmt: skip
+    numbers = [asked.get("epsilon"), asked.get("delta", 0)]
+    known_both = all(isinstance(number, (int, float, Fraction)) for number in numbers)
+    budget = (float(numbers[0]), float(numbers[1])) if known_both else None
     ends = next(iter(curves.values())).ends
-    last = max(1e-3, 1.15 * float(ends[-1]), 1.5 * asked.get("epsilon", 0.0))
+    last = max(1e-3, 1.15 * float(ends[-1]), 1.5 * budget[0] if budget else 0.0)
     near = ends if ends.size <= 300 else np.linspace(0, float(ends[-1]), 300)
     grid = np.unique(np.concatenate([np.linspace(0, last, 150), near]))
     drawn = []
@@ -181,16 +185,16 @@ def profile_figures(mechanism: Any, asked: Mapping[str, Any]) -> list[Figure]:
         if all(not piece.q for pieces in curve.curves for piece in pieces):  # a staircase
             x, y = np.repeat(grid, 2)[1:], np.repeat(y, 2)[:-1]
         drawn.append(series(f"{one.title} δ", "line", k, x, y))
-    if "epsilon" in asked:
-        drawn.append(series("asked", "filled", 6, [asked["epsilon"]], [asked.get("delta", 0.0)]))
+    if budget is not None:
+        drawn.append(series("asked", "filled", 6, *([part] for part in budget)))
     shown = [lines("Privacy profile: the δ that holds at every ε", "ε", "δ(ε)", drawn)]
     dp = next((curve for one, curve in curves.items() if one.name == "dp"), None)
     if dp is not None and not subject.one_sided:
-        shown.append(tradeoff(dp, asked))
+        shown.append(_tradeoff(dp, budget))
     return shown
 
 
-def tradeoff(profile: Any, asked: Mapping[str, float]) -> Figure:
+def _tradeoff(profile: Any, budget: tuple[float, float] | None) -> Figure:
     """Type II error against type I error of telling neighbours apart: the best that the DP profile allows.
 
         f(α) = max over ε >= 0 of max(0, 1 - δ(ε) - e^ε α, e^-ε (1 - δ(ε) - α))     Dong, Roth and Su 2022, Sec. 2
@@ -205,9 +209,8 @@ def tradeoff(profile: Any, asked: Mapping[str, float]) -> Figure:
         return np.maximum(0.0, np.maximum(1 - d - np.exp(e) * alpha, np.exp(-e) * (1 - d - alpha))).max(axis=0)
 
     drawn = [series("this mechanism", "line", 0, alpha, curve(ends, profile.heights(ends)))]
-    if "epsilon" in asked:
-        budget = curve([asked["epsilon"]], [asked.get("delta", 0.0)])
-        drawn.append(series("asked (ε, δ)", "dashed", 6, alpha, budget))
+    if budget is not None:
+        drawn.append(series("asked (ε, δ)", "dashed", 6, alpha, curve(*([part] for part in budget))))
     drawn.append(series("guessing", "dashed", 7, [0, 1], [1, 0]))
     return lines("Trade-off curve: telling two neighbours apart", "type I error α", "type II error β", drawn)
 
@@ -286,19 +289,20 @@ def tradeoffs(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
 
 
 def _by_epsilon(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
-    """One series for every mechanism at every other coordinate (δ, outputs, bits), at a few values of each."""
-    others = {name: _few({row[name] for row in rows if row.get(name) is not None})
-              for name in ("delta", "levels", "bits", "ell") if any(row.get(name) is not None for row in rows)}  # fmt: skip
-    told = [name for name, values in others.items() if len({row.get(name) for row in rows}) > 1]
+    """One series for every mechanism at every other coordinate (δ, outputs, bits), at a few values of each.
+
+    Baselines are drawn where nothing but ε varies: at several budgets nobody can tell so many lines apart.
+    """
+    names = [name for name in ("delta", "levels", "bits", "ell") if any(row.get(name) is not None for row in rows)]
+    others = {name: _few({row[name] for row in rows if row.get(name) is not None}) for name in names}
+    told = [name for name in names if len({row.get(name) for row in rows}) > 1]
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
+        if told and row.get("curve") == "baseline":
+            continue
         if all(row.get(name) is None or row[name] in values for name, values in others.items()):
-            key = (
-                row.get("curve"),
-                row.get("mechanism"),
-                *((name, row[name]) for name in told if row.get(name) is not None),
-            )
-            groups.setdefault(key, []).append(row)
+            where = [(name, row[name]) for name in told if row.get(name) is not None]
+            groups.setdefault((row.get("curve"), row.get("mechanism"), *where), []).append(row)
     drawn = []
     for k, ((curve, mechanism, *where), part) in enumerate(groups.items()):
         part.sort(key=lambda row: float(row["epsilon"]))

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import json
+import zlib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -16,6 +17,7 @@ from workbench.explorer.figures import plain
 
 __all__ = ["page", "policy"]
 
+_PACKED = 1 << 20  # characters of data from where they are compressed
 _SCRIPTS = ("charts.js", "parts.js", "explorer.js")  # one module, in this order
 
 
@@ -41,9 +43,12 @@ def policy(*, live: bool) -> str:
 def page(title: str, data: Mapping[str, Any]) -> str:
     """The page. data: what it shows, JSON-ready; its mode is "live" (asks the server) or "document".
 
-    In the JSON every "<" is escaped, so that no text in it can end the element it stands in.
+    In the JSON every "<" is escaped, so that no text in it can end the element it stands in; a long one is compressed.
     """
     content = json.dumps(plain({"version": __version__, **data}), allow_nan=False, ensure_ascii=False)
+    packed = len(content) > _PACKED
+    if packed:  # base64 has no "<" either
+        content = base64.b64encode(zlib.compress(content.encode(), 9)).decode()
     content = content.replace("<", "\\u003c")
     live = data.get("mode") == "live"
     return f"""<!doctype html>
@@ -60,7 +65,7 @@ def page(title: str, data: Mapping[str, Any]) -> str:
 </head>
 <body>
 <div id="app"><noscript>This page draws its figures with JavaScript.</noscript></div>
-<script type="application/json" id="data">{content}</script>
+<script type="application/json" id="data"{" data-packed" if packed else ""}>{content}</script>
 <script type="module">{_script()}</script>
 </body>
 </html>

@@ -317,8 +317,9 @@ function exported(root, made) {
 function sections(root, data) {
   const zoom = el("dialog", { onclick: () => zoom.close() });
   const picture = (one) => {
-    const image = el("img", { class: "picture zoom", alt: one.title, src: one.src, tabindex: "0", role: "button", loading: "lazy" });
-    const open = () => { zoom.replaceChildren(el("img", { alt: one.title, src: one.src })); zoom.showModal(); };
+    const src = pictureOf(one.svg);
+    const image = el("img", { class: "picture zoom", alt: one.title, src, tabindex: "0", role: "button", loading: "lazy" });
+    const open = () => { zoom.replaceChildren(el("img", { alt: one.title, src })); zoom.showModal(); };
     image.addEventListener("click", open);
     image.addEventListener("keydown", (event) => { if (event.key === "Enter") open(); });
     return el("figure", {}, image);
@@ -326,10 +327,11 @@ function sections(root, data) {
   const part = (one) => one.kind === "facts" ? facts(one.rows)
     : one.kind === "text" ? el("p", { class: one.look ?? "" }, one.text)
     : one.kind === "image" ? picture(one)
+    : one.kind === "cells" ? table(one.heads, one.rows)
     : one.kind === "numbers" ? more(one.title, one.heads, one.rows)
     : figureNode(one, { proven: one.proven ?? true });
   const body = data.sections.map((one) => {
-    const heading = one.level === 1 ? el("h1", {}, one.title) : el("h2", {}, one.title);
+    const heading = !one.title ? "" : el(one.level === 1 ? "h1" : "h2", {}, one.title);
     const inside = one.parts.map(part);
     return el("section", { class: one.narrow ? "card" : "card whole", id: one.id ?? null }, heading, ...inside);
   });
@@ -343,4 +345,11 @@ export function mount(root, data) {
   else sections(root, data);
 }
 
-mount(document.getElementById("app"), JSON.parse(document.getElementById("data").textContent));
+// The page's data; a long text is compressed.
+async function content(node) {
+  if (!("packed" in node.dataset)) return JSON.parse(node.textContent);
+  const bytes = Uint8Array.from(atob(node.textContent), (letter) => letter.charCodeAt(0));
+  return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
+}
+
+content(document.getElementById("data")).then((data) => mount(document.getElementById("app"), data));

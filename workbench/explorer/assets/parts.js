@@ -53,6 +53,11 @@ function more(title, heads, rows) {
   return node;
 }
 
+// An SVG as the address of an image: as such it runs no script and loads nothing.
+function pictureOf(text) {
+  return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+}
+
 // A figure in a box that redraws it when its width changes. options: what charts.js takes, and whether it is proven.
 function figureNode(figure, options = {}) {
   const box = el("figure", {}, el("h2", {}, figure.title));
@@ -62,8 +67,7 @@ function figureNode(figure, options = {}) {
     return box;
   }
   if (figure.kind === "picture") {
-    const url = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(figure.svg)}`;
-    box.append(el("img", { class: "picture", alt: figure.title, src: url }));
+    box.append(el("img", { class: "picture", alt: figure.title, src: pictureOf(figure.svg) }));
     return box;
   }
   const place = el("div");
