@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from workbench.cli.bars import under_a_bar
-from workbench.cli.console import Json, emit_json, interrupted
+from workbench.cli.console import Json, emit_json, epilog, interrupted
 from workbench.cli.console import out as stdout
 from workbench.cli.frontier_output import best, run_plan, write_html
-from workbench.cli.options import command, epilog, given_values, keyword, parameter
+from workbench.cli.options import command, given_values, keyword, parameter
 from workbench.cli.output_paths import html_file, output_folder
 from workbench.families.base import Family
 from workbench.families.option import Option

@@ -14,7 +14,7 @@ from workbench.errors import InvalidRequest
 from workbench.families.base import Family
 from workbench.families.option import Option, spell
 
-__all__ = ["command", "epilog", "files_of", "given_values", "keyword", "names_in", "parameter", "values_of"]
+__all__ = ["command", "files_of", "given_values", "keyword", "names_in", "parameter", "values_of"]
 
 
 def parameter(option: Option, *, default: Any = ...) -> inspect.Parameter:
@@ -77,12 +77,6 @@ def files_of(kind: Family, given: Mapping[str, Any]) -> dict[str, Path | str | N
         for option in kind.given_in("command")
         if isinstance(given.get(option.name), (str, Path))
     }
-
-
-def epilog(examples: Iterable[str]) -> str:
-    """Examples as the end of a help text."""
-    lines = [text if text.startswith("(") else f"  workbench {text}" for text in examples]
-    return "\n\n".join(["Examples:", *lines])
 
 
 def names_in(text: str, name: str) -> list[str]:
