@@ -125,3 +125,25 @@ def test_what_is_copied_designs_what_is_shown(name: str) -> None:
         exec(python_call(kind, given, values), scope)
         with kind.open(kind.request_of(values | {"check": "certify"})) as session:
             assert scope["d"].row() == session.design().row()
+
+
+def test_commands_write_pages(tmp_path: Path) -> None:
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        start = [sys.executable, "-P", "-m", "workbench"]
+        return subprocess.run([*start, *words], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+
+    noise = ["design", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
+    made = command(*noise, "--save", "noise.json", "--html", "design.html", "--json")
+    assert made.returncode == 0, made.stderr
+    said = json.loads(made.stdout)
+    (row,) = [dict(part["rows"]) for section in data_of(tmp_path / "design.html")["sections"]
+              for part in section["parts"] if part["kind"] == "numbers"]  # fmt: skip
+    assert row["objective"] == said["objective"]
+    assert command("audit", "noise.json", "--html", "audit.html", "--json").returncode == 0
+    facts = dict(data_of(tmp_path / "audit.html")["sections"][0]["parts"][0]["rows"])
+    assert facts["certificate"].startswith("The mechanism meets the request")
+    for words in ([*noise, "--save", "a.html", "--html", "a.html"], ["audit", "noise.json", "--html", "noise.json"],
+                  [*noise, "--html", "page.txt"], [*noise, "--html", "missing/page.html"]):  # fmt: skip
+        refused = command(*words)
+        assert refused.returncode == 2
+        assert refused.stderr.startswith("InvalidRequest")

@@ -7,8 +7,8 @@
     picture      an SVG of the family's own
     table        heads, rows
 
-look: line, wide, dashed, hollow (a solver's word), filled (proven), segments (pairs of points), band (low..y). None in
-x or y is a gap.
+look: line, dashed, hollow (a solver's word), filled (proven), halo (around other marks), segments (pairs of points),
+dashed-segments, band (low..y). None in x or y is a gap.
 """
 
 from __future__ import annotations
@@ -223,16 +223,18 @@ def along(name: str, label: str, rows: Sequence[Mapping[str, Any]], *, log: bool
     solved = [row for row in rows if isinstance(row.get("objective"), (int, float))]
     x, y = [row[name] for row in solved], [row["objective"] for row in solved]
     drawn = []
-    for kind, look in (("optimum", "wide"), ("upper bound", "dashed"), ("lower bound", "dashed")):
+    for colour, kind in ((2, "optimum"), (1, "upper bound"), (4, "lower bound")):
         law = [row["oracle_value"] if row.get("oracle_kind") == kind else None for row in solved]
         if any(value is not None for value in law):
-            drawn.append(series(f"closed form ({kind})", look, 2, x, law))
+            drawn.append(series(f"closed form ({kind})", "halo", colour, x, law))
     low = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved]
     if any(high - bound > _OPEN * max(1.0, abs(high)) for high, bound in zip(y, low, strict=True)):
         drawn.append(series("proven interval", "band", 0, x, y, low=plain(low)))
     drawn.append(series("designs, not certified", "hollow", 0, x, y))
     failed = [str(row.get("error") or row.get("status")) for row in rows if row not in solved]
-    note = f"{len(failed)} of {len(rows)} values have no design there. {failed[0]}" if failed else ""
+    note = "Marks are computed; the lines that join them only guide the eye." if len(solved) > 1 else ""
+    if failed:
+        note += f" {len(failed)} of {len(rows)} values have no design there: {failed[0]}"
     found = lines(f"{label} against {name}", name, label, drawn, log_x=log, along=name, note=note)
     found["y"]["log"] = bool(y) and min(y) > 0 and max(y) > _TALL * min(y)
     return found

@@ -76,7 +76,7 @@ function drawSeries(one, x, y) {
   const points = (fill) => one.x.map((v, i) => v === null || one.y[i] === null || one.y[i] === "inf" ? "" :
     svg("circle", { cx: x(v), cy: y(one.y[i]), r: 3.4, fill, stroke: colour, "stroke-width": 1.6 }));
   if (one.look === "hollow") return [svg("path", { ...line, "stroke-width": 1, opacity: 0.55, d: trace(one.x, one.y, x, y) }), ...points("#fff")];
-  if (one.look === "wide") return [svg("path", { ...line, "stroke-width": 6, opacity: 0.38, d: trace(one.x, one.y, x, y) })];
+  if (one.look === "halo") return points(colour).filter(Boolean).map((mark) => { mark.setAttribute("r", 7); mark.setAttribute("opacity", 0.4); return mark; });
   if (one.look === "filled") return points(colour);
   if (one.look === "band") {
     const up = trace(one.x, one.y, x, y), down = trace([...one.x].reverse(), [...one.low].reverse(), x, y);
@@ -95,7 +95,7 @@ function drawSeries(one, x, y) {
 
 function swatch(one) {
   const node = svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" });
-  const at = one.look === "hollow" || one.look === "filled" ? [13] : [1, 25];
+  const at = ["hollow", "filled", "halo"].includes(one.look) ? [13] : [1, 25];
   const shown = one.look === "band" ? { ...one, x: [1, 25], y: [1, 1], low: [11, 11] } : { ...one, x: at, y: at.map(() => 6) };
   node.append(...drawSeries(shown, (v) => v, (v) => v));
   return node;
@@ -227,7 +227,7 @@ function drawHeat(figure, width) {
   }));
   const label = (list, size, room) => list.map((_, k) => k).filter((k) => k % Math.max(1, Math.ceil(room / size)) === 0);
   for (const i of label(figure.rows, h, 15)) root.append(svg("text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end" }, figure.rows[i]));
-  for (const j of label(figure.columns, w, 36)) root.append(svg("text", { x: left + (j + 0.5) * w, y: bottom + 16, "text-anchor": "middle" }, figure.columns[j]));
+  for (const j of label(figure.columns, w, 10 + 7 * Math.max(...figure.columns.map((name) => name.length)))) root.append(svg("text", { x: left + (j + 0.5) * w, y: bottom + 16, "text-anchor": "middle" }, figure.columns[j]));
   root.append(svg("rect", { x: left, y: top, width: width - left - 14, height: bottom - top, fill: "none", stroke: "#57606a" }));
   root.append(svg("text", { x: (left + width) / 2, y: bottom + 33, "text-anchor": "middle" }, figure.x));
   root.append(svg("text", { x: 14, y: (top + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + bottom) / 2})` }, figure.y));

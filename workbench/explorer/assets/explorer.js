@@ -27,7 +27,7 @@ function board(actions = {}) {
     },
     along(name, figure, overlays = []) {
       const options = { mark: mark(name), drag: actions.move && ((x, done) => actions.move(name, x, done)), limit: actions.limit && ((y, done) => done && actions.limit(name, y)) };
-      const under = (one) => one.look === "wide" || one.look === "band";  // what others are drawn upon
+      const under = (one) => one.look === "halo" || one.look === "band";  // what others are drawn upon
       const series = [...figure.series.filter(under), ...overlays, ...figure.series.filter((one) => !under(one))];
       marked[name] = figureNode({ ...figure, series }, options);
       add(`along ${name}`, `${figure.y.label} against ${name}`).show(marked[name]);

@@ -79,7 +79,7 @@ function figureNode(figure, options = {}) {
   };
   new ResizeObserver(() => { if (Math.abs(place.clientWidth - width) > 1 && place.clientWidth) draw(); }).observe(place);
   box.append(place);
-  if (figure.kind === "lines")
+  if (figure.kind === "lines" && figure.series.some((one) => one.x.length > 1))
     box.append(el("ul", { class: "legend" }, ...figure.series.map((one) => el("li", {}, swatch(one), one.name))));
   if (figure.note) box.append(el("p", { class: "soft" }, figure.note));
   box.append(more("Numbers", ...numbers(figure)));
