@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -147,3 +148,20 @@ def test_commands_write_pages(tmp_path: Path) -> None:
         refused = command(*words)
         assert refused.returncode == 2
         assert refused.stderr.startswith("InvalidRequest")
+
+
+def test_a_family_of_another_package_is_explored(tmp_path: Path) -> None:
+    """Without a line in the explorer."""
+    package = Path(__file__).parents[1] / "plugin_package"
+    words = ["--export", "response.html", "--family", "response", "--k", "3", "--epsilon", "1"]
+    places = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+    made = subprocess.run([*EXPLORE, *words], capture_output=True, text=True, timeout=120, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": places})  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    export = data_of(tmp_path / "response.html")["export"]
+    assert export["view"]["certified"]
+    assert [figure["kind"] for figure in export["view"]["figures"]] == ["heat"]
+    assert export["view"]["row"]["oracle_agrees"]
+    assert set(export["along"]) == {"epsilon"}
+    assert len(export["steps"]) > 5
+    assert export["errors"] == {}

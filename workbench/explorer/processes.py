@@ -7,6 +7,7 @@ nothing to do for a while. Workers are forked from a process that has imported e
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -24,6 +25,7 @@ __all__ = ["LIMITS", "Lanes", "Stopped"]
 LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
 LANE = dict.fromkeys(("suggestions", "design", "certify"), "live")  # of a task; the others are slow
 _MEMORY = 4 << 30  # bytes of address space of a worker
+_PRELOADED = ["workbench.explorer.tasks", "models.noise", "solvers.highs"]  # what nearly every design needs
 _IDLE = 15.0  # seconds after which the slow worker gives its memory back
 _WAITING = 60.0  # seconds until a busy lane is given up
 _TICK = 0.25
@@ -37,6 +39,7 @@ class Stopped(WorkbenchError):
 
 def _serve(pipe: Any, files: Collection[tuple[str, str, Any]]) -> None:
     """A worker: tasks from a pipe, one after the other, each answered by messages and one result."""
+    gc.freeze()  # what was there before the fork stays shared: the collector does not write to it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
     end_with_parent(os.getppid())  # the process it was forked from, which ends with the explorer
     with contextlib.suppress(ImportError, ValueError, OSError):
@@ -154,7 +157,7 @@ class Lanes:
         forks = "forkserver" in multiprocessing.get_all_start_methods()
         context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
         if forks:
-            context.set_forkserver_preload(["workbench.explorer.preload"])
+            context.set_forkserver_preload(_PRELOADED)
         self._lanes = {name: _Lane(context, limit, files) for name, limit in limits.items()}
         self._idle: threading.Timer | None = None
 
