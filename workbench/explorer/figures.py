@@ -232,7 +232,7 @@ def along(name: str, label: str, rows: Sequence[Mapping[str, Any]], *, log: bool
         drawn.append(series("proven interval", "band", 0, x, y, low=plain(low)))
     drawn.append(series("designs, not certified", "hollow", 0, x, y))
     failed = [str(row.get("error") or row.get("status")) for row in rows if row not in solved]
-    note = "Marks are computed; the lines that join them only guide the eye." if len(solved) > 1 else ""
+    note = "Marks are computed; the thin lines only join them for the eye." if len(solved) > 1 else ""
     if failed:
         note += f" {len(failed)} of {len(rows)} values have no design there: {failed[0]}"
     found = lines(f"{label} against {name}", name, label, drawn, log_x=log, along=name, note=note)
