@@ -13,7 +13,8 @@ import pytest
 
 import workbench as wb
 from workbench.explorer.export import audit_page, design_page, result_page
-from workbench.explorer.figures import law_figure, profile_figures
+from workbench.explorer.figures import law_figure
+from workbench.explorer.privacy_figures import profile_figures
 from workbench.papers.reproduce import gallery
 
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.explorer import figures
+from workbench.explorer.cost_figures import tradeoffs
 from workbench.explorer.page import page
+from workbench.explorer.privacy_figures import profile_figures
 from workbench.io.files import write_whole
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ def _privacy(mechanism: Any, asked: Mapping[str, Any]) -> list[Section]:
     if mechanism is None:
         return []
     try:
-        return [_section("", figure) for figure in figures.profile_figures(mechanism, asked)]
+        return [_section("", figure) for figure in profile_figures(mechanism, asked)]
     except WorkbenchError as error:
         return [_section("Privacy profile", {"kind": "text", "text": str(error)})]
 
@@ -120,7 +122,7 @@ def result_page(result: Result) -> str:
     sections = [
         *([_section("What follows", *({"kind": "text", "text": words} for words in result.sentences), narrow=False)]
           if result.sentences else []),
-        *(_section("", figure) for figure in figures.tradeoffs(rows)),
+        *(_section("", figure) for figure in tradeoffs(rows)),
         *(_section("", picture, narrow=False) for picture in drawn),
         _section(f"{len(rows)} rows", numbers("Show them", list(table.columns), [list(row.values()) for row in rows]),
                  narrow=False),

@@ -22,8 +22,9 @@ from functools import partial
 from typing import Any
 
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
-from workbench.explorer import figures
+from workbench.explorer import cost_figures, figures
 from workbench.explorer.given import command_line, exact_values, listing, option_range, python_call, suggestions
+from workbench.explorer.privacy_figures import profile_figures
 from workbench.families.base import Family, Session
 from workbench.families.design import Design
 from workbench.families.outcome import attempt
@@ -120,7 +121,7 @@ class Tasks:
         design = self._designed(kind, given, values)
         if design.mechanism is None:
             raise InvalidRequest("There is no mechanism, and so no privacy profile.")
-        return {"figures": figures.profile_figures(design.mechanism, _point(kind, values))}
+        return {"figures": profile_figures(design.mechanism, _point(kind, values))}
 
     def along(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
         """The objective at values of one hot option (`along`)."""
@@ -137,12 +138,12 @@ class Tasks:
             label = _label(design) if design is not None and label == "objective" else label
         rows.sort(key=lambda row: float(row[name]))
         log = _range(kind, name)["scale"] == "log"
-        return {"figure": figures.along(name, label, rows, log=log), "rows": figures.plain(rows)}
+        return {"figure": cost_figures.along(name, label, rows, log=log), "rows": figures.plain(rows)}
 
     def rivals(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
         """Exact pieces and other mechanisms, from the family's frontier."""
         rows = self._frontier(kind, given, values, tell)
-        return figures.rivals(rows, _point(kind, values)) | {"rows": figures.plain(rows)}
+        return cost_figures.rivals(rows, _point(kind, values)) | {"rows": figures.plain(rows)}
 
     def _frontier(self, kind: Family, given: Any, values: Any, tell: Tell) -> list[dict[str, Any]]:
         """The rows of the family's frontier at one budget."""
