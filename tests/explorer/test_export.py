@@ -15,6 +15,7 @@ import workbench as wb
 from workbench.explorer.export import audit_page, design_page, result_page
 from workbench.explorer.figures import law_figure
 from workbench.explorer.privacy_figures import profile_figures
+from workbench.explorer.tasks import Tasks
 from workbench.papers.reproduce import gallery
 
 
@@ -126,3 +127,9 @@ def test_the_stored_gallery_is_that_of_the_stored_results() -> None:
     ]
     records = [json.loads(path.read_text("utf-8")) for path in results.glob("*/*.json") if path.name != "errata.json"]
     assert len(pictures) == sum(record["figure"] for record in records)
+
+
+def test_what_is_not_proven_says_so() -> None:
+    asked = {"n": "60", "max_shift": "7", "epsilon": "0.7", "delta": "0.13", "cost": "squared", "time_limit": "0.3"}
+    view = Tasks().run("design", {"family": "noise", "given": asked})
+    assert [words for label, words in view["facts"] if label == "note" and words.startswith("Not proven: highs")]

@@ -17,6 +17,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -92,7 +93,7 @@ class Tasks:
             except NotProven as error:
                 if error.design is None:
                     raise
-                design = error.design
+                design = replace(error.design, words=(*error.design.words, f"Not proven: {error}"))
             except WorkbenchError:
                 self._drop()
                 raise
