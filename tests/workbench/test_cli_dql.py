@@ -14,8 +14,8 @@ import typer
 from scipy import stats
 
 from workbench.cli import dql as cli_dql
+from workbench.cli.console import epilog
 from workbench.cli.design import design_command
-from workbench.cli.options import epilog
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.families.laplace.family import FAMILY as LAPLACE
 

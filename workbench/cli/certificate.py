@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from workbench.cli.console import Json, emit_json, facts, out, table
-from workbench.cli.output_paths import output_file
+from workbench.cli.output_paths import html_file, output_file
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.io.files import distinct_files
@@ -88,12 +88,14 @@ def audit(
         Path | None,
         typer.Option(help="Draw the exact privacy profile, with --risk the trade-off curve (.png, .svg or .pdf)."),
     ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page that needs no network.")] = None,
     json: Json = False,
 ) -> None:
     """The exact privacy of any mechanism file: pure ε, PDP and DP δ at a budget, the worst neighbours."""
     if plot is not None:
         output_file(plot, "plot file", (".png", ".svg", ".pdf"))
         distinct_files({"mechanism": file}, {"plot file": plot})
+    html_file(html, {"mechanism": file, "plot file": plot})
     contents, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
     from workbench.exact.numbers import positive
     from workbench.io.files import spelled
@@ -132,9 +134,6 @@ def audit(
         from workbench.privacy.curve import plot_profile
 
         plot_profile(mechanism, plot, [] if budget is None or isinstance(budget, dict) else [budget])
-    if json:
-        emit_json(values)
-        return
     rows = [("mechanism", f"{values['kind']}, {values['neighbours']} ordered pairs of neighbours"),
             ("exact pure epsilon", f"{values['pure_epsilon']} (rounded up)")]  # fmt: skip
     if budget is None:
@@ -154,7 +153,15 @@ def audit(
         rows += learnt.facts()[1:]
     if claim is not None:
         rows.append(("certificate", claim.words[1]))
-    out.print(facts(rows), highlight=False)
+    if html is not None:
+        from workbench.explorer.export import audit_page, write_page
+
+        budgets = {"epsilon": budget, "delta": claim.delta if own and epsilon is None and claim is not None else None}
+        write_page(html, audit_page(mechanism, rows, budgets))
+    if json:
+        emit_json(values)
+    else:
+        out.print(facts(rows), highlight=False)
 
 
 def verify_certificate(file: Annotated[Path, typer.Argument(help="A certificate file.")], json: Json = False) -> None:

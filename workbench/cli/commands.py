@@ -18,10 +18,11 @@ from typer.exceptions import TyperException
 import workbench
 from workbench.cli import console
 from workbench.cli import doctor as doctor_module
-from workbench.cli.console import Json, emit_json, err, interrupted, out, table
+from workbench.cli.console import Json, emit_json, epilog, err, interrupted, out, table
 from workbench.cli.lazy import CompareGroup, DesignGroup, FrontierGroup
 from workbench.cli.output_paths import output_folder
 from workbench.cli.usage import usage_words
+from workbench.cli.workflow import WorkflowGroup
 from workbench.errors import NotProven, WorkbenchError
 from workbench.io.extras import says_what_is_missing
 from workbench.io.plugins import PluginWarning, load_file
@@ -30,23 +31,32 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="workbench",
+    cls=WorkflowGroup,
     help="Design differential-privacy mechanisms by optimization; judge, audit and reproduce.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 design_app = typer.Typer(
-    cls=DesignGroup, help="Design one mechanism: its model, its solver's answer, its oracle, its exact audit."
+    cls=DesignGroup,
+    help="Design one mechanism: its model, its solver's answer, its oracle, its exact audit.",
+    epilog=epilog(["design noise --n 8 --max-shift 3 --epsilon 1.5", "design noise --help"]),
 )
 frontier_app = typer.Typer(
     cls=FrontierGroup,
     help="Trade-offs between privacy and error: solver points, closed forms, baselines; CSV, PNG and SVG.",
     rich_markup_mode="rich",
+    epilog=epilog(["frontier noise --n 8 --max-shift 3 --epsilon 0.1:4:40 --html trade.html", "frontier noise --help"]),
 )
-evaluate_app = typer.Typer(help="What a mechanism gets wrong and leaks: of a file or of a published quantizer.")
-privatise_app = typer.Typer(help="Run a mechanism on a file of real data; nothing is written on an error.")
+evaluate_app = typer.Typer(
+    help="What a mechanism gets wrong and leaks: of a file or of a published quantizer.",
+    epilog=epilog(["evaluate quantizer --mechanism rqm --bins=-2.7,-0.9,0.9,2.7 --q 0.22"]),
+)
+privatise_app = typer.Typer(
+    help="Run a mechanism on a file of real data; nothing is written on an error.",
+    epilog=epilog(["privatise labels --help", "privatise noise --help"]),
+)
 compare_app = typer.Typer(cls=CompareGroup, rich_markup_mode="rich")
 
 
@@ -55,7 +65,7 @@ _PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 
 def _mount() -> None:
-    from workbench.cli import certificate, compare, dql, evaluate, privatise, programs, sweep
+    from workbench.cli import certificate, compare, dql, evaluate, explore, privatise, programs, sweep
 
     evaluate_app.command("mechanism", epilog=evaluate.MECHANISM_EXAMPLES)(evaluate.evaluate_mechanism)
     evaluate_app.command("quantizer", epilog=evaluate.QUANTIZER_EXAMPLES)(evaluate.evaluate_quantizer)
@@ -71,6 +81,7 @@ def _mount() -> None:
     app.add_typer(sweep.app, name="results", no_args_is_help=True)
     app.add_typer(programs.app, name="programs", no_args_is_help=True)
     app.add_typer(design_app, name="design", no_args_is_help=True)
+    app.command(epilog=explore.EXAMPLES, context_settings=explore.SETTINGS)(explore.explore)
     app.add_typer(frontier_app, name="frontier", no_args_is_help=True)
     compare_app.callback(invoke_without_command=True, epilog=compare.EXAMPLES)(compare.compare)
     app.add_typer(compare_app, name="compare")

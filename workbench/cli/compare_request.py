@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.cli.console import Json, emit_json, err, interrupted, out, table
-from workbench.cli.options import command, epilog, keyword, parameter, values_of
+from workbench.cli.console import Json, emit_json, epilog, err, interrupted, out, table
+from workbench.cli.options import command, keyword, parameter, values_of
 from workbench.comparison.compare import TIME_LIMITS, compare_request, solver_names
 from workbench.families.base import Family
 from workbench.families.design import upward

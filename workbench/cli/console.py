@@ -11,7 +11,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 __all__ = [
-    "Json", "drop_output", "emit_json", "err", "facts", "interrupted", "one_line", "open_streams", "out", "own_stdout",
-    "show_everything", "table",
+    "Json", "drop_output", "emit_json", "epilog", "err", "facts", "interrupted", "one_line", "open_streams", "out",
+    "own_stdout", "show_everything", "table",
 ]  # fmt: skip
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
@@ -92,6 +92,12 @@ def emit_json(payload: Mapping[str, Any]) -> None:
     """Print one strict JSON object (no NaN, no Infinity) on stdout."""
     sys.stdout.write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
     sys.stdout.flush()
+
+
+def epilog(examples: Iterable[str]) -> str:
+    """Examples as the end of a help text."""
+    lines = [text if text.startswith("(") else f"  workbench {text}" for text in examples]
+    return "\n\n".join(["Examples:", *lines])
 
 
 def interrupted(message: str) -> NoReturn:

@@ -15,16 +15,26 @@ if TYPE_CHECKING:
     from workbench.families.frontier_plan import Plan
     from workbench.io.result import Result
 
-__all__ = ["best", "run_plan"]
+__all__ = ["best", "run_plan", "write_html"]
 
 
 _REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
 
 
-def run_plan(plan: Plan, folder: Path, json: bool) -> None:
+def write_html(result: Result, path: Path | None) -> list[Path]:
+    """The result as a page, where one is wanted and there are rows; the files written."""
+    if path is None or not result.rows:
+        return []
+    from workbench.explorer.export import result_page, write_page
+
+    write_page(path, result_page(result))
+    return [path]
+
+
+def run_plan(plan: Plan, folder: Path, json: bool, html: Path | None = None) -> None:
     """Run, write, report; after Ctrl-C what is finished is written and said."""
     result = under_a_bar(lambda tell: frontiers.run(plan, tell))
-    files = result.save(folder) if result.rows else []
+    files = [*(result.save(folder) if result.rows else []), *write_html(result, html)]
     if json:
         emit_json(
             {

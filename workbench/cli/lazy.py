@@ -47,8 +47,8 @@ class DesignGroup(_FamilyGroup):
 
     def of_families(self) -> Iterable[Named]:
         """One for every family."""
+        from workbench.cli.console import epilog
         from workbench.cli.design import design_command
-        from workbench.cli.options import epilog
         from workbench.families.registry import families
 
         return [(kind.name, design_command(kind), epilog(kind.examples)) for kind in families()]

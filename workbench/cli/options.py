@@ -13,7 +13,7 @@ from rich.markup import escape
 from workbench.families.base import Family
 from workbench.families.option import Option, spell
 
-__all__ = ["command", "epilog", "files_of", "given_values", "keyword", "parameter", "values_of"]
+__all__ = ["command", "files_of", "given_values", "keyword", "parameter", "values_of"]
 
 
 def parameter(option: Option, *, default: Any = ...) -> inspect.Parameter:
@@ -76,9 +76,3 @@ def files_of(kind: Family, given: Mapping[str, Any]) -> dict[str, Path | str | N
         for option in kind.given_in("command")
         if isinstance(given.get(option.name), (str, Path))
     }
-
-
-def epilog(examples: Iterable[str]) -> str:
-    """Examples as the end of a help text."""
-    lines = [text if text.startswith("(") else f"  workbench {text}" for text in examples]
-    return "\n\n".join(["Examples:", *lines])

@@ -9,7 +9,7 @@ from pathlib import Path
 from workbench.errors import InvalidRequest
 from workbench.io.files import distinct_files, write_whole
 
-__all__ = ["output_file", "output_files", "output_folder", "write_output"]
+__all__ = ["html_file", "output_file", "output_files", "output_folder", "write_output"]
 
 
 def output_folder(path: Path, name: str) -> None:
@@ -43,6 +43,13 @@ def output_file(path: Path, name: str, endings: tuple[str, ...] = ()) -> None:
         _try(Path(os.path.realpath(path)).parent)
     except OSError as error:
         InvalidRequest.must(name, "in a folder that can be written", f"{path}: {error.strerror}")
+
+
+def html_file(path: Path | None, files: Mapping[str, Path | str | None]) -> None:
+    """Refuse a page that cannot be written, or that is one file with another one of the command."""
+    if path is not None:
+        output_file(path, "html file", (".html", ".htm"))
+        distinct_files(files, {"html file": path})
 
 
 def output_files(saved: Path | None, plot: Path | None, inputs: Mapping[str, Path | str | None] | None = None) -> None:

@@ -11,6 +11,7 @@ import secrets
 import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,8 +19,8 @@ from typing import Any, NoReturn
 from workbench.errors import CorruptFile, InvalidRequest
 
 __all__ = [
-    "CSV_LIMIT", "LIMIT", "distinct_files", "file_path", "named", "others_can_read", "parse_json", "ratio",
-    "read_bytes", "read_rows", "read_text", "spelled", "whole", "write_new", "write_whole",
+    "CSV_LIMIT", "LIMIT", "distinct_files", "file_path", "is_there", "named", "no_files", "others_can_read",
+    "parse_json", "ratio", "read_bytes", "read_rows", "read_text", "spelled", "whole", "write_new", "write_whole",
 ]  # fmt: skip
 
 LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
@@ -27,6 +28,22 @@ CSV_LIMIT = 1 << 28  # some 10^7 numbers, which take ten times that in memory
 _DIGITS = 400  # of a JSON number
 _NUMERAL = 1 << 16  # characters of a number in a string
 _LETTERS = frozenset("0123456789abcdefABCDEF")
+_reading: ContextVar[bool] = ContextVar("reading", default=True)
+
+
+@contextlib.contextmanager
+def no_files() -> Iterator[None]:
+    """While it lasts no file is read or looked for: texts come from somebody who may not see this machine's files."""
+    token = _reading.set(False)
+    try:
+        yield
+    finally:
+        _reading.reset(token)
+
+
+def is_there(path: Path | str) -> bool:
+    """Whether there is a file or a folder of that name; within `no_files` there is none."""
+    return _reading.get() and Path(path).exists()
 
 
 def file_path(path: object, name: str = "file") -> Path:
@@ -123,6 +140,8 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
     """
     where = file_path(path, name)
     called = where.name or str(path)
+    if not _reading.get():
+        InvalidRequest.must(name, "spelled out, because no file is read here", repr(str(path)))
     try:
         kind = where.stat().st_mode
         if stat.S_ISREG(kind):  # a device may act when it is opened

@@ -27,6 +27,7 @@ from workbench.io.files import write_whole
 from workbench.io.result import Plots, Result, Row
 from workbench.papers import PAPERS
 from workbench.papers.artifact import Artifact, Erratum, Paper, rounded
+from workbench.papers.gallery import FOLD, Shown, agreement, write_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,6 @@ __all__ = ["gallery", "load", "reproduce", "write_artifact"]
 
 Progress = Callable[[int, int, str], None]
 COLUMNS = ("paper", "artifact", "what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising")
-FOLD = 12  # comparisons that are shown without a click
 
 
 def load(name: str) -> Paper:
@@ -147,7 +147,7 @@ def reproduce(
     finally:  # an artifact that fails costs none of those before it
         if Path(results).is_dir():
             gallery(Path(results))
-    sentences = ((f"{_agreement(rows)}.",) if rows else ()) + notes
+    sentences = ((f"{agreement(rows)}.",) if rows else ()) + notes
     return Result("Printed numbers beside ours", rows, "printed_numbers", COLUMNS, _plots, done, len(tasks),
                   time.perf_counter() - begin, sentences)  # fmt: skip
 
@@ -221,36 +221,46 @@ def _heartbeat(tell: Callable[[str], None], name: str, every: float = 30.0) -> I
 
 
 def gallery(results: Path) -> Path:
-    """Assemble results/README.md from the records of every paper; returns its path."""
+    """Assemble results/README.md and results/index.html from the records of every paper; returns the first's path."""
     lines = [
         "# Results",
         "",
         "Every figure and table below was recomputed by `make reproduce` (by `make full` where it takes minutes);",
         "printed numbers of the papers stand beside ours, with the difference and a verdict. Tables are CSV, figures",
-        "PNG and SVG. A printed number is never used to compute ours.",
+        "PNG and SVG. A printed number is never used to compute ours. The same as one page, with pictures that grow",
+        "and data one click away: [index.html](index.html).",
         "",
     ]
+    shown = list(_records(results))
+    for paper, records, errata in shown:
+        lines += [f"## {paper.title}", "", paper.citation, ""]
+        lines += [f"* {remark}" for remark in paper.remarks] + ([""] if paper.remarks else [])
+        if compared := [c for record in records for c in record["comparisons"]]:
+            lines += [f"{agreement(compared)}.", ""]
+        for record in records:
+            lines += _section(paper.name, record, results / paper.name)
+        if errata:
+            lines += _errata(errata)
+    while lines[-1] == "":
+        lines.pop()
+    path = results / "README.md"
+    write_whole(path, ("\n".join(lines) + "\n").encode())
+    write_index(results, shown)
+    return path
+
+
+def _records(results: Path) -> Iterator[Shown]:
+    """The papers of which there are results, with the records of their artifacts and their errata."""
     for name in PAPERS:
         folder = results / name
         if not folder.is_dir():
             continue
         paper = load(name)
-        lines += [f"## {paper.title}", "", paper.citation, ""]
-        lines += [f"* {remark}" for remark in paper.remarks] + ([""] if paper.remarks else [])
         files = [folder / f"{artifact}.json" for artifact in paper.artifacts]
         records = [json.loads(file.read_text("utf-8")) for file in files if file.exists()]
-        if compared := [c for record in records for c in record["comparisons"]]:
-            lines += [f"{_agreement(compared)}.", ""]
-        for record in records:
-            lines += _section(name, record, folder)
         errata = folder / "errata.json"
-        if errata.exists():
-            lines += _errata([Erratum(**item) for item in json.loads(errata.read_text("utf-8"))])
-    while lines[-1] == "":
-        lines.pop()
-    path = results / "README.md"
-    write_whole(path, ("\n".join(lines) + "\n").encode())
-    return path
+        listed = json.loads(errata.read_text("utf-8")) if errata.exists() else []
+        yield paper, records, [Erratum(**item) for item in listed]
 
 
 def _section(paper: str, record: dict[str, Any], folder: Path) -> list[str]:
@@ -277,23 +287,7 @@ def _comparisons(records: Sequence[dict[str, Any]]) -> list[str]:
         rows.append(_row([c["what"], c["place"], f"{c['printed']:g}", f"{c['ours']:.9g}", difference, verdict]))
     if len(records) <= FOLD:
         return [*rows, ""]
-    return ["<details>", f"<summary>{_agreement(records)}</summary>", "", *rows, "", "</details>", ""]
-
-
-def _agreement(records: Sequence[dict[str, Any]]) -> str:
-    """How many printed numbers agree, and what is to be said of the rest."""
-    verdicts = [c["verdict"] for c in records]
-    agree = sum(v == "agrees" for v in verdicts)
-    errata = sum(v == "differs: erratum" for v in verdicts)
-    unexplained = sum(v == "differs: not explained" for v in verdicts)
-    words = f"{agree} of {len(records)} printed numbers agree"
-    if errata:
-        words += f", {errata} differ because of an erratum"
-    if unexplained:
-        words += f", {unexplained} differ and are not explained"
-    if unexpected := len(records) - agree - errata - unexplained:
-        words += f", {unexpected} are unexpected"
-    return words
+    return ["<details>", f"<summary>{agreement(records)}</summary>", "", *rows, "", "</details>", ""]
 
 
 def _errata(errata: Sequence[Erratum]) -> list[str]:

@@ -215,8 +215,8 @@ class Certificate(Shown):
         """Raise CorruptFile where proving all that it states would take too long."""
         check_cost(self.mechanism, self.claim.notion, self.claim.values, self.objective, self.bias)
 
-    def save(self, path: Path | str) -> None:
-        """Write the file, whole or not at all. Raises NotCertified when it would be too large to be proven again."""
+    def content(self) -> bytes:
+        """What its file holds. Raises NotCertified when it would be too large to be proven again."""
         try:
             self.check_cost()
         except CorruptFile as error:
@@ -224,7 +224,11 @@ class Certificate(Shown):
         content = (json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n").encode()
         if len(content) > LIMIT:
             raise NotCertified(f"The certificate would take {len(content)} bytes; {LIMIT} are allowed.")
-        write_whole(path, content)
+        return content
+
+    def save(self, path: Path | str) -> None:
+        """Write the file, whole or not at all. Raises NotCertified when it would be too large to be proven again."""
+        write_whole(path, self.content())
 
     def facts(self) -> list[tuple[str, str]]:
         """What is proven."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.plain import is_whole, plain_numbers
-from workbench.io.files import read_rows
+from workbench.io.files import is_there, read_rows
 from workbench.io.records import float_array, floats
 
 __all__ = ["Labels"]
@@ -79,7 +79,7 @@ class Labels:
             return cls.read(text)
         spelled = text.removeprefix("uniform:")
         low, dots, high = spelled.partition("..")
-        if dots and not Path(text).exists():
+        if dots and not is_there(text):
             try:
                 return cls.uniform(int(low), int(high))
             except ValueError as error:

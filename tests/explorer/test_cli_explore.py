@@ -1,0 +1,167 @@
+"""`workbench explore` as a process, and the page that it exports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.explorer.given import command_line, exact_values, from_words, python_call, suggestions
+from workbench.explorer.page import page
+from workbench.families.registry import families, family
+
+EXPLORE = [sys.executable, "-P", "-m", "workbench", "explore"]
+
+
+def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*EXPLORE, *words], capture_output=True, text=True, timeout=120, cwd=cwd)
+
+
+def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
+    server = subprocess.Popen(
+        [*EXPLORE, "--no-browser", "--port=0", "--family=noise", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert server.stdout is not None
+    try:
+        line = server.stdout.readline()
+        found = re.search(
+            r"http://127\.0\.0\.1:\d+/\?token=\S{32}#family=noise&n=4&max_shift=1&epsilon=1$", line.strip()
+        )
+        assert found is not None, line
+        with urllib.request.urlopen(found[0].partition("#")[0], timeout=20) as answer:
+            assert b"dp-workbench" in answer.read()
+    finally:
+        server.send_signal(signal.SIGINT)
+        out, err = server.communicate(timeout=20)
+    assert server.returncode == 0
+    assert out == ""
+    assert err.strip() == "Stopped."
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    text = path.read_text("utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_an_export_is_whole_and_needs_nobody(tmp_path: Path) -> None:
+    made = run("--export", "noise.html", "--family", "noise", "--n", "8", "--max-shift", "3", "--epsilon=1.5",
+               "--delta", "0.1212", "--directed", cwd=tmp_path)  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    text = (tmp_path / "noise.html").read_text("utf-8")
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//|@import|url\(""", text)
+    assert len(text) < 250_000
+    export = data_of(tmp_path / "noise.html")["export"]
+    design = wb.design(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5, delta=0.1212)
+    assert export["view"]["objective"] == design.objective
+    assert export["view"]["certified"]
+    assert design.certificate is not None
+    assert export["view"]["certificate"] == design.certificate.content().decode()
+    pieces = [part for part in export["rivals"]["overlays"]["delta"] if part["look"] == "segments"]
+    exact = wb.delta_frontier(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5)
+    assert pieces[0]["x"][1::2] == pytest.approx([piece.delta_high for piece in exact])
+    assert export["errors"] == {}
+
+
+def test_an_export_reads_a_file_of_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "prior.csv").write_text("label,weight\n0,1\n1,2\n2,1\n")
+    made = run("--export", "labels.html", "--family", "labels", "--prior", "prior.csv", "--epsilon", "1", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert data_of(tmp_path / "labels.html")["export"]["view"]["certified"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--epsilon", "1"], "family must be given"),
+        (["--family", "nothing"], "family must be one of"),
+        (["--family", "noise", "--colour", "red"], "argument must be an option of noise"),
+        (["--family", "noise", "--n"], "--n must have a value"),
+        (["--export", "a.html"], "family must be given"),
+        (["--export", "a.txt", "--family", "noise", "--n", "4"], "export must be named .html or .htm"),
+        (["--export", "a.html", "--family", "noise", "--n", "4"], "epsilon must be given"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path: Path, words: list[str], said: str) -> None:
+    made = run(*words, cwd=tmp_path)
+    assert made.returncode == 2
+    assert said in made.stderr
+    assert len(made.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_text_that_looks_like_a_tag_ends_nothing() -> None:
+    hostile = "</script><script>alert(1)</script><!-- &amp;"
+    made = page(hostile, {"mode": "document", "title": hostile, "sections": []})
+    assert made.count("<script") == 2
+    assert "alert(1)</script>" not in made
+    assert json.loads(re.search(r'id="data">(.*?)</script>', made)[1])["title"] == hostile  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", [kind.name for kind in families()])
+def test_what_is_copied_designs_what_is_shown(name: str) -> None:
+    """The command's words are read back to the same texts, and the Python call is run."""
+    import shlex
+
+    kind = family(name)
+    for example in suggestions(kind)["examples"][:2]:
+        given = example["given"]
+        values = exact_values(kind, given)
+        words = shlex.split(command_line(kind, given))
+        assert words[:3] == ["workbench", "design", name]
+        assert from_words(kind, words[3:]) == given
+        scope: dict[str, Any] = {}
+        exec(python_call(kind, given, values), scope)
+        with kind.open(kind.request_of(values | {"check": "certify"})) as session:
+            assert scope["d"].row() == session.design().row()
+
+
+def test_commands_write_pages(tmp_path: Path) -> None:
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        start = [sys.executable, "-P", "-m", "workbench"]
+        return subprocess.run([*start, *words], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+
+    noise = ["design", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
+    made = command(*noise, "--save", "noise.json", "--html", "design.html", "--json")
+    assert made.returncode == 0, made.stderr
+    said = json.loads(made.stdout)
+    (row,) = [dict(part["rows"]) for section in data_of(tmp_path / "design.html")["sections"]
+              for part in section["parts"] if part["kind"] == "numbers"]  # fmt: skip
+    assert row["objective"] == said["objective"]
+    assert command("audit", "noise.json", "--html", "audit.html", "--json").returncode == 0
+    facts = dict(data_of(tmp_path / "audit.html")["sections"][0]["parts"][0]["rows"])
+    assert facts["certificate"].startswith("The mechanism meets the request")
+    for words in ([*noise, "--save", "a.html", "--html", "a.html"], ["audit", "noise.json", "--html", "noise.json"],
+                  [*noise, "--html", "page.txt"], [*noise, "--html", "missing/page.html"]):  # fmt: skip
+        refused = command(*words)
+        assert refused.returncode == 2
+        assert refused.stderr.startswith("InvalidRequest")
+
+
+def test_a_family_of_another_package_is_explored(tmp_path: Path) -> None:
+    """Without a line in the explorer."""
+    package = Path(__file__).parents[1] / "plugin_package"
+    words = ["--export", "response.html", "--family", "response", "--k", "3", "--epsilon", "1"]
+    places = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+    made = subprocess.run([*EXPLORE, *words], capture_output=True, text=True, timeout=120, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": places})  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    export = data_of(tmp_path / "response.html")["export"]
+    assert export["view"]["certified"]
+    assert [figure["kind"] for figure in export["view"]["figures"]] == ["heat"]
+    assert export["view"]["row"]["oracle_agrees"]
+    assert set(export["along"]) == {"epsilon"}
+    assert len(export["steps"]) > 5
+    assert export["errors"] == {}

@@ -1,0 +1,189 @@
+"""Tasks in processes of their own, which can be stopped at any moment: a solver that is at work hears nothing else.
+
+A lane runs one task at a time. `live` answers sliders, `slow` draws curves and exports, and is ended when it has had
+nothing to do for a while. Workers are forked from a process that has imported everything, where the system can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.io.processes import end_with_parent, safe_start
+
+__all__ = ["LIMITS", "Lanes", "Stopped"]
+
+LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
+LANE = dict.fromkeys(("suggestions", "design", "certify"), "live")  # of a task; the others are slow
+_MEMORY = 4 << 30  # bytes of address space of a worker
+_PRELOADED = ["workbench.explorer.tasks", "models.noise", "solvers.highs"]  # what nearly every design needs
+_IDLE = 15.0  # seconds after which the slow worker gives its memory back
+_WAITING = 60.0  # seconds until a busy lane is given up
+_TICK = 0.25
+
+Message = dict[str, Any]
+
+
+class Stopped(WorkbenchError):
+    """A task was stopped: by its limit, by whoever asked for it, or because its process died."""
+
+
+def _serve(pipe: Any, files: Collection[tuple[str, str, Any]]) -> None:
+    """A worker: tasks from a pipe, one after the other, each answered by messages and one result."""
+    gc.freeze()  # what was there before the fork stays shared: the collector does not write to it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    end_with_parent(os.getppid())  # the process it was forked from, which ends with the explorer
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    from workbench.explorer.tasks import Tasks
+
+    tasks = Tasks(files)
+    while True:
+        try:
+            task, asked = pipe.recv()
+        except (EOFError, OSError):
+            return
+        pipe.send(_answer(tasks, task, asked, lambda done, total: pipe.send({"done": done, "total": total})))
+
+
+def _answer(tasks: Any, task: str, asked: Mapping[str, Any], tell: Callable[[int, int], None]) -> Message:
+    try:
+        return {"result": tasks.run(task, asked, tell)}
+    except WorkbenchError as error:
+        return {"error": type(error).__name__, "message": str(error)}
+    except MemoryError:
+        return {"error": "WorkbenchError", "message": "The request needs more memory than there is."}
+    except Exception as error:
+        line = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return {"error": "Bug", "message": f"{line} (this is a bug)"}
+
+
+class _Lane:
+    """One worker at most, one task at a time."""
+
+    def __init__(self, context: Any, limit: float, files: Collection[tuple[str, str, Any]]) -> None:
+        self._context, self._limit, self._files = context, limit, files
+        self._turn = threading.Lock()
+        self._closed = False
+        self._process: Any = None
+        self._pipe: Any = None
+
+    def start(self) -> None:
+        """Make sure that there is a worker. Raises Stopped."""
+        if self._closed:
+            raise Stopped("The server has stopped: start workbench explore again.")
+        if self._process is None or not self._process.is_alive():
+            self.end()
+            pipe, theirs = self._context.Pipe()
+            process = self._context.Process(target=_serve, args=(theirs, tuple(self._files)), daemon=True)
+            with safe_start():
+                process.start()
+            theirs.close()
+            self._process, self._pipe = process, pipe
+            if self._closed:  # meanwhile
+                self.end()
+
+    def prepare(self) -> None:
+        """Start the worker before it is needed."""
+        with self._turn, contextlib.suppress(Stopped):
+            self.start()
+
+    def end(self) -> None:
+        """Kill the worker, whatever it does."""
+        process, self._process = self._process, None
+        pipe, self._pipe = self._pipe, None
+        if process is not None:
+            process.kill()
+            process.join(5)
+        if pipe is not None:
+            pipe.close()
+
+    def close(self) -> None:
+        """Kill the worker and start no other."""
+        self._closed = True
+        self.end()
+
+    def end_idle(self) -> None:
+        """End the worker unless it is at work."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self.end()
+            finally:
+                self._turn.release()
+
+    def run(self, task: str, asked: Mapping[str, Any]) -> Iterator[Message]:
+        """The messages of a task, the last one its result or error, an empty one at every tick. Closing the iterator
+        stops the task. Raises Stopped."""
+        begin = time.monotonic()
+        while not self._turn.acquire(timeout=_TICK):
+            if time.monotonic() - begin > _WAITING:
+                raise Stopped("The explorer is busy with other requests.")
+            yield {}
+        finished = False
+        try:
+            self.start()
+            pipe = self._pipe
+            pipe.send((task, dict(asked)))
+            begin = time.monotonic()
+            while not finished:
+                if time.monotonic() - begin > self._limit:
+                    raise Stopped(f"Stopped after {self._limit:g} s. Ask for less, or use the command line.")
+                message = pipe.recv() if pipe.poll(_TICK) else {}
+                finished = "result" in message or "error" in message
+                yield message
+        except (EOFError, OSError):
+            raise Stopped("The computation ended unexpectedly; it may have needed too much memory.") from None
+        finally:
+            if not finished:
+                self.end()
+            self._turn.release()
+
+
+class Lanes:
+    """The lanes of an explorer. files: (family, option, text) whose texts may name files."""
+
+    def __init__(self, files: Collection[tuple[str, str, Any]] = (), limits: Mapping[str, float] = LIMITS) -> None:
+        forks = "forkserver" in multiprocessing.get_all_start_methods()
+        context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
+        if forks:
+            context.set_forkserver_preload(_PRELOADED)
+        self._lanes = {name: _Lane(context, limit, files) for name, limit in limits.items()}
+        self._idle: threading.Timer | None = None
+
+    def start(self) -> None:
+        """Have the worker that answers sliders started; the page need not wait for it."""
+        threading.Thread(target=self._lanes["live"].prepare, daemon=True).start()
+
+    def run(self, task: str, asked: Mapping[str, Any]) -> Iterator[Message]:
+        """The messages of a task (`_Lane.run`). The slow worker leaves when nobody has needed it for a while."""
+        name = LANE.get(task, "slow")
+        try:
+            yield from self._lanes[name].run(task, asked)
+        finally:
+            if name == "slow":
+                self._end_later()
+
+    def _end_later(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+        self._idle = threading.Timer(_IDLE, self._lanes["slow"].end_idle)
+        self._idle.daemon = True
+        self._idle.start()
+
+    def end(self) -> None:
+        """Kill all workers."""
+        if self._idle is not None:
+            self._idle.cancel()
+        for lane in self._lanes.values():
+            lane.close()

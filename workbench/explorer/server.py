@@ -1,0 +1,236 @@
+"""The explorer's server: one page and one kind of request, on loopback, for whoever has the token.
+
+    GET  /?token=...        the page
+    POST /api/<task>        a task (`workbench.explorer.tasks`), asked in JSON, with the token in a header
+
+Nothing in a request names a file: there are these two routes, and the page is in memory. Every request is refused
+unless its Host is this server and its Origin, where it has one, too: another site that the browser has open cannot
+reach it, and a name that is rebound to 127.0.0.1 is no Host of ours. Heads, bodies, the time to send them and the
+number of connections are bounded. An answer is lines of JSON, the last one the result, blank ones while it is computed:
+when the reader leaves, writing fails and the task is stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Collection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from workbench.explorer.given import listing
+from workbench.explorer.page import page, policy
+from workbench.explorer.processes import Lanes, Stopped
+
+__all__ = ["Server"]
+
+_BODY = 1 << 17  # bytes
+_SENDING = 10.0  # seconds a client has to send a request
+_IDLE = 60.0  # seconds a connection may wait for the next one
+_CONNECTIONS = 64
+_HOSTS = ("127.0.0.1", "localhost")
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = _IDLE
+    server: Server
+    _clock: threading.Timer | None = None
+
+    def version_string(self) -> str:
+        return "workbench"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not written anywhere: they hold the token."""
+
+    # Time to send a request: from its first byte, so that one byte now and then keeps no thread.
+
+    def handle_one_request(self) -> None:
+        try:
+            if not self.connection.recv(1, socket.MSG_PEEK):
+                self.close_connection = True
+                return
+            self._clock = threading.Timer(_SENDING, self._hang_up)
+            self._clock.daemon = True
+            self._clock.start()
+            super().handle_one_request()
+        except OSError:  # the other side has left, or was too slow
+            self.close_connection = True
+        finally:
+            self._sent()
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _sent(self) -> None:
+        """The request is here: what follows has limits of its own."""
+        if self._clock is not None:
+            self._clock.cancel()
+
+    # Routes.
+
+    def do_GET(self) -> None:
+        try:
+            self._check_place()
+            parts = urlsplit(self.path)
+            if parts.path != "/":
+                raise _Refused(404, "There is nothing here but the page at / and its requests.")
+            self._check_token(parse_qs(parts.query).get("token", [""])[0])
+            self._sent()
+            self._answer(200, "text/html; charset=utf-8", self.server.page.encode())
+        except _Refused as refused:
+            self._refuse(refused)
+
+    def do_POST(self) -> None:
+        try:
+            self._check_place()
+            self._check_token(self.headers.get("X-Workbench-Token", ""))
+            before, task = self.path[:5], self.path[5:]
+            if before != "/api/" or not task.isidentifier():
+                raise _Refused(404, "There is no such request.")
+            asked = self._body()
+            self._sent()
+        except _Refused as refused:
+            self._refuse(refused)
+            return
+        self._compute(task, asked)
+
+    def _check_place(self) -> None:
+        hosts = [f"{name}:{self.server.port}" for name in _HOSTS]
+        if self.headers.get_all("Host", []) not in [[host] for host in hosts]:
+            raise _Refused(403, "The Host is not this server.")
+        origins = self.headers.get_all("Origin", [])
+        if origins and origins not in [[f"http://{host}"] for host in hosts]:
+            raise _Refused(403, "The Origin is not this server.")
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            raise _Refused(403, "Other sites have no access.")
+
+    def _check_token(self, given: str) -> None:
+        if not hmac.compare_digest(given.encode(), self.server.token.encode()):
+            raise _Refused(403, "The token is missing or wrong: open the address that workbench explore printed.")
+
+    def _body(self) -> dict[str, Any]:
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()) or self.headers.get("Transfer-Encoding"):
+            raise _Refused(411, "The length of the body must be given.")
+        if len(length) > 9 or int(length) > _BODY:
+            raise _Refused(413, f"The body must have at most {_BODY} bytes.")
+        try:
+            found = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            raise _Refused(400, "The body must be JSON.") from None
+        if not isinstance(found, dict):
+            raise _Refused(400, "The body must be a JSON object.")
+        return found
+
+    # Answers.
+
+    def _head(self, status: int, kind: str, *more: tuple[str, str]) -> None:
+        self.send_response(status)
+        for name, value in (
+            ("Content-Type", kind), ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
+            ("Content-Security-Policy", f"{policy(live=True)}; frame-ancestors 'none'"),
+            ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Cross-Origin-Opener-Policy", "same-origin"), *more,
+        ):  # fmt: skip
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _answer(self, status: int, kind: str, content: bytes, *more: tuple[str, str]) -> None:
+        self._head(status, kind, ("Content-Length", str(len(content))), *more)
+        self.wfile.write(content)
+
+    def _refuse(self, refused: _Refused) -> None:
+        """What was not read of a refused request is not taken for the next one."""
+        self._sent()
+        self.close_connection = True
+        content = json.dumps({"error": "Refused", "message": refused.message}).encode()
+        self._answer(refused.status, "application/json", content, ("Connection", "close"))
+
+    def _compute(self, task: str, asked: dict[str, Any]) -> None:
+        self._head(200, "application/x-ndjson", ("Transfer-Encoding", "chunked"))
+        messages = self.server.lanes.run(task, asked)
+        try:
+            for message in messages:
+                if "result" in message and task == "export":
+                    message = {"result": {"html": self.server.exported(message["result"])}}
+                self._line(message)
+        except Stopped as stopped:
+            self._line({"error": "Stopped", "message": str(stopped)})
+        finally:
+            messages.close()  # type: ignore[attr-defined]  # stops a task whose reader has left
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _line(self, message: dict[str, Any]) -> None:
+        line = (json.dumps(message, allow_nan=False, ensure_ascii=False) if message else "").encode() + b"\n"
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
+
+
+class Server(ThreadingHTTPServer):
+    """The explorer at 127.0.0.1. port: 0 takes a free one. files: texts of options that may name files.
+
+    Raises OSError where the port is taken.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 16
+
+    def __init__(self, port: int = 0, files: Collection[tuple[str, str, Any]] = ()) -> None:
+        self._places = threading.BoundedSemaphore(_CONNECTIONS)
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.port: int = self.server_address[1]
+        self.token = secrets.token_urlsafe(24)
+        self.lanes = Lanes(files)
+        self.page = page("dp-workbench explorer", {"mode": "live", "families": listing()})
+        self.lanes.start()
+
+    def address(self, state: dict[str, Any] | None = None) -> str:
+        """The address of the page. state: the fragment's family and option texts."""
+        fragment = f"#{urlencode(state, doseq=True)}" if state else ""
+        return f"http://127.0.0.1:{self.port}/?token={self.token}{fragment}"
+
+    def exported(self, result: dict[str, Any]) -> str:
+        """The page of an export."""
+        from workbench.explorer.export import export_page
+
+        return export_page(result)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for a connection, where there is room for one more."""
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._places.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """The connection, whose place is free again when it ends."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that breaks off is nothing to report."""
+
+    def server_close(self) -> None:
+        """Close the socket and end all workers."""
+        super().server_close()
+        self.lanes.end()
