@@ -232,7 +232,7 @@ def test_a_worker_that_dies_is_said_and_replaced(server: Server) -> None:
     post(server, "design", NOISE)
     lane = server.lanes._lanes["live"]
     threading.Timer(0.8, lambda: lane._process.kill()).start()
-    slow = {"family": "quantizer", "given": {"levels": "8", "epsilon": "1", "starts": "7"}}
+    slow = {"family": "noise", "given": {"n": "60", "max_shift": "4", "epsilon": "0.5", "delta": "0.03", "method": "literal"}}
     found = messages(post(server, "design", slow)[1])
     assert found[-1]["error"] == "Stopped"
     assert "result" in messages(post(server, "design", NOISE)[1])[-1]
