@@ -26,7 +26,8 @@ def _report(full: bool) -> dict[str, Artifact]:
         run = compare_programs(folder, time_limit=TIME_LIMIT)
     if run.interrupted:
         raise KeyboardInterrupt
-    return {artifact.name: artifact for artifact in artifacts(run, "The library of programs", TIME_LIMIT)}
+    what = "The library of programs" + ("" if full else f", up to {_MOST} non-zeros")
+    return {artifact.name: artifact for artifact in artifacts(run, what, TIME_LIMIT)}
 
 
 def _artifact(name: str) -> Callable[[bool], Artifact]:
