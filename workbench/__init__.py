@@ -25,6 +25,7 @@ _HOMES = {
     "DataLaw": "workbench.mechanisms.dyadic_laplace.mean_length",
     "Design": "workbench.families.design",
     "DyadicLaplace": "workbench.mechanisms.dyadic_laplace.dyadic_laplace",
+    "FiniteQuery": "workbench.mechanisms.finite_query",
     "Infeasible": "workbench.errors",
     "InsecureLocalStream": "workbench.mechanisms.dyadic_laplace.randomness",
     "InvalidRequest": "workbench.errors",

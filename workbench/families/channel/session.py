@@ -1,0 +1,220 @@
+"""One channel request on one solver, answered at many (ε, δ): solved, repaired in integers, bounded, judged, certified.
+
+route                              where the masses come from
+"exact repair"                     the linear program of `models.channel`
+"geometric, post-processed"        the closed form along a line, where the program would be large or is not needed
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from models.channel import ChannelModel
+from models.oracles.count_channel import post_processed
+from solvers.backend import Session as SolverSession
+from solvers.backend import backend
+from solvers.solution import Solution, Termination
+from workbench.errors import Infeasible, NotProven
+from workbench.exact.numbers import round_down, round_up
+from workbench.families.base import Session, Values
+from workbench.families.channel.certify import audited, proof
+from workbench.families.channel.losses import Integers
+from workbench.families.channel.lower_bound import Relation, least_delta_bound, least_loss_bound, line_bound
+from workbench.families.channel.oracle_check import verdict
+from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
+from workbench.families.channel.request import ChannelRequest
+from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.outcome import translated_errors
+from workbench.mechanisms.channel import Channel
+from workbench.privacy.certificate import Certificate
+
+__all__ = ["ChannelSession"]
+
+_LARGE = 5_000  # compared masses from which interior point with crossover is faster than simplex
+_DIRECT = 40_000  # cells of a line from which the closed form is the candidate, and the program is not stated
+_PROVEN = Fraction(1, 10**9)
+_LOST = Fraction(1, 1 << 28)  # of a δ above a ratio, left for rounding
+"""δ (1 - 2^-28) is asked for where binaries bound a mass: what rounding moves cannot be mixed away there."""
+
+
+class ChannelSession(Session):
+    """The session of a request; one compiled program for each shape of the model."""
+
+    request: ChannelRequest
+
+    def __init__(self, request: ChannelRequest) -> None:
+        super().__init__(request)
+        with translated_errors():
+            self.backend = backend(request.solver)
+        self._live: dict[Any, tuple[ChannelModel, SolverSession]] = {}
+
+    def close(self) -> None:
+        for _, session in self._live.values():
+            session.close()
+        self._live.clear()
+
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        request = self.request if point is None else self.request.at(point)
+        assert isinstance(request, ChannelRequest)
+        if request.minimise == "epsilon":
+            from workbench.families.channel.least_epsilon import least_epsilon
+
+            return least_epsilon(self, request)
+        return self.solved(request, start)
+
+    def solved(self, request: ChannelRequest, start: str = "hot") -> Design:
+        """The design of a request that minimises its loss or δ."""
+        if request.by_post_processing and request.losses.values.size > _DIRECT:
+            return self._along_line(request)
+        model, solution = self.answer(request, start)
+        if solution.x is None:
+            _refuse(request, solution)
+        bound = self._bound(request, model, solution)
+        K = to_integers(solution["M"])
+        raw = request.channel(_rows(K))
+        free = _pattern(model, solution) if request.bounds.mass else None
+        proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
+        oracle = verdict(request, solution.objective or 0.0)
+        made = self._made(request, K, free, raw, bound, solution, oracle, "exact repair")
+        if proven:
+            return made
+        raise NotProven(
+            f"{solution.solver} stopped with {solution.raw_status!r} before proving an optimum: incumbent "
+            f"{made.objective:.9g}, bound {made.bound_words}.", incumbent=made.objective, bound=made.bound, design=made,
+            interrupted=solution.termination is Termination.INTERRUPTED,
+        )  # fmt: skip
+
+    def _along_line(self, request: ChannelRequest) -> Design:
+        assert request.weights is not None and request.question.prior is not None and request.epsilon is not None
+        found = post_processed(request.losses.floats, request.weights, float(request.epsilon))
+        K = to_integers(found.channel)
+        bound = line_bound(request.losses, request.question.prior, request.epsilon, found.share)
+        raw = request.channel(_rows(K))
+        design = self._made(request, K, None, raw, bound, None, verdict(request, found.value),
+                            "geometric noise, post-processed")  # fmt: skip
+        if Fraction(design.objective) - bound > Fraction(1, 10**6) * Fraction(design.objective):
+            raise NotProven(
+                f"Post-processed geometric noise costs {design.objective:.9g}, and no less than {float(bound):.9g} is "
+                f"proven for this loss; the program of {request.losses.values.size} masses would be too large.",
+                incumbent=design.objective, bound=design.bound, design=design,
+            )  # fmt: skip
+        return design
+
+    # Solving.
+
+    def answer(self, request: ChannelRequest, start: str = "hot") -> tuple[ChannelModel, Solution]:
+        """The model and what the solver says, a point or none."""
+        bounds, (groups, epsilons) = request.bounds, request.levels()
+        positive = bool(bounds.delta) or request.minimise == "delta"
+        key = (positive, groups)
+        with translated_errors():
+            if key not in self._live:
+                model = request.model()
+                options, cells = request.options, model.cost.shape[1] * max(1, 2 * len(request.pairs or ()))
+                if options.algorithm is None and self.backend.name == "highs" and cells >= _LARGE and not bounds.mass:
+                    options = replace(options, algorithm="interior-point")
+                if self.backend.name == "highs" and options.feasibility_tolerance is None:
+                    tight = {"feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
+                    options = replace(options, **tight)  # type: ignore[arg-type]
+                self._live[key] = model, self.backend.open(model.program, options)
+            model, live = self._live[key]
+            delta = bounds.delta * (1 - _LOST) if bounds.mass else bounds.delta
+            values = model.values([float(e) for e in epsilons], float(delta), float(request.budget or 0))
+            return model, live.solve(values, start=start if start in ("hot", "cold") else "cold")
+
+    def _bound(self, request: ChannelRequest, model: ChannelModel, solution: Solution) -> Fraction | None:
+        """Exact from the multipliers, whatever they are worth; the solver's own (recomputed) where binaries or extra
+        constraints have a part in it."""
+        if request.constraints or request.more or request.bounds.mass or solution.row_dual is None:
+            return None if solution.bound is None else Fraction(solution.bound)
+        found = model.multipliers(solution.row_dual)
+        _, epsilons = request.levels()
+        if request.pairs is None:
+            relation = Relation(np.zeros(0, dtype=int), np.zeros(0, dtype=int), epsilons)
+        else:
+            first, second, groups = model.directions
+            relation = Relation(first, second, [epsilons[g] for g in groups.tolist()])
+        prior = request.question.prior
+        if request.minimise == "delta":
+            assert request.budget is not None
+            return least_delta_bound(request.losses, prior, relation, request.budget, found)
+        return least_loss_bound(request.losses, prior, relation, request.bounds.delta, found)
+
+    # Designs.
+
+    def _made(
+        self, request: ChannelRequest, K: Integers, free: Any, raw: Channel, bound: Fraction | None,
+        solution: Solution | None, oracle: OracleVerdict, route: str,
+    ) -> Design:  # fmt: skip
+        prior, losses = request.question.prior, request.losses
+        claim, words = request.claim, list[str]()
+        certificate: Certificate | None = None
+        least = request.minimise == "delta"
+        mechanism, cost = raw, loss_of(K, losses, prior)
+        if request.certified:
+            _, epsilons = request.levels()
+            groups = request.levels()[0]
+            each = [epsilons[g] for g in groups] if len(epsilons) > 1 else epsilons
+            edges = Edges.of(request.pairs, each)
+            if least:
+                assert request.budget is not None
+                K = within_budget(K, losses, prior, request.budget)
+            else:
+                K = repaired(K, edges, request.bounds.delta, cheapest(losses, prior), free)
+            mechanism = request.channel(_rows(K))
+            certificate, words = proof(request, mechanism, solution, route)
+            assert isinstance(certificate.mechanism, Channel)
+            mechanism = certificate.mechanism
+            claim = Claim(claim.notion, claim.epsilon, certificate.delta or Fraction(0))
+            cost = loss_of(np.array([row.integers for row in mechanism.rows], dtype=object), losses, prior)
+        privacy = audited(mechanism, request, claim.delta) if certificate is None else certificate.deciding
+        objective: Fraction | float = cost
+        if least:
+            reached = privacy.dp_delta
+            claim = claim if certificate is not None else Claim(claim.notion, claim.epsilon, Fraction(reached.upper))
+            objective = claim.delta
+            if certificate is not None and request.delta is not None and claim.delta > request.delta:
+                raise Infeasible(
+                    f"Loss {losses.name} at most {float(request.budget or 0):g} needs delta >= {float(bound or 0):.9g} "
+                    f"at this epsilon. Got delta = {float(request.delta):g}."
+                )
+        if len(parts := request.question.components) > 1:
+            words.append(f"The neighbour relation has {len(parts)} separate parts; between them nothing is hidden.")
+        if certificate is None and not privacy.meets(*claim):
+            words.append(privacy.verdict(*claim, subject="The solver's channel"))
+        if certificate is None and solution is not None and not least:
+            objective = solution.objective or 0.0
+        return Design(
+            request, mechanism, float(objective), None if bound is None else round_down(bound), claim, oracle, solution,
+            tuple(words), privacy, certificate, raw if certificate is not None else None, route,
+            details={"loss": cost, "bound": bound},
+        )  # fmt: skip
+
+
+def _rows(K: Integers) -> list[list[int]]:
+    rows: list[list[int]] = K.tolist()
+    return rows
+
+
+def _pattern(model: ChannelModel, solution: Solution) -> Any:
+    """Where the binaries allow the ratio to be broken. Shape (ordered pairs, m), pairs first, then reversed."""
+    blocks = [np.asarray(solution[block.name]) > 0.5 for block in solution.program.variables
+              if block.name.startswith("b_")]  # fmt: skip
+    return np.concatenate(blocks)
+
+
+def _refuse(request: ChannelRequest, solution: Solution) -> None:
+    """Raise what an answer without a point means."""
+    if solution.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
+    said = f"{solution.solver} says {solution.raw_status!r}"
+    if solution.termination is Termination.INFEASIBLE:
+        what = "the constraints on these outputs" if request.constraints or request.more else "this request"
+        if request.budget is not None:
+            what = f"the budget {float(request.budget):g}"
+        raise Infeasible(f"No channel meets {what} ({said}).")
+    raise NotProven(f"{said} and returned no channel.", bound=solution.bound)
