@@ -103,13 +103,13 @@ class ChannelRequest(Request):
 
     def _check_size(self) -> None:
         q, pairs = self.question, self.pairs
-        k, m, compared = q.k, q.m, 1 if pairs is None else 2 * len(pairs)
+        k, m = q.k, q.m
         if self.minimise == "error" and self.by_post_processing:
             if k * m > MOST_CELLS:
                 InvalidRequest.must("the channel", f"of at most {MOST_CELLS} masses; {MOST_CELLS // m} inputs would "
                                     f"fit with {m} outputs", f"{k} inputs and {m} outputs")  # fmt: skip
             return
-        cells = m * (2 * k if pairs is None else compared)
+        cells = self.compared
         if self.bounds.mass and cells > MOST_BINARIES:
             InvalidRequest.must(
                 "the program", f"of at most {MOST_BINARIES} binaries (ordered pairs times outputs); "
@@ -130,6 +130,11 @@ class ChannelRequest(Request):
             return self.question.metric_pairs()[0]
         compact = self.question.pairs is None and not self.bounds.delta
         return None if compact else self.question.listed
+
+    @property
+    def compared(self) -> int:
+        """How many masses the program compares: two for every input, or ordered pair, and every output."""
+        return self.question.m * 2 * (self.question.k if self.pairs is None else len(self.pairs))
 
     @property
     def by_post_processing(self) -> bool:

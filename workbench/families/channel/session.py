@@ -34,11 +34,11 @@ from workbench.privacy.certificate import Certificate
 
 __all__ = ["ChannelSession"]
 
-_LARGE = 5_000  # compared masses from which interior point with crossover is faster than simplex
+_LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
 _DIRECT = 40_000  # cells of a line from which the closed form is the candidate, and the program is not stated
-_PROVEN = Fraction(1, 10**9)
-_LOST = Fraction(1, 1 << 28)  # of a δ above a ratio, left for rounding
-"""δ (1 - 2^-28) is asked for where binaries bound a mass: what rounding moves cannot be mixed away there."""
+_PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
+_LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
+_LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 
 
 class ChannelSession(Session):
@@ -70,10 +70,9 @@ class ChannelSession(Session):
         """The design of a request that minimises its loss or δ."""
         if request.by_post_processing and request.losses.values.size > _DIRECT:
             return self._along_line(request)
-        model, solution = self.answer(request, start)
+        model, solution, bound = self._answered(request, start)
         if solution.x is None:
             _refuse(request, solution)
-        bound = self._bound(request, model, solution)
         K = to_integers(solution["M"])
         raw = request.channel(_rows(K))
         free = _pattern(model, solution) if request.bounds.mass else None
@@ -106,20 +105,42 @@ class ChannelSession(Session):
 
     # Solving.
 
-    def answer(self, request: ChannelRequest, start: str = "hot") -> tuple[ChannelModel, Solution]:
-        """The model and what the solver says, a point or none."""
+    def _answered(self, request: ChannelRequest, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
+        """The model, the best answer and the best bound of as many algorithms as it takes to close the gap."""
+        large = request.compared >= _LARGE and not request.bounds.mass
+        given = request.options.algorithm is not None or self.backend.name != "highs" or request.bounds.mass
+        order = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
+        best: tuple[ChannelModel, Solution, Fraction | None] | None = None
+        for algorithm in order:
+            model, solution = self.answer(request, start, algorithm)
+            bound = self._bound(request, model, solution)
+            if best is not None:
+                bound = max((one for one in (bound, best[2]) if one is not None), default=None)
+                if solution.x is None or (best[1].x is not None and (best[1].objective or 0) < (solution.objective or 0)):
+                    solution = best[1]
+            best = model, solution, bound
+            value = solution.objective
+            if solution.termination in _LAST or (
+                value is not None and bound is not None and value - float(bound) <= _PROVEN * abs(value)
+            ):
+                break
+        assert best is not None
+        return best
+
+    def answer(
+        self, request: ChannelRequest, start: str = "hot", algorithm: str | None = None
+    ) -> tuple[ChannelModel, Solution]:
+        """The model and what the solver says, a point or none. algorithm: where the request names none."""
         bounds, (groups, epsilons) = request.bounds, request.levels()
-        positive = bool(bounds.delta) or request.minimise == "delta"
-        key = (positive, groups)
+        key = (bool(bounds.delta) or request.minimise == "delta", groups, algorithm)
         with translated_errors():
             if key not in self._live:
-                model = request.model()
-                options, cells = request.options, model.cost.shape[1] * max(1, 2 * len(request.pairs or ()))
-                if options.algorithm is None and self.backend.name == "highs" and cells >= _LARGE and not bounds.mass:
-                    options = replace(options, algorithm="interior-point")
-                if self.backend.name == "highs" and options.feasibility_tolerance is None:
-                    tight = {"feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-                    options = replace(options, **tight)  # type: ignore[arg-type]
+                model = next((one for (*shape, _), (one, _) in self._live.items() if tuple(shape) == key[:2]), None)
+                model, options = model or request.model(), request.options
+                if algorithm is not None:
+                    options = replace(options, algorithm=algorithm)
+                if algorithm == "simplex" and options.feasibility_tolerance is None:
+                    options = replace(options, feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9)
                 self._live[key] = model, self.backend.open(model.program, options)
             model, live = self._live[key]
             delta = bounds.delta * (1 - _LOST) if bounds.mass else bounds.delta
