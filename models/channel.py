@@ -74,6 +74,8 @@ class ChannelModel:
         constraints: names from CONSTRAINTS; more: constraints of one's own.
         requires: what the notion with δ bounds. minimise: "error", or "delta" for a given budget.
         scale: of the program (`solvers.program`): units of 1/scale of probability.
+        support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
+            same where they leave no reduced cost negative.
     """
 
     labels: Vector
@@ -88,6 +90,7 @@ class ChannelModel:
     requires: RatioBound = HOCKEY_STICK
     minimise: str = "error"
     scale: float = 1.0
+    support: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         for name in self.constraints:
@@ -113,7 +116,7 @@ class ChannelModel:
         if self.pairs is None:
             t = cp.Variable((1, m), name="t", bounds=[0, 1])
             column = np.ones((k, 1)) @ t
-            rows += [(column <= M).set_label("least"), (M <= exp_epsilon[0] * column).set_label("most")]
+            rows += [(column <= M).set_label("least"), (exp_epsilon[0] * column >= M).set_label("most")]
         else:
             rows += self._graph(M, exp_epsilon, self.pairs, delta)
         rows += self.extra(M)
@@ -133,6 +136,8 @@ class ChannelModel:
         allowed = np.isfinite(self.cost)
         if self.prior is not None:
             allowed |= self.prior[:, None] == 0
+        if self.support is not None:
+            allowed &= self.support
         return 1 if allowed.all() else allowed.astype(float)
 
     def _graph(self, M: Any, exp_epsilon: Any, pairs: Pairs, delta: Any) -> list[Any]:

@@ -19,6 +19,7 @@ For any losses both are upper bounds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -78,7 +79,8 @@ def minimax_value(losses: Vector, epsilon: float) -> float:
     cost = np.r_[np.zeros(k * m), 1.0]
     above = np.hstack([rows, -np.ones((k, 1))])
     whole = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, 1))])
-    found = linprog(cost, A_ub=above, b_ub=np.zeros(k), A_eq=whole, b_eq=np.ones(k), method="highs")
+    equal: Any = whole  # SciPy's stubs know no sparse matrices here
+    found = linprog(cost, A_ub=above, b_ub=np.zeros(k), A_eq=equal, b_eq=np.ones(k), method="highs")
     if not found.success:
         raise ValueError(f"the post-processing program ended with {found.message}")
-    return float(found.fun)
+    return float(found.fun or 0.0)

@@ -35,7 +35,7 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
     found = linprog(costs, A_eq=stairs.T, b_eq=np.ones(k), method="highs")
     if not found.success:
         raise ValueError(f"the extremal program ended with {found.message}")
-    return float(found.fun)
+    return float(found.fun or 0.0)
 
 
 def right_most_often(prior: Vector, epsilon: float) -> float:

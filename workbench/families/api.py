@@ -4,6 +4,8 @@
 >>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212)
 >>> round(d.objective, 9), d.oracle.agrees
 (0.450172331, True)
+>>> round(wb.design("channel", answers="0..100", max_shift=1, epsilon=1, delta="1e-5").objective, 8)
+1.79167543
 >>> wb.list_families()[0]
 noise: additive noise modulo a finite group (question: ModuloNoise)
 """
@@ -17,15 +19,20 @@ from typing import Any
 from workbench.families.base import Family
 from workbench.families.design import Design
 from workbench.families.option import Option, spell
-from workbench.families.registry import families, family_of, our_families
+from workbench.families.registry import families, family, family_of, our_families
 
 __all__ = ["design", "list_families"]
 
 
 def design(question: Any, **request: Any) -> Design:
     """Design the best mechanism for a question. (The full help is written below, from the tables of options.)"""
-    kind = family_of(question)
-    with kind.open(kind.request(question, **request)) as session:
+    if isinstance(question, str):
+        kind = family(question)
+        asked = kind.spelled(**request)
+    else:
+        kind = family_of(question)
+        asked = kind.request(question, **request)
+    with kind.open(asked) as session:
         return session.design()
 
 
@@ -62,7 +69,8 @@ def _signature() -> inspect.Signature:
 def _help() -> Iterator[str]:
     yield "Design the best mechanism for a question, certified unless certify=False."
     yield ""
-    yield "The class of the question says of which family it is, and so which options there are."
+    yield "The class of the question says of which family it is, and so which options there are. The name of a family"
+    yield 'instead of a question takes the question\'s own options by name: design("noise", n=8, max_shift=3, ...).'
     for kind in our_families():
         yield ""
         yield str(kind)

@@ -1,9 +1,9 @@
 """The question behind a finite channel: which inputs and outputs there are, who neighbours whom, and what is expected.
 
-    x in inputs, o in outputs        inputs (k,), outputs (m,): numbers held exactly, texts, or tuples of these
-    x ~ x'                           pairs of positions i < j, None for every two; always in both orders
-    d(x, x')                         distances of the pairs, for metric privacy
-    p(x)                             prior (k,), sums to 1; None: the worst input counts
+x in inputs, o in outputs        inputs (k,), outputs (m,): numbers held exactly, texts, or tuples of these
+x ~ x'                           pairs of positions i < j, None for every two; always in both orders
+d(x, x')                         distances of the pairs, for metric privacy
+p(x)                             prior (k,), sums to 1; None: the worst input counts
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
@@ -83,10 +84,17 @@ class FiniteQuery:
         """Number of outputs."""
         return len(self.outputs)
 
+    @cached_property
+    def numbers(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]] | None:
+        """Inputs and outputs, where all of them are numbers."""
+        inputs, outputs = _numbers(self.inputs), _numbers(self.outputs)
+        return None if inputs is None or outputs is None else (inputs, outputs)
+
     @property
-    def numeric(self) -> bool:
-        """Whether inputs and outputs are numbers."""
-        return all(isinstance(point, Fraction) for point in (*self.inputs, *self.outputs))
+    def places(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Inputs (k,) and outputs (m,) as floats; their positions where some are no numbers."""
+        inputs, outputs = self.numbers or (range(self.k), range(self.m))
+        return np.array([float(x) for x in inputs]), np.array([float(o) for o in outputs])
 
     @cached_property
     def listed(self) -> Pairs:
@@ -122,15 +130,15 @@ class FiniteQuery:
         if self.distances is not None:
             assert self.pairs is not None
             return self.pairs, self.distances
-        x = self.inputs
-        if not all(isinstance(point, Fraction) for point in x):
-            InvalidRequest.must("neighbours", "a matrix or list of distances for metric privacy of inputs that are no "
-                                "numbers", "none")  # fmt: skip
+        x = _numbers(self.inputs)
+        if x is None:
+            words = "a matrix or list of distances for metric privacy of inputs that are no numbers"
+            InvalidRequest.must("neighbours", words, "none")
         pairs = self.pairs
         if pairs is None:
             order = sorted(range(self.k), key=x.__getitem__)
-            pairs = tuple(sorted((min(i, j), max(i, j)) for i, j in zip(order, order[1:], strict=False)))
-        return pairs, tuple(abs(x[j] - x[i]) for i, j in pairs)  # type: ignore[operator]
+            pairs = tuple(sorted((min(i, j), max(i, j)) for i, j in pairwise(order)))
+        return pairs, tuple(abs(x[j] - x[i]) for i, j in pairs)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -172,14 +180,14 @@ class FiniteQuery:
     def _within(self, most: Fraction) -> Pairs:
         if most <= 0:
             InvalidRequest.must("max_shift", "a number > 0", spelled(most))
-        x = self.inputs
-        if not all(isinstance(point, Fraction) for point in x):
+        x = _numbers(self.inputs)
+        if x is None:
             InvalidRequest.must("max_shift", "left out for inputs that are no numbers", spelled(most))
         order = sorted(range(self.k), key=x.__getitem__)
         pairs: list[tuple[int, int]] = []
         for at, i in enumerate(order):
             for j in order[at + 1 :]:
-                if x[j] - x[i] > most:  # type: ignore[operator]
+                if x[j] - x[i] > most:
                     break
                 pairs.append((min(i, j), max(i, j)))
             if len(pairs) > _PAIRS:
@@ -233,7 +241,7 @@ class FiniteQuery:
                 InvalidRequest.must("a matrix of distances", "0 on its diagonal", table[i][i])
             for j in range(i + 1, self.k):
                 there, back = table[i][j], table[j][i]
-                if not (there == back):
+                if there != back:
                     InvalidRequest.must("a matrix of distances", "symmetric", f"{there} and {back} for {(i, j)}")
                 if not (_is_number(there) and math.isinf(float(there)) and float(there) > 0):
                     found.append(((i, j), _distance(there, (i, j), self.inputs)))
@@ -337,6 +345,11 @@ def shown(point: Point) -> Any:
     if isinstance(point, Fraction):
         return int(point) if point.denominator == 1 else float(point)
     return [shown(part) for part in point] if isinstance(point, tuple) else point
+
+
+def _numbers(values: Sequence[Point]) -> tuple[Fraction, ...] | None:
+    found = tuple(value for value in values if isinstance(value, Fraction))
+    return found if len(found) == len(values) else None
 
 
 def _length(row: Any) -> int:

@@ -62,13 +62,14 @@ def proof(
         high = reached.ends(160)[1] if reached.b else reached.a
         delta = max(Fraction(0), Fraction(math.ceil(high * 10**_DIGITS), 10**_DIGITS))
     claim = _claim(channel, request, delta)
-    if "unbiased" in request.constraints:
+    if "unbiased" in request.constraints and q.numbers is not None:
+        means, outputs = q.numbers
         channel, _ = repair_rows(
-            channel, lambda rows: holds(rows, claim), outputs=q.outputs, means=q.inputs, allow_bias=True  # type: ignore[arg-type]
+            channel, lambda rows: holds(rows, claim), outputs=outputs, means=means, allow_bias=True
         )
     elif not holds(channel, claim):
         raise NotCertified("The exact audit refuses the repaired channel.")
-    bias = Bias.of(channel, q.outputs, q.inputs) if q.numeric else None  # type: ignore[arg-type]
+    bias = None if q.numbers is None else Bias.of(channel, q.numbers[1], q.numbers[0])
     certificate = Certificate(
         channel, request.notion, request.claim.epsilon, delta, _loss(request, channel), bias, record
     )
@@ -83,10 +84,10 @@ def proof(
 
 def _loss(request: ChannelRequest, channel: Channel) -> ExpectedLoss | None:
     q, named = request.question, request.losses.named
-    if named is None or q.prior is None or not q.numeric or not is_exact_loss(named.name):
+    if named is None or q.prior is None or q.numbers is None or not is_exact_loss(named.name):
         return None
-    rows = tuple(range(q.k))
-    return ExpectedLoss(named.name, Fraction(0), q.inputs, q.prior, q.outputs, rows).at(channel)  # type: ignore[arg-type]
+    inputs, outputs = q.numbers
+    return ExpectedLoss(named.name, Fraction(0), inputs, q.prior, outputs, tuple(range(q.k))).at(channel)
 
 
 def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:

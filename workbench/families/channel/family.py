@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILY"]
 
-_SHOWN = 12  # inputs and outputs up to which a report has the whole channel
+_SHOWN = 7  # inputs and outputs up to which a report has the whole channel
 _USED = 1e-9
 
 
@@ -243,18 +243,17 @@ class _Channels(Family):
         if q.k > _SHOWN or q.m > _SHOWN:
             return []
         heads = ["input", *(str(shown(o)) for o in q.outputs)]
-        rows = [[str(shown(x)), *map(float, row)] for x, row in zip(q.inputs, matrix, strict=True)]
-        return [("Pr[output | input]", heads, rows)]
+        rows = [[str(shown(x)), *(f"{mass:.4g}" for mass in row)] for x, row in zip(q.inputs, matrix, strict=True)]
+        return [("Probability of every output", heads, rows)]
 
     def figure(self, design: Design) -> Figure:
         from workbench.io.figures import channel_plot
 
         q = design.question
-        places = [
-            np.array([float(v) for v in values]) if q.numeric else np.arange(len(values), dtype=float)
-            for values in (q.inputs, q.outputs)
-        ]
-        return channel_plot(*places, design.mechanism.matrix, f"{q!r}\n{self.asked(design)}: {design.objective:.6g}")
+        inputs, outputs = q.places
+        return channel_plot(
+            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{self.asked(design)}: {design.objective:.6g}"
+        )
 
 
 FAMILY = _Channels()

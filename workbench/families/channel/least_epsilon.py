@@ -1,7 +1,8 @@
 """The least ε at which some channel costs no more than a budget: by bisection and chords over exact intervals.
 
-At every ε tried, a certified channel (cost <= budget: ε is enough) or an exact lower bound (> budget: it is not) decides;
-what neither decides ends the search. The least error falls with ε, so everything below what is not enough is not either.
+At every ε tried, a certified channel (cost <= budget: ε is enough) or an exact lower bound (> budget: it is not)
+decides; what neither decides ends the search. The least error falls with ε, so what is below an ε that is not enough is
+not enough either.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ def least_epsilon(session: ChannelSession, request: ChannelRequest) -> Design:
     Raises Infeasible where the limit of ε is not enough, NotProven.
     """
     budget = request.budget
-    assert budget is not None and request.epsilon is not None
     limit = request.epsilon
+    assert budget is not None
+    assert limit is not None
 
     def at(epsilon: Fraction) -> tuple[Design, Fraction, Fraction | None]:
         design = session.solved(_asking(request, epsilon))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +16,6 @@ from models.losses import Loss, loss_named
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.families.outcome import translated_errors
-from workbench.io.files import spelled
 from workbench.mechanisms.finite_query import FiniteQuery, number_table, shown
 
 __all__ = ["Integers", "LossTable", "OwnLoss", "loss_table"]
@@ -56,12 +55,13 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
     if named.kind == "zero-one":
         table = np.array([[int(x != o) for o in question.outputs] for x in question.inputs], dtype=object)
         return LossTable(named.name, table, 1, named)
-    if not question.numeric:
+    if question.numbers is None:
         InvalidRequest.must("loss", "error-rate, a matrix or a function for inputs that are no numbers", named.name)
     if named.kind in _RATIONAL:
-        return _rational(question, named)
+        return _rational(*question.numbers, named)
+    inputs, outputs = question.places
     with translated_errors():
-        floats = named.matrix([float(o) for o in question.outputs], [float(x) for x in question.inputs])  # type: ignore[arg-type]
+        floats = named.matrix(outputs, inputs)
     found = _integers(named.name, [[exact(float(v), "every loss", "finite") for v in row] for row in floats])
     if found.values.min() < 0:
         InvalidRequest.must("loss", "one that is >= 0", named.name)
@@ -91,15 +91,11 @@ def _integers(name: str, rows: list[list[Fraction]]) -> LossTable:
     return LossTable(name, np.array(values, dtype=object), unit)
 
 
-def _rational(question: FiniteQuery, named: Loss) -> LossTable:
-    x, o = question.inputs, question.outputs
-    tau = Fraction(spelled(exact(named.parameter or 0, "the parameter of a loss")))
-    scale = math.lcm(tau.denominator, *{value.denominator for value in (*x, *o)})  # type: ignore[union-attr]
-    rows, columns = (
-        np.array([int(value * scale) for value in values], dtype=object)  # type: ignore[operator]
-        for values in (x, o)
-    )
-    r: Any = columns[None, :] - rows[:, None]
+def _rational(inputs: Sequence[Fraction], outputs: Sequence[Fraction], named: Loss) -> LossTable:
+    tau = exact(named.parameter or 0, "the parameter of a loss")
+    scale = math.lcm(tau.denominator, *{value.denominator for value in (*inputs, *outputs)})
+    x, o = ([int(value * scale) for value in values] for values in (inputs, outputs))
+    r: Any = np.array([[output - here for output in o] for here in x], dtype=object)
     h = int(tau * scale)
     if named.kind == "squared":
         return LossTable(named.name, r * r, scale**2, named)

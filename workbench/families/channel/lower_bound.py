@@ -2,11 +2,12 @@
 
 Every u >= 0 proves, for channels with Σ_o max(0, M[y,o] - E M[y',o]) <= δ along ordered pairs p = (y, y'),
 
-    Σ_y π_y Σ_o M[y,o] ℓ(y,o)  >=  Σ_y min_o ( π_y ℓ(y,o) + Σ_{p from y} u[p,o] - E Σ_{p to y} u[p,o] ) - δ Σ_p max_o u[p,o]
+    Σ_y π_y Σ_o M[y,o] ℓ(y,o)
+      >=  Σ_y min_o ( π_y ℓ(y,o) + Σ_{p from y} u[p,o] - E Σ_{p to y} u[p,o] ) - δ Σ_p max_o u[p,o]
 
 (Lagrangian duality: Σ_o u[p,o] (M[y,o] - E M[y',o]) <= max_o u[p,o] δ, and a row of M is a distribution.) E is e^ε
-rounded up. π is the prior, or any distribution where the worst input counts. All pairs with pure ε have a column t_o with
-t <= M <= E t instead, and multipliers a, b >= 0 with Σ_y a >= E Σ_y b: min_o ( π_y ℓ - a + b ).
+rounded up. π is the prior, or any distribution where the worst input counts. All pairs with pure ε have a column t_o
+with t <= M <= E t instead, and multipliers a, b >= 0 with Σ_y a >= E Σ_y b: min_o ( π_y ℓ - a + b ).
 
 Along a line no multipliers are needed for pure ε, only λ_y, the share of every input in the bound: what
 w = π_y ℓ - λ_y leaves over can be handed from label to label, one unit of it being worth 1/E next door, and one unit
@@ -18,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,11 @@ def _largest(found: Mapping[str, Vector]) -> int:
 
 
 def least_loss_bound(
-    losses: LossTable, prior: Sequence[Fraction] | None, relation: Relation, delta: Fraction, found: Mapping[str, Vector]
+    losses: LossTable,
+    prior: Sequence[Fraction] | None,
+    relation: Relation,
+    delta: Fraction,
+    found: Mapping[str, Vector],
 ) -> Fraction:
     """A number that the (expected, or with prior None the largest) loss of no private channel is below.
 
@@ -103,19 +107,24 @@ def least_loss_bound(
         shares[int(np.argmax(weights))] -= excess
     rows = _with_ratios(_rows(losses, shares), found, relation)
     spent = delta * _largest(found) if delta else Fraction(0)
-    return (sum(int(row.min()) for row in rows) - spent) / (1 << _BITS)
+    return Fraction(sum(int(row.min()) for row in rows) - spent, 1 << _BITS)
 
 
 def least_delta_bound(
-    losses: LossTable, prior: Sequence[Fraction] | None, relation: Relation, budget: Fraction, found: Mapping[str, Vector]
+    losses: LossTable,
+    prior: Sequence[Fraction] | None,
+    relation: Relation,
+    budget: Fraction,
+    found: Mapping[str, Vector],
 ) -> Fraction:
     """A number that δ of no channel is below whose loss is within the budget: the same sum with τ ℓ for ℓ and the
     budget handed back, over Σ_p max_o u[p,o] where that is more than 1."""
     tau = _ints(np.maximum(found["losses"], 0.0)).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
     rows = _with_ratios(_rows(losses, shares), found, relation)
-    value = sum(int(row.min()) for row in rows) - budget * sum(tau)
-    return max(Fraction(0), value / max(1 << _BITS, _largest(found)))
+    value = Fraction(sum(int(row.min()) for row in rows)) - budget * sum(tau)
+    least: Fraction = value / max(1 << _BITS, _largest(found))
+    return max(Fraction(0), least)
 
 
 def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, share: Vector) -> Fraction:
@@ -129,7 +138,7 @@ def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, 
     rows = np.asarray(rows - lam[:, None])
     k, m = rows.shape
 
-    def passed(value: Any) -> int:
+    def passed(value: int) -> int:
         return (value << _EXP) // e if value >= 0 else -((-value * e) >> _EXP) - 1
 
     pass_on = np.frompyfunc(passed, 1, 1)

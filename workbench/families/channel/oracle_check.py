@@ -57,10 +57,12 @@ def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
         proof = "Randomized response among the likeliest inputs is right most often (Ghazi et al. 2021a, Theorem 3)."
         return "randomized response", right_most_often(prior, epsilon), "optimum", proof
     if q.k <= MOST_INPUTS:
-        proof = "The linear program over the 2^k staircase columns, of which every column is a mixture (Kairouz et al.)."
+        proof = (
+            "The linear program over the 2^k staircase columns, of which every column is a mixture (Kairouz et al.)."
+        )
         return "extremal channels", extremal_value(losses, prior, epsilon), "optimum", proof
-    x = np.array([float(v) for v in q.inputs]) if q.numeric else np.zeros(0)  # type: ignore[arg-type]
-    if named is not None and named.kind in BIN_LOSSES and q.numeric and (np.diff(x) > 0).all():
+    x, _ = q.places
+    if named is not None and named.kind in BIN_LOSSES and q.numbers is not None and (np.diff(x) > 0).all():
         exact = named.kind in ("absolute", "pinball") and q.inputs == q.outputs
         reason = "its values are inputs, so the outputs lose nothing" if exact else "real outputs can only do better"
         proof = f"Theorem 5 of Ghazi et al. 2022: RR-on-Bins is optimal over all real outputs; {reason}."

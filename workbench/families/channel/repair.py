@@ -1,7 +1,7 @@
 """From a solver's channel to an exactly private one near it, in integers.
 
-    raised      the least K' >= K with K'[y,o] <= E K'[y',o] for all neighbours: ratios hold, rows grow by what was missing
-    equalised   rows of one sum: what a row lacks, S - Σ_o K'[y,o], goes to the one output that costs least for everybody,
+    raised      the least K' >= K with K'[y,o] <= E K'[y',o] for all neighbours: ratios hold, rows grow by what lacked
+    equalised   rows of one sum: what a row lacks, S - Σ_o K'[y,o], goes to the one output that costs least for all,
                 where S is large enough that these amounts keep the ratios as well
     mixed       with δ > 0: (1-θ) M + θ C with C the raised and equalised M, for the least θ: hockey sticks are convex,
                 and those of C are 0, so θ = max over pairs of 1 - δ/h is enough
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +130,10 @@ def repaired(
 
 def loss_of(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None) -> Fraction:
     """Σ p ℓ K, or the largest Σ_o ℓ K where prior is None, of rows of one sum; exact."""
-    each = [Fraction(int((row * loss).sum()), int(row.sum()) * losses.unit) for row, loss in zip(K, losses.values, strict=True)]
+    each = [
+        Fraction(int((row * loss).sum()), int(row.sum()) * losses.unit)
+        for row, loss in zip(K, losses.values, strict=True)
+    ]
     return max(each) if prior is None else sum((p * one for p, one in zip(prior, each, strict=True) if p), Fraction(0))
 
 
@@ -147,11 +149,12 @@ def within_budget(K: Integers, losses: LossTable, prior: Sequence[Fraction] | No
     cost = loss_of(K, losses, prior)
     if cost <= budget:
         return K
-    best: Any = np.zeros(K.shape, dtype=object)
+    best: Integers = np.zeros(K.shape, dtype=object)
     best[np.arange(len(K)), losses.values.argmin(axis=1)] = int(K[0].sum())
     floor = loss_of(best, losses, prior)
     if floor >= budget:
         return best
     share = min(Fraction(1), (cost - budget) / (cost - floor))
     top = -(-(share.numerator << _SHARE) // share.denominator)
-    return np.asarray(((1 << _SHARE) - top) * K + top * best)
+    mixed: Integers = np.asarray(((1 << _SHARE) - top) * K + top * best)
+    return mixed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -10,6 +11,9 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from models.channel import CONSTRAINTS, ChannelModel, Pairs, UserRows
 from models.noise import MASS_SCALE
@@ -30,6 +34,7 @@ LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the prog
 MOST = 1_000_000  # masses that a program compares; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
+_TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,36 +97,42 @@ class ChannelRequest(Request):
 
     def _check_constraints(self) -> None:
         object.__setattr__(self, "constraints", tuple(dict.fromkeys(self.constraints)))
-        ordered = self.question.numeric and all(
-            tuple(sorted(values)) == values for values in (self.question.inputs, self.question.outputs)  # type: ignore[type-var]
-        )
+        numbers = self.question.numbers
+        ordered = numbers is not None and all(sorted(values) == [*values] for values in numbers)
         for name in self.constraints:
             if name not in CONSTRAINTS:
                 InvalidRequest.must("constraints", f"among {', '.join(CONSTRAINTS)}", repr(name))
             if name != "symmetric" and not ordered:
-                InvalidRequest.must("constraints", "left out for inputs or outputs that are no increasing numbers", name)
+                InvalidRequest.must(
+                    "constraints", "left out for inputs or outputs that are no increasing numbers", name
+                )
 
     def _check_size(self) -> None:
-        q, pairs = self.question, self.pairs
-        k, m = q.k, q.m
-        if self.minimise == "error" and self.by_post_processing:
-            if k * m > MOST_CELLS:
-                InvalidRequest.must("the channel", f"of at most {MOST_CELLS} masses; {MOST_CELLS // m} inputs would "
-                                    f"fit with {m} outputs", f"{k} inputs and {m} outputs")  # fmt: skip
+        """Refuse what is too large before anything is stated, with the size that would fit."""
+        q = self.question
+        masses = q.k * q.m
+        if self.by_post_processing:
+            self._at_most("channel", "masses", masses, MOST_CELLS, masses)
+        else:
+            self._at_most("program", "compared masses", self.compared, MOST, masses)
+        if self.bounds.mass:
+            self._at_most("program", "binaries, one for each ordered pair and output", self.compared, MOST_BINARIES,
+                          masses)  # fmt: skip
+
+    def _at_most(self, what: str, unit: str, size: int, most: int, masses: int) -> None:
+        if size <= most:
             return
-        cells = self.compared
-        if self.bounds.mass and cells > MOST_BINARIES:
-            InvalidRequest.must(
-                "the program", f"of at most {MOST_BINARIES} binaries (ordered pairs times outputs); "
-                f"{MOST_BINARIES // (2 * m)} pairs of neighbours would fit with {m} outputs, or notion dp",
-                f"{len(pairs or ())} pairs and {m} outputs",
-            )  # fmt: skip
-        if cells > MOST:
-            fit = f"{MOST // (2 * m)} {'inputs' if pairs is None else 'pairs of neighbours'} would fit"
-            got = f"{k} inputs" if pairs is None else f"{len(pairs)} pairs"
-            InvalidRequest.must(
-                "the program", f"of at most {MOST} compared masses; {fit} with {m} outputs", f"{got} and {m} outputs"
-            )
+        q = self.question
+        if q.inputs == q.outputs:  # neighbours per input stay, unless all are
+            power = 3 if q.pairs is None and size > masses * 2 else 2
+            fit = f"{int(q.k * (most / size) ** (1 / power))} inputs, which are the outputs,"
+        else:
+            fit = f"{int(q.k * most / size)} inputs with {q.m} outputs"
+        pairs = "" if self.pairs is None else f", {len(self.pairs)} pairs"
+        raise InvalidRequest(
+            f"The {what} must have at most {most} {unit}; {fit} would fit. Got {size} ({q.k} inputs, {q.m} outputs"
+            f"{pairs})."
+        )
 
     @property
     def pairs(self) -> Pairs | None:
@@ -137,12 +148,17 @@ class ChannelRequest(Request):
         return self.question.m * 2 * (self.question.k if self.pairs is None else len(self.pairs))
 
     @property
+    def extended(self) -> bool:
+        """Whether there are extra constraints."""
+        return bool(self.constraints) or self.more is not None
+
+    @property
     def by_post_processing(self) -> bool:
         """Whether geometric noise followed by the best post-processing is the first candidate: pure ratios along a
         line, under a prior."""
         return (
-            not self.bounds.delta and self.minimise == "error" and self.question.line and self.notion != "metric"
-            and self.question.prior is not None and not self.constraints and self.more is None
+            self.minimise == "error" and not self.bounds.delta and self.question.line and self.notion != "metric"
+            and self.question.prior is not None and not self.extended
         )  # fmt: skip
 
     @cached_property
@@ -188,17 +204,31 @@ class ChannelRequest(Request):
         prior = self.question.prior
         return None if prior is None else np.array([float(p) for p in prior])
 
-    def model(self) -> ChannelModel:
+    def support(self) -> NDArray[np.bool_] | None:
+        """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
+        so near that e^(-ε hops) is not far below δ. A guess that decides speed only; None where it saves little."""
+        delta, masses = float(self.bounds.delta), self.question.k * self.question.m
+        if not delta or self.bounds.mass or self.minimise != "error" or masses < _TRUNCATED or self.extended:
+            return None
+        pairs, epsilon = np.array(self.pairs), float(min(self.bounds.epsilons.values()))
+        ones = np.ones(len(pairs))
+        graph = csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(self.question.k, self.question.k))
+        reach = 1.25 * (math.log(1 / delta) + 4) / epsilon
+        near = dijkstra(graph, directed=False, unweighted=True, limit=reach) <= reach
+        found = np.zeros((self.question.k, self.question.m), dtype=bool)
+        for y, o in enumerate(self.losses.floats.argmin(axis=1).tolist()):
+            found[:, o] |= near[:, y]
+        return found if found.sum() < masses // 2 else None
+
+    def model(self, support: NDArray[np.bool_] | None = None) -> ChannelModel:
         """The linear program, in units of 2^-20 of probability. Raises ValueError."""
         q, (groups, _) = self.question, self.levels()
-        places = [
-            np.array([float(v) for v in values]) if q.numeric else np.arange(len(values), dtype=float)  # type: ignore[arg-type]
-            for values in (q.inputs, q.outputs)
-        ]
+        inputs, outputs = q.places
         positive = bool(self.bounds.delta) or self.minimise == "delta"
         return ChannelModel(
-            *places, self.weights, self.losses.floats, self.pairs, groups, positive, self.constraints, self.more,
-            self.bounds.kind, "delta" if self.minimise == "delta" else "error", MASS_SCALE,
+            inputs, outputs, self.weights, self.losses.floats, self.pairs, groups, positive, self.constraints,
+            self.more, self.bounds.kind, "delta" if self.minimise == "delta" else "error", MASS_SCALE,
+            support,
         )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from solvers.backend import Session as SolverSession
 from solvers.backend import backend
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
-from workbench.exact.numbers import round_down, round_up
+from workbench.exact.numbers import round_down
 from workbench.families.base import Session, Values
 from workbench.families.channel.certify import audited, proof
 from workbench.families.channel.losses import Integers
@@ -53,11 +53,13 @@ class ChannelSession(Session):
         self._live: dict[Any, tuple[ChannelModel, SolverSession]] = {}
 
     def close(self) -> None:
+        """Give the solvers' resources back."""
         for _, session in self._live.values():
             session.close()
         self._live.clear()
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        """Solve, repair, bound, judge, certify."""
         request = self.request if point is None else self.request.at(point)
         assert isinstance(request, ChannelRequest)
         if request.minimise == "epsilon":
@@ -88,7 +90,9 @@ class ChannelSession(Session):
         )  # fmt: skip
 
     def _along_line(self, request: ChannelRequest) -> Design:
-        assert request.weights is not None and request.question.prior is not None and request.epsilon is not None
+        assert request.weights is not None
+        assert request.question.prior is not None
+        assert request.epsilon is not None
         found = post_processed(request.losses.floats, request.weights, float(request.epsilon))
         K = to_integers(found.channel)
         bound = line_bound(request.losses, request.question.prior, request.epsilon, found.share)
@@ -109,14 +113,19 @@ class ChannelSession(Session):
         """The model, the best answer and the best bound of as many algorithms as it takes to close the gap."""
         large = request.compared >= _LARGE and not request.bounds.mass
         given = request.options.algorithm is not None or self.backend.name != "highs" or request.bounds.mass
-        order = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
+        names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
+        order: list[tuple[str | None, bool]] = [(name, False) for name in names]
+        if request.support() is not None:
+            order.insert(0, (names[0], True))
         best: tuple[ChannelModel, Solution, Fraction | None] | None = None
-        for algorithm in order:
-            model, solution = self.answer(request, start, algorithm)
+        for algorithm, truncated in order:
+            model, solution = self.answer(request, start, algorithm, truncated=truncated)
             bound = self._bound(request, model, solution)
             if best is not None:
                 bound = max((one for one in (bound, best[2]) if one is not None), default=None)
-                if solution.x is None or (best[1].x is not None and (best[1].objective or 0) < (solution.objective or 0)):
+                if solution.x is None or (
+                    best[1].x is not None and (best[1].objective or 0) < (solution.objective or 0)
+                ):
                     solution = best[1]
             best = model, solution, bound
             value = solution.objective
@@ -128,15 +137,19 @@ class ChannelSession(Session):
         return best
 
     def answer(
-        self, request: ChannelRequest, start: str = "hot", algorithm: str | None = None
+        self, request: ChannelRequest, start: str = "hot", algorithm: str | None = None, *, truncated: bool = False
     ) -> tuple[ChannelModel, Solution]:
-        """The model and what the solver says, a point or none. algorithm: where the request names none."""
+        """The model and what the solver says, a point or none. algorithm: where the request names none; truncated:
+        whether the masses that δ makes needless are left out."""
         bounds, (groups, epsilons) = request.bounds, request.levels()
-        key = (bool(bounds.delta) or request.minimise == "delta", groups, algorithm)
+        support = request.support() if truncated else None
+        shape = (bool(bounds.delta) or request.minimise == "delta", groups,
+                 None if support is None else support.tobytes())  # fmt: skip
+        key = (shape, algorithm)
         with translated_errors():
             if key not in self._live:
-                model = next((one for (*shape, _), (one, _) in self._live.items() if tuple(shape) == key[:2]), None)
-                model, options = model or request.model(), request.options
+                model = next((one for (same, _), (one, _) in self._live.items() if same == shape), None)
+                model, options = model or request.model(support), request.options
                 if algorithm is not None:
                     options = replace(options, algorithm=algorithm)
                 if algorithm == "simplex" and options.feasibility_tolerance is None:
