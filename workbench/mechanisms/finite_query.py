@@ -173,7 +173,7 @@ class FiniteQuery:
         entries = plain_list(given, "neighbours", "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix")
         square = len(entries) == self.k and all(_length(row) == self.k for row in entries)
         # three pairs with distances are square as well; none of them has the distance 0
-        if square and (isinstance(given, np.ndarray) or self.k > 3 or (self.k == 3 and str(entries[2][2]) == "0")):
+        if square and (isinstance(given, np.ndarray) or self.k > 3 or (self.k == 3 and _zero(entries[2][2]))):
             return self._matrix(entries)
         return self._listed(entries)
 
@@ -237,7 +237,7 @@ class FiniteQuery:
         table = [list(row) for row in rows]
         found: list[tuple[tuple[int, int], Fraction]] = []
         for i in range(self.k):
-            if not _is_number(table[i][i]) or float(table[i][i]) != 0:
+            if not _zero(table[i][i]):
                 InvalidRequest.must("a matrix of distances", "0 on its diagonal", table[i][i])
             for j in range(i + 1, self.k):
                 there, back = table[i][j], table[j][i]
@@ -350,6 +350,10 @@ def shown(point: Point) -> Any:
 def _numbers(values: Sequence[Point]) -> tuple[Fraction, ...] | None:
     found = tuple(value for value in values if isinstance(value, Fraction))
     return found if len(found) == len(values) else None
+
+
+def _zero(cell: Any) -> bool:
+    return _is_number(cell) and float(cell) == 0
 
 
 def _length(row: Any) -> int:
