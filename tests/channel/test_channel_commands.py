@@ -53,7 +53,9 @@ def test_files_of_pairs_losses_and_priors(capsys):
     line = "design channel --answers a,b,c --neighbours pairs.csv --epsilon 1 --json"
     _, out, _ = run(capsys, f"{line} --loss loss.csv --prior prior.csv")
     table = [[0, 1, 4], [1, 0, 1], [4, 1, 0]]
-    mine = wb.design(wb.FiniteQuery("a,b,c", neighbours=[("a", "b"), ("b", "c")], prior=[1, 2, 1]), loss=table, epsilon=1)
+    mine = wb.design(
+        wb.FiniteQuery("a,b,c", neighbours=[("a", "b"), ("b", "c")], prior=[1, 2, 1]), loss=table, epsilon=1
+    )
     assert json.loads(out)["objective"] == mine.objective
     assert json.loads(out)["loss_name"] == "own matrix"
 

@@ -19,7 +19,15 @@ Q = wb.FiniteQuery
 def test_answers_in_every_spelling(tmp_path: Path):
     column = tmp_path / "answers.csv"
     column.write_text("0\n0.5\n1\n")
-    for given in ("0..1:0.5", "0,0.5,1", [0, 0.5, 1], np.array([0, 0.5, 1]), [Decimal(0), "1/2", 1], column, str(column)):
+    for given in (
+        "0..1:0.5",
+        "0,0.5,1",
+        [0, 0.5, 1],
+        np.array([0, 0.5, 1]),
+        [Decimal(0), "1/2", 1],
+        column,
+        str(column),
+    ):
         assert Q(given, max_shift="0.5").inputs == (0, Fraction(1, 2), 1)
     assert Q("5..9", max_shift=1).inputs == (5, 6, 7, 8, 9)
     assert Q("red,green", neighbours="all").inputs == ("red", "green")

@@ -26,7 +26,7 @@ from workbench.families.channel.losses import Integers
 from workbench.families.channel.lower_bound import Relation, least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
-from workbench.families.channel.request import ChannelRequest
+from workbench.families.channel.request import MOST, ChannelRequest
 from workbench.families.design import Claim, Design, OracleVerdict
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
@@ -35,7 +35,7 @@ from workbench.privacy.certificate import Certificate
 __all__ = ["ChannelSession"]
 
 _LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
-_DIRECT = 40_000  # cells of a line from which the closed form is the candidate, and the program is not stated
+_DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
 _PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
@@ -70,8 +70,11 @@ class ChannelSession(Session):
 
     def solved(self, request: ChannelRequest, start: str = "hot") -> Design:
         """The design of a request that minimises its loss or δ."""
-        if request.by_post_processing and request.losses.values.size > _DIRECT:
-            return self._along_line(request)
+        masses = request.losses.values.size
+        if request.by_post_processing and masses > (_DIRECT if request.certified else _STATED):
+            direct = self._along_line(request)
+            if direct is not None:
+                return direct
         model, solution, bound = self._answered(request, start)
         if solution.x is None:
             _refuse(request, solution)
@@ -89,17 +92,21 @@ class ChannelSession(Session):
             interrupted=solution.termination is Termination.INTERRUPTED,
         )  # fmt: skip
 
-    def _along_line(self, request: ChannelRequest) -> Design:
+    def _along_line(self, request: ChannelRequest) -> Design | None:
+        """The design by the closed form; None where it is not proven optimal and the program can be stated."""
         assert request.weights is not None
         assert request.question.prior is not None
         assert request.epsilon is not None
         found = post_processed(request.losses.floats, request.weights, float(request.epsilon))
         K = to_integers(found.channel)
         bound = line_bound(request.losses, request.question.prior, request.epsilon, found.share)
+        proven = found.value - float(bound) <= _PROVEN * found.value
+        if not proven and request.compared <= MOST:
+            return None
         raw = request.channel(_rows(K))
         design = self._made(request, K, None, raw, bound, None, verdict(request, found.value),
                             "geometric noise, post-processed")  # fmt: skip
-        if Fraction(design.objective) - bound > Fraction(1, 10**6) * Fraction(design.objective):
+        if not proven:
             raise NotProven(
                 f"Post-processed geometric noise costs {design.objective:.9g}, and no less than {float(bound):.9g} is "
                 f"proven for this loss; the program of {request.losses.values.size} masses would be too large.",
