@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from workbench.families.option import (
     check_option,
     listed,
     one_of,
-    text,
 )
 from workbench.families.requirements import ratio_notion
 
@@ -54,28 +52,9 @@ def _constraints(value: Any, name: str) -> Any:
 
 
 def _loss(value: Any, name: str) -> Any:
-    """The canonical name of a loss, its matrix as a tuple of rows, or a function (input, output) -> number."""
-    from models.losses import Loss, loss_named
-    from workbench.families.outcome import translated_errors
-    from workbench.io.files import read_rows
+    from workbench.families.channel.losses import read_loss
 
-    if isinstance(value, Loss):
-        return value.name
-    if isinstance(value, str) and value == "error-rate":
-        return "zero-one"
-    if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_file()):
-        rows = [row for row in read_rows(Path(value), name) if any(cell.strip() for cell in row)]
-        return tuple(tuple(exact(cell, f"every entry of {Path(value).name}") for cell in row) for row in rows)
-    if isinstance(value, str):
-        with translated_errors():
-            return loss_named(text(value, name)).name
-    if callable(value):
-        return value
-    expected = "a name, a matrix (inputs, outputs), a function (input, output) or a CSV file"
-    try:
-        return tuple(tuple(exact(cell, f"every entry of {name}") for cell in row) for row in value)
-    except TypeError:
-        return InvalidRequest.must(name, expected, repr(value))
+    return read_loss(value, name)
 
 
 class _Channels(Family):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,10 +16,12 @@ from numpy.typing import NDArray
 from models.losses import Loss, loss_named
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
+from workbench.exact.plain import refuse_masked
 from workbench.families.outcome import translated_errors
+from workbench.io.files import read_rows
 from workbench.mechanisms.finite_query import FiniteQuery, number_table, shown
 
-__all__ = ["Integers", "LossTable", "OwnLoss", "loss_table"]
+__all__ = ["Integers", "LossTable", "OwnLoss", "called", "loss_table", "read_loss"]
 
 Integers: TypeAlias = NDArray[np.object_]
 OwnLoss: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, Any], Any]"
@@ -43,11 +46,34 @@ class LossTable:
         return np.array([[value / unit for value in row] for row in self.values.tolist()], dtype=float)
 
 
+def read_loss(value: Any, name: str) -> OwnLoss:
+    """Reader of an option: the canonical name of a loss, its matrix as a tuple of rows, or a function."""
+    if isinstance(value, Loss):
+        return value.name
+    if isinstance(value, str) and value == "error-rate":
+        return "zero-one"
+    if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_file()):
+        rows = [row for row in read_rows(Path(value), name) if any(cell.strip() for cell in row)]
+        return tuple(tuple(exact(cell, f"every entry of {Path(value).name}") for cell in row) for row in rows)
+    if isinstance(value, str):
+        with translated_errors():
+            return loss_named(value.strip()).name
+    if callable(value):
+        found: Callable[[Any, Any], Any] = value
+        return found
+    refuse_masked(value, name)
+    try:
+        return tuple(tuple(exact(cell, f"every entry of {name}") for cell in row) for row in value)
+    except TypeError:
+        return InvalidRequest.must(name, "a name, a matrix, a function or a CSV file of a matrix", repr(value))
+
+
 def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
     """The losses of a question's inputs and outputs. Raises InvalidRequest, naming what is not finite, not >= 0 or of
     the wrong shape."""
     if callable(loss):
-        return _integers("own function", [[_called(loss, x, o) for o in question.outputs] for x in question.inputs])
+        rows = [[called(loss, "an input and an output", x, o) for o in question.outputs] for x in question.inputs]
+        return _integers("own function", rows)
     if isinstance(loss, tuple):
         return _integers("own matrix", number_table(loss, "loss", (question.k, question.m)))
     with translated_errors():
@@ -68,12 +94,13 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
     return LossTable(named.name, found.values, found.unit, named)
 
 
-def _called(loss: Callable[[Any, Any], Any], x: Any, o: Any) -> Fraction:
+def called(loss: Callable[[Any, Any], Any], what: str, x: Any, o: Any) -> Fraction:
+    """loss(x, o), exact; what: the arguments are. Raises InvalidRequest."""
     words = f"loss({shown(x)}, {shown(o)})"
     try:
         value = loss(_plain(x), _plain(o))
     except Exception as error:
-        InvalidRequest.must("loss", "a function of an input and an output", f"{type(error).__name__}: {error}")
+        InvalidRequest.must("loss", f"a function of {what}", f"{type(error).__name__}: {error}")
     found = exact(value, words, "a finite number >= 0")
     return found if found >= 0 else InvalidRequest.must(words, "a finite number >= 0", value)
 
