@@ -64,6 +64,7 @@ _HOMES = {
     "list_families": "workbench.families.api",
     "load": "workbench.privacy.loading",
     "profile": "workbench.privacy.curve",
+    "recommend": "workbench.comparison.recommend",
     "register": "workbench.io.plugins",
     "reproduce": "workbench.papers.reproduce",
     "Result": "workbench.io.result",

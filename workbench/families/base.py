@@ -117,6 +117,7 @@ class Family(ABC):
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`
     programs: ClassVar[str | None] = None  # module with `instances()`
     verification: ClassVar[str | None] = None  # module with `groups(small)`
+    recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
 
     @property
     @abstractmethod

@@ -106,6 +106,7 @@ class _Channels(Family):
         ),
     )  # fmt: skip
     frontier = "workbench.families.channel.frontier_options"
+    recommendation = "workbench.families.channel.recommendation"
 
     @property
     def question(self) -> type[FiniteQuery]:

@@ -131,6 +131,7 @@ class _LabelFamily(Family):
     )  # fmt: skip
     frontier = "workbench.families.labels.frontier_options"
     programs = "workbench.families.labels.programs"
+    recommendation = "workbench.families.labels.recommendation"
 
     @property
     def question(self) -> type[Labels]:

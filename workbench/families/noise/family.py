@@ -176,6 +176,7 @@ class _Noise(Family):
     frontier = "workbench.families.noise.frontier_options"
     programs = "workbench.families.noise.programs"
     verification = "workbench.families.noise.verification"
+    recommendation = "workbench.families.noise.recommendation"
 
     @property
     def question(self) -> type[ModuloNoise]:
