@@ -46,6 +46,7 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("design channel", {**CHANNEL, "--minimise": "delta", "--budget": "0.4", "--outputs": "0..2"}),
     ("design channel", {"--answers": "a,b,c", "--neighbours": "consecutive", "--loss": "error-rate", "--epsilon": "1",
     "--prior": "1,2,1", "--notion": "pdp", "--constraint": "symmetric", "--raw": None}),
+    ("recommend", {**CHANNEL, "--delta": "0.01", "--cost": "absolute"}),
     ("design quantizer", {**BINS, "--knots": "3"}),
     ("design laplace", {"--epsilon": "1", "--bits": "5", "--code": "delta", "--low": "0", "--high": "2"}),
     ("design laplace", {"--epsilon": "1", "--bits": "6", "--point": "0.5"}),

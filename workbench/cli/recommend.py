@@ -8,19 +8,18 @@ from typing import Annotated
 import typer
 
 from workbench.cli.console import Json, emit_json, out, table
-from workbench.cli.options import epilog, given_values
 from workbench.cli.output_paths import output_files
 from workbench.io.result import Result
 
 __all__ = ["EXAMPLES", "recommend"]
 
-EXAMPLES = epilog(
-    [
-        "recommend --answers 0..100 --max-shift 1 --epsilon 1 --delta 1e-5",
-        "recommend --answers 0..20 --max-shift 2 --epsilon 0.5 --cost absolute --prior worst --plot classes.png",
-        "recommend --answers red,green,blue --neighbours all --epsilon 1 --cost error-rate --json",
-    ]
-)
+EXAMPLES = """Examples:
+
+  workbench recommend --answers 0..100 --max-shift 1 --epsilon 1 --delta 1e-5
+
+  workbench recommend --answers 0..20 --max-shift 2 --epsilon 0.5 --cost absolute --prior worst --plot classes.png
+
+  workbench recommend --answers red,green,blue --neighbours all --epsilon 1 --cost error-rate --json"""
 
 
 def recommend(
@@ -43,7 +42,7 @@ def recommend(
     output_files(None, plot, files)
     given = {**files, "max_shift": max_shift, "epsilon": epsilon, "delta": delta, "notion": notion}
     plain = {"prior": "uniform", "delta": "0"}  # need not be repeated in commands
-    result = recommended(**{name: v for name, v in given_values(given).items() if plain.get(name) != v})
+    result = recommended(**{name: v for name, v in given.items() if v not in (None, plain.get(name))})
     if plot is not None:
         result.save(plot)
     if json:
