@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.mechanisms.finite_query import number_table
+from workbench.mechanisms.points import number_table
 
 Q = wb.FiniteQuery
 

@@ -11,6 +11,7 @@ import pytest
 import workbench as wb
 from models.noise import OwnCosts, cost_vector
 from tests.tools.test_check_certificate import verdicts
+from workbench.sweeps.specification import read_spec
 
 NOISE = wb.ModuloNoise(n=8, max_shift=2)
 
@@ -58,6 +59,11 @@ def test_vectors_and_other_costs_have_other_names():
 def test_what_is_no_cost_is_one_sentence(cost, sentence: str):
     with pytest.raises(wb.InvalidRequest, match=sentence):
         wb.design(NOISE, epsilon=1, cost=cost)
+
+
+def test_a_function_cannot_be_filed_by_a_sweep():
+    with pytest.raises(wb.InvalidRequest, match="a value that is filed must be a name, numbers"):
+        read_spec({"grid": {"model": "noise", "n": 3, "max_shift": 1, "epsilon": 1, "cost": len}})
 
 
 def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):

@@ -9,13 +9,13 @@ p(x)                             prior (k,), sums to 1; None: the worst input co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,12 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.exact.plain import plain_list
 from workbench.io.files import read_rows, spelled
+from workbench.mechanisms.points import Point, is_number, is_zero, point, points, rationals_of, shown
 
-__all__ = ["FiniteQuery", "Point", "number_table", "points", "shown"]
+__all__ = ["FiniteQuery"]
 
-Point: TypeAlias = "Fraction | str | tuple[Any, ...]"
 Pairs = tuple[tuple[int, int], ...]
 
-MOST = 4_000  # inputs, or outputs
 _PAIRS = 2_000_000  # that are listed one by one
 
 
@@ -87,7 +86,7 @@ class FiniteQuery:
     @cached_property
     def numbers(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]] | None:
         """Inputs and outputs, where all of them are numbers."""
-        inputs, outputs = _numbers(self.inputs), _numbers(self.outputs)
+        inputs, outputs = rationals_of(self.inputs), rationals_of(self.outputs)
         return None if inputs is None or outputs is None else (inputs, outputs)
 
     @property
@@ -130,7 +129,7 @@ class FiniteQuery:
         if self.distances is not None:
             assert self.pairs is not None
             return self.pairs, self.distances
-        x = _numbers(self.inputs)
+        x = rationals_of(self.inputs)
         if x is None:
             words = "a matrix or list of distances for metric privacy of inputs that are no numbers"
             InvalidRequest.must("neighbours", words, "none")
@@ -173,14 +172,14 @@ class FiniteQuery:
         entries = plain_list(given, "neighbours", "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix")
         square = len(entries) == self.k and all(_length(row) == self.k for row in entries)
         # three pairs with distances are square as well; none of them has the distance 0
-        if square and (isinstance(given, np.ndarray) or self.k > 3 or (self.k == 3 and _zero(entries[2][2]))):
+        if square and (isinstance(given, np.ndarray) or self.k > 3 or (self.k == 3 and is_zero(entries[2][2]))):
             return self._matrix(entries)
         return self._listed(entries)
 
     def _within(self, most: Fraction) -> Pairs:
         if most <= 0:
             InvalidRequest.must("max_shift", "a number > 0", spelled(most))
-        x = _numbers(self.inputs)
+        x = rationals_of(self.inputs)
         if x is None:
             InvalidRequest.must("max_shift", "left out for inputs that are no numbers", spelled(most))
         order = sorted(range(self.k), key=x.__getitem__)
@@ -198,13 +197,13 @@ class FiniteQuery:
 
     def _known(self, row: Any) -> bool:
         try:
-            return all(_point(cell, "an input") in self._positions for cell in list(row)[:2])
+            return all(point(cell, "an input") in self._positions for cell in list(row)[:2])
         except (InvalidRequest, TypeError):
             return False
 
     @cached_property
     def _positions(self) -> dict[Point, int]:
-        return {point: i for i, point in enumerate(self.inputs)}
+        return {one: i for i, one in enumerate(self.inputs)}
 
     def _listed(self, entries: Sequence[Any]) -> tuple[Pairs, tuple[Fraction, ...] | None]:
         found: dict[tuple[int, int], Fraction | None] = {}
@@ -214,10 +213,10 @@ class FiniteQuery:
                 InvalidRequest.must("a pair of neighbours", "two inputs, and perhaps their distance", row)
             ends = []
             for cell in row[:2]:
-                point = _point(cell, "a neighbour")
-                if point not in self._positions:
-                    InvalidRequest.must("neighbours", "pairs of inputs", f"{shown(point)}, which is no input")
-                ends.append(self._positions[point])
+                end = point(cell, "a neighbour")
+                if end not in self._positions:
+                    InvalidRequest.must("neighbours", "pairs of inputs", f"{shown(end)}, which is no input")
+                ends.append(self._positions[end])
             if ends[0] == ends[1]:
                 InvalidRequest.must("neighbours", "pairs of different inputs", f"{shown(self.inputs[ends[0]])} twice")
             pair = min(ends), max(ends)
@@ -237,13 +236,13 @@ class FiniteQuery:
         table = [list(row) for row in rows]
         found: list[tuple[tuple[int, int], Fraction]] = []
         for i in range(self.k):
-            if not _zero(table[i][i]):
+            if not is_zero(table[i][i]):
                 InvalidRequest.must("a matrix of distances", "0 on its diagonal", table[i][i])
             for j in range(i + 1, self.k):
                 there, back = table[i][j], table[j][i]
                 if there != back:
                     InvalidRequest.must("a matrix of distances", "symmetric", f"{there} and {back} for {(i, j)}")
-                if not (_is_number(there) and math.isinf(float(there)) and float(there) > 0):
+                if not (is_number(there) and math.isinf(float(there)) and float(there) > 0):
                     found.append(((i, j), _distance(there, (i, j), self.inputs)))
         if not found:
             InvalidRequest.must("a matrix of distances", "finite for some pair", "none")
@@ -271,67 +270,19 @@ class FiniteQuery:
                 return given.split(",")
             InvalidRequest.must("prior", "uniform, worst, weights or a CSV file of them", repr(str(given)))
         rows = [row for row in read_rows(Path(given), "prior") if any(cell.strip() for cell in row)]
-        if rows and not _is_number(rows[0][-1]):
+        if rows and not is_number(rows[0][-1]):
             rows = rows[1:]
         if all(len(row) == 1 for row in rows):
             return [row[0] for row in rows]
         weights: list[Any] = [0] * self.k
         seen: set[int] = set()
         for row in rows:
-            at = self._positions.get(_point(row[0], "an input of the prior")) if len(row) == 2 else None
+            at = self._positions.get(point(row[0], "an input of the prior")) if len(row) == 2 else None
             if at is None or at in seen:
                 InvalidRequest.must("prior", "a CSV of inputs, each once, and their weights", ",".join(row))
             seen.add(at)
             weights[at] = row[1]
         return weights
-
-
-def points(given: Any, name: str) -> tuple[Point, ...]:
-    """Inputs or outputs: "0..100", "0..5:0.5", "a,b", a CSV file of one column, or a list. Raises InvalidRequest."""
-    if isinstance(given, (str, Path)):
-        given = _spelled(given, name)
-    found = [_point(value, f"every one of the {name}") for value in plain_list(given, name, "a list")][: MOST + 1]
-    if not 1 <= len(found) <= MOST:
-        InvalidRequest.must(name, f"1 to {MOST} of them", "none" if not found else f"more than {MOST}")
-    if len({*found}) < len(found):
-        twice = next(point for at, point in enumerate(found) if point in found[:at])
-        InvalidRequest.must(name, "all different (1, 1.0 and '1' are one number)", f"{shown(twice)} twice")
-    return tuple(found)
-
-
-def _spelled(given: str | Path, name: str) -> Iterable[Any]:
-    text = str(given)
-    expected = 'LOW..HIGH, LOW..HIGH:STEP, "a,b,c" or a CSV file of one column'
-    if Path(given).exists():
-        rows = [row for row in read_rows(Path(given), name) if any(cell.strip() for cell in row)]
-        if any(len(row) != 1 for row in rows):
-            InvalidRequest.must(name, "a CSV file of one column", Path(given).name)
-        return [row[0].strip() for row in rows]
-    if ".." in text:
-        ends, _, by = text.partition(":")
-        low, _, high = ends.partition("..")
-        first, last, step = exact(low, name, expected), exact(high, name, expected), exact(by or 1, name, expected)
-        if step <= 0 or first > last:
-            InvalidRequest.must(name, expected, repr(text))
-        count = int((last - first) / step) + 1
-        return [first + step * i for i in range(min(count, MOST + 1))]
-    if "," not in text:
-        InvalidRequest.must(name, expected, repr(text))
-    return [part.strip() for part in text.split(",")]
-
-
-def _point(value: Any, name: str) -> Point:
-    """A number as the decimal it shows, a text that spells none as itself, a tuple part by part."""
-    if isinstance(value, (tuple, list)):
-        return tuple(_point(part, name) for part in value)
-    if isinstance(value, str):
-        try:
-            return exact(value, name)
-        except InvalidRequest:
-            if not value.strip() or value.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
-                raise
-            return value.strip()
-    return exact(value, name, "a finite number, a text or a tuple of these")
 
 
 def _distance(value: Any, pair: tuple[int, int], inputs: Sequence[Point]) -> Fraction:
@@ -340,45 +291,5 @@ def _distance(value: Any, pair: tuple[int, int], inputs: Sequence[Point]) -> Fra
     return found if found > 0 else InvalidRequest.must(words, "a finite number > 0", value)
 
 
-def shown(point: Point) -> Any:
-    """A point as text or number for reports and JSON."""
-    if isinstance(point, Fraction):
-        return int(point) if point.denominator == 1 else float(point)
-    return [shown(part) for part in point] if isinstance(point, tuple) else point
-
-
-def _numbers(values: Sequence[Point]) -> tuple[Fraction, ...] | None:
-    found = tuple(value for value in values if isinstance(value, Fraction))
-    return found if len(found) == len(values) else None
-
-
-def _zero(cell: Any) -> bool:
-    return _is_number(cell) and float(cell) == 0
-
-
 def _length(row: Any) -> int:
     return -1 if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") else len(row)
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def number_table(given: Any, name: str, shape: tuple[int, ...]) -> list[list[Fraction]]:
-    """A matrix (rows, columns) of exact numbers >= 0 from a matrix or a CSV file of one. Raises InvalidRequest."""
-    if isinstance(given, (str, Path)):
-        rows = [row for row in read_rows(Path(given), name) if any(cell.strip() for cell in row)]
-        given = rows[1:] if rows and len(rows) == shape[0] + 1 and not all(map(_is_number, rows[0])) else rows
-    expected = f"a matrix of {shape[0]} rows and {shape[1]} columns of finite numbers >= 0"
-    entries = [plain_list(row, name, expected) for row in plain_list(given, name, expected)]
-    if len(entries) != shape[0] or any(len(row) != shape[1] for row in entries):
-        widths = sorted({len(row) for row in entries})
-        InvalidRequest.must(name, expected, f"{len(entries)} rows of {' or '.join(map(str, widths[:3])) or 0} columns")
-    found = [[exact(cell, f"every entry of {name}", "a finite number >= 0") for cell in row] for row in entries]
-    if (least := min(min(row) for row in found)) < 0:
-        InvalidRequest.must(f"every entry of {name}", "a finite number >= 0", spelled(least))
-    return found

@@ -21,7 +21,7 @@ from workbench.families.channel.request import ChannelRequest
 from workbench.families.noise.exact_program import rows_of
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import shown
+from workbench.mechanisms.points import shown
 from workbench.privacy.audit import Privacy, audit, audit_extremes, holds
 from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
 from workbench.privacy.claim import Claim

@@ -217,7 +217,7 @@ class _Channels(Family):
         ]  # fmt: skip
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
-        from workbench.mechanisms.finite_query import shown
+        from workbench.mechanisms.points import shown
 
         q, matrix = design.question, design.mechanism.matrix
         if q.k > _SHOWN or q.m > _SHOWN:

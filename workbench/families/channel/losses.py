@@ -19,7 +19,8 @@ from workbench.exact.numbers import exact
 from workbench.exact.plain import refuse_masked
 from workbench.families.outcome import translated_errors
 from workbench.io.files import read_rows
-from workbench.mechanisms.finite_query import FiniteQuery, number_table, shown
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.points import number_table, shown
 
 __all__ = ["Integers", "LossTable", "OwnLoss", "called", "loss_table", "read_loss"]
 

@@ -28,6 +28,7 @@ from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import MOST, ChannelRequest
 from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.noise.answer import meets
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.certificate import Certificate
@@ -79,16 +80,19 @@ class ChannelSession(Session):
         if solution.x is None:
             _refuse(request, solution)
         K = to_integers(solution["M"])
-        raw = request.channel(_rows(K))
+        raw = request.channel(np.maximum(solution["M"], 0.0))
         free = _pattern(model, solution) if request.bounds.mass else None
         proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
         oracle = verdict(request, solution.objective or 0.0)
         made = self._made(request, K, free, raw, bound, solution, oracle, "exact repair")
-        if proven:
+        shown = made.bound is None or meets(made.objective, made.bound)
+        if proven and shown:
             return made
+        why = "says optimal, but its bound does not prove it" if proven else (
+            f"stopped with {solution.raw_status!r} before proving an optimum")  # fmt: skip
         raise NotProven(
-            f"{solution.solver} stopped with {solution.raw_status!r} before proving an optimum: incumbent "
-            f"{made.objective:.9g}, bound {made.bound_words}.", incumbent=made.objective, bound=made.bound, design=made,
+            f"{solution.solver} {why}: incumbent {made.objective:.9g}, bound {made.bound_words}.",
+            incumbent=made.objective, bound=made.bound, design=made,
             interrupted=solution.termination is Termination.INTERRUPTED,
         )  # fmt: skip
 
@@ -227,6 +231,8 @@ class ChannelSession(Session):
             words.append(f"The neighbour relation has {len(parts)} separate parts; between them nothing is hidden.")
         if certificate is None and not privacy.meets(*claim):
             words.append(privacy.verdict(*claim, subject="The solver's channel"))
+        if bound is None and solution is not None:
+            words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
         if certificate is None and solution is not None and not least:
             objective = solution.objective or 0.0
         return Design(

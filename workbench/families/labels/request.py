@@ -20,8 +20,8 @@ from workbench.families.design import Claim
 from workbench.families.labels.relation import Neighbours, Pairs, budgets_of, groups_of, pairs_of
 from workbench.families.outcome import translated_errors
 from workbench.io.files import spelled
-from workbench.mechanisms.finite_query import number_table
 from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.points import number_table
 
 __all__ = ["LabelRequest", "own_loss"]
 
