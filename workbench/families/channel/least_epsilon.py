@@ -12,8 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from workbench.errors import Infeasible, NotProven
+import numpy as np
+
+from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.exact.numbers import round_down
+from workbench.families.channel.repair import cheapest, loss_of
 from workbench.families.channel.request import LEAST, ChannelRequest
 from workbench.families.design import Design, OracleVerdict
 
@@ -36,6 +39,13 @@ def least_epsilon(session: ChannelSession, request: ChannelRequest) -> Design:
     assert budget is not None
     assert limit is not None
 
+    one = np.zeros((request.question.k, request.question.m), dtype=object)
+    one[:, cheapest(request.losses, request.question.prior)] = 1
+    constant = loss_of(one, request.losses, request.question.prior)
+    if constant <= budget:
+        need = f"less than {float(constant):.9g}, what one output for every input costs (any epsilon is enough)"
+        InvalidRequest.must("budget", need, f"{float(budget):g}")
+
     def at(epsilon: Fraction) -> tuple[Design, Fraction, Fraction | None]:
         design = session.solved(_asking(request, epsilon))
         return design, design.details["loss"], design.details["bound"]
@@ -54,7 +64,7 @@ def least_epsilon(session: ChannelSession, request: ChannelRequest) -> Design:
     for _ in range(_TURNS):
         if high - low <= Fraction(_CLOSE) * high or high <= LEAST:
             break
-        epsilon = _next(low, high, ends, stuck)
+        epsilon = max(LEAST, _next(low, high, ends, stuck))
         design, cost, bound = at(epsilon)
         if cost <= budget:
             stuck = stuck + 1 if stuck >= 0 else 0
