@@ -7,6 +7,10 @@
     metric              M[y,o] <= e^{ε d(y,y')} M[y',o]       a graph with a budget for each pair; on a line the
                                                               consecutive labels suffice, their budgets add up
     dp with δ           s >= M[y,o] - e^ε M[y',o], s >= 0, Σ_o s <= δ    for both orders of every pair
+    pdp with δ          M[y,o] - e^ε M[y',o] <= b, s >= M[y,o] + b - 1, s >= 0, Σ_o s <= δ, b in {0, 1}
+
+    worst case          min z  s.t.  z >= Σ_o M[y,o] ℓ(o,y) for every y
+    minimum δ           min δ  s.t.  the expected (or every) loss is at most "budget"
 
 The column form has the same feasible channels: t_o = min_y M[y,o] serves whenever any t does.
 
@@ -24,11 +28,13 @@ Optional constraints, by name (Sec. 6 of the paper asks for the first, Cormode e
     column-monotone   M[·,o] falls as y moves away from o
     symmetric         M[y,o] = M[k-1-y, m-1-o]
     honest            M[y,y] >= M[y,o] for every o
+
+Constraints of one's own are a function of the CVXPY variable M (k, m).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -37,13 +43,15 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
+from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
 from solvers.canonical import compile
 from solvers.program import Program, stating
 
-__all__ = ["CONSTRAINTS", "ChannelModel", "consecutive"]
+__all__ = ["CONSTRAINTS", "ChannelModel", "UserRows", "consecutive"]
 
 Vector = NDArray[np.float64]
 Pairs = tuple[tuple[int, int], ...]
+UserRows = Callable[[cp.Variable], Sequence[cp.Constraint]]
 
 CONSTRAINTS = ("unbiased", "row-monotone", "column-monotone", "symmetric", "honest")
 
@@ -58,22 +66,32 @@ class ChannelModel:
     """One channel model, compiled once; e^ε and δ are its parameters.
 
     Attributes:
-        labels: (k,), outputs: (m,), the values in increasing order; prior: (k,), sums to 1.
+        labels: (k,), outputs: (m,), the values in increasing order (positions where there are none); prior: (k,), sums
+            to 1; None for the worst case over labels.
         cost: (k, m) loss of every output for every label; inf forbids an output to a label of positive probability.
         pairs: unordered neighbouring label positions, or None for all pairs.
         groups: which entry of "exp_epsilon" each pair takes; all 0 for one ε. Only with pairs.
-        approximate: whether the notion is DP with δ; `pairs` must be given (all of them for all pairs).
-        constraints: names from CONSTRAINTS.
+        approximate: whether the notion has a δ; `pairs` must be given (all of them for all pairs).
+        constraints: names from CONSTRAINTS; more: constraints of one's own.
+        requires: what the notion with δ bounds. minimise: "error", or "delta" for a given budget.
+        scale: of the program (`solvers.program`): units of 1/scale of probability.
+        support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
+            same where they leave no reduced cost negative.
     """
 
     labels: Vector
     outputs: Vector
-    prior: Vector
+    prior: Vector | None
     cost: Vector
     pairs: Pairs | None = None
     groups: tuple[int, ...] = ()
     approximate: bool = False
     constraints: tuple[str, ...] = ()
+    more: UserRows | None = None
+    requires: RatioBound = HOCKEY_STICK
+    minimise: str = "error"
+    scale: float = 1.0
+    support: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         for name in self.constraints:
@@ -89,24 +107,41 @@ class ChannelModel:
     def problem(self) -> cp.Problem:
         """The model in CVXPY."""
         k, m = self.cost.shape
-        weights = np.where(np.isfinite(self.cost), self.cost, 0.0) * self.prior[:, None]
         M = cp.Variable((k, m), name="M", bounds=[0, self._upper()])
         exp_epsilon = cp.Parameter(max(self.groups, default=0) + 1, name="exp_epsilon", nonneg=True)
         rows: list[Any] = [cp.sum(M, axis=1) == 1]
+        delta: Any = None
+        if self.approximate:
+            least = self.minimise == "delta"
+            delta = cp.Variable(name="delta", bounds=[0, 1]) if least else cp.Parameter(name="delta", nonneg=True)
         if self.pairs is None:
             t = cp.Variable((1, m), name="t", bounds=[0, 1])
             column = np.ones((k, 1)) @ t
-            rows += [column <= M, exp_epsilon[0] * column >= M]
+            rows += [(column <= M).set_label("least"), (exp_epsilon[0] * column >= M).set_label("most")]
         else:
-            rows += self._graph(M, exp_epsilon, self.pairs)
-        rows += [row.set_label(name) for name in self.constraints for row in self._constraint(name, M)]
-        return cp.Problem(cp.Minimize(cp.sum(cp.multiply(weights, M))), rows)
+            rows += self._graph(M, exp_epsilon, self.pairs, delta)
+        rows += self.extra(M)
+        losses = np.where(np.isfinite(self.cost), self.cost, 0.0)
+        if self.prior is not None:
+            loss = cp.sum(cp.multiply(losses * self.prior[:, None], M))
+        else:
+            loss = cp.sum(cp.multiply(losses, M), axis=1)
+        if self.minimise == "delta":
+            return cp.Problem(cp.Minimize(delta), [*rows, (loss <= cp.Parameter(name="budget")).set_label("losses")])
+        if self.prior is not None:
+            return cp.Problem(cp.Minimize(loss), rows)
+        worst = cp.Variable(name="worst", bounds=[0, float(losses.max(initial=0.0))])
+        return cp.Problem(cp.Minimize(worst), [*rows, (loss <= worst).set_label("losses")])
 
     def _upper(self) -> Any:
-        allowed = np.isfinite(self.cost) | (self.prior[:, None] == 0)
+        allowed = np.isfinite(self.cost)
+        if self.prior is not None:
+            allowed |= self.prior[:, None] == 0
+        if self.support is not None:
+            allowed &= self.support
         return 1 if allowed.all() else allowed.astype(float)
 
-    def _graph(self, M: Any, exp_epsilon: Any, pairs: Pairs) -> list[Any]:
+    def _graph(self, M: Any, exp_epsilon: Any, pairs: Pairs, delta: Any) -> list[Any]:
         """The privacy rows of neighbouring pairs, one block for each budget."""
         m = self.outputs.size
         groups = np.array(self.groups or (0,) * len(pairs))
@@ -119,11 +154,44 @@ class ChannelModel:
                 continue
             excess = M[first, :] - exp_epsilon[group] * M[second, :]
             if not self.approximate:
-                rows.append(excess <= 0)
+                rows.append((excess <= 0).set_label(f"ratio_{group}"))
                 continue
             s = cp.Variable((first.size, m), name=f"s_{group}", bounds=[0, 1])
-            rows += [s >= excess, cp.sum(s, axis=1) <= cp.Parameter(name="delta", nonneg=True)]
+            if self.requires == MASS_ABOVE_RATIO:
+                b = cp.Variable((first.size, m), name=f"b_{group}", boolean=True)
+                rows += [excess <= b, M[first, :] + b - 1 <= s]
+            else:
+                rows.append((excess <= s).set_label(f"ratio_{group}"))
+            rows.append(cp.sum(s, axis=1) <= delta)
         return rows
+
+    def multipliers(self, row_dual: Vector) -> dict[str, Vector]:
+        """The multipliers >= 0 of the rows in a dual vector: "ratio" (ordered pairs, m), the pairs of `directions` in
+        their order, or "least" and "most" (k, m); "losses" (k,) or (1,) where there are such rows."""
+        shape = {"least": self.cost.shape, "most": self.cost.shape}
+        found: dict[str, Vector] = {}
+        for block in self.program.rows:
+            values = np.maximum(-row_dual[block.start : block.start + block.size], 0.0)
+            if block.name.startswith("ratio_"):
+                found[block.name] = values.reshape((-1, self.outputs.size), order="F")
+            elif block.name in ("least", "most", "losses"):
+                found[block.name] = values.reshape(shape.get(block.name, (-1,)), order="F")
+        ratios = [found.pop(name) for name in list(found) if name.startswith("ratio_")]
+        return found | ({"ratio": np.concatenate(ratios)} if ratios else {})
+
+    @cached_property
+    def directions(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """(y, y', group) of every ordered pair, in the order of the privacy rows. Each of shape (ordered pairs,)."""
+        groups = np.array(self.groups or (0,) * len(self.pairs or ()), dtype=int)
+        ends = np.array(self.pairs or (), dtype=int).reshape(-1, 2)
+        parts = [(np.concatenate([ends[groups == g], ends[groups == g][:, ::-1]]), g) for g in sorted({*groups})]
+        both = np.concatenate([part for part, _ in parts])
+        return both[:, 0], both[:, 1], np.concatenate([np.full(len(part), g) for part, g in parts])
+
+    def extra(self, M: Any) -> list[Any]:
+        """The rows of the constraints that were asked for."""
+        named = [row for name in self.constraints for row in self._constraint(name, M)]
+        return [*named, *(self.more(M) if self.more else [])]
 
     def _constraint(self, name: str, M: Any) -> list[Any]:
         k, m = self.cost.shape
@@ -156,9 +224,12 @@ class ChannelModel:
     def program(self) -> Program:
         """The compiled model."""
         kind = "all pairs" if self.pairs is None else f"{len(self.pairs)} neighbouring pairs"
-        return compile(self.problem(), f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {kind}")
+        name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {kind}"
+        return compile(self.problem(), name, scale=self.scale)
 
-    def values(self, epsilons: Sequence[float], delta: float = 0.0) -> Mapping[str, Any]:
-        """Parameter values of the program: one ε per group, and δ where the notion has one."""
+    def values(self, epsilons: Sequence[float], delta: float = 0.0, budget: float = 0.0) -> Mapping[str, Any]:
+        """Parameter values of the program: one ε per group, and δ or the budget as the model asks."""
         named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
+        if self.minimise == "delta":
+            return named | {"budget": float(budget)}
         return named | ({"delta": float(delta)} if self.approximate else {})

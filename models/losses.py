@@ -16,12 +16,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["LOSSES", "Loss", "loss_named"]
+__all__ = ["LOSSES", "Loss", "OwnLoss", "loss_named"]
 
 LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "zero-one", "pinball:τ", "huber:h")
 _PLAIN = ("squared", "absolute", "poisson", "poisson-deviance", "zero-one")
@@ -80,6 +80,25 @@ class Loss:
         """y log y - y, what the deviance adds to the Poisson log loss. Shape of labels."""
         y = np.asarray(labels, dtype=float)
         return np.asarray(np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0) - y)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnLoss(Loss):
+    """A loss given as a table (labels, outputs), finite and >= 0, both increasing; defined for these values alone."""
+
+    outputs: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    labels: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    table: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+        """The table's entries, elementwise. Raises ValueError for values it does not have."""
+        places = []
+        for known, asked in ((self.labels, labels), (self.outputs, outputs)):
+            at = np.minimum(np.searchsorted(known, np.asarray(asked, dtype=float)), known.size - 1)
+            if (known[at] != asked).any():
+                raise ValueError("a loss given as a table must be asked about its own labels and outputs. Got others.")
+            places.append(at)
+        return np.asarray(self.table[tuple(places)])
 
 
 def loss_named(name: str | Loss) -> Loss:

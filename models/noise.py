@@ -40,7 +40,7 @@ from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
 from solvers.canonical import compile
 from solvers.program import Program, stating
 
-__all__ = ["COSTS", "MASS_SCALE", "NoiseModel", "cost_vector", "equal_masses", "shifted", "zero_mean"]
+__all__ = ["COSTS", "MASS_SCALE", "NoiseModel", "OwnCosts", "cost_vector", "equal_masses", "shifted", "zero_mean"]
 
 Vector = NDArray[np.float64]
 Shift = tuple[int, ...]
@@ -71,22 +71,39 @@ def _coordinates(sizes: Sequence[int]) -> NDArray[np.intp]:
     return np.stack([axis.ravel() for axis in np.indices(tuple(sizes))])
 
 
+class OwnCosts(str):
+    """Costs that are no key of COSTS, under a name that no other costs have. values: (N,), row-major, finite, >= 0."""
+
+    values: Vector
+
+    @classmethod
+    def of(cls, name: str, values: Vector) -> OwnCosts:
+        """name: made of the values, so that equal names are equal costs."""
+        made = cls(name)
+        made.values = values
+        return made
+
+
 def cost_vector(cost: str, sizes: Sequence[int], prior: Vector | None = None) -> Vector:
     """Distortion rho_eta of every noise value (N,), row-major; for "worst-squared" a matrix (N, N), answers by noise.
 
     Vector queries sum squared errors over their coordinates (and "error-rate" counts any wrong coordinate).
 
     Args:
-        cost: a key of COSTS.
+        cost: a key of COSTS, or OwnCosts.
         sizes: orders of the cyclic factors.
         prior: (N,) distribution of the true answer, row-major; needed by "prior-squared" and refused elsewhere.
 
     Raises:
         ValueError: unknown cost, missing, superfluous or invalid prior.
     """
+    N = math.prod(sizes)
+    if isinstance(cost, OwnCosts):
+        if prior is not None or cost.values.shape != (N,):
+            raise ValueError(f"own costs must be {N} numbers, without a prior. Got shape {cost.values.shape}.")
+        return cost.values
     if cost not in COSTS:
         raise ValueError(f"cost must be one of {', '.join(COSTS)}. Got {cost!r}.")
-    N = math.prod(sizes)
     if (prior is None) == (cost == "prior-squared"):
         got = "none" if prior is None else "one"
         raise ValueError(f"prior must be given with cost prior-squared, and only there. Got {got}.")

@@ -6,6 +6,7 @@ from typing import Any, overload
 from workbench.exact.numbers import Real
 from workbench.comparison.compare import compare as compare
 from workbench.comparison.evaluate import evaluate as evaluate
+from workbench.comparison.recommend import recommend as recommend
 from workbench.comparison.verify import verify as verify
 from workbench.errors import CorruptFile as CorruptFile
 from workbench.errors import Infeasible as Infeasible
@@ -37,6 +38,7 @@ from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecew
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream as InsecureLocalStream
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream as LocalStream
 from workbench.mechanisms.dyadic_laplace.randomness import SharedStream as SharedStream
+from workbench.mechanisms.finite_query import FiniteQuery as FiniteQuery
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer as LabelRandomizer
 from workbench.mechanisms.label_randomizers.labels import Labels as Labels
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine as PiecewiseAffine
@@ -66,7 +68,7 @@ ChannelPairs = Channel
 Quantizer = PiecewiseAffine
 
 __version__: str
-__all__ = ['AdditiveNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'Infeasible', 'InsecureLocalStream', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'frontier', 'list_families', 'load', 'profile', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
+__all__ = ['AdditiveNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'frontier', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
 
 @overload
 def design(
@@ -94,7 +96,8 @@ def design(
 
         epsilon (required): Privacy budget > 0; "1=0.5,2=1" gives each difference its own.
         notion (default 'pdp'): pdp, dp, pure or metric.
-        cost (default 'error-rate'): error-rate, squared, eta-squared, circular-squared, prior-squared or worst-squared.
+        cost (default 'error-rate'): error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared,
+            or a CSV file of costs, one for every noise value (in Python: an array, or a function of it).
         prior (default None): CSV with N probabilities of the true answer (cost prior-squared).
         zero_mean (default False): Require noise of mean zero.
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
@@ -167,7 +170,8 @@ def design(
     """Design private randomizers of labels.
 
         epsilon (required): Privacy budget > 0; with notion metric per unit of the label.
-        loss (default 'squared'): squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h.
+        loss (default 'squared'): squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h; lp: or a
+            CSV matrix, a row for every label (in Python: an array, or a function of an output and a label).
         method (default 'bins'): bins, printed, lp or unbiased.
         outputs (default None): lp: LOW..HIGH, the integers that may be published.
         neighbours (default 'all'): lp: all, consecutive, or positions "0-1,1-2".
@@ -194,6 +198,40 @@ def design(
         bits (required): Mean bits a scalar, > 0.
         epsilon (required): Database privacy per unit of |x - x'|, > 0.
         code (default 'gamma'): Signed Elias code of the integers: gamma or delta.
+    """
+
+@overload
+def design(
+    question: FiniteQuery,
+    *,
+    loss: Any = 'squared',
+    notion: Any = 'dp',
+    constraints: Any = [],
+    minimise: Any = 'error',
+    certify: bool = True,
+    solver: Any = 'highs',
+    time_limit: Real | None = None,
+    options: Any = None,
+    budget: Any = None,
+    delta: Any = None,
+    epsilon: Any = None,
+) -> Design:
+    """Design any finite channel.
+
+        loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a
+            function too).
+        notion (default 'dp'): dp, pure, pdp or metric.
+        constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
+            or a function of the CVXPY variable).
+        minimise (default 'error'): error; delta or epsilon for a budget.
+        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
+        solver (default 'highs'): A name from `workbench solvers`.
+        time_limit (default None): Seconds.
+        options (default None): Every solver option at once (solvers.backend.Options).
+        budget (default None): Largest loss allowed, where delta or epsilon is minimised.
+        delta (default None): In [0, 1]; 0 by default. Where it is minimised: an upper limit.
+        epsilon (default None): Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an
+            upper limit.
     """
 
 @overload

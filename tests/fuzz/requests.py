@@ -26,6 +26,7 @@ KEY = bytes(range(32))
 NOISE = {"--n": "4", "--max-shift": "2", "--epsilon": "1"}
 MORE = {"--delta": "0.1", "--cost": "squared", "--notion": "dp"}
 LABELS = {"--prior": "uniform:0..3", "--epsilon": "1", "--loss": "squared"}
+CHANNEL = {"--answers": "0..3", "--max-shift": "1", "--epsilon": "1"}
 BINS = {"--bins": "-3,-0.5,0.5,3", "--epsilon": "1", "--c": "1", "--density": "uniform"}
 KEYED = {"--epsilon": "1", "--ell": "2", "--seed-file": "key"}
 
@@ -41,6 +42,11 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("design labels", {**LABELS, "--method": "lp", "--neighbours": "0-1,1-2", "--delta": "0", "--outputs": "0..3"}),
     ("design labels", {"--prior": "labels.csv", "--epsilon": "0.5", "--loss": "pinball:0.3",
     "--constraint": "unbiased"}),
+    ("design channel", {**CHANNEL, "--delta": "0.01", "--loss": "absolute", "--prior": "worst"}),
+    ("design channel", {**CHANNEL, "--minimise": "delta", "--budget": "0.4", "--outputs": "0..2"}),
+    ("design channel", {"--answers": "a,b,c", "--neighbours": "consecutive", "--loss": "error-rate", "--epsilon": "1",
+    "--prior": "1,2,1", "--notion": "pdp", "--constraint": "symmetric", "--raw": None}),
+    ("recommend", {**CHANNEL, "--delta": "0.01", "--cost": "absolute"}),
     ("design quantizer", {**BINS, "--knots": "3"}),
     ("design laplace", {"--epsilon": "1", "--bits": "5", "--code": "delta", "--low": "0", "--high": "2"}),
     ("design laplace", {"--epsilon": "1", "--bits": "6", "--point": "0.5"}),

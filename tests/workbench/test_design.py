@@ -226,7 +226,13 @@ def test_unknown_solver_and_question():
     with pytest.raises(wb.SolverUnavailable, match="solver must be one of"):
         wb.design(paper(), epsilon=1.5, solver="cplex")
     with pytest.raises(wb.InvalidRequest, match="question must be one of"):
+        wb.design(9, epsilon=1.5)
+    with pytest.raises(wb.InvalidRequest, match="A query domain must be given"):
         wb.design("noise", epsilon=1.5)
+    with pytest.raises(wb.InvalidRequest, match="family must be one of"):
+        wb.design("nois", epsilon=1.5)
+    assert wb.design("noise", n=3, max_shift=1, epsilon=1).objective == wb.design(
+        wb.ModuloNoise(n=3, max_shift=1), epsilon=1).objective  # fmt: skip
 
 
 def test_solver_not_installed(monkeypatch: pytest.MonkeyPatch):

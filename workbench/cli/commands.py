@@ -65,13 +65,14 @@ _PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 
 def _mount() -> None:
-    from workbench.cli import certificate, compare, dql, evaluate, explore, privatise, programs, sweep
+    from workbench.cli import certificate, compare, dql, evaluate, explore, privatise, programs, recommend, sweep
 
     evaluate_app.command("mechanism", epilog=evaluate.MECHANISM_EXAMPLES)(evaluate.evaluate_mechanism)
     evaluate_app.command("quantizer", epilog=evaluate.QUANTIZER_EXAMPLES)(evaluate.evaluate_quantizer)
     privatise_app.command("labels", epilog=privatise.LABELS_EXAMPLES)(privatise.privatise_labels)
     privatise_app.command("noise", epilog=privatise.NOISE_EXAMPLES)(privatise.privatise_noise)
     privatise_app.command("quantizer", epilog=privatise.QUANTIZER_EXAMPLES)(privatise.privatise_quantizer)
+    app.command("recommend", epilog=recommend.EXAMPLES)(recommend.recommend)
     app.add_typer(dql.app, name="dql", no_args_is_help=True)
     app.command(epilog=certificate.AUDIT_EXAMPLES)(certificate.audit)
     app.command("verify-certificate", epilog=certificate.VERIFY_EXAMPLES)(certificate.verify_certificate)

@@ -118,6 +118,7 @@ class Family(ABC):
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`
     programs: ClassVar[str | None] = None  # module with `instances()`
     verification: ClassVar[str | None] = None  # module with `groups(small)`
+    recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
 
     @property
     @abstractmethod
@@ -165,9 +166,10 @@ class Family(ABC):
         """The option of a name, or of one it had before. Raises KeyError."""
         return self._named[name]
 
-    def read(self, given: Values, place: Place = "python") -> dict[str, Any]:
-        """The exact value of every option of a place, with the defaults. Raises InvalidRequest."""
-        known = self.arguments if place == "python" else self.given_in(place)
+    def read(self, given: Values, place: Place = "python", *, spelled: bool = False) -> dict[str, Any]:
+        """The exact value of every option of a place, with the defaults. spelled: those of the question too, which
+        Python otherwise gives as an object. Raises InvalidRequest."""
+        known = self.arguments if place == "python" and not spelled else self.given_in(place)
         values: dict[str, Any] = {}
         for name, value in given.items():
             option = self._named.get(name)
@@ -184,6 +186,10 @@ class Family(ABC):
     def request(self, question: Any, **given: Any) -> Request:
         """The request for a question, as Python gives it. Raises InvalidRequest."""
         return self._request(question, self.read(given))
+
+    def spelled(self, **given: Any) -> Request:
+        """The request that options spell in Python, those of the question among them. Raises InvalidRequest."""
+        return self.request_of(self.read(given, "python", spelled=True))
 
     def request_of(self, values: Values) -> Request:
         """The request that exact values of all options, those of the question too, amount to. Raises InvalidRequest."""

@@ -91,7 +91,10 @@ class Option:
 
 
 def spell(value: Any) -> Any:
-    """An exact value as canonical JSON: a Fraction as the shortest text that spells it, a tuple as a list."""
+    """An exact value as canonical JSON: a Fraction as the shortest text that spells it, a tuple as a list.
+
+    Raises InvalidRequest for what cannot be written down, such as a function.
+    """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Fraction):
@@ -100,6 +103,8 @@ def spell(value: Any) -> Any:
         return {key if isinstance(key, str) else ",".join(map(str, key)): spell(v) for key, v in value.items()}
     if isinstance(value, (tuple, list)):
         return [spell(part) for part in value]
+    if not hasattr(value, "to_dict"):
+        InvalidRequest.must("a value that is filed", "a name, numbers or a file's content", repr(value))
     return spell(value.to_dict())
 
 

@@ -25,6 +25,7 @@ OURS = {
     "quantizer": "workbench.families.quantizer.family",
     "labels": "workbench.families.labels.family",
     "laplace": "workbench.families.laplace.family",
+    "channel": "workbench.families.channel.family",
 }
 
 

@@ -55,7 +55,8 @@ def help_text(kinds: Sequence[Family]) -> str:
     lines = [
         "Design the best mechanism for a question, certified unless certify=False.",
         "",
-        "The class of the question says of which family it is, and so which options there are.",
+        "The class of the question says of which family it is, and so which options there are. The name of a family",
+        'instead of a question takes the question\'s own options by name: design("noise", n=8, max_shift=3, ...).',
         *(line for kind in kinds for line in ("", str(kind))),
         "",
         "Returns a Design. Raises InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven or",

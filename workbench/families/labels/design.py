@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from models.losses import Loss
 from models.oracles.bins import Bins, optimal_bins, printed_bins
-from workbench.exact.numbers import Real, positive
+from workbench.exact.numbers import Real, nearest_float, positive
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.labels.certify import audited, certified, shortfall
 from workbench.families.labels.channel_program import best_channel
@@ -30,7 +30,7 @@ _JUDGED = 128  # labels up to which the printed algorithm judges the fast one
 def best_bins(labels: Labels, epsilon: Real, loss: str | Loss = "squared") -> RandomizedResponse:
     """The best RR-on-Bins for labels with their prior, exact. Raises InvalidRequest."""
     with translated_errors():
-        bins = optimal_bins(labels.values, labels.prior, float(positive(epsilon, "epsilon")), loss)
+        bins = optimal_bins(labels.values, labels.prior, nearest_float(positive(epsilon, "epsilon")), loss)
     return on_bins(labels, bins.starts, bins.values, epsilon)
 
 

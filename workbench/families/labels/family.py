@@ -71,14 +71,11 @@ def _neighbours(value: Any, name: str) -> Any:
 
 
 def _loss(value: Any, name: str) -> Any:
-    """The canonical name of a loss, or a Loss."""
-    from models.losses import Loss, loss_named
-    from workbench.families.outcome import translated_errors
+    """The canonical name of a loss, a Loss, a matrix as a tuple of rows, or a function (output, label) -> number."""
+    from models.losses import Loss
+    from workbench.families.channel.losses import read_loss
 
-    if isinstance(value, Loss):
-        return value
-    with translated_errors():
-        return loss_named(text(value, name)).name
+    return value if isinstance(value, Loss) else read_loss(value, name)
 
 
 def _constraint_names() -> Iterable[str]:
@@ -109,7 +106,8 @@ class _LabelFamily(Family):
         ),
         Option(
             "loss", _loss, "squared",
-            "squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h.",
+            "squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h; lp: or a CSV matrix, a row "
+            "for every label (in Python: an array, or a function of an output and a label).",
         ),
         Option("method", one_of(*METHODS), "bins", "bins, printed, lp or unbiased."),
         Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
@@ -134,6 +132,7 @@ class _LabelFamily(Family):
     frontier = "workbench.families.labels.frontier_options"
     programs = "workbench.families.labels.programs"
     verification = "workbench.families.labels.verification"
+    recommendation = "workbench.families.labels.recommendation"
 
     @property
     def question(self) -> type[Labels]:
@@ -146,8 +145,9 @@ class _LabelFamily(Family):
         return labels
 
     def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest:
-        from workbench.families.labels.request import LabelRequest
+        from workbench.families.labels.request import LabelRequest, own_loss
 
+        values["loss"] = own_loss(values["loss"], question, values)
         return LabelRequest(question=question, **values)
 
     def solve(self, request: Any) -> Design:

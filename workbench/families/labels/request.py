@@ -6,20 +6,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
-from models.losses import Loss, loss_named
+import numpy as np
+
+from models.losses import Loss, OwnLoss, loss_named
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import nearest_float
 from workbench.families.base import Request
+from workbench.families.channel.losses import called
 from workbench.families.labels.relation import Neighbours, Pairs, budgets_of, groups_of, pairs_of
 from workbench.families.outcome import translated_errors
 from workbench.io.files import spelled
 from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.points import number_table
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Notion
 from workbench.privacy.notions import notion as named
 
-__all__ = ["LARGEST", "LabelRequest"]
+__all__ = ["LARGEST", "LabelRequest", "own_loss"]
 
 _PRINTED = 4000  # labels up to which the O(k³) algorithm is run
 LARGEST, _LARGEST_UNBIASED = 30, 12  # ε
@@ -75,7 +81,8 @@ class LabelRequest(Request):
         self.__dict__.pop("claim", None)  # of the request that this one was copied from
         object.__setattr__(self, "constraints", tuple(dict.fromkeys(self.constraints)))
         with translated_errors():
-            self.named_loss(1.0, self.question.values[:1])
+            if not isinstance(self.loss, OwnLoss):
+                self.named_loss(1.0, self.question.values[:1])
         if self.epsilon > LARGEST:
             InvalidRequest.must(
                 "epsilon", f"at most {LARGEST} (e^epsilon is a coefficient of the program)", spelled(self.epsilon)
@@ -106,3 +113,24 @@ class LabelRequest(Request):
             InvalidRequest.must("epsilon", most, spelled(self.epsilon))
         if self.question.k < 2:
             InvalidRequest.must("labels", "at least two for the unbiased randomizer", self.question.k)
+
+
+def own_loss(given: Any, question: Labels, values: Mapping[str, Any]) -> Loss | str:
+    """A matrix (labels, outputs) or a function (output, label) as a loss; what is a loss already as it is.
+
+    Raises InvalidRequest.
+    """
+    if isinstance(given, (str, Loss)):
+        return given
+    if values["method"] != "lp":
+        InvalidRequest.must("loss", f"a name where method is {values['method']}", "a matrix or function")
+    outputs = question.values if values["outputs"] is None else np.array(values["outputs"])
+    if callable(given):
+        each = [[called(given, "an output and a label", Fraction(o), Fraction(y)) for o in outputs.tolist()]
+                for y in question.values.tolist()]  # fmt: skip
+    else:
+        each = number_table(given, "loss", (question.k, outputs.size))
+    table = np.array([[nearest_float(value) for value in row] for row in each])
+    if not (table <= 1e300).all():
+        InvalidRequest.must("every entry of loss", "a finite number >= 0", table.max())
+    return OwnLoss("own", None, outputs, question.values, table)

@@ -57,10 +57,10 @@ def _notions() -> Iterable[str]:
     return ratio_notions()
 
 
-def _costs() -> Iterable[str]:
-    from models.noise import COSTS
+def _cost(value: Any, name: str) -> Any:
+    from workbench.families.noise.own_costs import read_cost
 
-    return COSTS
+    return read_cost(value, name)
 
 
 def _sizes(value: Any, name: str) -> tuple[int, ...]:
@@ -142,8 +142,9 @@ class _Noise(Family):
         ),
         Option("notion", ratio_notion, "pdp", "pdp, dp, pure or metric."),
         Option(
-            "cost", one_of(more=_costs), "error-rate",
-            "error-rate, squared, eta-squared, circular-squared, prior-squared or worst-squared.",
+            "cost", _cost, "error-rate",
+            "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or a CSV file of costs, "
+            "one for every noise value (in Python: an array, or a function of it).",
         ),
         Option("prior", _prior, help="CSV with N probabilities of the true answer (cost prior-squared).", kind=Path),
         Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
@@ -175,6 +176,7 @@ class _Noise(Family):
     frontier = "workbench.families.noise.frontier_options"
     programs = "workbench.families.noise.programs"
     verification = "workbench.families.noise.verification"
+    recommendation = "workbench.families.noise.recommendation"
 
     @property
     def question(self) -> type[ModuloNoise]:

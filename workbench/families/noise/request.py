@@ -17,6 +17,7 @@ from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real
 from workbench.families.base import Request
+from workbench.families.noise.own_costs import own_costs
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import Bounds, ratio_bounds
 from workbench.io.files import spelled
@@ -101,6 +102,7 @@ class NoiseRequest(Request):
 
 def request(question: ModuloNoise, values: dict[str, Any]) -> NoiseRequest:
     """The request that exact option values amount to. Raises InvalidRequest."""
+    values["cost"] = own_costs(values["cost"], question)
     makers = []
     if values.pop("zero_mean", False):
         makers.append(noise.zero_mean(question.sizes))

@@ -1,0 +1,130 @@
+"""`wb.recommend`: one query, one budget, every class of mechanisms that can serve it, the best first.
+
+column        what it holds
+class         of mechanisms; its optimum lies in [bound, objective] where a bound is proven
+objective     expected loss of published and true answer under the query's prior (or of the worst answer)
+certified     whether exact arithmetic proves the mechanism private
+command       that makes it, where one line does
+notes         what it needs, or why it does not apply
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.families.channel.family import FAMILY
+from workbench.families.option import Option
+from workbench.families.recommendation import Candidate, Query, all_candidates, texts
+from workbench.io.result import Plots, Result, Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["OPTIONS", "recommend"]
+
+COLUMNS = ("class", "objective", "bound", "certified", "command", "notes")
+_LOSS = FAMILY.option("loss")
+OPTIONS: tuple[Option, ...] = (
+    *(option for option in FAMILY.options if option.question),
+    Option("cost", _LOSS.read, "squared", _LOSS.help, aliases=("loss",)),
+    FAMILY.option("notion"),
+    FAMILY.option("delta"),
+    Option("epsilon", FAMILY.option("epsilon").read, help="Privacy budget > 0.", required=True),
+)
+
+
+def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "squared", **question: Any) -> Result:
+    """Every class of mechanisms for a finite query at one budget, with proven numbers, best first.
+
+        >>> import workbench as wb
+        >>> table = wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5")
+        >>> [row["class"] for row in table][:2]
+        ['best channel', 'clamped geometric']
+
+    Args:
+        epsilon, delta, notion: the budget. cost: a loss by name, a matrix (answers, outputs), or a function.
+        question: answers, outputs, max_shift or neighbours, prior, as `workbench.FiniteQuery` takes them.
+
+    Returns:
+        One row for each class (the module's columns); a class that does not apply says why.
+
+    Raises:
+        InvalidRequest: a wrong value, before anything is solved.
+    """
+    given = {"epsilon": epsilon, "delta": delta, "notion": notion, "cost": cost, **question}
+    known = {option.name: option for option in OPTIONS}
+    for name in given:
+        if name not in known:
+            InvalidRequest.must("request", f"made of {', '.join(known)}", name)
+    values = {name: option.of(given[name]) if name in given else option.default for name, option in known.items()}
+    asked = FAMILY.spelled_question({"answers": None, **values})
+    query = Query(
+        question=asked, epsilon=values["epsilon"], delta=values["delta"] or Fraction(0), notion=values["notion"],
+        loss=values["cost"], words=texts(given),
+    )  # fmt: skip
+    FAMILY.request(asked, loss=query.loss, **query.budget)  # refuses what no class could serve
+    begin = time.perf_counter()
+    rows = sorted((_row(one) for one in all_candidates(query)), key=_order)
+    title = f"{asked!r}, {query.losses.name} loss, {query.notion} at epsilon = {float(query.epsilon):g}, "
+    title += f"delta = {float(query.delta):g}"
+    return Result(
+        title, rows, "recommend", COLUMNS, partial(_draw, title=title), len(rows), len(rows),
+        time.perf_counter() - begin, tuple(_sentences(rows)),
+    )  # fmt: skip
+
+
+def _row(one: Candidate) -> Row:
+    row: Row = {"class": one.name, "objective": None, "bound": None, "certified": None, "command": one.command,
+                "notes": one.reason or one.needs}  # fmt: skip
+    if one.solve is None:
+        return row
+    try:
+        value = one.solve()
+    except WorkbenchError as error:
+        return row | {"notes": f"{type(error).__name__}: {error}"}
+    return row | value._asdict()
+
+
+def _order(row: Row) -> tuple[bool, float]:
+    return row["objective"] is None, row["objective"] or 0.0
+
+
+def _sentences(rows: list[Row]) -> Iterator[str]:
+    """What to use, and what the next class costs beside it."""
+    served = [row for row in rows if row["objective"] is not None and row["certified"]]
+    if not served:
+        yield "No class serves this query with a certificate."
+        return
+    best = served[0]
+    proven = best["bound"] is not None and best["bound"] >= best["objective"] * (1 - 1e-6)
+    yield f"Use the {best['class']}: {best['objective']:.9g}" + (
+        ", and none of its class costs less." if proven else "."
+    )
+    for row in served[1:]:
+        if row["class"] == "modulo noise" and row["objective"] > 1.05 * best["objective"]:
+            yield f"Wrapping around costs {row['objective'] / best['objective']:.3g}x."
+
+
+def _draw(table: pd.DataFrame, title: str) -> Plots:
+    def bars() -> Figure | None:
+        from matplotlib.figure import Figure
+
+        shown = table.dropna(subset=["objective"])
+        if shown.empty:
+            return None
+        figure = Figure(figsize=(7, 0.5 * len(shown) + 1.6), layout="constrained")
+        axes = figure.subplots()
+        axes.barh(shown["class"][::-1], shown["objective"][::-1].astype(float))
+        axes.set_xlabel("expected loss")
+        if shown["objective"].max() > 20 * shown["objective"].min() > 0:
+            axes.set_xscale("log")
+        axes.set_title(title, fontsize=9)
+        return figure
+
+    return {"classes": bars}

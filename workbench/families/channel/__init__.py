@@ -1,0 +1,1 @@
+"""Any finite channel: inputs, outputs, neighbours, prior and loss as they are."""

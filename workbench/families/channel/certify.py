@@ -1,0 +1,111 @@
+"""The certificate of a designed channel: its claim, its loss where a file can state it, and what the repair left over.
+
+The file holds the loss where it is a rational one of numbers under a prior (`workbench.privacy.objective`), and the
+means of numbers. A loss of one's own and a worst case are recomputed exactly here and written down in the record.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import cvxpy as cp
+
+from solvers.canonical import compile
+from solvers.solution import Solution
+from workbench import __version__
+from workbench.errors import NotCertified
+from workbench.exact.numbers import round_up
+from workbench.families.channel.request import ChannelRequest
+from workbench.families.noise.exact_program import rows_of
+from workbench.families.outcome import translated_errors
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.points import shown
+from workbench.privacy.audit import Privacy, audit, audit_extremes
+from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
+from workbench.privacy.claim import Claim
+from workbench.privacy.measure import holds
+from workbench.privacy.objective import is_exact_loss
+from workbench.privacy.repair_channel import repair_rows
+
+__all__ = ["audited", "proof"]
+
+_DIGITS = 30  # of a least δ
+
+
+def audited(channel: Channel, request: ChannelRequest, delta: Fraction) -> Privacy:
+    """The exact audit, by the extreme pairs where those decide the claim."""
+    claim = _claim(channel, request, delta)
+    return audit_extremes(channel, claim.values["epsilon"]) if claim.by_ratio else audit(channel, request.claim.epsilon)
+
+
+def _claim(channel: Channel, request: ChannelRequest, delta: Fraction) -> Claim:
+    return Claim.of(request.notion, channel, {"epsilon": request.claim.epsilon, "delta": delta})
+
+
+def proof(
+    request: ChannelRequest, channel: Channel, solution: Solution | None, route: str
+) -> tuple[Certificate, list[str]]:
+    """The certificate of a repaired channel, repaired once more where its means are to be kept, and words.
+
+    Where δ is minimised it is what the channel has, rounded up. Raises NotCertified.
+    """
+    q, delta = request.question, request.delta or Fraction(0)
+    record: dict[str, Any] = {
+        "workbench": __version__, "loss": request.losses.name, "minimise": request.minimise, "route": route,
+        "inputs": [*map(shown, q.inputs)], "outputs": [*map(shown, q.outputs)],
+    }  # fmt: skip
+    if solution is not None:
+        record |= {"solver": solution.solver, "solver_version": solution.version, "claimed": solution.objective}
+    if request.minimise == "delta":
+        reached = audit(channel, request.claim.epsilon).dp_delta
+        high = reached.ends(160)[1] if reached.b else reached.a
+        delta = max(Fraction(0), Fraction(math.ceil(high * 10**_DIGITS), 10**_DIGITS))
+    claim = _claim(channel, request, delta)
+    if "unbiased" in request.constraints and q.numbers is not None:
+        means, outputs = q.numbers
+        channel, _ = repair_rows(
+            channel, lambda rows: holds(rows, claim), outputs=outputs, means=means, allow_bias=True
+        )
+    elif not holds(channel, claim):
+        raise NotCertified("The exact audit refuses the repaired channel.")
+    bias = None if q.numbers is None else Bias.of(channel, q.numbers[1], q.numbers[0])
+    certificate = Certificate(
+        channel, request.notion, request.claim.epsilon, delta, _loss(request, channel), bias, record
+    )
+    residual = _residual(request, channel)
+    words = []
+    if residual is None:
+        words.append("Privacy is certified; the extra constraints hold within the solver's tolerances only.")
+    elif residual:
+        words.append(f"The certified channel misses the extra constraints by {round_up(residual):.3g}, exactly.")
+    return certificate, words
+
+
+def _loss(request: ChannelRequest, channel: Channel) -> ExpectedLoss | None:
+    q, named = request.question, request.losses.named
+    if named is None or q.prior is None or q.numbers is None or not is_exact_loss(named.name):
+        return None
+    inputs, outputs = q.numbers
+    return ExpectedLoss(named.name, Fraction(0), inputs, q.prior, outputs, tuple(range(q.k))).at(channel)
+
+
+def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:
+    """The largest violation of the extra constraints, exact; None where they are not linear in the channel alone."""
+    if not request.constraints and request.more is None:
+        return Fraction(0)
+    q = request.question
+    M = cp.Variable((q.k, q.m), name="M", bounds=[0, 1])
+    with translated_errors():
+        model = request.model()
+        program = compile(cp.Problem(cp.Minimize(cp.sum(M)), model.extra(M)), "extra constraints")
+    if program.shape[1] != q.k * q.m:
+        return None
+    cells = [channel.rows[j % q.k][j // q.k] for j in range(q.k * q.m)]  # columns first, as CVXPY has them
+    worst = Fraction(0)
+    for row, low, high in rows_of(program):
+        value = sum((a * cells[j] for j, a in row.items()), Fraction(0))
+        worst = max(worst, *(low - value for low in [low] if low is not None),
+                    *(value - high for high in [high] if high is not None))  # fmt: skip
+    return worst

@@ -1,0 +1,239 @@
+"""Any finite channel as a family: its options, its requests, what its designs show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.families.base import Family, Session
+from workbench.families.design import exact_words, jsonable
+from workbench.families.option import (
+    OPTIONS,
+    SOLVER,
+    TIME_LIMIT,
+    Option,
+    anything,
+    certify_option,
+    check_option,
+    listed,
+    one_of,
+)
+from workbench.families.requirements import ratio_notion
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from workbench.families.channel.request import ChannelRequest
+    from workbench.families.design import Design
+    from workbench.mechanisms.finite_query import FiniteQuery
+
+__all__ = ["FAMILY"]
+
+_SHOWN = 7  # inputs and outputs up to which a report has the whole channel
+_USED = 1e-9
+
+
+def _constraint_names() -> Iterable[str]:
+    from models.channel import CONSTRAINTS
+
+    return CONSTRAINTS
+
+
+def _constraints(value: Any, name: str) -> Any:
+    """Names, or a function of the CVXPY variable."""
+    if callable(value):
+        return value
+    return listed(one_of(more=_constraint_names))(value, name) if len(value) else ()
+
+
+def _loss(value: Any, name: str) -> Any:
+    from workbench.families.channel.losses import read_loss
+
+    return read_loss(value, name)
+
+
+class _Channels(Family):
+    name = "channel"
+    title = "any finite channel"
+    summary = "The least-loss private channel for any finite inputs, outputs, neighbours, prior and loss; certified."
+    examples = (
+        "design channel --answers 0..100 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
+        "design channel --answers 0..20 --neighbours consecutive --loss absolute --epsilon 1 --notion pure --json",
+        "design channel --answers red,green,blue --neighbours all --loss loss.csv --prior worst --epsilon 1",
+        "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --budget 1.5 --save channel.json",
+        "(loss.csv has a row for every input and a column for every output)",
+    )
+    options = (
+        Option(
+            "answers", anything, help='Inputs: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV of one column.',
+            required=True, question=True,
+        ),
+        Option("outputs", anything, help="What may be published, as --answers; by default the same.", question=True),
+        Option("max_shift", exact, help="Answers at most so far apart are neighbours.", question=True),
+        Option(
+            "neighbours", anything, question=True,
+            help='all, consecutive, or a CSV of pairs (a third column: their distance), instead of --max-shift.',
+        ),
+        Option(
+            "prior", anything, "uniform", "uniform, worst, weights 1,2,1, or a CSV of them.", question=True,
+        ),
+        Option(
+            "loss", _loss, "squared",
+            "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a function too).",
+        ),
+        Option("notion", ratio_notion, "dp", "dp, pure, pdp or metric."),
+        Option(
+            "constraints", _constraints, (), kind=list, command="constraint",
+            help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: or a function "
+                 "of the CVXPY variable).",
+        ),
+        Option("minimise", one_of("error", "delta", "epsilon"), "error", "error; delta or epsilon for a --budget."),
+        check_option("audit", "certify"),
+        certify_option(),
+        SOLVER,
+        TIME_LIMIT,
+        OPTIONS,
+        Option("budget", exact, help="Largest loss allowed, where delta or epsilon is minimised.", hot=True),
+        Option("delta", probability, help="In [0, 1]; 0 by default. Where it is minimised: an upper limit.", hot=True),
+        Option(
+            "epsilon", positive, hot=True,
+            help="Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an upper limit.",
+        ),
+    )  # fmt: skip
+    frontier = "workbench.families.channel.frontier_options"
+    recommendation = "workbench.families.channel.recommendation"
+
+    @property
+    def question(self) -> type[FiniteQuery]:
+        from workbench.mechanisms.finite_query import FiniteQuery
+
+        return FiniteQuery
+
+    def spelled_question(self, values: Mapping[str, Any]) -> FiniteQuery:
+        names = ("outputs", "max_shift", "neighbours", "prior")
+        return self.question(values["answers"], **{name: values[name] for name in names})
+
+    def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
+        from workbench.families.channel.request import ChannelRequest, checked_rows
+
+        if callable(values["constraints"]):
+            values |= {"constraints": (), "more": checked_rows(values["constraints"])}
+        return ChannelRequest(question=question, **values)
+
+    def open(self, request: Any) -> Session:
+        from workbench.families.channel.session import ChannelSession
+
+        return ChannelSession(request)
+
+    # Keys of sweeps.
+
+    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The question spelled out, so that a file's content counts and not its name."""
+        spelling = {option.name for option in self.options if option.question}
+        rest = {name: value for name, value in super().key({**values, **dict.fromkeys(spelling)}).items()
+                if name not in spelling}  # fmt: skip
+        return rest | self.spelled_question(values).to_dict()
+
+    def completed(self, values: Mapping[str, Any], point: Mapping[str, Any]) -> Mapping[str, Any]:
+        """δ is 0 unless it is minimised, when leaving it out means no limit."""
+        missing = point["delta"] is None and values["minimise"] != "delta"
+        return {**point, "delta": Fraction(0)} if missing else point
+
+    def points_per_task(self, values: Mapping[str, Any]) -> int:
+        return 4
+
+    # Mechanisms from elsewhere.
+
+    def cost(self, request: Any, mechanism: Any) -> float:
+        """The expected (or largest) loss of a channel of the question's inputs and outputs, in their order."""
+        from workbench.families.channel.repair import loss_of
+
+        found = self.related(request, mechanism)
+        rows = np.array([row.integers for row in found.rows], dtype=object)
+        return float(loss_of(rows, request.losses, request.question.prior))
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        from workbench.mechanisms.channel import Channel
+        from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
+
+        found = mechanism.whole_channel() if isinstance(mechanism, LabelMechanism) else mechanism
+        shape = (request.question.k, request.question.m)
+        if not isinstance(found, Channel) or (len(found.rows), len(found.outputs)) != shape:
+            InvalidRequest.must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))
+        return request.channel(found)
+
+    # What a design shows.
+
+    def exact(self, design: Design) -> dict[str, Any]:
+        privacy = design.privacy
+        return {
+            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
+            "pure_epsilon": privacy.pure_epsilon,
+        }  # fmt: skip
+
+    def columns(self, design: Design) -> dict[str, Any]:
+        return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
+
+    def json(self, design: Design) -> dict[str, Any]:
+        asked = design.request
+        epsilon = asked.epsilon
+        return {
+            **{name: jsonable(getattr(asked, name)) for name in ("notion", "minimise", "budget")},
+            "loss_name": asked.losses.name, "loss_value": jsonable(design.details["loss"]),
+            "epsilon": None if epsilon is None else float(epsilon), "delta": float(design.claim.delta),
+            "question": asked.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
+        }  # fmt: skip
+
+    def asked(self, design: Design) -> str:
+        """The budget in words."""
+        r = design.request
+        per = " per unit of distance" if r.notion == "metric" else ""
+        budget = "" if r.budget is None else f", {r.losses.name} loss <= {float(r.budget):.9g}"
+        delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
+        if r.minimise == "epsilon":
+            return f"the least epsilon for {r.notion}{per}{delta}{budget}"
+        least = "the least delta for " if r.minimise == "delta" else ""
+        return f"{least}{r.notion}, epsilon = {float(r.epsilon):g}{per}{delta}{budget}"
+
+    def facts(self, design: Design) -> list[tuple[str, str]]:
+        r = design.request
+        what = f"{r.losses.name} loss" if r.minimise == "error" else r.minimise
+        under = "for the worst input" if r.question.prior is None else "expected"
+        value = f"{design.objective:.9g} (best of all channels on these outputs, {under})"
+        shown = exact_words(design)
+        used = self.columns(design)["outputs_used"]
+        return [
+            (f"least {what}", value),
+            ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
+            ("asked", self.asked(design)),
+            ("exact", f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, "
+                      f"PDP delta {shown['pdp_delta']}"),
+            ("outputs", f"{used} of {r.question.m} in use"),
+        ]  # fmt: skip
+
+    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+        from workbench.mechanisms.points import shown
+
+        q, matrix = design.question, design.mechanism.matrix
+        if q.k > _SHOWN or q.m > _SHOWN:
+            return []
+        heads = ["input", *(str(shown(o)) for o in q.outputs)]
+        rows = [[str(shown(x)), *(f"{mass:.4g}" for mass in row)] for x, row in zip(q.inputs, matrix, strict=True)]
+        return [("Probability of every output", heads, rows)]
+
+    def figure(self, design: Design) -> Figure:
+        from workbench.io.figures import channel_plot
+
+        q = design.question
+        inputs, outputs = q.places
+        return channel_plot(
+            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{self.asked(design)}: {design.objective:.6g}"
+        )
+
+
+FAMILY = _Channels()

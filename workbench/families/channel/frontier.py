@@ -1,0 +1,74 @@
+"""The trade-off of finite channels: least loss against ε, and against δ where the notion has one.
+
+curve       what a row is
+point       the least-loss channel, certified unless it is asked not to be
+baseline    clamped geometric noise along a line, randomized response; exact laws, audited
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from workbench.families.baseline import judged
+from workbench.families.channel.baselines import BASELINES
+from workbench.families.channel.family import FAMILY
+from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
+from workbench.families.frontier_plots import Series, all_series, by_panel, few, heat, lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.families.channel.request import ChannelRequest
+
+__all__ = ["plan"]
+
+SERIES = {
+    "channel": Series("best channel", 2), "clamped geometric": Series("clamped geometric", 7, ":"),
+    "randomized response": Series("randomized response", 5, "--"),
+}  # fmt: skip
+
+
+def plan(points: Sequence[tuple[Row, ChannelRequest]], *, baselines: bool = True) -> Plan:
+    """The plan of a channel frontier. points: columns that name a point, its request."""
+    tasks: list[Task] = [_point(row, request) for row, request in points]
+    if baselines:
+        tasks += [_baseline(name, make, row, request) for name, make in BASELINES.items() for row, request in points
+                  if make(request) is not None]  # fmt: skip
+    request = points[0][1]
+    title = f"{request.question!r}, {request.losses.name} loss"
+    return Plan(title, tasks, lambda table: _draw(table, title, request.losses.name))
+
+
+def _point(row: Row, request: ChannelRequest) -> Task:
+    def compute() -> list[Row]:
+        with FAMILY.open(request) as session:
+            return [design_row(session.design, curve="point", mechanism="channel", **row)]
+
+    return compute
+
+
+def _baseline(name: str, make: Callable[[Any], Any], row: Row, request: ChannelRequest) -> Task:
+    def compute() -> list[Row]:
+        return [{"curve": "baseline", "mechanism": name, **row} | judged(FAMILY, request, make(request))]
+
+    return compute
+
+
+def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
+    said, ours = f"{loss} loss", table[table["mechanism"].eq("channel")]
+    least = table[table["delta"].eq(table["delta"].min())]
+    series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(ours["delta"].tolist(), 6))}
+    return {
+        "error_epsilon": partial(
+            lines, least, "epsilon", "ε", said, "mechanism", all_series(SERIES, least), f"{title}: least δ"
+        ),
+        "error_epsilon_delta": partial(
+            lines, ours if len(series) > 1 else ours[:0], "epsilon", "ε", said, "delta", series, f"{title}, per δ"
+        ),
+        "error_delta": partial(
+            by_panel, ours, "epsilon", "delta", "δ", said, SERIES, f"{title} against δ", panel="ε = {:.3g}"
+        ),
+        "heat_map": partial(heat, ours, "epsilon", "delta", "ε", "δ (one row each)", said, title),
+    }  # fmt: skip

@@ -1,0 +1,134 @@
+"""What every output costs every input, exactly: a named loss, a matrix, or a function of one's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.losses import Loss, loss_named
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact
+from workbench.exact.plain import refuse_masked
+from workbench.families.outcome import translated_errors
+from workbench.io.files import read_rows
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.points import number_table, shown
+
+__all__ = ["Integers", "LossTable", "OwnLoss", "called", "loss_table", "read_loss"]
+
+Integers: TypeAlias = NDArray[np.object_]
+OwnLoss: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, Any], Any]"
+
+_RATIONAL = ("squared", "absolute", "zero-one", "pinball", "huber")  # the others have logarithms
+
+
+@dataclass(frozen=True, eq=False)
+class LossTable:
+    """ℓ(x, o) = values[x, o] / unit, values >= 0 integers of shape (k, m). name: in reports; named: the loss of that
+    name, None for one of one's own."""
+
+    name: str
+    values: Integers
+    unit: int
+    named: Loss | None = None
+
+    @cached_property
+    def floats(self) -> NDArray[np.float64]:
+        """ℓ(x, o), each the nearest float. Shape (k, m)."""
+        unit = self.unit
+        return np.array([[value / unit for value in row] for row in self.values.tolist()], dtype=float)
+
+
+def read_loss(value: Any, name: str) -> OwnLoss:
+    """Reader of an option: the canonical name of a loss, its matrix as a tuple of rows, or a function."""
+    if isinstance(value, Loss):
+        return value.name
+    if isinstance(value, str) and value == "error-rate":
+        return "zero-one"
+    if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_file()):
+        rows = [row for row in read_rows(Path(value), name) if any(cell.strip() for cell in row)]
+        return tuple(tuple(exact(cell, f"every entry of {Path(value).name}") for cell in row) for row in rows)
+    if isinstance(value, str):
+        with translated_errors():
+            return loss_named(value.strip()).name
+    if callable(value):
+        found: Callable[[Any, Any], Any] = value
+        return found
+    refuse_masked(value, name)
+    try:
+        return tuple(tuple(exact(cell, f"every entry of {name}") for cell in row) for row in value)
+    except TypeError:
+        return InvalidRequest.must(name, "a name, a matrix, a function or a CSV file of a matrix", repr(value))
+
+
+def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
+    """The losses of a question's inputs and outputs. Raises InvalidRequest, naming what is not finite, not >= 0 or of
+    the wrong shape."""
+    if callable(loss):
+        rows = [[called(loss, "an input and an output", x, o) for o in question.outputs] for x in question.inputs]
+        return _integers("own function", rows)
+    if isinstance(loss, tuple):
+        return _integers("own matrix", number_table(loss, "loss", (question.k, question.m)))
+    with translated_errors():
+        named = loss_named(loss)
+    if named.kind == "zero-one":
+        table = np.array([[int(x != o) for o in question.outputs] for x in question.inputs], dtype=object)
+        return LossTable(named.name, table, 1, named)
+    if question.numbers is None:
+        InvalidRequest.must("loss", "error-rate, a matrix or a function for inputs that are no numbers", named.name)
+    if named.kind in _RATIONAL:
+        return _rational(*question.numbers, named)
+    inputs, outputs = question.places
+    with translated_errors():
+        floats = named.matrix(outputs, inputs)
+    found = _integers(named.name, [[exact(float(v), "every loss", "finite") for v in row] for row in floats])
+    if found.values.min() < 0:
+        InvalidRequest.must("loss", "one that is >= 0", named.name)
+    return LossTable(named.name, found.values, found.unit, named)
+
+
+def called(loss: Callable[[Any, Any], Any], what: str, x: Any, o: Any) -> Fraction:
+    """loss(x, o), exact; what: the arguments are. Raises InvalidRequest."""
+    words = f"loss({shown(x)}, {shown(o)})"
+    try:
+        value = loss(_plain(x), _plain(o))
+    except Exception as error:
+        InvalidRequest.must("loss", f"a function of {what}", f"{type(error).__name__}: {error}")
+    found = exact(value, words, "a finite number >= 0")
+    return found if found >= 0 else InvalidRequest.must(words, "a finite number >= 0", value)
+
+
+def _plain(point: Any) -> Any:
+    """A point as a user's function expects it: whole numbers as int, others as float."""
+    return tuple(map(_plain, point)) if isinstance(point, tuple) else shown(point)
+
+
+def _integers(name: str, rows: list[list[Fraction]]) -> LossTable:
+    unit = math.lcm(*{value.denominator for row in rows for value in row})
+    if unit.bit_length() > 4000:
+        InvalidRequest.must("loss", "numbers of moderately many digits", f"{unit.bit_length()} bits")
+    values = [[value.numerator * (unit // value.denominator) for value in row] for row in rows]
+    return LossTable(name, np.array(values, dtype=object), unit)
+
+
+def _rational(inputs: Sequence[Fraction], outputs: Sequence[Fraction], named: Loss) -> LossTable:
+    tau = exact(named.parameter or 0, "the parameter of a loss")
+    scale = math.lcm(tau.denominator, *{value.denominator for value in (*inputs, *outputs)})
+    x, o = ([int(value * scale) for value in values] for values in (inputs, outputs))
+    r: Any = np.array([[output - here for output in o] for here in x], dtype=object)
+    h = int(tau * scale)
+    if named.kind == "squared":
+        return LossTable(named.name, r * r, scale**2, named)
+    if named.kind == "absolute":
+        return LossTable(named.name, np.abs(r), scale, named)
+    if named.kind == "pinball":
+        return LossTable(named.name, np.where(r < 0, -h * r, (scale - h) * r), scale**2, named)
+    return LossTable(named.name, np.where(np.abs(r) <= h, r * r, h * (2 * np.abs(r) - h)), 2 * scale**2, named)

@@ -1,0 +1,156 @@
+"""Lower bounds on what any private channel costs, in integers, from multipliers that nobody has to trust.
+
+Every u >= 0 proves, for channels with Σ_o max(0, M[y,o] - E M[y',o]) <= δ along ordered pairs p = (y, y'),
+
+    Σ_y π_y Σ_o M[y,o] ℓ(y,o)
+      >=  Σ_y min_o ( π_y ℓ(y,o) + Σ_{p from y} u[p,o] - E Σ_{p to y} u[p,o] ) - δ Σ_p max_o u[p,o]
+
+(Lagrangian duality: Σ_o u[p,o] (M[y,o] - E M[y',o]) <= max_o u[p,o] δ, and a row of M is a distribution.) E is e^ε
+rounded up. π is the prior, or any distribution where the worst input counts. All pairs with pure ε have a column t_o
+with t <= M <= E t instead, and multipliers a, b >= 0 with Σ_y a >= E Σ_y b: min_o ( π_y ℓ - a + b ).
+
+Along a line no multipliers are needed for pure ε, only λ_y, the share of every input in the bound: what
+w = π_y ℓ - λ_y leaves over can be handed from label to label, one unit of it being worth 1/E next door, and one unit
+that is missing costs E there. λ proves Σ λ where every output's column ends with nothing missing (`line_bound`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.exact.numbers import exp_bounds
+from workbench.families.channel.losses import Integers, LossTable
+
+__all__ = ["Relation", "least_delta_bound", "least_loss_bound", "line_bound"]
+
+Vector = NDArray[np.float64]
+
+_BITS = 96  # of a multiplier
+_EXP = 112  # of E
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Ordered pairs y -> y' (P,) and the ε of each; none: all pairs, in the compact form with one ε."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    epsilons: Sequence[Fraction]
+
+
+def _ints(values: Vector) -> Integers:
+    """⌊values 2^_BITS⌋, exactly. Of the shape of values."""
+    mantissa, exponent = np.frexp(values)
+    digits = (mantissa * 2.0**53).astype(np.int64).astype(object)
+    up = (exponent.astype(int) - 53 + _BITS).astype(object)
+    return np.asarray(np.frompyfunc(lambda d, s: d << s if s >= 0 else d >> -s, 2, 1)(digits, up))
+
+
+def _shares(weights: Sequence[Fraction]) -> list[int]:
+    """Weights over 2^_BITS, rounded down."""
+    return [(w.numerator << _BITS) // w.denominator for w in weights]
+
+
+def _rows(losses: LossTable, shares: Sequence[int]) -> Integers:
+    """π ℓ over 2^_BITS, rounded down. Shape (k, m)."""
+    return np.asarray((losses.values * np.array(shares, dtype=object)[:, None]) // losses.unit)
+
+
+def _with_ratios(rows: Integers, found: Mapping[str, Vector], relation: Relation) -> Integers:
+    """The reduced losses: rows with the multipliers' terms."""
+    rows = rows.copy()
+    if "ratio" in found:
+        u = _ints(found["ratio"])
+        for p, (i, j, epsilon) in enumerate(zip(relation.first, relation.second, relation.epsilons, strict=True)):
+            rows[i] += u[p]
+            rows[j] -= -((-u[p] * _e(epsilon)) >> _EXP)
+        return rows
+    a, b, e = _ints(found["least"]), _ints(found["most"]), _e(relation.epsilons[0])
+    for o in range(rows.shape[1]):
+        least, most = int(a[:, o].sum()) << _EXP, int(b[:, o].sum()) * e
+        if most > least:
+            b[:, o] = b[:, o] * least // most
+    return np.asarray(rows - a + b)
+
+
+def _e(epsilon: Fraction) -> int:
+    return exp_bounds(epsilon, _EXP)[1]
+
+
+def _largest(found: Mapping[str, Vector]) -> int:
+    """Σ_p max_o u[p,o] over 2^_BITS."""
+    return int(_ints(found["ratio"]).max(axis=1).sum()) if "ratio" in found and found["ratio"].size else 0
+
+
+def least_loss_bound(
+    losses: LossTable,
+    prior: Sequence[Fraction] | None,
+    relation: Relation,
+    delta: Fraction,
+    found: Mapping[str, Vector],
+) -> Fraction:
+    """A number that the (expected, or with prior None the largest) loss of no private channel is below.
+
+    found: multipliers as `models.channel.ChannelModel.multipliers` has them; any are right, bad ones prove little.
+    """
+    if prior is not None:
+        shares = _shares(prior)
+    else:
+        weights = np.maximum(found["losses"], 0.0)
+        shares = _ints(weights / max(float(weights.sum()), 1e-300)).tolist()
+        excess = sum(shares) - (1 << _BITS)
+        shares[int(np.argmax(weights))] -= excess
+    rows = _with_ratios(_rows(losses, shares), found, relation)
+    spent = delta * _largest(found) if delta else Fraction(0)
+    return Fraction(sum(int(row.min()) for row in rows) - spent, 1 << _BITS)
+
+
+def least_delta_bound(
+    losses: LossTable,
+    prior: Sequence[Fraction] | None,
+    relation: Relation,
+    budget: Fraction,
+    found: Mapping[str, Vector],
+) -> Fraction:
+    """A number that δ of no channel is below whose loss is within the budget: the same sum with τ ℓ for ℓ and the
+    budget handed back, over Σ_p max_o u[p,o] where that is more than 1."""
+    tau = _ints(np.maximum(found["losses"], 0.0)).tolist()
+    shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
+    rows = _with_ratios(_rows(losses, shares), found, relation)
+    value = Fraction(sum(int(row.min()) for row in rows)) - budget * sum(tau)
+    least: Fraction = value / max(1 << _BITS, _largest(found))
+    return max(Fraction(0), least)
+
+
+def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, share: Vector) -> Fraction:
+    """Σ λ less what is missing, for pure ε along a line. share: λ (k,) in floats, any.
+
+    What a column needs from outside is gathered where its loss is least, from both ends; an input hands over most of
+    what it needs from its outer neighbours. Where something is missing, λ of that input is lowered by it.
+    """
+    rows, e = _rows(losses, _shares(prior)), _e(epsilon)
+    lam = _ints(np.asarray(share, dtype=float))
+    rows = np.asarray(rows - lam[:, None])
+    k, m = rows.shape
+
+    def passed(value: int) -> int:
+        return (value << _EXP) // e if value >= 0 else -((-value * e) >> _EXP) - 1
+
+    pass_on = np.frompyfunc(passed, 1, 1)
+    own = losses.values.argmin(axis=0)
+    here = rows[own, np.arange(m)]
+    for steps in (range(k), range(k - 1, -1, -1)):
+        left = np.zeros(m, dtype=object)
+        for y in steps:
+            inside = own > y if steps.step > 0 else own < y
+            here = np.where(own == y, here + left, here)
+            left = np.where(inside, pass_on(rows[y] + left), left)
+    missing: dict[int, int] = {}
+    for o, y in enumerate(own.tolist()):
+        missing[y] = max(missing.get(y, 0), -int(here[o]))
+    return Fraction(int(lam.sum()) - sum(max(0, value) for value in missing.values()), 1 << _BITS)

@@ -1,0 +1,77 @@
+"""The closed form's verdict on a designed channel: which law answers the request, and whether the solver agrees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.oracles.bins import BIN_LOSSES, optimal_bins
+from models.oracles.count_channel import grows, minimax_value, post_processed
+from models.oracles.local_channel import MOST_INPUTS, extremal_value, right_most_often
+from workbench.families.channel.request import ChannelRequest
+from workbench.families.oracle import OracleVerdict
+
+__all__ = ["verdict"]
+
+_MINIMAX = 2_500  # inputs times outputs of the minimax program
+
+
+def verdict(request: ChannelRequest, objective: float) -> OracleVerdict:
+    """What is known in closed form about the least error."""
+    law = _law(request)
+    if isinstance(law, str):
+        return OracleVerdict.none(law)
+    name, value, kind, proof = law
+    if (request.constraints or request.more) and kind == "optimum":
+        kind, proof = "lower bound", f"{proof} The extra constraints can only raise the loss above it."
+    elif request.constraints or request.more:
+        return OracleVerdict.none("the extra constraints leave no closed form.")
+    return OracleVerdict.judge(objective, name, value, kind, proof)
+
+
+def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
+    q, losses, prior = request.question, request.losses.floats, request.weights
+    if request.minimise != "error":
+        return f"no closed form is known for the least {request.minimise}."
+    if request.notion == "metric":
+        return "no closed form is known for metric privacy."
+    assert request.epsilon is not None
+    epsilon, delta = float(request.epsilon), float(request.delta or 0)
+    if q.line:
+        rising = grows(losses, losses.argmin(axis=1))
+        kind = "optimum" if rising and not delta else "upper bound"
+        if prior is not None:
+            proof = "Geometric noise with the best post-processing (Ghosh, Roughgarden, Sundararajan 2009, Theorem 3.2)"
+            found = post_processed(losses, prior, epsilon).value
+            return "geometric, post-processed", found, kind, f"{proof}{_why(kind, delta)}."
+        if losses.size <= _MINIMAX:
+            proof = "Geometric noise with the best post-processing for the worst input (Gupte, Sundararajan 2010)"
+            return "geometric, minimax", minimax_value(losses, epsilon), kind, f"{proof}{_why(kind, delta)}."
+    if q.pairs is not None:
+        return "no closed form is known for this relation."
+    if prior is None:
+        return "no closed form is known for the worst input when all are neighbours."
+    if delta:
+        return "no closed form is known for delta > 0 when all are neighbours."
+    named = request.losses.named
+    if named is not None and named.kind == "zero-one" and {*q.inputs} <= {*q.outputs}:
+        proof = "Randomized response among the likeliest inputs is right most often (Ghazi et al. 2021a, Theorem 3)."
+        return "randomized response", right_most_often(prior, epsilon), "optimum", proof
+    if q.k <= MOST_INPUTS:
+        proof = (
+            "The linear program over the 2^k staircase columns, of which every column is a mixture (Kairouz et al.)."
+        )
+        return "extremal channels", extremal_value(losses, prior, epsilon), "optimum", proof
+    x, _ = q.places
+    if named is not None and named.kind in BIN_LOSSES and q.numbers is not None and (np.diff(x) > 0).all():
+        exact = named.kind in ("absolute", "pinball") and q.inputs == q.outputs
+        reason = "its values are inputs, so the outputs lose nothing" if exact else "real outputs can only do better"
+        proof = f"Theorem 5 of Ghazi et al. 2022: RR-on-Bins is optimal over all real outputs; {reason}."
+        value = optimal_bins(x, prior, epsilon, named).objective
+        return "RR-on-Bins", value, "optimum" if exact else "lower bound", proof
+    return "no closed form is known for so many inputs with this loss."
+
+
+def _why(kind: str, delta: float) -> str:
+    if kind == "optimum":
+        return " is optimal, as no loss falls with the distance"
+    return ", a private channel" + (": pure, so one with delta > 0 can only be better" if delta else "")

@@ -1,0 +1,160 @@
+"""From a solver's channel to an exactly private one near it, in integers.
+
+    raised      the least K' >= K with K'[y,o] <= E K'[y',o] for all neighbours: ratios hold, rows grow by what lacked
+    equalised   rows of one sum: what a row lacks, S - Σ_o K'[y,o], goes to the one output that costs least for all,
+                where S is large enough that these amounts keep the ratios as well
+    mixed       with δ > 0: (1-θ) M + θ C with C the raised and equalised M, for the least θ: hockey sticks are convex,
+                and those of C are 0, so θ = max over pairs of 1 - δ/h is enough
+
+E is e^ε rounded down; the exact audit of the result decides, not this module. Unlike mixing with one common row, this
+costs what the solver's own rounding is worth: about 1e-12 of the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.exact.distribution import Distribution
+from workbench.families.channel.losses import Integers, LossTable
+from workbench.privacy.repair import threshold
+
+__all__ = ["Edges", "cheapest", "loss_of", "repaired", "to_integers", "within_budget"]
+
+_BITS = 96  # of a row's sum
+_SHARE = 64  # bits of θ
+_EXP = 112  # as `threshold`
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Ordered pairs y -> y' with P <= E Q, E one integer over 2^112 for each; None: all pairs, under `common`."""
+
+    pairs: Sequence[tuple[int, int]] | None
+    thresholds: Sequence[int]
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[int, int]] | None, epsilons: Sequence[Fraction]) -> Edges:
+        """pairs: unordered; epsilons: of each, or one for all."""
+        if pairs is None or len(epsilons) == 1:
+            e = threshold(epsilons[0])
+            both = None if pairs is None else [*pairs, *((j, i) for i, j in pairs)]
+            return cls(both, [e] * (1 if both is None else len(both)))
+        known = {epsilon: threshold(epsilon) for epsilon in set(epsilons)}
+        each = [known[epsilon] for epsilon in epsilons]
+        return cls([*pairs, *((j, i) for i, j in pairs)], each + each)
+
+    def listed(self, k: int) -> Sequence[tuple[int, int]]:
+        """Every ordered pair."""
+        return [(i, j) for i in range(k) for j in range(k) if i != j] if self.pairs is None else self.pairs
+
+
+def to_integers(rows: NDArray[np.float64]) -> Integers:
+    """Rows over 2^96, each of that sum: what rounding leaves goes to the heaviest output. Shape (k, m)."""
+    one = 1 << _BITS
+    found = np.empty(rows.shape, dtype=object)
+    for y, row in enumerate(np.maximum(rows, 0.0)):
+        law = Distribution.from_floats(row, "a row of the channel")
+        found[y] = [(value << _BITS) // law.total for value in law.integers]
+        found[y, int(np.argmax(row))] += one - sum(found[y])
+    return found
+
+
+def _raised(K: Integers, edges: Edges, free: NDArray[np.bool_] | None = None) -> Integers:
+    """free: (pairs, m) where the ratio may be broken."""
+    K = K.copy()
+    if edges.pairs is None:
+        e = edges.thresholds[0]
+        return np.asarray(np.maximum(K, -((-K.max(axis=0) << _EXP) // e)))
+    order = sorted(range(len(edges.pairs)), key=lambda p: edges.pairs[p])  # type: ignore[index]
+    changed, back = True, False
+    while changed:
+        changed = False
+        for p in reversed(order) if back else order:
+            i, j = edges.pairs[p]
+            least = -((-K[i] << _EXP) // edges.thresholds[p])
+            if free is not None:
+                least = np.where(free[p], 0, least)
+            up = np.maximum(K[j], least)
+            if (up != K[j]).any():
+                K[j], changed = up, True
+        back = not back
+    return K
+
+
+def _equalised(K: Integers, edges: Edges, output: int) -> Integers:
+    sums = [int(row.sum()) for row in K]
+    top, low = max(sums), min(sums)
+    whole = top
+    if top > low:
+        one = 1 << _EXP
+        every = [(top, low, edges.thresholds[0])] if edges.pairs is None else [
+            (sums[j], sums[i], e) for (i, j), e in zip(edges.pairs, edges.thresholds, strict=True)
+        ]  # fmt: skip
+        for there, here, e in every:  # S - here <= E (S - there)
+            whole = max(whole, -(-(e * there - here * one) // (e - one)) + 1)
+    K = K.copy()
+    for y, total in enumerate(sums):
+        K[y, output] += whole - total
+    return K
+
+
+def repaired(
+    K: Integers, edges: Edges, delta: Fraction, output: int, free: NDArray[np.bool_] | None = None
+) -> Integers:
+    """Rows of one sum that meet the ratios, or the hockey sticks with δ > 0, near K (rows of one sum).
+
+    free: (pairs, m) with the mass above the ratio bounded by δ: where it may be broken.
+    """
+    if free is not None or not delta:
+        return _equalised(_raised(K, edges, free), edges, output)
+    total = int(K[0].sum())
+    room, most = delta * total, Fraction(0)
+    pairs = edges.listed(len(K))
+    for p, (i, j) in enumerate(pairs):
+        e = edges.thresholds[0 if edges.pairs is None else p]
+        over = (K[i] << _EXP) - e * K[j]
+        stick = Fraction(int(over[over > 0].sum()), 1 << _EXP)
+        if stick > room:
+            most = max(most, 1 - room / stick)
+    if not most:
+        return K
+    centre = _equalised(_raised(K, edges), edges, output)
+    share = -(-(most.numerator << _SHARE) // most.denominator)
+    return np.asarray(((1 << _SHARE) - share) * K * int(centre[0].sum()) + share * centre * total)
+
+
+def loss_of(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None) -> Fraction:
+    """Σ p ℓ K, or the largest Σ_o ℓ K where prior is None, of rows of one sum; exact."""
+    each = [
+        Fraction(int((row * loss).sum()), int(row.sum()) * losses.unit)
+        for row, loss in zip(K, losses.values, strict=True)
+    ]
+    return max(each) if prior is None else sum((p * one for p, one in zip(prior, each, strict=True) if p), Fraction(0))
+
+
+def cheapest(losses: LossTable, prior: Sequence[Fraction] | None) -> int:
+    """The one output to publish for every input that costs least."""
+    if prior is None:
+        return int(np.argmin(losses.floats.max(axis=0)))
+    return int(np.argmin(np.array([float(p) for p in prior]) @ losses.floats))
+
+
+def within_budget(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None, budget: Fraction) -> Integers:
+    """K, or the least mixture of it with every input's own best output that costs no more than the budget."""
+    cost = loss_of(K, losses, prior)
+    if cost <= budget:
+        return K
+    best: Integers = np.zeros(K.shape, dtype=object)
+    best[np.arange(len(K)), losses.values.argmin(axis=1)] = int(K[0].sum())
+    floor = loss_of(best, losses, prior)
+    if floor >= budget:
+        return best
+    share = min(Fraction(1), (cost - budget) / (cost - floor))
+    top = -(-(share.numerator << _SHARE) // share.denominator)
+    mixed: Integers = np.asarray(((1 << _SHARE) - top) * K + top * best)
+    return mixed

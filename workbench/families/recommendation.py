@@ -1,0 +1,118 @@
+"""Which classes of mechanisms can serve one finite query, and what each of them costs at its best.
+
+A family joins when its `Family.recommendation` names a module with `candidates(query) -> Iterable[Candidate]`; one that
+does not apply says why (`Candidate.reason`), so that a row is never missing in silence. All costs are the expected loss
+of published and true answer under the query's own prior.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
+from workbench.families.registry import families
+from workbench.io.files import spelled
+from workbench.mechanisms.finite_query import FiniteQuery
+
+__all__ = ["Candidate", "Query", "Value", "all_candidates", "texts"]
+
+
+class Value(NamedTuple):
+    """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost
+    (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private."""
+
+    objective: float
+    bound: float | None
+    certified: bool
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One class of mechanisms for a query.
+
+    name: of the class; needs: what it does with answers, in a few words; command: the one that makes it, or None.
+    solve: its value, computed when asked for; reason: why the class does not apply, instead.
+    """
+
+    name: str
+    needs: str = ""
+    command: str | None = None
+    solve: Callable[[], Value] | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A finite query with its budget. words: option, where given -> its text on a command line (None: it has none)."""
+
+    question: FiniteQuery
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    notion: str = "dp"
+    loss: OwnLoss = "squared"
+    words: Mapping[str, str | None] | None = None
+
+    @cached_property
+    def losses(self) -> LossTable:
+        """What every output costs every input. Raises InvalidRequest."""
+        return loss_table(self.question, self.loss)
+
+    @cached_property
+    def last(self) -> int | None:
+        """n where inputs and outputs are the numbers 0..n, in this order; else None."""
+        numbers = self.question.numbers
+        row = tuple(map(Fraction, range(self.question.k)))
+        return self.question.k - 1 if numbers == (row, row) else None
+
+    @cached_property
+    def reach(self) -> int | None:
+        """D where the neighbours among 0..n are those at most D apart; else None."""
+        if self.last is None:
+            return None
+        reach = max(j - i for i, j in self.question.listed)
+        near = sum(self.question.k - d for d in range(1, reach + 1))
+        return reach if near == len(self.question.listed) else None
+
+    @property
+    def budget(self) -> dict[str, Any]:
+        """notion, epsilon and delta."""
+        return {"notion": self.notion, "epsilon": self.epsilon, "delta": self.delta}
+
+    def command(self, words: str, *names: str, **more: object) -> str | None:
+        """A command line: words, then the options of the query by name, as they were given, then others; None where one
+        of them is no text."""
+        given = self.words or {}
+        shown: dict[str, str | None] = {name: given[name] for name in names if name in given}
+        shown |= {name: None if value is None else str(value) for name, value in more.items()}
+        shown |= {name: given.get(name) or spelled(value) for name, value in self._amounts.items()}
+        if any(value is None for value in shown.values()):
+            return None
+        options = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in shown.items()]
+        return " ".join(["workbench", words, *options, f"--notion {self.notion}"])
+
+    @property
+    def _amounts(self) -> dict[str, Fraction]:
+        return {"epsilon": self.epsilon} | ({"delta": self.delta} if self.delta else {})
+
+
+def all_candidates(query: Query) -> Iterator[Candidate]:
+    """Those of every family, those of other packages last."""
+    for kind in families():
+        if kind.recommendation is not None:
+            found: Iterable[Candidate] = importlib.import_module(kind.recommendation).candidates(query)
+            yield from found
+
+
+def texts(given: Mapping[str, Any]) -> dict[str, str | None]:
+    """Options as the texts of a command line; None for what is none."""
+    plain = (str, int, float, Fraction, Path)
+    return {
+        name: str(value) if isinstance(value, plain) else None for name, value in given.items() if value is not None
+    }

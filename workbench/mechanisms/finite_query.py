@@ -1,0 +1,295 @@
+"""The question behind a finite channel: which inputs and outputs there are, who neighbours whom, and what is expected.
+
+x in inputs, o in outputs        inputs (k,), outputs (m,): numbers held exactly, texts, or tuples of these
+x ~ x'                           pairs of positions i < j, None for every two; always in both orders
+d(x, x')                         distances of the pairs, for metric privacy
+p(x)                             prior (k,), sums to 1; None: the worst input counts
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact
+from workbench.exact.plain import plain_list
+from workbench.io.files import read_rows, spelled
+from workbench.mechanisms.points import Point, is_number, is_zero, point, points, rationals_of, shown
+
+__all__ = ["FiniteQuery"]
+
+Pairs = tuple[tuple[int, int], ...]
+
+_PAIRS = 2_000_000  # that are listed one by one
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class FiniteQuery:
+    """A finite question for any channel.
+
+    inputs: numbers (read as the decimals they show), texts or tuples, all different; outputs: the same, by default the
+    inputs. Both may be a text "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c", or a CSV file of one column.
+    max_shift: numbers at most so far apart are neighbours; else neighbours: "all", "consecutive" in the order given,
+    {"max_distance": D}, a list of pairs of inputs, a CSV of pairs (a third column: their distance), or a symmetric
+    matrix of distances (k, k), inf between inputs that are no neighbours. Neighbours are symmetric: a pair in one order
+    stands for both. prior: None or "uniform", "worst", weights >= 0, or a CSV file of them (or of inputs and weights).
+
+    Raises InvalidRequest.
+
+    >>> FiniteQuery("0..3", max_shift=1).pairs
+    ((0, 1), (1, 2), (2, 3))
+    """
+
+    inputs: tuple[Point, ...]
+    outputs: tuple[Point, ...]
+    pairs: Pairs | None
+    distances: tuple[Fraction, ...] | None
+    prior: tuple[Fraction, ...] | None
+
+    def __init__(
+        self, inputs: Any, outputs: Any = None, *, neighbours: Any = None, max_shift: Any = None, prior: Any = None
+    ) -> None:
+        found = points(inputs, "inputs")
+        object.__setattr__(self, "inputs", found)
+        object.__setattr__(self, "outputs", found if outputs is None else points(outputs, "outputs"))
+        if len(found) < 2:
+            InvalidRequest.must("inputs", "at least two for a neighbour relation", len(found))
+        if (neighbours is None) == (max_shift is None):
+            raise InvalidRequest("A neighbour relation must be given by exactly one of max_shift and neighbours.")
+        pairs, distances = self._relation(neighbours if max_shift is None else {"max_distance": max_shift})
+        if pairs is not None and len(pairs) == self.k * (self.k - 1) // 2 and distances is None:
+            pairs = None
+        object.__setattr__(self, "pairs", pairs)
+        object.__setattr__(self, "distances", distances)
+        object.__setattr__(self, "prior", self._prior(prior))
+
+    @property
+    def k(self) -> int:
+        """Number of inputs."""
+        return len(self.inputs)
+
+    @property
+    def m(self) -> int:
+        """Number of outputs."""
+        return len(self.outputs)
+
+    @cached_property
+    def numbers(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]] | None:
+        """Inputs and outputs, where all of them are numbers."""
+        inputs, outputs = rationals_of(self.inputs), rationals_of(self.outputs)
+        return None if inputs is None or outputs is None else (inputs, outputs)
+
+    @property
+    def places(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Inputs (k,) and outputs (m,) as floats; their positions where some are no numbers."""
+        inputs, outputs = self.numbers or (range(self.k), range(self.m))
+        return np.array([float(x) for x in inputs]), np.array([float(o) for o in outputs])
+
+    @cached_property
+    def listed(self) -> Pairs:
+        """Every pair of neighbours, one by one."""
+        return tuple(combinations(range(self.k), 2)) if self.pairs is None else self.pairs
+
+    @cached_property
+    def line(self) -> bool:
+        """Whether the neighbours are exactly the inputs that follow each other in their order."""
+        return self.k > 1 and self.listed == tuple((i, i + 1) for i in range(self.k - 1))
+
+    @cached_property
+    def components(self) -> list[list[int]]:
+        """The connected parts of the relation: between two of them nothing is hidden."""
+        parent = list(range(self.k))
+
+        def root(i: int) -> int:
+            while parent[i] != i:
+                parent[i] = parent[parent[i]]
+                i = parent[i]
+            return i
+
+        for i, j in self.pairs or ((0, i) for i in range(1, self.k)):
+            parent[root(i)] = root(j)
+        parts: dict[int, list[int]] = {}
+        for i in range(self.k):
+            parts.setdefault(root(i), []).append(i)
+        return sorted(parts.values())
+
+    def metric_pairs(self) -> tuple[Pairs, tuple[Fraction, ...]]:
+        """Pairs with their distances for metric privacy: those given, or |x - x'|, where the neighbours in increasing
+        order suffice if all are (their budgets add up). Raises InvalidRequest."""
+        if self.distances is not None:
+            assert self.pairs is not None
+            return self.pairs, self.distances
+        x = rationals_of(self.inputs)
+        if x is None:
+            words = "a matrix or list of distances for metric privacy of inputs that are no numbers"
+            InvalidRequest.must("neighbours", words, "none")
+        pairs = self.pairs
+        if pairs is None:
+            order = sorted(range(self.k), key=x.__getitem__)
+            pairs = tuple(sorted((min(i, j), max(i, j)) for i, j in pairwise(order)))
+        return pairs, tuple(abs(x[j] - x[i]) for i, j in pairs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "inputs": [*map(shown, self.inputs)], "outputs": [*map(shown, self.outputs)],
+            "neighbours": "all" if self.pairs is None else [list(pair) for pair in self.pairs],
+            "distances": None if self.distances is None else [*map(spelled, self.distances)],
+            "prior": "worst" if self.prior is None else [*map(spelled, self.prior)],
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        one, other = shown(self.inputs[0]), shown(self.inputs[-1])
+        relation = "every two neighbours" if self.pairs is None else f"{len(self.pairs)} pairs of neighbours"
+        return f"FiniteQuery({self.k} inputs {one}..{other}, {self.m} outputs, {relation})"
+
+    # Reading.
+
+    def _relation(self, given: Any) -> tuple[Pairs | None, tuple[Fraction, ...] | None]:
+        if isinstance(given, Mapping):
+            if set(given) != {"max_distance"}:
+                InvalidRequest.must("neighbours", '{"max_distance": D}', dict(given))
+            return self._within(exact(given["max_distance"], "max_shift")), None
+        if isinstance(given, str) and given in ("all", "consecutive"):
+            return (None if given == "all" else tuple((i, i + 1) for i in range(self.k - 1))), None
+        if isinstance(given, (str, Path)):
+            if not Path(given).exists():
+                InvalidRequest.must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(given)))
+            rows = [row for row in read_rows(Path(given), "neighbours") if any(cell.strip() for cell in row)]
+            if rows and not self._known(rows[0]) and any(self._known(row) for row in rows[1:]):
+                rows = rows[1:]  # a header
+            return self._listed(rows)
+        entries = plain_list(given, "neighbours", "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix")
+        square = len(entries) == self.k and all(_length(row) == self.k for row in entries)
+        # three pairs with distances are square as well; none of them has the distance 0
+        if square and (isinstance(given, np.ndarray) or self.k > 3 or (self.k == 3 and is_zero(entries[2][2]))):
+            return self._matrix(entries)
+        return self._listed(entries)
+
+    def _within(self, most: Fraction) -> Pairs:
+        if most <= 0:
+            InvalidRequest.must("max_shift", "a number > 0", spelled(most))
+        x = rationals_of(self.inputs)
+        if x is None:
+            InvalidRequest.must("max_shift", "left out for inputs that are no numbers", spelled(most))
+        order = sorted(range(self.k), key=x.__getitem__)
+        pairs: list[tuple[int, int]] = []
+        for at, i in enumerate(order):
+            for j in order[at + 1 :]:
+                if x[j] - x[i] > most:
+                    break
+                pairs.append((min(i, j), max(i, j)))
+            if len(pairs) > _PAIRS:
+                InvalidRequest.must("max_shift", f"one that leaves at most {_PAIRS} pairs of neighbours", spelled(most))
+        if not pairs:
+            InvalidRequest.must("max_shift", "at least the least distance of two inputs", spelled(most))
+        return tuple(sorted(pairs))
+
+    def _known(self, row: Any) -> bool:
+        try:
+            return all(point(cell, "an input") in self._positions for cell in list(row)[:2])
+        except (InvalidRequest, TypeError):
+            return False
+
+    @cached_property
+    def _positions(self) -> dict[Point, int]:
+        return {one: i for i, one in enumerate(self.inputs)}
+
+    def _listed(self, entries: Sequence[Any]) -> tuple[Pairs, tuple[Fraction, ...] | None]:
+        found: dict[tuple[int, int], Fraction | None] = {}
+        for entry in entries:
+            row = plain_list(entry, "a pair of neighbours", "two inputs")
+            if len(row) not in (2, 3):
+                InvalidRequest.must("a pair of neighbours", "two inputs, and perhaps their distance", row)
+            ends = []
+            for cell in row[:2]:
+                end = point(cell, "a neighbour")
+                if end not in self._positions:
+                    InvalidRequest.must("neighbours", "pairs of inputs", f"{shown(end)}, which is no input")
+                ends.append(self._positions[end])
+            if ends[0] == ends[1]:
+                InvalidRequest.must("neighbours", "pairs of different inputs", f"{shown(self.inputs[ends[0]])} twice")
+            pair = min(ends), max(ends)
+            distance = _distance(row[2], pair, self.inputs) if len(row) == 3 else None
+            if pair in found and found[pair] != distance:
+                InvalidRequest.must("neighbours", "pairs with one distance each", f"two for {row[:2]}")
+            found[pair] = distance
+        if not found:
+            InvalidRequest.must("neighbours", "at least one pair of inputs", "none")
+        if len({distance is None for distance in found.values()}) > 1:
+            raise InvalidRequest("Distances must be given for every pair of neighbours, or for none.")
+        pairs = tuple(sorted(found))
+        distances = tuple(d for pair in pairs if (d := found[pair]) is not None)
+        return pairs, distances or None
+
+    def _matrix(self, rows: Sequence[Any]) -> tuple[Pairs, tuple[Fraction, ...]]:
+        table = [list(row) for row in rows]
+        found: list[tuple[tuple[int, int], Fraction]] = []
+        for i in range(self.k):
+            if not is_zero(table[i][i]):
+                InvalidRequest.must("a matrix of distances", "0 on its diagonal", table[i][i])
+            for j in range(i + 1, self.k):
+                there, back = table[i][j], table[j][i]
+                if there != back:
+                    InvalidRequest.must("a matrix of distances", "symmetric", f"{there} and {back} for {(i, j)}")
+                if not (is_number(there) and math.isinf(float(there)) and float(there) > 0):
+                    found.append(((i, j), _distance(there, (i, j), self.inputs)))
+        if not found:
+            InvalidRequest.must("a matrix of distances", "finite for some pair", "none")
+        return tuple(pair for pair, _ in found), tuple(distance for _, distance in found)
+
+    def _prior(self, given: Any) -> tuple[Fraction, ...] | None:
+        if given is None or (isinstance(given, str) and given == "uniform"):
+            return (Fraction(1, self.k),) * self.k
+        if isinstance(given, str) and given == "worst":
+            return None
+        if isinstance(given, (str, Path)):
+            given = self._prior_file(given)
+        weights = [exact(weight, "every weight of the prior") for weight in plain_list(given, "prior", "a list")]
+        if len(weights) != self.k:
+            InvalidRequest.must("prior", f"uniform, worst, or {self.k} weights, one for every input", len(weights))
+        if min(weights) < 0 or not any(weights):
+            InvalidRequest.must("prior", "weights >= 0, not all 0", spelled(min(weights)))
+        total = sum(weights)
+        return tuple(weight / total for weight in weights)
+
+    def _prior_file(self, given: str | Path) -> list[Any]:
+        """Weights from a CSV of one column, or of inputs and weights; or from a text "1,2,3"."""
+        if not Path(given).exists():
+            if isinstance(given, str) and "," in given:
+                return given.split(",")
+            InvalidRequest.must("prior", "uniform, worst, weights or a CSV file of them", repr(str(given)))
+        rows = [row for row in read_rows(Path(given), "prior") if any(cell.strip() for cell in row)]
+        if rows and not is_number(rows[0][-1]):
+            rows = rows[1:]
+        if all(len(row) == 1 for row in rows):
+            return [row[0] for row in rows]
+        weights: list[Any] = [0] * self.k
+        seen: set[int] = set()
+        for row in rows:
+            at = self._positions.get(point(row[0], "an input of the prior")) if len(row) == 2 else None
+            if at is None or at in seen:
+                InvalidRequest.must("prior", "a CSV of inputs, each once, and their weights", ",".join(row))
+            seen.add(at)
+            weights[at] = row[1]
+        return weights
+
+
+def _distance(value: Any, pair: tuple[int, int], inputs: Sequence[Point]) -> Fraction:
+    words = f"the distance of {shown(inputs[pair[0]])} and {shown(inputs[pair[1]])}"
+    found = exact(value, words, "a finite number > 0")
+    return found if found > 0 else InvalidRequest.must(words, "a finite number > 0", value)
+
+
+def _length(row: Any) -> int:
+    return -1 if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") else len(row)

@@ -1,0 +1,110 @@
+"""Inputs and outputs of finite queries: numbers held exactly, texts, tuples of these; and tables of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact
+from workbench.exact.plain import plain_list
+from workbench.io.files import read_rows, spelled
+
+__all__ = ["Point", "is_number", "is_zero", "number_table", "point", "points", "rationals_of", "shown"]
+
+Point: TypeAlias = "Fraction | str | tuple[Any, ...]"
+
+MOST = 4_000  # inputs, or outputs
+
+
+def points(given: Any, name: str) -> tuple[Point, ...]:
+    """Inputs or outputs: "0..100", "0..5:0.5", "a,b", a CSV file of one column, or a list. Raises InvalidRequest."""
+    if isinstance(given, (str, Path)):
+        given = _spelled(given, name)
+    found = [point(value, f"every one of the {name}") for value in plain_list(given, name, "a list")][: MOST + 1]
+    if not 1 <= len(found) <= MOST:
+        InvalidRequest.must(name, f"1 to {MOST} of them", "none" if not found else f"more than {MOST}")
+    if len({*found}) < len(found):
+        twice = next(one for at, one in enumerate(found) if one in found[:at])
+        InvalidRequest.must(name, "all different (1, 1.0 and '1' are one number)", f"{shown(twice)} twice")
+    return tuple(found)
+
+
+def _spelled(given: str | Path, name: str) -> Iterable[Any]:
+    text = str(given)
+    expected = 'LOW..HIGH, LOW..HIGH:STEP, "a,b,c" or a CSV file of one column'
+    if Path(given).exists():
+        rows = [row for row in read_rows(Path(given), name) if any(cell.strip() for cell in row)]
+        if any(len(row) != 1 for row in rows):
+            InvalidRequest.must(name, "a CSV file of one column", Path(given).name)
+        return [row[0].strip() for row in rows]
+    if ".." in text:
+        ends, _, by = text.partition(":")
+        low, _, high = ends.partition("..")
+        first, last, step = exact(low, name, expected), exact(high, name, expected), exact(by or 1, name, expected)
+        if step <= 0 or first > last:
+            InvalidRequest.must(name, expected, repr(text))
+        count = int((last - first) / step) + 1
+        return [first + step * i for i in range(min(count, MOST + 1))]
+    if "," not in text:
+        InvalidRequest.must(name, expected, repr(text))
+    return [part.strip() for part in text.split(",")]
+
+
+def point(value: Any, name: str) -> Point:
+    """A number as the decimal it shows, a text that spells none as itself, a tuple part by part."""
+    if isinstance(value, (tuple, list)):
+        return tuple(point(part, name) for part in value)
+    if isinstance(value, str):
+        try:
+            return exact(value, name)
+        except InvalidRequest:
+            if not value.strip() or value.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+                raise
+            return value.strip()
+    return exact(value, name, "a finite number, a text or a tuple of these")
+
+
+def shown(value: Point) -> Any:
+    """A point as text or number for reports and JSON."""
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(value)
+    return [shown(part) for part in value] if isinstance(value, tuple) else value
+
+
+def rationals_of(values: Sequence[Point]) -> tuple[Fraction, ...] | None:
+    """The values where all are numbers, else None."""
+    found = tuple(value for value in values if isinstance(value, Fraction))
+    return found if len(found) == len(values) else None
+
+
+def is_number(cell: Any) -> bool:
+    """Whether a cell is a number or spells one."""
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_zero(cell: Any) -> bool:
+    """Whether a cell is a number, and 0."""
+    return is_number(cell) and float(cell) == 0
+
+
+def number_table(given: Any, name: str, shape: tuple[int, ...]) -> list[list[Fraction]]:
+    """A matrix (rows, columns) of exact numbers >= 0 from a matrix or a CSV file of one. Raises InvalidRequest."""
+    if isinstance(given, (str, Path)):
+        rows = [row for row in read_rows(Path(given), name) if any(cell.strip() for cell in row)]
+        given = rows[1:] if rows and len(rows) == shape[0] + 1 and not all(map(is_number, rows[0])) else rows
+    expected = f"a matrix of {shape[0]} rows and {shape[1]} columns of finite numbers >= 0"
+    entries = [plain_list(row, name, expected) for row in plain_list(given, name, expected)]
+    if len(entries) != shape[0] or any(len(row) != shape[1] for row in entries):
+        widths = sorted({len(row) for row in entries})
+        InvalidRequest.must(name, expected, f"{len(entries)} rows of {' or '.join(map(str, widths[:3])) or 0} columns")
+    found = [[exact(cell, f"every entry of {name}", "a finite number >= 0") for cell in row] for row in entries]
+    if (least := min(min(row) for row in found)) < 0:
+        InvalidRequest.must(f"every entry of {name}", "a finite number >= 0", spelled(least))
+    return found
