@@ -234,9 +234,6 @@ def test_a_worker_that_dies_is_said_and_replaced(server: Server) -> None:
     threading.Timer(0.8, lambda: lane._process.kill()).start()
     given = {"n": "60", "max_shift": "4", "epsilon": "0.5", "delta": "0.03", "method": "literal"}
     slow = {"family": "noise", "given": given}
-        "family": "noise",
-        "given": {"n": "60", "max_shift": "4", "epsilon": "0.5", "delta": "0.03", "method": "literal"},
-    }
     found = messages(post(server, "design", slow)[1])
     assert found[-1]["error"] == "Stopped"
     assert "result" in messages(post(server, "design", NOISE)[1])[-1]
