@@ -190,7 +190,7 @@ class ChannelModel:
 
     def extra(self, M: Any) -> list[Any]:
         """The rows of the constraints that were asked for."""
-        named = [row for name in self.constraints for row in self._constraint(name, M)]
+        named = [row.set_label(name) for name in self.constraints for row in self._constraint(name, M)]
         return [*named, *(self.more(M) if self.more else [])]
 
     def _constraint(self, name: str, M: Any) -> list[Any]:

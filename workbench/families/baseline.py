@@ -17,7 +17,7 @@ from workbench.io.plugins import plugins
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.audit import audit
 
-__all__ = ["Baseline", "baseline_tasks", "judged"]
+__all__ = ["Baseline", "baseline_tasks", "audited_row"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _task(kind: Family, baseline: Baseline, package: str, point: Row, request: R
             given = baseline.mechanism(request)
             if given is None:
                 return [known | {"status": "infeasible", "error": "no mechanism of it meets the budget"}]
-            return [known | judged(kind, request, as_mechanism(given))]
+            return [known | audited_row(kind, request, as_mechanism(given))]
         except WorkbenchError as error:
             return [failed_row(error, **known)]
         except Exception as error:  # of code that is not ours
@@ -59,7 +59,7 @@ def _task(kind: Family, baseline: Baseline, package: str, point: Row, request: R
     return compute
 
 
-def judged(kind: Family, request: Any, given: Mechanism) -> Row:
+def audited_row(kind: Family, request: Any, given: Mechanism) -> Row:
     """What a mechanism costs, if it meets the budget of a request under the neighbour relation of its question."""
     cost, mechanism = kind.cost(request, given), kind.related(request, given)
     privacy = audit(mechanism, request.epsilon)

@@ -180,16 +180,16 @@ class _Channels(Family):
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
 
     def json(self, design: Design) -> dict[str, Any]:
-        asked = design.request
-        epsilon = asked.epsilon
+        request = design.request
+        epsilon = request.epsilon
         return {
-            **{name: jsonable(getattr(asked, name)) for name in ("notion", "minimise", "budget")},
-            "loss_name": asked.losses.name, "loss_value": jsonable(design.details["loss"]),
+            **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "budget")},
+            "loss_name": request.losses.name, "loss_value": jsonable(design.details["loss"]),
             "epsilon": None if epsilon is None else float(epsilon), "delta": float(design.claim.delta),
-            "question": asked.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
+            "question": request.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
         }  # fmt: skip
 
-    def asked(self, design: Design) -> str:
+    def request_words(self, design: Design) -> str:
         """The budget in words."""
         r = design.request
         per = " per unit of distance" if r.notion == "metric" else ""
@@ -210,7 +210,7 @@ class _Channels(Family):
         return [
             (f"least {what}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
-            ("asked", self.asked(design)),
+            ("asked", self.request_words(design)),
             ("exact", f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, "
                       f"PDP delta {shown['pdp_delta']}"),
             ("outputs", f"{used} of {r.question.m} in use"),
@@ -232,7 +232,7 @@ class _Channels(Family):
         q = design.question
         inputs, outputs = q.places
         return channel_plot(
-            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{self.asked(design)}: {design.objective:.6g}"
+            inputs, outputs, design.mechanism.matrix, f"{q!r}\n{self.request_words(design)}: {design.objective:.6g}"
         )
 
 

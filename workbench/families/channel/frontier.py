@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.families.baseline import judged
+from workbench.families.baseline import audited_row
 from workbench.families.channel.baselines import BASELINES
 from workbench.families.channel.family import FAMILY
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
@@ -51,7 +51,7 @@ def _point(row: Row, request: ChannelRequest) -> Task:
 
 def _baseline(name: str, make: Callable[[Any], Any], row: Row, request: ChannelRequest) -> Task:
     def compute() -> list[Row]:
-        return [{"curve": "baseline", "mechanism": name, **row} | judged(FAMILY, request, make(request))]
+        return [{"curve": "baseline", "mechanism": name, **row} | audited_row(FAMILY, request, make(request))]
 
     return compute
 
