@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from .cones import Cones
 from .data import Data
 from .errors import InvalidProgram
 
@@ -103,6 +104,7 @@ class Program:
         parameters: name -> shape, in the order of the stacked parameter vector.
         scale: the program is dispatched in scale * x for its continuous columns.
         moves: the entries that move with the parameters.
+        cones: what columns must lie in beside rows and bounds; most programs have none.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Program:
     parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     scale: float = 1.0
     moves: Moves = field(default_factory=lambda: Moves({}, 0), repr=False)
+    cones: tuple[Cones, ...] = field(default=(), repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -213,6 +216,8 @@ class Program:
     def __str__(self) -> str:
         m, n = self.shape
         kind = f"MILP, {int(self.template.integrality.sum())} integer" if self.is_mip else "LP"
+        if self.cones:
+            kind += "".join(f" with {len(cone.columns)} {cone.kind} cones" for cone in self.cones)
         return f"{self.name}: {kind}, {n} columns, {m} rows, {self.template.A.nnz} non-zeros"
 
 
@@ -222,17 +227,18 @@ stating = np.errstate(all="ignore")
 
 
 @stating
-def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
+def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, conic: bool = False) -> Program:
     """Compile a CVXPY problem with linear objective and constraints into a Program.
 
     Args:
         problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
         name: of the model.
         scale: see the module's docstring; a power of two keeps the scaled data exact.
+        conic: second-order, power and exponential cones are wanted as well, as columns of their own after the others.
 
     Raises:
         InvalidProgram: when the problem is not DPP, not linear, or two variables or parameters share a name.
     """
     from .canonical import program_of
 
-    return program_of(problem, name, scale)
+    return program_of(problem, name, scale, conic)

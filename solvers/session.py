@@ -273,7 +273,7 @@ class Session(ABC):
         }.get(second.termination, Termination.INFEASIBLE_OR_UNBOUNDED)
         ray = second.ray
         if decided is Termination.UNBOUNDED and solution.ray is not None:
-            ray = reading.proof(data, decided, solution.ray)
+            ray = reading.proof(data, decided, solution.ray, self.program.cones)
         note = f"said {solution.raw_status!r}; with a zero objective {second.raw_status!r}, hence {decided}"
         seconds = replace(solution.seconds, solve=solution.seconds.solve + time.perf_counter() - begin)
         point = solution if solution.x is not None else second
