@@ -25,7 +25,8 @@ against 8.40878638).
 | here                             | meaning                                                                     |
 |----------------------------------|-----------------------------------------------------------------------------|
 | Intervals: first, last (n,)      | the sets S                                                                  |
-| program: upper, lower, moment    | ρ + τ, ρ - τ, 2 σ (n,) in a cone, with τ = (1+q) t, σ = (1+q) (s - c t)/h   |
+| program: upper, lower, moment    | ρ + τ, ρ - τ, 2 σ (n,) in a cone (σ² <= ρ τ), with τ = (1+q) t and          |
+|                                  | σ = √((1+q) W) (s - c t)/h, so that ρ costs 1                               |
 | h² = unit                        | about the size of the optimum: tolerances of solvers are absolute           |
 | program: step, steps             | consecutive rows' differences over q/(1+q);  whole, mean: rows' p-averages  |
 | lowest                           | the best bound that (v, u) give, and the sets that price below zero         |
@@ -102,7 +103,8 @@ def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: floa
     flow = sp.vstack([steps, sp.csr_array((W / (1 + q))[None, :])])
     moved = flow @ sp.diags_array(np.where(np.abs(c) < _SMALL * h, 0.0, c / h))
     # τ = (upper - lower)/2, σ = moment/2, ρ = (upper + lower)/2
-    rows = sp.block_array([[flow / 2, -flow / 2, None], [moved / 2, -moved / 2, flow @ sp.diags_array(np.sqrt((1 + q) / W)) / 2]])
+    spread = flow @ sp.diags_array(np.sqrt((1 + q) / W))
+    rows = sp.block_array([[flow / 2, -flow / 2, None], [moved / 2, -moved / 2, spread / 2]])
     right = np.concatenate([np.zeros(k - 1), [1.0], np.diff(labels) / h * (1 + q) / q, [prior @ labels / h]])
     mass = V / unit / (1 + q)
     cost = np.concatenate([1 + mass, 1 - mass, np.zeros(n)]) / 2
@@ -131,7 +133,7 @@ def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: 
     """(v, u) of the module's bound, from the multipliers of `program`."""
 
     def of_labels(multipliers: Vector) -> Vector:
-        found = prior * multipliers[-1]
+        found: Vector = prior * multipliers[-1]
         step = multipliers[:-1] * (1 + q) / q
         found[1:] += step
         found[:-1] -= step

@@ -74,14 +74,15 @@ def optimum(
         levels.append(_joined(*levels[-1]))
     search = _Search(q, solver, options, progress)
     sets, unit = Intervals.every(levels[-1][0].size), randomized_response(*levels[-1], q)
-    for depth in reversed(range(len(levels))):
-        y, p = levels[depth]
-        best = search.level(y, p, sets, unit, gap if depth == 0 else max(gap, _COARSE))
-        if not isinstance(best, Optimum):
-            return best
-        if depth > 0:
-            sets, unit = _band(best.used(_USED), y.size, levels[depth - 1][0].size), _size(best)
-    best = search.thinned(y, p, best, gap)
+    for (y, p), (finer, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
+        coarse = search.level(y, p, sets, unit, max(gap, _COARSE))
+        if not isinstance(coarse, Optimum):
+            return coarse
+        sets, unit = _band(coarse.used(_USED), y.size, finer.size), _size(coarse)
+    last = search.level(*levels[0], sets, unit, gap)
+    if not isinstance(last, Optimum):
+        return last
+    best = search.thinned(*levels[0], last, gap)
     s, objective, bound = best.s * width + middle * best.t, best.objective * width**2, best.bound * width**2
     return replace(best, s=s, objective=objective, bound=bound, solution=_in_units(best.solution, objective, bound))
 

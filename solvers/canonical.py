@@ -8,6 +8,7 @@ rows A x + b is set equal to columns of their own.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def program_of(problem: cp.Problem, name: str, scale: float, conic: bool = False
         for p in values:
             p.value = p.project(np.ones(p.shape))
         if conic:
-            data, _, inverse = problem.get_problem_data(cp.CLARABEL, solver_opts={"use_quad_obj": False})
+            data, _, inverse = problem.get_problem_data(_canonical_solver(), solver_opts={"use_quad_obj": False})
         else:
             data, _, inverse = problem.get_problem_data(cp.HIGHS)
     except cp.error.SolverError as error:
@@ -138,6 +139,20 @@ def program_of(problem: cp.Problem, name: str, scale: float, conic: bool = False
         moves=Moves(parts, size),
         cones=cones,
     )
+
+
+@lru_cache
+def _canonical_solver() -> Any:
+    """Clarabel as CVXPY knows it, but for bounds of variables, which stay bounds; nothing is solved by it."""
+    from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+
+    class Canonical(CLARABEL):  # type: ignore[misc]
+        BOUNDED_VARIABLES = True
+
+        def name(self) -> str:
+            return "CANONICAL"
+
+    return Canonical()
 
 
 def _with_cones(data: Data, dims: Any, first: int) -> tuple[Data, tuple[Cones, ...]]:

@@ -84,7 +84,7 @@ class Cones:
             z[:, :2] = np.maximum(z[:, :2], 0.0)
             reach = (z[:, 0] / a) ** a * (z[:, 1] / (1 - a)) ** (1 - a)
             short = np.abs(z[:, 2]) * (1 + _ROUNDING) > reach
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 factor = np.where(reach > 0, np.abs(z[:, 2]) * (1 + _ROUNDING) / reach, 0.0)
             both = short & (reach > 0) & (factor < 2)
             z[both, :2] *= factor[both, None]

@@ -88,15 +88,13 @@ def later(program: Program, rest: Rest | Callable[[], Rest] | None) -> Later:
     return Later((lambda: unscaled(rest())) if scale != 1.0 else rest)
 
 
-def proof(
-    data: Data, termination: Termination, ray: Vector, cones: Sequence[Cones] = ()
-) -> Vector | None:
+def proof(data: Data, termination: Termination, ray: Vector, cones: Sequence[Cones] = ()) -> Vector | None:
     """The certificate with its right sign, if it is one."""
     largest = np.abs(ray).max(initial=0.0)
     if not 0 < largest < np.inf:
         return None
     unit: Vector = ray / largest
-    proves = {
+    proves: dict[Termination, tuple[int, Callable[[Data, Vector], bool]]] = {
         Termination.INFEASIBLE: (data.row_lower.size, partial(infeasible_by, cones=cones)),
         # a direction of a conic program would have to be checked in the cones: none is kept
         Termination.UNBOUNDED: (-1 if cones else data.c.size, unbounded_along),

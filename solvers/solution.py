@@ -78,7 +78,7 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Largest violations of a point, recomputed from A, bounds, integrality and cones in double precision (absolute)."""
+    """Largest violations of a point, recomputed from its data and cones in double precision (absolute)."""
 
     rows: float
     bounds: float
@@ -210,9 +210,7 @@ class Solution:
             return self.program.sense * self.native_bound
         if self.dual is not PointStatus.FEASIBLE or self.program.is_mip or self.row_dual is None:
             return None
-        value = lagrangian_bound(
-            self.data, self.row_dual, columns=self.program.entry_columns, cones=self.program.cones
-        )
+        value = lagrangian_bound(self.data, self.row_dual, columns=self.program.entry_columns, cones=self.program.cones)
         return None if value is None else self.program.sense * value
 
     @property
@@ -313,9 +311,7 @@ def lagrangian_bound(
     return float(terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum())))
 
 
-def infeasible_by(
-    data: Data, multipliers: Vector, tolerance: float = 1e-7, cones: Sequence[Cones] = ()
-) -> bool:
+def infeasible_by(data: Data, multipliers: Vector, tolerance: float = 1e-7, cones: Sequence[Cones] = ()) -> bool:
     """Whether row multipliers (rows,) of size one prove that no point exists: their bound on the zero objective is
     positive, although it cannot exceed zero at a feasible point. (Over a box rounding is accounted for; else it must
     exceed 1e-9.)"""

@@ -418,7 +418,10 @@ def by_columns(mechanism, notion, epsilons):
     """Whether each output's largest and least mass decide: pure ε, every two rows of a channel neighbours."""
     rows = len(mechanism.laws)
     return (
-        mechanism.kind == "channel" and notion == "pure" and None in epsilons and len(mechanism.labels) == rows**2 - rows
+        mechanism.kind == "channel"
+        and notion == "pure"
+        and None in epsilons
+        and len(mechanism.labels) == rows**2 - rows
     )
 
 
@@ -574,7 +577,7 @@ def read_channel(data):
     if isinstance(data, dict) and "columns" in data:
         readers = {"kind": text, "rows": typed(int), "columns": items(items(anything)), "pairs": text}
         channel = fields(data, "The channel", **readers)
-        need(channel.pairs == "all" and 1 < channel.rows, "Columns are those of two rows or more, all neighbours.")
+        need(channel.pairs == "all" and channel.rows > 1, "Columns are those of two rows or more, all neighbours.")
         need(0 < channel.rows * len(channel.columns) <= CELLS, f"There may be {CELLS} weights.")
         rows = zip(*(read_column(column, channel.rows) for column in channel.columns), strict=True)
         channel.laws, channel.labels = [*map(lowest_terms, rows)], [*permutations(range(channel.rows), 2)]

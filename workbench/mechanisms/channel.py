@@ -161,7 +161,10 @@ class Channel(ShownMechanism):
 
     @classmethod
     def from_dict(cls, data: Any) -> Channel:
-        """The channel written by `to_dict` or `to_columns`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        """The channel written by `to_dict` or `to_columns`, which claims no privacy: audit it.
+
+        Raises CorruptFile, InvalidRequest.
+        """
         if isinstance(data, dict) and "columns" in data:
             entries = take(data, "The channel", {"kind", "rows", "columns", "pairs"})
             if entries["pairs"] != "all":

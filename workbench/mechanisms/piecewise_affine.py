@@ -16,8 +16,8 @@ p(., i), every ratio of two and every hockey stick (convex in both laws) takes i
 
 from __future__ import annotations
 
-from bisect import bisect_right
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction

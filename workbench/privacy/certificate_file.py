@@ -119,8 +119,7 @@ def from_dict(data: Any) -> Certificate:
         refuse("The version", f"{VERSION} to {COLUMNS}")
     if version > COLUMNS:
         raise CorruptFile(
-            f"The certificate is of version {version}, newer than this reader, which knows versions up to "
-            f"{COLUMNS}."
+            f"The certificate is of version {version}, newer than this reader, which knows versions up to {COLUMNS}."
         )
     if not isinstance(fields["record"], dict):
         refuse("The record", "an object")

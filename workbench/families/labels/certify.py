@@ -58,9 +58,7 @@ def _masses(request: LabelRequest) -> int:
     return UNBIASED if request.method == "unbiased" else _MASSES
 
 
-def bare(
-    mechanism: LabelChannel | RandomizedResponse, pairs: Pairs | None = None, masses: int = _MASSES
-) -> Channel:
+def bare(mechanism: LabelChannel | RandomizedResponse, pairs: Pairs | None = None, masses: int = _MASSES) -> Channel:
     """The channel as it is with its neighbours (None: all), claiming nothing. Raises InvalidRequest when too large.
 
     A row for every label; of RR-on-Bins one for every bin, where the rows of all labels would be too many.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from models.unbiased_levels import Optimum, optimum
+from solvers.solution import Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.labels.certify import UNBIASED, audited, certified, check_size, missed, refuse
@@ -38,16 +41,20 @@ def best_unbiased(request: LabelRequest) -> Design:
     except ArithmeticError as error:
         raise NotProven(f"The program ended, but {error}.", bound=found.bound) from None
     mechanism = LabelChannel(question, outputs, channel)
+    reached = mechanism.loss(request.named_loss)
     certificate = certified(mechanism, request, unbiased=True)
     privacy = certificate.deciding if certificate is not None else audited(mechanism.channel, request)
+    gap = (reached - found.bound) / max(reached, 1e-300)
+    solution = found.solution
+    if gap <= _ENOUGH and solution.termination is not Termination.OPTIMAL:  # decided by the exact channel and the bound
+        solution = replace(solution, termination=Termination.OPTIMAL)
     words = (*missed(privacy, request), "Every mass is an exact rational, with E[o|y] = y exactly.")
     reason = "no closed form is known; the bound prices all sets of labels and all real outputs."
-    reached = mechanism.loss(request.named_loss)
     made = Design(
         request, mechanism, reached, min(found.bound, reached), request.claim, OracleVerdict.none(reason),
-        found.solution, words, privacy, certificate, None, "exact masses on intervals of labels",
+        solution, words, privacy, certificate, None, "exact masses on intervals of labels",
     )  # fmt: skip
-    if reached - found.bound > _ENOUGH * reached:
+    if gap > _ENOUGH:
         raise NotProven(
             f"The program ended with the optimum between {found.bound:.9g} and {reached:.9g}.",
             incumbent=reached, bound=found.bound, design=made,

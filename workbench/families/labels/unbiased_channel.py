@@ -43,8 +43,8 @@ def exact_channel(
 ) -> tuple[Vector, Channel]:
     """(outputs (m,), increasing; channel (k, m)): exactly private at the odds and exactly unbiased.
 
-    labels: (k,) increasing, with their prior (k,); sets, t, s: (n,) what `models.unbiased_levels.optimum` found; loss: about. Raises ArithmeticError where
-    they are too far from a randomizer.
+    labels: (k,) increasing, with their prior (k,); sets, t, s: (n,) what `models.unbiased_levels.optimum` found; loss:
+    about. Raises ArithmeticError where they are too far from a randomizer.
     """
     k, a, b = labels.size, odds.numerator, odds.denominator
     used = np.flatnonzero(t > 0)
@@ -53,7 +53,6 @@ def exact_channel(
     step = Fraction(2) ** math.floor(math.log2(fine))
     tails, heads = first.tolist(), [0 if end == k else end for end in (last + 1).tolist()]
     tree = _Tree(k, tails, heads, t.tolist())
-    inside = {*tree.edges}
     light = (t < t.max() * 2.0**-_SPECK) & ~np.isin(np.arange(t.size), tree.edges)
     t, s = np.where(light, 0.0, t), np.where(light, 0.0, s)
     t, s = _balanced(labels, float(odds) - 1, first, last, t, s, sets.moments(labels, prior, float(odds) - 1)[0][used])
@@ -96,10 +95,11 @@ def _balanced(
     """(t, s) that meet the equations to rounding: what misses is spread where it costs least, W δ²/t, and not left to
     the tree, some of whose edges may be light. weight: (n,) W."""
     k, n = labels.size, np.arange(first.size)
-    steps = sp.csr_array((np.ones(n.size), (first, n)), shape=(k, n.size)) - sp.csr_array(
-        (np.ones(n.size), (last + 1, n)), shape=(k + 1, n.size)
-    )[:k]
-    rows = sp.csr_array(sp.vstack([sp.csr_array(1.0 + q * (first == 0))[None, :], steps[1:]]))
+    steps = (
+        sp.csr_array((np.ones(n.size), (first, n)), shape=(k, n.size))
+        - sp.csr_array((np.ones(n.size), (last + 1, n)), shape=(k + 1, n.size))[:k]
+    )
+    rows = sp.csr_array(sp.vstack([sp.csr_array((1.0 + q * (first == 0)).reshape(1, -1)), steps[1:]]))
     for right, scale, values in (
         (np.eye(1, k)[0], t**2, t), (np.concatenate([labels[:1], np.diff(labels) / q]), t / weight, s),
     ):  # fmt: skip
