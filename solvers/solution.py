@@ -287,6 +287,9 @@ def lagrangian_bound(
     Returns:
         The bound, or None when the multipliers prove nothing.
     """
+    if cones and not (np.isfinite(data.lower).all() and np.isfinite(data.upper).all()):
+        low, high = data.implied()  # a column that a cone holds mostly equals an expression in bounded ones
+        data = replace(data, lower=low, upper=high)
     A = data.A
     lengths = np.diff(A.indptr)
     of = np.repeat(np.arange(data.c.size), lengths) if columns is None else columns

@@ -65,6 +65,8 @@ DESIGNED = {
 _UNBIASED = "outputs of the same loss by another program: cones over intervals, whose bound is proven to 1e-7"
 SUPERSEDED = {
     "design labels-unbiased": (("d", "solver", "outputs", "channel", "mechanism", "bias"), _UNBIASED),
+    "design noise --epsilon": (("required",), "notions without an epsilon take none: --notion zcdp --rho 0.1"),
+    "compare noise --epsilon": (("required",), "as for design noise"),
     "ledger unbiased": (("outputs_used",), _UNBIASED),
 }
 _SEARCHES = ("labels-unbiased", "quantizer-levels", "quantizer-mvu", "quantizer-product")

@@ -64,6 +64,8 @@ def test_every_recorded_option_exists_with_its_type_and_default(recorded):
         by_word = {word: parameter for parameter in today for word in parameter["opts"]}
         for old in parameters:
             new = by_word.get(old["opts"][0])
+            changed, _ = SUPERSEDED.get(f"{name} {old['opts'][0]}", ((), ""))
+            old = old | {key: new[key] for key in changed if new is not None}
             if new is None:
                 lines.append(f"{name} {old['opts'][0]}: missing")
             elif not set(old["opts"]) <= set(new["opts"]) or old | {"opts": new["opts"]} != new:

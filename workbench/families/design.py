@@ -43,7 +43,7 @@ class Design:
         objective: what `mechanism` costs (with minimise="delta": the delta it reaches; with certify=False the one the
             solver claims), exactly, as a float.
         bound: what the solver proved (None: nothing), or the closed form where `words` says so.
-        claim: notion, epsilon and delta that `mechanism` is audited for.
+        claim: notion, epsilon and delta that `mechanism` is audited for; a `privacy.claim.Claim` for other budgets.
         oracle: the closed form's verdict on what the solver claims.
         solution: the solver's full answer, None where none took part.
         words: sentences a reader must know (missed privacy, one-sided relations, limits reached).
@@ -59,7 +59,7 @@ class Design:
     mechanism: Any
     objective: float
     bound: float | None
-    claim: Claim
+    claim: Any
     oracle: OracleVerdict
     solution: Solution | None = None
     words: tuple[str, ...] = ()
@@ -113,7 +113,11 @@ class Design:
     @cached_property
     def private(self) -> bool | None:
         """Whether the exact audit of the mechanism as returned meets the claim; None: it was not audited."""
-        return None if self.privacy is None else bool(self.privacy.meets(*self.claim))
+        if self.privacy is None:
+            return None
+        return bool(
+            self.privacy.meets(*self.claim) if isinstance(self.claim, Claim) else self.privacy.holds(self.claim)
+        )
 
     @cached_property
     def exact(self) -> dict[str, Any]:
@@ -233,6 +237,8 @@ def upward(value: float | str | None, *asked: float) -> str:
 
 def exact_words(design: Design) -> dict[str, str]:
     """The exact values of a design in nine digits, rounded up, and on the right side of what was asked."""
+    if not isinstance(design.claim, Claim):
+        return {name: upward(value) for name, value in design.exact.items()}
     _, epsilon, delta = design.claim
     budgets = [float(value) for value in (epsilon.values() if isinstance(epsilon, Mapping) else [epsilon])]
     return {
