@@ -211,7 +211,8 @@ class _Noise(Family):
         return self.question(**{name: values[name] for name in names})
 
     def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest | NoiseNotionRequest:
-        from workbench.families.noise.notion_design import PARAMETERS, NoiseNotionRequest
+        from workbench.families.convex_notion import PARAMETERS
+        from workbench.families.noise.notion_design import NoiseNotionRequest
         from workbench.families.noise.request import request
 
         if values["notion"] not in _notions():
@@ -312,7 +313,9 @@ class _Noise(Family):
     def asked(self, design: Design) -> str:
         r = design.request
         if not isinstance(design.claim, Claim):
-            return f"{r.notion}, {r.words}"
+            from workbench.families.convex_notion import budget_words
+
+            return f"{r.notion}, {budget_words(design.claim)}"
         epsilon = jsonable(design.claim.epsilon)
         if r.minimise == "delta":
             return f"the least delta for {r.notion}, epsilon = {epsilon}, {r.cost} <= {float(r.budget):.9g}"
