@@ -80,15 +80,8 @@ class Cones:
             z[:, 0] = np.maximum(z[:, 0], np.linalg.norm(z[:, 1:], axis=1) * (1 + _ROUNDING))
         elif self.kind is Cone.POWER:
             assert self.exponents is not None
-            a = self.exponents
             z[:, :2] = np.maximum(z[:, :2], 0.0)
-            reach = (z[:, 0] / a) ** a * (z[:, 1] / (1 - a)) ** (1 - a)
-            short = np.abs(z[:, 2]) * (1 + _ROUNDING) > reach
-            with np.errstate(divide="ignore", invalid="ignore"):
-                factor = np.where(reach > 0, np.abs(z[:, 2]) * (1 + _ROUNDING) / reach, 0.0)
-            both = short & (reach > 0) & (factor < 2)
-            z[both, :2] *= factor[both, None]
-            z[short & ~both, 2] = 0.0  # no small move of the others reaches it
+            _lift_power(z, self.exponents)
         else:
             z[:, 0] = np.minimum(z[:, 0], 0.0)
             free = z[:, 0] == 0
@@ -97,6 +90,24 @@ class Cones:
                 least = np.where(free, 0.0, -z[:, 0] * np.exp(z[:, 1] / z[:, 0] - 1) * (1 + _ROUNDING))
             z[:, 2] = np.maximum(z[:, 2], np.where(np.isfinite(least), least, 0.0))
             z[~np.isfinite(least)] = 0.0
+
+
+def _lift_power(z: Vector, a: Vector) -> None:
+    """Of four ways into the dual power cone the shortest: raise z_0, or z_1, or both alike, or lower |z_2|."""
+    one, two, size = z[:, 0], z[:, 1], np.abs(z[:, 2])
+    need = size * (1 + _ROUNDING)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        reach = (one / a) ** a * (two / (1 - a)) ** (1 - a)
+        first = a * (need / (two / (1 - a)) ** (1 - a)) ** (1 / a) * (1 + _ROUNDING)
+        second = (1 - a) * (need / (one / a) ** a) ** (1 / (1 - a)) * (1 + _ROUNDING)
+        factor = need / reach
+        moves = np.array([first - one, second - two, (factor - 1) * (one + two), size - reach])
+    moves = np.where(np.isfinite(moves), moves, np.inf)
+    way = np.where(need > reach, moves.argmin(axis=0), -1)
+    one[way == 0], two[way == 1] = first[way == 0], second[way == 1]
+    z[way == 2, :2] *= factor[way == 2, None]
+    down = way == 3
+    z[down, 2] *= reach[down] / need[down] * (1 - _ROUNDING)
 
 
 def violation(cones: Sequence[Cones], x: Vector) -> float:

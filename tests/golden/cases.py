@@ -67,6 +67,8 @@ SUPERSEDED = {
     "design labels-unbiased": (("d", "solver", "outputs", "channel", "mechanism", "bias"), _UNBIASED),
     "design noise --epsilon": (("required",), "notions without an epsilon take none: --notion zcdp --rho 0.1"),
     "compare noise --epsilon": (("required",), "as for design noise"),
+    "design labels --epsilon": (("required",), "as for design noise"),
+    "compare labels --epsilon": (("required",), "as for design noise"),
     "ledger unbiased": (("outputs_used",), _UNBIASED),
 }
 _SEARCHES = ("labels-unbiased", "quantizer-levels", "quantizer-mvu", "quantizer-product")

@@ -133,3 +133,41 @@ def test_the_command_line_and_its_json(capsys):
     assert (made["notion"], made["rho"], made["certified"]) == ("zcdp", "0.5", True)
     assert math.isclose(sum(made["pmf"]), 1)
     assert np.all(np.array(made["pmf"]) > 0)
+
+
+LABELS = wb.Labels.uniform(0, 4)
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_channels_are_designed_under_the_same_notions(notion, tmp_path: Path):
+    made = wb.design(LABELS, method="lp", notion=notion, **BUDGETS[notion])
+    assert made.private
+    assert made.objective <= made.bound * (1 + 1e-5)
+    assert made.bound <= made.objective * (1 + 1e-12)
+    made.save(tmp_path / "made.json")
+    assert wb.verify_certificate(tmp_path / "made.json").claim.notion.name == notion
+    assert str(made)
+    assert made.to_dict()["notion"] == notion
+    near = wb.design(LABELS, method="lp", notion=notion, neighbours="consecutive", **BUDGETS[notion])
+    assert near.objective <= made.objective * (1 + 1e-6)
+
+
+def test_a_channel_under_a_curve_of_one_point_is_dp():
+    one = wb.design(LABELS, method="lp", notion="curve", curve=[(1, "0.05")])
+    assert one.objective == pytest.approx(
+        wb.design(LABELS, method="lp", notion="dp", epsilon=1, delta="0.05").objective, rel=1e-7
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"notion": "zcdp"}, "rho must be given"),
+        ({"notion": "zcdp", "rho": 1, "method": "bins"}, "method must be lp"),
+        ({"notion": "pure", "epsilon": 1, "mu": 1}, "mu must be left out"),
+        ({}, "epsilon must be given"),
+    ],
+)
+def test_bad_channel_requests_are_refused(given, message):
+    with pytest.raises(wb.InvalidRequest, match=message):
+        wb.design(LABELS, **{"method": "lp"} | given)

@@ -35,7 +35,7 @@ CLOSE = 1e-7  # relative gap at which no other repair is tried
 _ENOUGH = 1e-5  # and that of what counts as an optimum
 _ROUNDS = 40  # of cuts
 _CONES = 20_000  # outcomes times bounds of a conic program
-_CONIC, _PRECISE = "cvxpy:clarabel", {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+_CONIC, _NAMES, _FINE = "cvxpy:clarabel", ("tol_gap_abs", "tol_gap_rel", "tol_feas"), (1e-10, 1e-9, 1e-8)
 
 Label = tuple[int, ...]
 Masses = NDArray[np.float64]
@@ -86,9 +86,13 @@ def _solved(program: Program, solver: str, options: Options) -> Solution:
         InvalidRequest.must("the program", f"of at most {_CONES} cones", cones)
     if program.cones and solver == "highs":  # the default, which knows no cones
         solver = _CONIC
-    if program.cones and backend(solver).label == _CONIC:
-        options = replace(options, native={**_PRECISE, **options.native})
-    solution = solve(program, solver=solver, options=options)
+    tries = [options]
+    if program.cones and backend(solver).label == _CONIC:  # what defeats it at one tolerance may be easy at the next
+        tries = [replace(options, native={**dict.fromkeys(_NAMES, tolerance), **options.native}) for tolerance in _FINE]
+    for options in tries:
+        solution = solve(program, solver=solver, options=options)
+        if solution.termination not in (Termination.NUMERICAL, Termination.ERROR):
+            break
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt
     return solution

@@ -29,7 +29,7 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["UNBIASED", "audited", "bare", "certified", "check_size", "missed", "proven", "refuse", "rows_of"]
+__all__ = ["UNBIASED", "audited", "bare", "certified", "check_size", "missed", "proven", "refuse", "rows_of", "stated"]
 
 # What a certificate may take, its repair included: each is a minute or two.
 _MASSES = 2_000_000  # of a channel whose rows are all compared for pure ε, which is decided output by output
@@ -118,16 +118,31 @@ def _proof(
         found, lambda rows: holds(rows, claim), outputs=outputs if unbiased else None,
         means=labels if unbiased else None, allow_bias=True,
     )  # fmt: skip
-    record: dict[str, Any] = {"method": request.method, "loss": request.named_loss.name}
+    most = UNBIASED if request.method == "unbiased" else _STATED
+    return stated(mechanism, made, claim, request.method, request.named_loss.name, share, most)
+
+
+def stated(
+    mechanism: LabelChannel | RandomizedResponse, made: Channel, claim: Claim, method: str, loss: str, share: Fraction,
+    most: int = _STATED,
+) -> Certificate:  # fmt: skip
+    """The certificate of a repaired channel, with loss and bias where it has a row for every label.
+
+    share: that was mixed in; most: labels times outputs up to which the loss is stated. Raises NotCertified.
+    """
+    outputs = [Fraction(value) for value in mechanism.outputs.tolist()]
+    labels = [Fraction(value) for value in mechanism.labels.values.tolist()]
+    record: dict[str, Any] = {"method": method, "loss": loss}
     if share:
         record["repair_mixed_in"] = float(share)
     whole = len(made.rows) == mechanism.labels.k
-    stated = UNBIASED if request.method == "unbiased" else _STATED
-    objective = _expected_loss(mechanism, made, request.named_loss.name, whole, stated)
+    objective = _expected_loss(mechanism, made, loss, whole, most)
     if not whole and isinstance(mechanism, RandomizedResponse):
         record |= {"rows": "one for every bin", "bins": mechanism.bins()}
     bias = Bias.of(made, outputs, labels) if whole else None
-    return Certificate(made, notion, epsilon, delta, objective, bias, record)
+    values = dict(claim.values)
+    epsilon, delta = values.pop("epsilon", None), values.pop("delta", None)
+    return Certificate(made, claim.notion.name, epsilon, delta, objective, bias, record, values)
 
 
 def _expected_loss(

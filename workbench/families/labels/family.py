@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import positive, probability
+from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family
 from workbench.families.design import jsonable
 from workbench.families.option import (
@@ -18,17 +18,21 @@ from workbench.families.option import (
     SOLVER,
     TIME_LIMIT,
     Option,
+    anything,
     certify_option,
     check_option,
     listed,
     one_of,
+    spell,
     text,
 )
+from workbench.privacy.claim import Claim as PrivacyClaim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.families.design import Design
+    from workbench.families.labels.notion_design import LabelNotionRequest
     from workbench.families.labels.request import LabelRequest
     from workbench.mechanisms.label_randomizers.labels import Labels
 
@@ -36,6 +40,7 @@ __all__ = ["FAMILY", "METHODS"]
 
 METHODS = ("bins", "printed", "lp", "unbiased")
 NOTIONS = ("pure", "dp", "metric")
+CONVEX = ("curve", "renyi", "zcdp", "gdp")
 _USED = 1e-9  # an output of less mass than this, for every label, is not in use
 _SHOWN = 40  # bins or outputs in a report
 
@@ -96,6 +101,7 @@ class _LabelFamily(Family):
     title = "private randomizers of labels"
     summary = "The least-loss randomizer of labels: bins, channel LP or unbiased; judged and audited exactly."
     examples = (
+        "design labels --prior uniform:0..7 --method lp --notion zcdp --rho 0.1",
         "design labels --prior uniform:0..20 --loss squared --epsilon 4",
         "design labels --prior prior.csv --loss absolute --epsilon 1 --method lp --json",
         "design labels --prior uniform:0..7 --loss absolute --epsilon 1 --method lp --neighbours consecutive",
@@ -114,7 +120,11 @@ class _LabelFamily(Family):
         Option("method", one_of(*METHODS), "bins", "bins, printed, lp or unbiased."),
         Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
-        Option("notion", one_of(*NOTIONS), "pure", "lp: pure, dp or metric."),
+        Option("notion", one_of(*NOTIONS, *CONVEX), "pure", "lp: pure, dp or metric; curve, renyi, zcdp or gdp."),
+        Option("alpha", exact, help="renyi: the order > 1.", added=True),
+        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
+        Option("mu", positive, help="gdp: the budget > 0.", added=True),
+        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.",
@@ -127,8 +137,7 @@ class _LabelFamily(Family):
         PROGRESS,
         Option("delta", probability, Fraction(0), "lp with notion dp: in [0, 1].", hot=True),
         Option(
-            "epsilon", positive, help="Privacy budget > 0; with notion metric per unit of the label.", required=True,
-            hot=True,
+            "epsilon", positive, help="Privacy budget > 0; with notion metric per unit of the label.", hot=True,
         ),
     )  # fmt: skip
     frontier = "workbench.families.labels.frontier_options"
@@ -144,14 +153,26 @@ class _LabelFamily(Family):
         found: Labels = values["labels"]
         return found
 
-    def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest:
+    def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest | LabelNotionRequest:
+        from workbench.families.convex_notion import PARAMETERS
+        from workbench.families.labels.notion_design import LabelNotionRequest
         from workbench.families.labels.request import LabelRequest
 
+        if values["notion"] in CONVEX:
+            return LabelNotionRequest.of(question, values)
+        for name in PARAMETERS[1:]:
+            if (got := values.pop(name, None)) is not None:
+                InvalidRequest.must(name, f"left out when notion is {values['notion']}", spell(got))
+        if values["epsilon"] is None:
+            raise InvalidRequest("epsilon must be given. Got none.")
         return LabelRequest(question=question, **values)
 
     def solve(self, request: Any) -> Design:
+        from workbench.families.labels import notion_design
         from workbench.families.labels.design import design
 
+        if isinstance(request, notion_design.LabelNotionRequest):
+            return notion_design.design(request)
         return design(request)
 
     def backend(self, values: Mapping[str, Any]) -> str | None:
@@ -179,7 +200,7 @@ class _LabelFamily(Family):
 
     def exact(self, design: Design) -> dict[str, Any]:
         privacy = design.privacy
-        if design.request.notion == "dp":
+        if design.request.notion in ("dp", *CONVEX):
             return {
                 "pdp_delta": float(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
                 "pure_epsilon": privacy.pure_epsilon,
@@ -192,13 +213,15 @@ class _LabelFamily(Family):
 
     def json(self, design: Design) -> dict[str, Any]:
         asked, mechanism = design.request, design.mechanism
+        own = isinstance(design.claim, PrivacyClaim) and asked.notion in CONVEX
+        budget = design.claim.to_dict() if own else {"epsilon": float(asked.epsilon), "delta": float(asked.delta)}
         exact = {name: jsonable(value) for name, value in design.exact.items()}
         exact["epsilon"] = exact["pure_epsilon"]
-        if asked.notion == "dp":
+        if asked.notion in ("dp", *CONVEX):
             exact["delta"] = exact["dp_delta"]
         found = {
-            "method": asked.method, "loss": asked.named_loss.name, "epsilon": float(asked.epsilon),
-            "delta": float(asked.delta), "notion": asked.notion, "labels": asked.question.k,
+            "method": asked.method, "loss": asked.named_loss.name, **budget, "notion": asked.notion,
+            "labels": asked.question.k,
             "neighbours": asked.neighbours if isinstance(asked.neighbours, str) else "listed",
             "d": outputs_in_use(mechanism), "bins": _bins(mechanism), "exact": exact,
         }  # fmt: skip
@@ -208,7 +231,7 @@ class _LabelFamily(Family):
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
         r = self.json(design)
-        budget = f"epsilon = {r['epsilon']:g}, delta = {r['delta']:g}, {r['neighbours']} pairs"
+        budget = f"{_budget(design)}, {r['neighbours']} pairs"
         return [
             (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
             ("bound", design.bound_words),
@@ -236,8 +259,19 @@ class _LabelFamily(Family):
         from workbench.io.figures import channel_plot
 
         r, mechanism = self.json(design), design.mechanism
-        title = f"{design.question!r}, {r['notion']} at ε = {r['epsilon']:g}: {r['loss']} loss {design.objective:.6g}"
+        budget = f"ε = {r['epsilon']:g}" if r["notion"] in NOTIONS else _budget(design)
+        title = f"{design.question!r}, {r['notion']} at {budget}: {r['loss']} loss {design.objective:.6g}"
         return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
+
+
+def _budget(design: Design) -> str:
+    """What was asked, in words."""
+    asked = design.request
+    if asked.notion in NOTIONS:
+        return f"epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"
+    from workbench.families.convex_notion import budget_words
+
+    return budget_words(design.claim)
 
 
 def outputs_in_use(mechanism: Any) -> int:
