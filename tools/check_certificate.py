@@ -6,7 +6,7 @@
     proven       exit code 0    everything the file states follows from its integers, by the definitions below
     false        1              it does not, or the file is no certificate
     too large    2              the count of work below is beyond the limit: nothing is said about the claim
-    unknown      2              a newer version of the format, or a kind of mechanism that this checker does not know
+    unknown      2              a newer version of the format, or a mechanism or notion that this checker does not know
 
 With several files, 1 wins over 2. Nothing under "record" is looked at: it proves nothing.
 
@@ -53,6 +53,7 @@ from types import SimpleNamespace
 FORMAT, VERSION = "dp-workbench certificate", 3
 LIMIT = 200_000_000  # units of work
 BYTES = 16 << 20  # of a file
+BEYOND = ("curve", "renyi", "zcdp", "gdp")  # notions that the workbench knows and this checker does not
 CELLS = 4_000_000  # weights that columns may stand for
 
 
@@ -686,6 +687,8 @@ def check(data):
         raise Refused("unknown", f"A mechanism of kind {str(kind)[:40]!r}: this checker knows {', '.join(KINDS)}.")
     need(file.version > 2 or "columns" not in file.mechanism, "A channel has columns from version 3 on.")
     mechanism = KINDS[kind](file.mechanism)
+    if isinstance(file.claim, dict) and file.claim.get("notion") in BEYOND:
+        raise Refused("unknown", f"A claim of {file.claim['notion']}: this checker decides pure, dp, pdp and metric.")
     claim = fields(file.claim, "The claim", notion=text, epsilon=anything, delta=rational)
     notion, epsilons, delta = claim.notion, read_epsilon(claim.epsilon, mechanism), claim.delta
     need(notion in ("pure", "dp", "pdp", "metric"), "The notion must be pure, dp, pdp or metric.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -56,6 +58,9 @@ def test_the_answer_is_certified_and_within_its_bound(notion, cost, tmp_path: Pa
     proof = wb.verify_certificate(tmp_path / "made.json")
     assert proof.claim.notion.name == notion
     assert proof.objective.name == cost
+    tool = Path(__file__).parents[2] / "tools" / "check_certificate.py"
+    done = subprocess.run([sys.executable, "-I", str(tool), str(tmp_path / "made.json")], capture_output=True)
+    assert (done.returncode, b"unknown" in done.stdout) == (2, True)  # never "false"
     tighter = {"curve": {"curve": "0.5:0.09,1:0.005"}, "renyi": {"alpha": 4, "epsilon": "0.45"},
                "zcdp": {"rho": "0.09"}, "gdp": {"mu": "0.9"}}[notion]  # fmt: skip
     assert not made.privacy.meets(notion, **tighter)

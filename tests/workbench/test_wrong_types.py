@@ -51,7 +51,7 @@ def test_the_designers_own_start(question, start):
 def test_what_is_missing_or_unknown(question):
     with pytest.raises(wb.InvalidRequest, match=r"^epsilon must be given\. Got none\.$"):
         wb.design(question, delta=0.1)
-    with pytest.raises(wb.InvalidRequest, match=r"^request must be made of epsilon, .*\. Got bogus\.$"):
+    with pytest.raises(wb.InvalidRequest, match=r"^request must be made of notion, .*\. Got bogus\.$"):
         wb.design(question, epsilon=1, bogus=2)
     for solvers in (3, b"x", [3], {"highs": 1}):
         with pytest.raises(wb.InvalidRequest, match=r"^solvers must be a list of names"):
