@@ -3,18 +3,31 @@
     "hockey-stick"        Σ max(0, P - m Q) <= δ              linear
     "mass-above-ratio"    Σ P over {P > m Q} <= δ             linear with one binary for each outcome
     either, with δ = 0    P <= m Q                            linear
+    "power-cone"          Σ P^α Q^(1-α) <= M                  a power cone for each outcome
+    "relative-entropy"    Σ P ln(P/Q) <= K                    an exponential cone for each outcome
 
 A notion of privacy says which of them it needs; no model and no oracle knows a notion by name.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["HOCKEY_STICK", "MASS_ABOVE_RATIO", "RATIO_BOUNDS", "RatioBound"]
+__all__ = ["HOCKEY_STICK", "MASS_ABOVE_RATIO", "POWER_CONE", "RATIO_BOUNDS", "RELATIVE_ENTROPY", "Bound", "RatioBound"]
 
 RatioBound: TypeAlias = Literal["hockey-stick", "mass-above-ratio"]
 
 HOCKEY_STICK: RatioBound = "hockey-stick"
 MASS_ABOVE_RATIO: RatioBound = "mass-above-ratio"
 RATIO_BOUNDS: tuple[RatioBound, ...] = (HOCKEY_STICK, MASS_ABOVE_RATIO)
+POWER_CONE, RELATIVE_ENTROPY = "power-cone", "relative-entropy"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One bound on (P, Q) in numbers. level: m of a hockey stick, α of a power cone; limit: δ, M, K."""
+
+    kind: str
+    level: float
+    limit: float

@@ -1,25 +1,35 @@
-"""The least-squares unbiased label randomizer without an output grid: column generation over rays.
+"""The least-squares unbiased label randomizer as a second-order cone program over intervals of labels.
 
     min Σ_y p_y E (o-y)²   s.t.  M is ε-DP for all pairs of labels,  E[o | y] = y     (Sec. 6 of the label-DP paper)
 
 Every ε-DP channel is a mixture of rays: a column M[·,o] is t (1 + q 1_S) for outputs o, label sets S and t >= 0, with
-q = e^ε - 1 (the extreme rays of t_o <= M[y,o] <= e^ε t_o). With w_y = 1 + q 1[y in S] the master program is
+q = e^ε - 1 (the extreme rays of t_o <= M[y,o] <= e^ε t_o). By Jensen's inequality rays of the same S merge: what is
+left of them is a mass t_S and a moment s_S, with the output s_S / t_S. With w_yS = 1 + q 1[y in S], W_S = Σ p w,
+c_S = Σ p w y / W_S and V_S = Σ p w (y - c_S)², the program over a family of sets is
 
-    min Σ_j t_j Σ_y p_y w_yj (o_j - y)²    s.t.   Σ_j w_yj t_j = 1,   Σ_j w_yj (o_j - y) t_j = 0   for every y.
+    min Σ_S V_S t_S + W_S (s_S - c_S t_S)² / t_S    s.t.   Σ_S w_yS t_S = 1,   Σ_S w_yS s_S = y   for every y.
 
-With duals v, u of the two rows of y, and f_y(o) = p_y (o-y)² - v_y - u_y (o-y), a ray (o, S) has the reduced cost
-Σ_y w_y f_y(o), least for S = {y : f_y(o) < 0}:  φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). On each piece between the
-roots of the f_y this is one convex quadratic, so its minima are found exactly. Lowering every v_y by m/k, m = -min φ,
-makes the duals feasible: Σ v - m is a proven lower bound.
+In every optimum that we have seen the sets are intervals of sorted labels, a monotone path from {0} to {k-1}; that is
+not assumed: the lower bound prices all sets and all outputs. For intervals the difference of two consecutive labels'
+rows leaves those that start at the one or end at the other, so the equations are a flow and one dense row each.
+
+The bound. With multipliers v, u of the two rows of y, and f_y(o) = p_y (o-y)² - v_y - u_y (o-y), a ray (o, S) has the
+reduced cost Σ_y w_y f_y(o), least for S = {y : f_y(o) < 0}:  φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). On each piece
+between the roots of the f_y this is one convex quadratic, so its minima are found exactly. Where φ >= -m everywhere,
+lowering every v_y by m/k makes the multipliers feasible: Σ v - m is a lower bound. A ray of reduced cost r < 0 asks
+for no more than -r/Σw of every v_y, so they are lowered by the largest of those first, and priced again.
 
 Outputs leave the label range: unbiasedness costs an order of magnitude (labels 0..10 uniform, ε = 1: 98.0075420
 against 8.40878638).
 
-| here                        | meaning                             |
-|-----------------------------|-------------------------------------|
-| rays: outputs (j,), raised (j, k) | o_j and S_j                   |
-| master                      | the restricted program, a `Program` |
-| price                       | rays of negative reduced cost, and m |
+| here                             | meaning                                                                     |
+|----------------------------------|-----------------------------------------------------------------------------|
+| Intervals: first, last (n,)      | the sets S                                                                  |
+| program: upper, lower, moment    | ρ + τ, ρ - τ, 2 σ (n,) in a cone (σ² <= ρ τ), with τ = (1+q) t and          |
+|                                  | σ = √((1+q) W) (s - c t)/h, so that ρ costs 1                               |
+| h² = unit                        | about the size of the optimum: tolerances of solvers are absolute           |
+| program: step, steps             | consecutive rows' differences over q/(1+q);  whole, mean: rows' p-averages  |
+| lowest                           | the best bound that (v, u) give, and the sets that price below zero         |
 """
 
 from __future__ import annotations
@@ -30,70 +40,112 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from solvers.cones import Cone, Cones
 from solvers.program import Block, Data, Program
 
-__all__ = ["Rays", "dual_values", "master", "price", "start"]
+__all__ = ["Intervals", "dual_values", "lowest", "masses", "price", "program", "randomized_response"]
 
 Vector = NDArray[np.float64]
+Positions = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+
+_TURNS = 6  # times the multipliers are lowered
+_NOISE = 1e-9
+_SMALL = 1e-8  # coefficients that solvers would drop: their error is below that of the solver
+_ROUNDING = 64 * 2.0**-53  # relative, of a sum of up to 10^9 products
 
 
 @dataclass(frozen=True)
-class Rays:
-    """Candidate columns: outputs (j,), raised (j, k): which labels have e^ε times the mass of the others."""
+class Intervals:
+    """Sets of consecutive labels: first (n,) and last (n,) positions, 0 <= first <= last < k."""
 
-    outputs: Vector
-    raised: Flags
+    first: Positions
+    last: Positions
 
-    def plus(self, other: Rays) -> Rays:
-        """Both."""
-        return Rays(np.append(self.outputs, other.outputs), np.concatenate([self.raised, other.raised]))
+    @classmethod
+    def every(cls, k: int) -> Intervals:
+        """All k (k + 1)/2 of them."""
+        return cls(*np.triu_indices(k))
 
-    def keep(self, which: NDArray[np.intp]) -> Rays:
-        """Some of them."""
-        return Rays(self.outputs[which], self.raised[which])
+    def moments(self, labels: Vector, prior: Vector, q: float) -> tuple[Vector, Vector, Vector]:
+        """(W, c, V), each (n,)."""
 
-    def weights(self, q: float) -> Vector:
-        """w (j, k)."""
-        return np.where(self.raised, 1.0 + q, 1.0)
+        def sums(values: Vector) -> Vector:
+            run = np.concatenate([[0.0], np.cumsum(values)])
+            return np.asarray(run[-1] + q * (run[self.last + 1] - run[self.first]))
+
+        weight = sums(prior)
+        centre = sums(prior * labels) / weight
+        return weight, centre, np.maximum(sums(prior * labels**2) - weight * centre**2, 0.0)
 
 
-def start(labels: Vector, q: float) -> Rays:
-    """k-ary randomized response with the bias taken out: o_i = ((q + k) y_i - Σ y)/q, S_i = {i}. Feasible."""
+def randomized_response(labels: Vector, prior: Vector, q: float) -> float:
+    """The loss of k-ary randomized response with its bias taken out, o_i = ((q + k) y_i - Σ y)/q: an upper bound."""
     k = labels.size
-    return Rays(((q + k) * labels - labels.sum()) / q, np.eye(k, dtype=bool))
+    outputs = ((q + k) * labels - labels.sum()) / q
+    square = (outputs[None, :] - labels[:, None]) ** 2
+    return float(prior @ (square.sum(axis=1) + q * np.diag(square)) / (q + k))
 
 
-def master(labels: Vector, prior: Vector, q: float, rays: Rays, unit: float = 1.0) -> Program:
-    """The restricted master program, rows "total" (k,) and "mean" (k,); its columns "t" are (1 + q) t, of the size of
-    probabilities; the objective in units of `unit`, which should be of its size (solvers' tolerances are absolute).
+def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float) -> Program:
+    """The program over some intervals, the objective in units of `unit` (see the module's table).
+
+    labels: (k,) increasing, about 1 in size; prior: (k,).
     """
-    k, w = labels.size, rays.weights(q) / (1 + q)
-    gap = rays.outputs[:, None] - labels[None, :]  # (j, k)
-    width = max(float(np.ptp(labels)), 1.0)  # the rows of the mean in units of the label range
-    rows = np.concatenate([w.T, np.where(np.abs(gap) < 1e-9 * width, 0.0, w * gap).T / width])
-    right = np.concatenate([np.ones(k), np.zeros(k)])
-    count = rays.outputs.size
-    cost = (w * gap**2) @ prior / unit
-    data = Data(
-        cost, 0.0, sp.csc_array(rows), right, right, np.zeros(count), np.ones(count), np.zeros(count, dtype=bool)
-    )
+    k, n, h = labels.size, sets.first.size, np.sqrt(unit)
+    W, c, V = sets.moments(labels, prior, q)
+    starts, ends = np.flatnonzero(sets.first > 0), np.flatnonzero(sets.last < k - 1)
+    steps = sp.csr_array(
+        (np.repeat([1.0, -1.0], [starts.size, ends.size]),
+         (np.concatenate([sets.first[starts] - 1, sets.last[ends]]), np.concatenate([starts, ends]))),
+        shape=(k - 1, n),
+    )  # fmt: skip
+    flow = sp.vstack([steps, sp.csr_array((W / (1 + q))[None, :])])
+    moved = flow @ sp.diags_array(np.where(np.abs(c) < _SMALL * h, 0.0, c / h))
+    # τ = (upper - lower)/2, σ = moment/2, ρ = (upper + lower)/2
+    spread = flow @ sp.diags_array(np.sqrt((1 + q) / W))
+    rows = sp.block_array([[flow / 2, -flow / 2, None], [moved / 2, -moved / 2, spread / 2]])
+    right = np.concatenate([np.zeros(k - 1), [1.0], np.diff(labels) / h * (1 + q) / q, [prior @ labels / h]])
+    mass = V / unit / (1 + q)
+    cost = np.concatenate([1 + mass, 1 - mass, np.zeros(n)]) / 2
+    free = np.full(3 * n, np.inf)
+    data = Data(cost, 0.0, sp.csc_array(rows), right, right, -free, free, np.zeros(3 * n, dtype=bool))
+    names, sizes = ("step", "whole", "steps", "mean"), (k - 1, 1, k - 1, 1)
+    at = np.cumsum([0, *sizes])
     return Program(
-        name=f"unbiased randomizer of {k} labels, {count} rays",
+        name=f"unbiased randomizer of {k} labels, {n} intervals",
         template=data,
-        variables=(Block("t", 0, (count,)),),
-        rows=(Block("total", 0, (k,)), Block("mean", k, (k,))),
+        variables=tuple(Block(name, i * n, (n,)) for i, name in enumerate(("upper", "lower", "moment"))),
+        rows=tuple(Block(name, int(at[i]), (sizes[i],)) for i, name in enumerate(names)),
+        cones=(Cones(Cone.SECOND_ORDER, np.arange(3 * n).reshape(3, n).T),),
     )
 
 
-def dual_values(labels: Vector, row_dual: Vector, unit: float = 1.0) -> tuple[Vector, Vector]:
-    """(v, u) in the units of the docstring, from the duals of `master`."""
-    k, width = labels.size, max(float(np.ptp(labels)), 1.0)
-    return row_dual[:k] * unit, row_dual[k:] * unit / width
+def masses(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, x: Vector) -> tuple[Vector, Vector]:
+    """(t, s), each (n,), of a point x of `program`."""
+    upper, lower, moment = x.reshape(3, -1) / 2 / (1 + q)
+    t = np.maximum(upper - lower, 0.0)
+    W, c, _ = sets.moments(labels, prior, q)
+    return t, c * t + np.sqrt(unit * (1 + q) / W) * moment
 
 
-def price(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[Rays, float]:
-    """(rays of negative reduced cost, one for each local minimum of φ, the deepest first; m = -min φ >= 0)."""
+def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: Vector) -> tuple[Vector, Vector]:
+    """(v, u) of the module's bound, from the multipliers of `program`."""
+
+    def of_labels(multipliers: Vector) -> Vector:
+        found: Vector = prior * multipliers[-1]
+        step = multipliers[:-1] * (1 + q) / q
+        found[1:] += step
+        found[:-1] -= step
+        return found
+
+    k = labels.size
+    v, u = of_labels(row_dual[:k]) * unit, of_labels(row_dual[k:]) * np.sqrt(unit)
+    return v + u * labels, u
+
+
+def price(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[Vector, Flags, Vector, Vector]:
+    """The local minima of φ: (outputs (n,), sets (n, k), φ (n,), the rounding that φ may hide (n,))."""
     # f_y(o) = a o² + b o + c
     a, b, c = prior, -2 * prior * labels - u, prior * labels**2 - v + u * labels
     square = b * b - 4 * a * c
@@ -109,11 +161,36 @@ def price(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tupl
     ends = [edges[0] - 1, edges[-1] + 1] if edges.size else [0.0]
     inner = np.concatenate([ends[:1], middles, ends[1:]])
     low, high = np.concatenate([[-np.inf], edges]), np.concatenate([edges, [np.inf]])
-    raised = a * inner[:, None] ** 2 + b * inner[:, None] + c < 0  # (pieces, k)
+    w = np.where(a * inner[:, None] ** 2 + b * inner[:, None] + c < 0, 1.0 + q, 1.0)  # (pieces, k)
+    best = np.clip(-(w @ b) / (2 * (w @ a)), low, high)
+    gap = best[:, None] - labels
+    f = (a * gap - u) * gap - v  # once more, without the cancellation of a o² + b o + c
+    raised = f < 0
     w = np.where(raised, 1.0 + q, 1.0)
-    A, B, C = w @ a, w @ b, w @ c
-    best = np.clip(-B / (2 * A), low, high)
-    depth = A * best**2 + B * best + C
-    order = np.argsort(depth)
-    order = order[depth[order] < 0]
-    return Rays(best[order], raised[order]), max(0.0, float(-depth.min()))
+    size = np.einsum("ij,ij->i", w, (a * np.abs(gap) + np.abs(u)) * np.abs(gap) + np.abs(v))
+    return best, raised, np.asarray((w * f).sum(axis=1)), _ROUNDING * size
+
+
+def lowest(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[float, Flags]:
+    """(the best bound of (v, u) and of what they become when lowered; sets of the rays of negative reduced cost)."""
+    # A label of (nearly) no prior often binds nothing: what a solver leaves of its multipliers there is noise, which
+    # far outputs multiply.
+    noise = (prior < _NOISE) & (np.abs(v) < 1e3 * _NOISE * np.abs(v).max())
+    bound, rays = _lowered(labels, prior, q, v, u)
+    if noise.any():
+        return max((bound, rays), _lowered(labels, prior, q, *np.where(noise, 0.0, [v, u])), key=lambda found: found[0])
+    return bound, rays
+
+
+def _lowered(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[float, Flags]:
+    bound, rays = -np.inf, np.zeros((0, labels.size), dtype=bool)
+    for turn in range(_TURNS):
+        _, raised, depth, rounding = price(labels, prior, q, v, u)
+        below = np.maximum(rounding - depth, 0.0)
+        bound = max(bound, float(v.sum() - below.max()))
+        if turn == 0:
+            rays = raised[depth < 0]
+        if not below.any():
+            break
+        v = v - (below / (labels.size + q * raised.sum(axis=1))).max()
+    return bound, rays

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
+from .cones import Cone
 from .errors import BackendUnavailable, UnsupportedOption
 from .exchange import Change, Raw
 from .program import Program
@@ -70,10 +71,12 @@ class Capabilities:
     infeasibility_certificate: bool = False
     exact_vertex: bool = False
     integer_only: bool = False
+    cones: frozenset[Cone] = frozenset()
 
     def words(self) -> str:
         """The capabilities as a short list."""
-        return ", ".join(f.name.replace("_", " ") for f in fields(self) if getattr(self, f.name))
+        flags = [f.name.replace("_", " ") for f in fields(self) if f.name != "cones" and getattr(self, f.name)]
+        return ", ".join(flags + [f"{kind} cones" for kind in Cone if kind in self.cones])
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,9 @@ class Backend(ABC):
             raise BackendUnavailable(f"{self.label} cannot solve linear programs, and {program.name} is one.")
         if capabilities.integer_only and not program.template.integrality.all():
             raise BackendUnavailable(f"{self.label} solves programs in integers only, and {program.name} is not one.")
+        for kind in {cone.kind for cone in program.cones} - capabilities.cones:
+            able = ", ".join(name for name in names() if kind in backend(name).capabilities().cones)
+            raise BackendUnavailable(f"{self.label} knows no {kind} cones, and {program.name} has some. Use {able}.")
         for option in options.given():
             if option not in self.supported_options:
                 raise UnsupportedOption(f"{self.label} cannot honour the option {option}; leave it out.")

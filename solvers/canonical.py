@@ -2,17 +2,20 @@
 
 CVXPY keeps a compiled problem as sparse tensors whose columns are the parameters and a constant; a row of a tensor is
 one entry of the cost, of [A b], or of a variable bound. Rows A x + b lie in the zero cone first, then in the
-non-negative one.
+non-negative one; of a conic program the second-order, exponential and power cones follow, in whose
+rows A x + b is set equal to columns of their own.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .cones import Cone, Cones
 from .data import Data
 from .errors import BackendUnavailable, InvalidProgram
 from .program import Block, Moves, Program, stating
@@ -27,13 +30,14 @@ Positions = NDArray[np.intp]
 
 
 @stating
-def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
+def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, conic: bool = False) -> Program:
     """Compile a CVXPY problem with linear objective and constraints into a Program.
 
     Args:
         problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
         name: of the model.
         scale: see `solvers.program`; a power of two keeps the scaled data exact.
+        conic: second-order, power and exponential cones are wanted as well, as columns of their own after the others.
 
     Raises:
         InvalidProgram: when the problem is not DPP, not linear, or two variables or parameters share a name.
@@ -47,18 +51,23 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
     try:
         for p in values:
             p.value = p.project(np.ones(p.shape))
-        data, _, inverse = problem.get_problem_data(cp.HIGHS)
+        if conic:
+            data, _, inverse = problem.get_problem_data(_canonical_solver(), solver_opts={"use_quad_obj": False})
+        else:
+            data, _, inverse = problem.get_problem_data(cp.HIGHS)
     except cp.error.SolverError as error:
         if cp.HIGHS not in cp.installed_solvers():  # whose canonical form is the one that is read
             raise BackendUnavailable(
                 "Stating a model needs HiGHS, which is not installed: pip install highspy."
             ) from None
-        raise InvalidProgram(f"{name} must have a linear objective and linear constraints. {error}") from None
+        kind = "conic" if conic else "linear"
+        raise InvalidProgram(f"{name} must have a linear objective and {kind} constraints. {error}") from None
     finally:
         for p, value in values.items():
             p.value = value
     canonical, dims = data["param_prob"], data["dims"]
-    if dims.exp or dims.soc or dims.psd or dims.p3d or dims.pnd or canonical.P is not None:
+    curved = () if conic else (dims.exp, dims.soc, dims.p3d)
+    if any(curved) or dims.psd or dims.pnd or canonical.P is not None:
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
     if len({p.name() for p in own}) != len(own):
         raise InvalidProgram(f"{name} must have distinct parameter names.")
@@ -97,7 +106,8 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
     )  # fmt: skip
     coefficient = -coefficient[np.flatnonzero(inside)]
     column, row = np.divmod(where[inside], m) if m else (where, where)
-    equal = np.arange(m) < dims.zero
+    linear_rows = dims.zero + dims.nonneg
+    equal = (np.arange(m) < dims.zero) | (np.arange(m) >= linear_rows)
     full: dict[str, sp.csr_array] = {
         "c": cost[np.arange(n)], "offset": cost[[n]], "A": coefficient, "row_upper": right,
         "row_lower": right[np.flatnonzero(equal)],
@@ -117,12 +127,13 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
         linear.eliminate_zeros()
         moving = np.flatnonzero(np.diff(linear.indptr))
         base[section] = constant
-        parts[section] = (moving, constant[moving], linear[moving])
+        place = np.flatnonzero(equal)[moving] if section == "row_lower" else moving
+        parts[section] = (place, constant[moving], linear[moving])
     base["row_lower"] = np.where(equal, base["row_upper"], -np.inf)
 
     integrality = np.zeros(n, dtype=bool)
-    integrality[list(data["bool_vars_idx"]) + list(data["int_vars_idx"])] = True
-    boolean = np.array(data["bool_vars_idx"], dtype=int)
+    boolean = np.array(data.get("bool_vars_idx", ()), dtype=int)
+    integrality[[*boolean, *data.get("int_vars_idx", ())]] = True
     base["lower"][boolean] = np.maximum(base["lower"][boolean], 0.0)
     base["upper"][boolean] = np.minimum(base["upper"][boolean], 1.0)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))]).astype(np.int32)
@@ -131,6 +142,7 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
         base["c"], float(base["offset"][0]), A, base["row_lower"], base["row_upper"], base["lower"], base["upper"],
         integrality,
     )  # fmt: skip
+    template, cones = _with_cones(template, dims, linear_rows) if linear_rows < m else (template, ())
     return Program(
         name=name,
         template=template,
@@ -140,7 +152,43 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
         parameters={p.name(): tuple(int(k) for k in p.shape) for p in own},
         scale=float(scale),
         moves=Moves(parts, size),
+        cones=cones,
     )
+
+
+@lru_cache
+def _canonical_solver() -> Any:
+    """Clarabel as CVXPY knows it, but for bounds of variables, which stay bounds; nothing is solved by it."""
+    from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+
+    class Canonical(CLARABEL):  # type: ignore[misc]
+        BOUNDED_VARIABLES = True
+
+        def name(self) -> str:
+            return "CANONICAL"
+
+    return Canonical()
+
+
+def _with_cones(data: Data, dims: Any, first: int) -> tuple[Data, tuple[Cones, ...]]:
+    """The rows from `first` on set equal to new columns, which lie in the cones."""
+    m, n = data.A.shape
+    more = m - first
+    slack = sp.csc_array((np.ones(more), (np.arange(first, m), np.arange(more))), shape=(m, more))
+    wider = Data(
+        np.concatenate([data.c, np.zeros(more)]), data.offset, sp.csc_array(sp.hstack([data.A, slack])),
+        data.row_lower, data.row_upper, np.concatenate([data.lower, np.full(more, -np.inf)]),
+        np.concatenate([data.upper, np.full(more, np.inf)]), np.concatenate([data.integrality, np.zeros(more, bool)]),
+    )  # fmt: skip
+    sizes = np.array([*dims.soc, *[3] * (int(dims.exp) + len(dims.p3d))], dtype=int)
+    kinds = [Cone.SECOND_ORDER] * len(dims.soc) + [Cone.EXPONENTIAL] * int(dims.exp) + [Cone.POWER] * len(dims.p3d)
+    starts = n + np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    cones = []
+    for kind, wide in dict.fromkeys(zip(kinds, sizes.tolist(), strict=True)):
+        chosen = starts[[k for k, found in enumerate(zip(kinds, sizes, strict=True)) if found == (kind, wide)]]
+        exponents = np.array(dims.p3d, dtype=float) if kind is Cone.POWER else None
+        cones.append(Cones(kind, chosen[:, None] + np.arange(wide), exponents))
+    return wider, tuple(cones)
 
 
 def _columns(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...]:

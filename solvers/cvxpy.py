@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Options, found
+from .cones import Cone
 from .errors import UnsupportedOption
 from .exchange import Raw
 from .program import Data, Program
@@ -74,7 +75,10 @@ class Cvxpy(Backend):
 
     def capabilities(self) -> Capabilities:
         """LPs and their duals; certificates of infeasibility from the solvers that keep them."""
-        return Capabilities(duals=True, infeasibility_certificate=self.variant in (None, "clarabel", "scs"))
+        return Capabilities(
+            duals=True, infeasibility_certificate=self.variant in (None, "clarabel", "scs"),
+            cones=frozenset(Cone) if self.variant in (None, "clarabel", "scs") else frozenset(),
+        )  # fmt: skip
 
     def installed(self) -> bool:
         """CVXPY and the solver itself; neither is imported."""
@@ -139,6 +143,14 @@ class _CvxpySession(Session):
         constraints += [x[fixed] == data.lower[fixed]] if fixed.any() else []
         constraints += [x[low] >= data.lower[low]] if low.any() else []
         constraints += [x[high] <= data.upper[high]] if high.any() else []
+        for cone in self.program.cones:
+            columns = [x[column] for column in cone.columns.T]
+            if cone.kind is Cone.SECOND_ORDER:
+                constraints.append(cp.SOC(columns[0], cp.vstack(columns[1:])))
+            elif cone.kind is Cone.POWER:
+                constraints.append(cp.PowCone3D(*columns, cone.exponents))
+            else:
+                constraints.append(cp.ExpCone(*columns))
         self._x, self._data = x, data
         self._problem = cp.Problem(cp.Minimize(data.c @ x + data.offset), constraints)
         self._canonical = self._problem.get_problem_data(self._solver, solver_opts=dict(self._settings))

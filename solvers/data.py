@@ -84,9 +84,14 @@ class Data:
 
     def inside(self, box: float) -> bool:
         """Whether every column's own bounds, or the bounds that one row implies, keep it inside [-box, box]."""
-        low, high = self.lower, self.upper
-        if (low >= -box).all() and (high <= box).all():
+        if (self.lower >= -box).all() and (self.upper <= box).all():
             return True
+        low, high = self.implied()
+        return bool((low >= -box).all() and (high <= box).all())
+
+    def implied(self) -> tuple[Vector, Vector]:
+        """The columns' own bounds, tightened by those that one row implies."""
+        low, high = self.lower, self.upper
         A = sp.coo_array(self.A)
         (row, column), a = A.coords, A.data
         implied = [low.copy(), high.copy()]
@@ -102,7 +107,7 @@ class Data:
             upward = sign * a[usable] > 0
             np.minimum.at(implied[1], column[usable][upward], end[upward])
             np.maximum.at(implied[0], column[usable][~upward], end[~upward])
-        return bool((implied[0] >= -box).all() and (implied[1] <= box).all())
+        return implied[0], implied[1]
 
 
 def _bounded(name: str, values: Vector) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from .cones import Cones
 from .data import Data
 from .errors import InvalidProgram
 
@@ -100,6 +101,7 @@ class Program:
         parameters: name -> shape, in the order of the stacked parameter vector.
         scale: the program is dispatched in scale * x for its continuous columns.
         moves: the entries that move with the parameters.
+        cones: what columns must lie in beside rows and bounds; most programs have none.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Program:
     parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     scale: float = 1.0
     moves: Moves = field(default_factory=lambda: Moves({}, 0), repr=False)
+    cones: tuple[Cones, ...] = field(default=(), repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -210,6 +213,8 @@ class Program:
     def __str__(self) -> str:
         m, n = self.shape
         kind = f"MILP, {int(self.template.integrality.sum())} integer" if self.is_mip else "LP"
+        if self.cones:
+            kind += "".join(f" with {len(cone.columns)} {cone.kind} cones" for cone in self.cones)
         return f"{self.name}: {kind}, {n} columns, {m} rows, {self.template.A.nnz} non-zeros"
 
 

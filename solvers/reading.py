@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .cones import Cones
 from .data import Data
 from .exchange import Raw
 from .program import Program
@@ -44,7 +46,7 @@ def solution(
     if termination is Termination.OPTIMAL and program.is_mip and raw.gap is not None and raw.gap > _TIGHT:
         termination = Termination.GAP_LIMIT
     if ray is not None and termination is not Termination.INFEASIBLE_OR_UNBOUNDED:
-        ray = proof(program.at(p), termination, ray)
+        ray = proof(program.at(p), termination, ray, program.cones)
         if ray is None:
             notes = (*notes, "the solver's certificate did not survive our check and was dropped")
     own = program.is_mip or raw.dual is PointStatus.NONE  # else the duals prove a bound
@@ -86,15 +88,16 @@ def later(program: Program, rest: Rest | Callable[[], Rest] | None) -> Later:
     return Later((lambda: unscaled(rest())) if scale != 1.0 else rest)
 
 
-def proof(data: Data, termination: Termination, ray: Vector) -> Vector | None:
+def proof(data: Data, termination: Termination, ray: Vector, cones: Sequence[Cones] = ()) -> Vector | None:
     """The certificate with its right sign, if it is one."""
     largest = np.abs(ray).max(initial=0.0)
     if not 0 < largest < np.inf:
         return None
     unit: Vector = ray / largest
-    proves = {
-        Termination.INFEASIBLE: (data.row_lower.size, infeasible_by),
-        Termination.UNBOUNDED: (data.c.size, unbounded_along),
+    proves: dict[Termination, tuple[int, Callable[[Data, Vector], bool]]] = {
+        Termination.INFEASIBLE: (data.row_lower.size, partial(infeasible_by, cones=cones)),
+        # a direction of a conic program would have to be checked in the cones: none is kept
+        Termination.UNBOUNDED: (-1 if cones else data.c.size, unbounded_along),
     }
     size, holds = proves.get(termination, (-1, unbounded_along))
     if unit.size != size:

@@ -155,7 +155,7 @@ class Session(ABC):
             InvalidProgram: for another matrix, integer columns, parameters or scaling, and numbers solvers misread.
         """
         old, new = self.program, program
-        bare = all(not one.parameters and not one.is_mip and one.scale == 1.0 for one in (old, new))
+        bare = all(not (p.parameters or p.is_mip or p.cones) and p.scale == 1.0 for p in (old, new))
         if not bare or new.template.A is not old.template.A:
             raise InvalidProgram(f"{new.name} must be a plain program on the matrix of {old.name}.")
         self._settle()
@@ -300,7 +300,7 @@ class Session(ABC):
         }.get(second.termination, Termination.INFEASIBLE_OR_UNBOUNDED)
         ray = second.ray
         if decided is Termination.UNBOUNDED and solution.ray is not None:
-            ray = reading.proof(data, decided, solution.ray)
+            ray = reading.proof(data, decided, solution.ray, self.program.cones)
         note = f"said {solution.raw_status!r}; with a zero objective {second.raw_status!r}, hence {decided}"
         seconds = replace(solution.seconds, solve=solution.seconds.solve + time.perf_counter() - begin)
         point = solution if solution.x is not None else second

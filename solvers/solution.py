@@ -8,7 +8,7 @@ reduced costs are c - A'y.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .cones import Cones, lifted, violation
 from .program import Data, Program
 
 __all__ = ["Later", "PointStatus", "Residuals", "Rest", "Seconds", "Solution", "Start", "Termination", "relative_gap"]
@@ -77,16 +78,17 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Largest violations of a point, recomputed from A, bounds and integrality in double precision (absolute)."""
+    """Largest violations of a point, recomputed from its data and cones in double precision (absolute)."""
 
     rows: float
     bounds: float
     integrality: float
+    cones: float = 0.0
 
     @property
     def worst(self) -> float:
-        """The largest of the three."""
-        return max(self.rows, self.bounds, self.integrality)
+        """The largest of them."""
+        return max(self.rows, self.bounds, self.integrality, self.cones)
 
 
 class Rest(NamedTuple):
@@ -209,7 +211,7 @@ class Solution:
             return self.program.sense * self.native_bound
         if self.dual is not PointStatus.FEASIBLE or self.program.is_mip or self.row_dual is None:
             return None
-        value = lagrangian_bound(self.data, self.row_dual, columns=self.program.entry_columns)
+        value = lagrangian_bound(self.data, self.row_dual, columns=self.program.entry_columns, cones=self.program.cones)
         return None if value is None else self.program.sense * value
 
     @property
@@ -220,7 +222,9 @@ class Solution:
     @cached_property
     def residuals(self) -> Residuals | None:
         """Recomputed violations of the point; None without a point."""
-        return None if self.x is None else residuals(self.data, self.x)
+        if self.x is None:
+            return None
+        return replace(residuals(self.data, self.x), cones=violation(self.program.cones, self.x))
 
     @property
     def optimal(self) -> bool:
@@ -265,8 +269,9 @@ def residuals(data: Data, x: Vector) -> Residuals:
 
 
 def lagrangian_bound(
-    data: Data, row_dual: Vector, tolerance: float = 1e-9, *, columns: NDArray[np.intp] | None = None
-) -> float | None:
+    data: Data, row_dual: Vector, tolerance: float = 1e-9, *, columns: NDArray[np.intp] | None = None,
+    cones: Sequence[Cones] = (),
+) -> float | None:  # fmt: skip
     """The lower bound on min c'x + c0 that row multipliers prove over the box of the variables.
 
         min_x c'x + y'(r - Ax)  =  sum_i y_i r_i + sum_j min over [lower_j, upper_j] of (c - A'y)_j x_j
@@ -278,10 +283,14 @@ def lagrangian_bound(
 
     Args:
         columns: the column of each entry of A, where it is known (`Program.entry_columns`).
+        cones: of the program; reduced costs in their dual cones cost nothing (`solvers.cones`).
 
     Returns:
         The bound, or None when the multipliers prove nothing.
     """
+    if cones and not (np.isfinite(data.lower).all() and np.isfinite(data.upper).all()):
+        low, high = data.implied()  # a column that a cone holds mostly equals an expression in bounded ones
+        data = replace(data, lower=low, upper=high)
     A = data.A
     lengths = np.diff(A.indptr)
     of = np.repeat(np.arange(data.c.size), lengths) if columns is None else columns
@@ -291,6 +300,7 @@ def lagrangian_bound(
         row_dual, side = np.where(usable, row_dual, 0.0), np.where(usable, side, 0.0)
     products = A.data * row_dual[A.indices]
     reduced = data.c - np.bincount(of, products, data.c.size)
+    reduced = reduced - lifted(cones, reduced) if cones else reduced
     end = np.where(reduced > 0, data.lower, data.upper)
     reach = np.maximum(np.abs(data.lower), np.abs(data.upper))
     size = np.abs(data.c) + np.bincount(of, np.abs(products), data.c.size)  # of what makes a reduced cost
@@ -305,11 +315,11 @@ def lagrangian_bound(
     return float(terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum())))
 
 
-def infeasible_by(data: Data, multipliers: Vector, tolerance: float = 1e-7) -> bool:
+def infeasible_by(data: Data, multipliers: Vector, tolerance: float = 1e-7, cones: Sequence[Cones] = ()) -> bool:
     """Whether row multipliers (rows,) of size one prove that no point exists: their bound on the zero objective is
     positive, although it cannot exceed zero at a feasible point. (Over a box rounding is accounted for; else it must
     exceed 1e-9.)"""
-    value = lagrangian_bound(replace(data, c=np.zeros_like(data.c), offset=0.0), multipliers, tolerance)
+    value = lagrangian_bound(replace(data, c=np.zeros_like(data.c), offset=0.0), multipliers, tolerance, cones=cones)
     box = bool(np.isfinite(data.lower).all() and np.isfinite(data.upper).all())
     return value is not None and value > (0.0 if box else 1e-9)
 

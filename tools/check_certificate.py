@@ -6,7 +6,7 @@
     proven       exit code 0    everything the file states follows from its integers, by the definitions below
     false        1              it does not, or the file is no certificate
     too large    2              the count of work below is beyond the limit: nothing is said about the claim
-    unknown      2              a newer version of the format, or a kind of mechanism that this checker does not know
+    unknown      2              a newer version of the format, or a mechanism or notion that this checker does not know
 
 With several files, 1 wins over 2. Nothing under "record" is looked at: it proves nothing.
 
@@ -29,6 +29,7 @@ What is counted, before any of it is done ("too large"). With
        numerator, among the other numbers: knots, outputs, and what the objective and the bias hold
 
     audit       C n (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
+                pure on a channel whose rows are all neighbours: C is at most n
     cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
 
@@ -46,12 +47,14 @@ import sys
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cmp_to_key, partial
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
 from types import SimpleNamespace
 
-FORMAT, VERSION = "dp-workbench certificate", 2
+FORMAT, VERSION = "dp-workbench certificate", 3
 LIMIT = 200_000_000  # units of work
 BYTES = 16 << 20  # of a file
+BEYOND = ("curve", "renyi", "zcdp", "gdp")  # notions that the workbench knows and this checker does not
+CELLS = 4_000_000  # weights that columns may stand for
 
 
 class Refused(Exception):
@@ -399,6 +402,9 @@ def check_privacy(mechanism, notion, epsilons, delta):
     powers = {value: Power(value) for value in epsilons.values()}
     if mechanism.kind == "quantizer":
         check_real_inputs(mechanism, notion, powers[epsilons[None]], delta)
+    if by_columns(mechanism, notion, epsilons):
+        check_columns(mechanism.laws, powers[epsilons[None]])
+        return
     for label in mechanism.labels:
         if mechanism.kind == "noise":
             p = mechanism.laws[0]
@@ -409,14 +415,38 @@ def check_privacy(mechanism, notion, epsilons, delta):
         check_pair(p, q, notion, power, delta, f"Neighbours {label}")
 
 
+def by_columns(mechanism, notion, epsilons):
+    """Whether each output's largest and least mass decide: pure ε, every two rows of a channel neighbours."""
+    rows = len(mechanism.laws)
+    return (
+        mechanism.kind == "channel"
+        and notion == "pure"
+        and None in epsilons
+        and len(mechanism.labels) == rows**2 - rows
+    )
+
+
+def check_columns(laws, power):
+    """Refuse unless no output is more than E times as likely in one row as in another."""
+    for output, column in enumerate(zip(*(k for k, _ in laws), strict=True)):
+        most, least = (column[0], laws[0][1]), (column[0], laws[0][1])
+        for x, (_, total) in zip(column, laws, strict=True):
+            if x * most[1] > most[0] * total:
+                most = x, total
+            if x * least[1] < least[0] * total:
+                least = x, total
+        fits = power.sign(most[0] * least[1], -least[0] * most[1]) <= 0
+        need(fits, f"Output {output} exceeds e^epsilon times its mass in another row.")
+
+
 def bits_of(x):
     """Of the numerator and the denominator."""
     return x.numerator.bit_length() + x.denominator.bit_length()
 
 
-def work(mechanism, notion, epsilons, delta, objective, bias):
+def work(mechanism, notion, budgets, delta, objective, bias):
     """The count of the module's docstring."""
-    laws, labels = mechanism.laws, ()
+    laws, labels, epsilons = mechanism.laws, (), budgets.values()
     others = [*mechanism.knots, *mechanism.outputs] if mechanism.kind == "quantizer" else []
     if objective is not None:
         labels = objective.labels
@@ -430,6 +460,8 @@ def work(mechanism, notion, epsilons, delta, objective, bias):
     w += max((x.numerator.bit_length() for x in others), default=0)
     c = len({*laws}) ** 2 if mechanism.kind == "quantizer" else len(mechanism.labels)
     n, t = len(laws[0][0]), len(laws[0][0]) * (len(laws) + len(labels))
+    if by_columns(mechanism, notion, budgets):
+        c = min(c, n)
     units = c * n * (4 + (b // 256) ** 2) + 1000 * c + (c + 8) * (b // 64) ** 2
     units += t * (4 + (w // 256) ** 2) + (w // 64) ** 2
     if mechanism.kind == "quantizer" and notion == "pdp":
@@ -524,8 +556,33 @@ def read_noise(data):
     return noise
 
 
+def read_column(column, rows):
+    """The weights of runs (so many rows of this weight)."""
+    weights = []
+    for run, weight in zip(column[::2], column[1::2], strict=False):
+        need(type(run) is int and 0 < run <= rows - len(weights), "A run must be of rows that are left.")
+        weights += [whole(weight, "A weight")] * run
+    need(len(weights) == rows and len(column) % 2 == 0, "A column must be runs and weights for every row.")
+    return weights
+
+
+def lowest_terms(weights):
+    """(integers without a common factor, their sum)."""
+    factor = math.gcd(*weights)
+    need(factor, "Every row must be a law.")
+    return tuple(x // factor for x in weights), sum(weights) // factor
+
+
 def read_channel(data):
-    """The rows as laws, and the ordered pairs that are compared as labels."""
+    """The rows as laws, and the ordered pairs that are compared as labels; from version 3 also by columns."""
+    if isinstance(data, dict) and "columns" in data:
+        readers = {"kind": text, "rows": typed(int), "columns": items(items(anything)), "pairs": text}
+        channel = fields(data, "The channel", **readers)
+        need(channel.pairs == "all" and channel.rows > 1, "Columns are those of two rows or more, all neighbours.")
+        need(0 < channel.rows * len(channel.columns) <= CELLS, f"There may be {CELLS} weights.")
+        rows = zip(*(read_column(column, channel.rows) for column in channel.columns), strict=True)
+        channel.laws, channel.labels = [*map(lowest_terms, rows)], [*permutations(range(channel.rows), 2)]
+        return channel
     channel = fields(data, "The channel", kind=text, rows=items(read_law), pairs=items(integers))
     channel.laws, channel.labels = channel.rows, sorted(set(channel.pairs))
     need(len({len(k) for k, _ in channel.laws}) == 1, "The rows must have one length.")
@@ -628,13 +685,16 @@ def check(data):
     kind = file.mechanism.get("kind") if isinstance(file.mechanism, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise Refused("unknown", f"A mechanism of kind {str(kind)[:40]!r}: this checker knows {', '.join(KINDS)}.")
+    need(file.version > 2 or "columns" not in file.mechanism, "A channel has columns from version 3 on.")
     mechanism = KINDS[kind](file.mechanism)
+    if isinstance(file.claim, dict) and file.claim.get("notion") in BEYOND:
+        raise Refused("unknown", f"A claim of {file.claim['notion']}: this checker decides pure, dp, pdp and metric.")
     claim = fields(file.claim, "The claim", notion=text, epsilon=anything, delta=rational)
     notion, epsilons, delta = claim.notion, read_epsilon(claim.epsilon, mechanism), claim.delta
     need(notion in ("pure", "dp", "pdp", "metric"), "The notion must be pure, dp, pdp or metric.")
     need(0 <= delta <= (notion in ("dp", "pdp")), "Delta must lie in [0, 1], and be 0 for pure and metric.")
     objective, bias = read_objective(file.objective, file.version), read_bias(file.bias)
-    units = work(mechanism, notion, epsilons.values(), delta, objective, bias)
+    units = work(mechanism, notion, epsilons, delta, objective, bias)
     if units > LIMIT:
         raise Refused("too large", f"It would take {units} units of work; {LIMIT} are allowed.")
     check_privacy(mechanism, notion, epsilons, delta)

@@ -74,9 +74,12 @@ __all__ = ['AdditiveNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFi
 def design(
     question: ModuloNoise,
     *,
-    epsilon: Any,
     notion: Any = 'pdp',
     cost: Any = 'error-rate',
+    alpha: Any = None,
+    rho: Any = None,
+    mu: Any = None,
+    curve: Any = None,
     prior: Any = None,
     zero_mean: bool = False,
     equal: Any = None,
@@ -91,13 +94,17 @@ def design(
     options: Any = None,
     budget: Any = None,
     delta: Any = None,
+    epsilon: Any = None,
 ) -> Design:
     """Design additive noise modulo a finite group.
 
-        epsilon (required): Privacy budget > 0; "1=0.5,2=1" gives each difference its own.
-        notion (default 'pdp'): pdp, dp, pure or metric.
+        notion (default 'pdp'): pdp, dp, pure or metric; curve, renyi, zcdp or gdp.
         cost (default 'error-rate'): error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared,
             or a CSV file of costs, one for every noise value (in Python: an array, or a function of it).
+        alpha (default None): renyi: the order > 1.
+        rho (default None): zcdp: the budget > 0.
+        mu (default None): gdp: the budget > 0.
+        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
         prior (default None): CSV with N probabilities of the true answer (cost prior-squared).
         zero_mean (default False): Require noise of mean zero.
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
@@ -112,6 +119,7 @@ def design(
         options (default None): Every solver option at once (solvers.backend.Options).
         budget (default None): Largest cost allowed, with minimise delta.
         delta (default None): In [0, 1]; 0 by default. With minimise delta: an upper limit.
+        epsilon (default None): Privacy budget > 0; "1=0.5,2=1" gives each difference its own.
     """
 
 @overload
@@ -153,12 +161,15 @@ def design(
 def design(
     question: Labels,
     *,
-    epsilon: Any,
     loss: Any = 'squared',
     method: Any = 'bins',
     outputs: Any = None,
     neighbours: Any = 'all',
     notion: Any = 'pure',
+    alpha: Any = None,
+    rho: Any = None,
+    mu: Any = None,
+    curve: Any = None,
     constraints: Any = [],
     certify: bool = True,
     solver: Any = 'highs',
@@ -166,16 +177,20 @@ def design(
     options: Any = None,
     progress: Any = None,
     delta: Any = '0',
+    epsilon: Any = None,
 ) -> Design:
     """Design private randomizers of labels.
 
-        epsilon (required): Privacy budget > 0; with notion metric per unit of the label.
         loss (default 'squared'): squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h; lp: or a
             CSV matrix, a row for every label (in Python: an array, or a function of an output and a label).
         method (default 'bins'): bins, printed, lp or unbiased.
         outputs (default None): lp: LOW..HIGH, the integers that may be published.
         neighbours (default 'all'): lp: all, consecutive, or positions "0-1,1-2".
-        notion (default 'pure'): lp: pure, dp or metric.
+        notion (default 'pure'): lp: pure, dp or metric; curve, renyi, zcdp or gdp.
+        alpha (default None): renyi: the order > 1.
+        rho (default None): zcdp: the budget > 0.
+        mu (default None): gdp: the budget > 0.
+        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
         constraints (default []): lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
@@ -183,6 +198,7 @@ def design(
         options (default None): Every solver option at once (solvers.backend.Options).
         progress (default None): Told a line now and then.
         delta (default '0'): lp with notion dp: in [0, 1].
+        epsilon (default None): Privacy budget > 0; with notion metric per unit of the label.
     """
 
 @overload

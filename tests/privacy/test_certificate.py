@@ -78,9 +78,9 @@ def test_a_weight_and_its_total_changed_together_are_judged_by_the_claim():
     ("path", "value", "reason"),
     [
         (("format",), "x", "format"),
-        (("version",), 3, "version 3, newer than this reader, which knows versions up to 2"),
-        (("version",), True, "1 or 2"),
-        (("version",), 0, "1 or 2"),
+        (("version",), 4, "version 4, newer than this reader, which knows versions up to 3"),
+        (("version",), True, "1 to 3"),
+        (("version",), 0, "1 to 3"),
         (("claim", "epsilon"), "0.5", "does not prove"),
         (("claim", "delta"), "0.05", "does not prove"),
         (("claim", "delta"), "-1", "delta"),

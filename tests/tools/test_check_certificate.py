@@ -55,7 +55,7 @@ GOOD = noise([5, 3, 2, 3], "pure", "0.6")  # ln(5/3) = .511
     [
         (GOOD, 0, "proven: Noise modulo 4, 2 differences (of either sign): pure at epsilon = 0.6"),
         (noise([5, 3, 2, 3], "pure", "0.51"), 1, "false: Neighbours"),
-        (GOOD | {"version": 3}, 2, "unknown: Version 3 is newer than this checker, which knows versions up to 2."),
+        (GOOD | {"version": 4}, 2, "unknown: Version 4 is newer than this checker, which knows versions up to 3."),
         (GOOD | {"mechanism": {"kind": "spline"}}, 2, "unknown: A mechanism of kind 'spline'"),
         (noise([1 << 200_000] * 60 + [1], "pure", "0.6"), 2, "too large: It would take"),
         (GOOD | {"format": "other"}, 1, "false: The format"),

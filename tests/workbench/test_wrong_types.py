@@ -8,14 +8,19 @@ import workbench as wb
 from solvers.backend import Options
 from workbench.mechanisms.additive import AdditiveNoise
 
+
+def five(value):  # no constraint; but a cost, the same for every noise value
+    return 5
+
+
 WRONG = [
     None, True, -1, 2.5, "abc", b"x", [1], {}, (1, 2), object(), float("nan"), float("inf"), 1j, set(), 10**400, type,
-    lambda f: 5, lambda f: [5], lambda: 1, lambda f: 1 / 0, "1e400",
+    five, lambda f: [5], lambda: 1, lambda f: 1 / 0, "1e400",
 ]  # fmt: skip
 FINE = {
     "epsilon": (2.5,), "delta": (None,), "budget": (None,), "prior": (None,), "constraints": (None,),
     "certify": (True,), "time_limit": (None, 2.5), "gap": (None, 2.5), "seed": (None,), "options": (None,),
-    "notion": (), "cost": (), "minimise": (), "solver": (), "method": (),
+    "notion": (), "cost": (five,), "minimise": (), "solver": (), "method": (),
 }  # fmt: skip
 
 
@@ -51,7 +56,7 @@ def test_the_designers_own_start(question, start):
 def test_what_is_missing_or_unknown(question):
     with pytest.raises(wb.InvalidRequest, match=r"^epsilon must be given\. Got none\.$"):
         wb.design(question, delta=0.1)
-    with pytest.raises(wb.InvalidRequest, match=r"^request must be made of epsilon, .*\. Got bogus\.$"):
+    with pytest.raises(wb.InvalidRequest, match=r"^request must be made of notion, .*\. Got bogus\.$"):
         wb.design(question, epsilon=1, bogus=2)
     for solvers in (3, b"x", [3], {"highs": 1}):
         with pytest.raises(wb.InvalidRequest, match=r"^solvers must be a list of names"):

@@ -65,6 +65,13 @@ class Distribution:
         self._set([digit << up for digit, up in zip(digits, shift, strict=True)], name)
         return self
 
+    @classmethod
+    def from_integers(cls, weights: list[int], name: str = "weights") -> Distribution:
+        """As `Distribution(weights)`, of Python integers that are known to be >= 0. Raises InvalidRequest."""
+        self = cls.__new__(cls)
+        self._set(weights, name)
+        return self
+
     def _set(self, integers: list[int], name: str) -> None:
         divisor = math.gcd(*integers)
         if divisor == 0:

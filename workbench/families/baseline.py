@@ -17,7 +17,7 @@ from workbench.io.plugins import plugins
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.audit import audit
 
-__all__ = ["Baseline", "baseline_tasks", "audited_row"]
+__all__ = ["Baseline", "audited_row", "baseline_tasks"]
 
 
 @dataclass(frozen=True)

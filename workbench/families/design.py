@@ -53,7 +53,7 @@ class Design:
     mechanism: Any
     objective: float
     bound: float | None
-    claim: Claim
+    claim: Any
     oracle: OracleVerdict
     solution: Solution | None = None
     words: tuple[str, ...] = ()
@@ -227,6 +227,8 @@ def upward(value: float | str | None, *asked: float) -> str:
 
 def exact_words(design: Design) -> dict[str, str]:
     """The exact values of a design in nine digits, rounded up, and on the right side of what was asked."""
+    if not design.claim.in_epsilon_delta:
+        return {name: upward(value) for name, value in design.exact.items()}
     epsilon, delta = design.claim.epsilon, design.claim.delta
     budgets = [float(value) for value in (epsilon.values() if isinstance(epsilon, Mapping) else [epsilon])]
     return {

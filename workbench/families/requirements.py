@@ -6,13 +6,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from math import exp, inf, nextafter
 from typing import Any
 
-from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RATIO_BOUNDS, RatioBound
+from models.requirements import (
+    HOCKEY_STICK,
+    MASS_ABOVE_RATIO,
+    POWER_CONE,
+    RATIO_BOUNDS,
+    RELATIVE_ENTROPY,
+    Bound,
+    RatioBound,
+)
 from workbench.errors import InvalidRequest
-from workbench.privacy.notions import HockeyStick, MassAboveRatio, Notion, known, notion
+from workbench.privacy.notions import (
+    HockeyStick,
+    MassAboveRatio,
+    Notion,
+    PowerCone,
+    RelativeEntropy,
+    Requirement,
+    known,
+    notion,
+)
 
-__all__ = ["HOCKEY_STICK", "MASS_ABOVE_RATIO", "Bounds", "ratio_bounds", "ratio_kind", "ratio_notion", "ratio_notions"]
+__all__ = [
+    "HOCKEY_STICK", "MASS_ABOVE_RATIO", "Bounds", "convex_notions", "in_numbers", "ratio_bounds", "ratio_kind",
+    "ratio_notion", "ratio_notions",
+]  # fmt: skip
 
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
@@ -78,3 +99,27 @@ def ratio_notion(value: Any, name: str) -> str:
     except InvalidRequest:  # there is none of that name
         pass
     return InvalidRequest.must(name, f"one of {', '.join(ratio_notions())}", repr(value))
+
+
+def convex_notions() -> tuple[str, ...]:
+    """The notions whose requirements are all hockey sticks or power cones, however many: what convex models can be
+    asked for beyond `ratio_notions`."""
+    others = [name for name in known() if name not in ratio_notions()]
+    return tuple(name for name in others if type(notion(name)).relaxed is not Notion.relaxed or _finite(name))
+
+
+def _finite(name: str) -> bool:
+    return type(notion(name)).requires is not Notion.requires
+
+
+def in_numbers(required: Requirement) -> Bound:
+    """A requirement as a model takes it, its limit rounded up. Raises InvalidRequest for a kind that is not convex."""
+    if isinstance(required, HockeyStick):
+        level = nextafter(exp(float(required.epsilon)), inf)
+        return Bound(HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0)
+    if isinstance(required, PowerCone):
+        return Bound(POWER_CONE, float(required.alpha), nextafter(exp(float(required.exponent)), inf))
+    if isinstance(required, RelativeEntropy):
+        return Bound(RELATIVE_ENTROPY, 1.0, nextafter(float(required.limit), inf))
+    kinds = ", ".join((HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY))
+    return InvalidRequest.must("notion", f"one that requires {kinds}", required.kind)

@@ -1,11 +1,15 @@
 """Parts of a JSON record, read strictly: exact entries, lists, exact numbers, laws of integer weights.
 
 {"total": "0x10", "weights": ["0x3", "0xd"]}        a law: weights without a common factor, and their sum
+[[2, "0x3", 1, "0xd"], ..]                          columns of laws: in every column runs of equal weights, downwards
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import groupby
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +19,12 @@ from workbench.errors import CorruptFile
 from workbench.exact.distribution import Distribution
 from workbench.io.files import ratio, whole
 
-__all__ = ["float_array", "floats", "law_record", "listed", "numbers", "read_law", "refuse", "short_text", "take"]
+__all__ = [
+    "column_records", "float_array", "floats", "law_record", "listed", "numbers", "read_columns", "read_law", "refuse",
+    "short_text", "take",
+]  # fmt: skip
+
+_CELLS = 4_000_000  # of a table that a short file may stand for
 
 
 def take(data: Any, what: str, names: set[str]) -> dict[str, Any]:
@@ -70,6 +79,40 @@ def read_law(data: Any, what: str) -> Distribution:
     if read.total != total:
         raise CorruptFile(f"{what}: the weights have a common factor.")
     return read
+
+
+def column_records(laws: Sequence[Distribution]) -> list[list[Any]]:
+    """Laws on the same outcomes as `read_columns` reads them, over one total."""
+    common = math.lcm(*{law.total for law in laws})
+    rows = [law.integers if law.total == common else [k * (common // law.total) for k in law.integers] for law in laws]
+    records = []
+    for column in zip(*rows, strict=True):
+        record: list[Any] = []
+        for weight, run in groupby(column):
+            record += [sum(1 for _ in run), hex(weight)]
+        records.append(record)
+    return records
+
+
+def read_columns(data: Any, count: Any) -> tuple[Distribution, ...]:
+    """`count` laws from the runs of their columns; each law is its weights over their sum. Raises CorruptFile."""
+    columns = [listed(column, "A column") for column in listed(data, "columns")]
+    if type(count) is not int or not 0 < count * len(columns) <= _CELLS:
+        refuse("rows", f"a number of rows with at most {_CELLS} weights in all")
+    table: list[list[int]] = []
+    for column in columns:
+        weights: list[int] = []
+        for run, weight in zip(column[::2], column[1::2], strict=False):
+            if type(run) is not int or not 0 < run <= count - len(weights):
+                refuse("A run", "a number of rows that are left")
+            weights += [whole(weight, "A weight")] * run
+        if len(weights) != count or len(column) % 2:
+            refuse("A column", f"runs and weights for {count} rows")
+        table.append(weights)
+    rows = [[*row] for row in zip(*table, strict=True)]
+    if not all(map(any, rows)):
+        refuse("Every row", "a law: not all zero")
+    return tuple(map(Distribution.from_integers, rows))
 
 
 def refuse(what: str, constraint: str) -> NoReturn:

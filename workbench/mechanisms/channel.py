@@ -21,7 +21,7 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.plain import is_whole, plain_list, plain_numbers
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.io.records import law_record, listed, read_law, refuse, take
+from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.mechanism import (
     AuditSize,
@@ -147,7 +147,8 @@ class Channel(ShownMechanism):
     @property
     def audit_size(self) -> AuditSize:
         """Every row, every pair."""
-        return AuditSize(self.rows, len(self.pairs))
+        extremes = min(len(self.pairs), len(self.rows[0])) if self.neighbours is None else None
+        return AuditSize(self.rows, len(self.pairs), extremes=extremes)
 
     def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
         """Outputs on row x. Shape (count,)."""
@@ -164,9 +165,23 @@ class Channel(ShownMechanism):
         """JSON-ready, read back by `from_dict`: rows and ordered pairs."""
         return {"kind": "channel", "rows": [*map(law_record, self.rows)], "pairs": [*map(list, self.pairs)]}
 
+    def to_columns(self) -> dict[str, Any]:
+        """The same for a channel whose rows are all neighbours, short where columns repeat their weights."""
+        return {
+            "kind": "channel", "rows": len(self.rows), "columns": column_records(self.rows), "pairs": "all",
+        }  # fmt: skip
+
     @classmethod
     def from_dict(cls, data: Any) -> Channel:
-        """The channel written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
+        """The channel written by `to_dict` or `to_columns`, which claims no privacy: audit it.
+
+        Raises CorruptFile, InvalidRequest.
+        """
+        if isinstance(data, dict) and "columns" in data:
+            entries = take(data, "The channel", {"kind", "rows", "columns", "pairs"})
+            if entries["pairs"] != "all":
+                refuse("pairs", "all, where columns are given")
+            return cls(read_columns(entries["columns"], entries["rows"]))
         entries = take(data, "The channel", {"kind", "rows", "pairs"})
         rows = tuple(read_law(row, "A row") for row in listed(entries["rows"], "rows"))
         pairs = listed(entries["pairs"], "pairs")

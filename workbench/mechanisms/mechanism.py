@@ -65,11 +65,13 @@ class Segment:
 @dataclass(frozen=True)
 class AuditSize:
     """What an audit works through. laws: the different ones that are held; comparisons: how many there are; numbers:
-    others that the proof computes with. A mechanism without one (`audit_size`) has its comparisons listed."""
+    others that the proof computes with; extremes: how many comparisons decide the largest ratio, where fewer do. A
+    mechanism without one (`audit_size`) has its comparisons listed."""
 
     laws: tuple[Distribution, ...]
     comparisons: int
     numbers: tuple[Fraction, ...] = ()
+    extremes: int | None = None
 
 
 class Mechanism(Protocol):

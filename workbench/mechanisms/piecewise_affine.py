@@ -16,6 +16,7 @@ p(., i), every ratio of two and every hockey stick (convex in both laws) takes i
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -321,7 +322,9 @@ Quantizer = PiecewiseAffine  # what a request for one calls it
 
 def mean(law: Distribution, outputs: Sequence[Fraction]) -> Fraction:
     """Σ Pr[i] outputs[i], exact."""
-    return sum((k * o for k, o in zip(law.integers, outputs, strict=True)), Fraction(0)) / law.total
+    scale = math.lcm(*{o.denominator for o in outputs})
+    parts = (k * (o.numerator * (scale // o.denominator)) for k, o in zip(law.integers, outputs, strict=True) if k)
+    return Fraction(sum(parts), scale * law.total)
 
 
 def _law(weights: Any) -> Distribution:

@@ -7,6 +7,8 @@ With   C  ordered comparisons: the differences of noise, the pairs of a channel,
           numerator, among the other numbers: knots, outputs, and what the objective and the bias hold
 
     audit       C n (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
+                where every two rows of a channel are neighbours, pure ε with one budget is decided by each output's
+                largest and least mass: C is at most n there
     cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     PDP on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well: critical inputs, the outcomes that violate between them
 
@@ -46,6 +48,9 @@ def cost(
         return _listed(mechanism, notion)
     others, laws, comparisons = [*numbers, *size.numbers], size.laws, size.comparisons
     outcomes = len(laws[0])
+    plain = not isinstance((values or {}).get("epsilon"), Mapping)
+    if size.extremes is not None and notion is not None and notion.ratio_decides and plain:
+        comparisons = size.extremes
     budgets = dict(values or {})
     delta = budgets.pop("delta", None) or Fraction(0)
     bits = max(law.total.bit_length() for law in laws) + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)

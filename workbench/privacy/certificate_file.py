@@ -9,8 +9,13 @@
      "record": {...}}                                                      what was known when it was written
 
 Weights and totals are hexadecimal integers (read in linear time), other numbers exact decimals or ratios in strings.
-The second objective is that of a channel and came with version 2. A file is written in the oldest version that can hold
-it, so whatever has no such objective still is version 1, byte for byte.
+The second objective is that of a channel and came with version 2. Version 3 brought another form of a channel whose
+rows are all neighbours, by its columns, each a list of runs downwards (so many rows of this weight):
+
+    {"kind": "channel", "rows": 3, "columns": [[1, "0x3", 2, "0x1"], ..], "pairs": "all"}
+
+A file is written in the oldest version that can hold it: what has no such objective still is version 1, byte for byte,
+and columns are written where rows would exceed the largest file.
 
 A reader allocates no more than the file holds: sizes, weights and pairs are counted before anything is built, and
 what would take longer than about a minute is refused before it starts (`workbench.privacy.audit_cost`).
@@ -36,6 +41,7 @@ from workbench.mechanisms.shown_mechanism import MECHANISM
 from workbench.mechanisms.shown_mechanism import VERSION as MECHANISM_VERSION
 from workbench.privacy.audit_cost import affordable
 from workbench.privacy.certificate import (
+    COLUMNS,
     EXPECTED_LOSS,
     FORMAT,
     VERSION,
@@ -110,16 +116,17 @@ def from_dict(data: Any) -> Certificate:
         raise CorruptFile(f"The format must be {FORMAT!r}.")
     version = fields["version"]
     if type(version) is not int or version < VERSION:
-        refuse("The version", f"{VERSION} or {EXPECTED_LOSS}")
-    if version > EXPECTED_LOSS:
+        refuse("The version", f"{VERSION} to {COLUMNS}")
+    if version > COLUMNS:
         raise CorruptFile(
-            f"The certificate is of version {version}, newer than this reader, which knows versions up to "
-            f"{EXPECTED_LOSS}."
+            f"The certificate is of version {version}, newer than this reader, which knows versions up to {COLUMNS}."
         )
     if not isinstance(fields["record"], dict):
         refuse("The record", "an object")
+    if version < COLUMNS and isinstance(fields["mechanism"], dict) and "columns" in fields["mechanism"]:
+        raise CorruptFile(f"A channel has columns from version {COLUMNS} on.")
     try:
-        mechanism = mechanism_of(fields["mechanism"])
+        mechanism = _built(fields["mechanism"])
         measuring, values = Claim.read(fields["claim"])
         objective, bias = _objective(fields["objective"], version), _bias(fields["bias"])
         check_cost(mechanism, measuring, values, objective, bias)
@@ -155,9 +162,15 @@ def any_mechanism(data: Any) -> AnyMechanism:
 
 def mechanism_of(data: Any) -> Mechanism:
     """The mechanism its `to_dict` wrote, which claims nothing. Raises CorruptFile and InvalidRequest."""
+    mechanism = _built(data)
+    affordable(mechanism)
+    return mechanism
+
+
+def _built(data: Any) -> Mechanism:
+    """As `mechanism_of`, before it is known what a proof about it costs."""
     kind = data.get("kind") if isinstance(data, dict) else None
     mechanism: Mechanism = KINDS[kind].from_dict(data) if isinstance(kind, str) and kind in KINDS else _foreign(data)
-    affordable(mechanism)
     return mechanism
 
 

@@ -66,6 +66,11 @@ class Claim:
         delta: Fraction = self.values.get("delta", Fraction(0))
         return delta
 
+    @property
+    def in_epsilon_delta(self) -> bool:
+        """Whether the budget is ε, perhaps with δ, and nothing else."""
+        return {"epsilon"} <= self.values.keys() <= {"epsilon", "delta"}
+
     def on(self, mechanism: Any) -> Claim:
         """The same claim with a budget for every comparison of a mechanism, where budgets differ. Raises
         InvalidRequest."""

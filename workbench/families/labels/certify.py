@@ -25,11 +25,14 @@ from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 from workbench.privacy.audit import Privacy, audit, audit_extremes
 from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
+from workbench.privacy.claim import Claim
 from workbench.privacy.measure import holds
 from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["audited", "bare", "certified", "check_size", "proven", "refuse", "rows_of", "shortfall"]
+__all__ = [
+    "UNBIASED", "audited", "bare", "certified", "check_size", "proven", "refuse", "rows_of", "shortfall", "stated",
+]  # fmt: skip
 
 # What a certificate may take, its repair included: each is a minute or two.
 _MASSES = 2_000_000  # of a channel whose rows are all compared for pure ε, which is decided output by output
@@ -38,6 +41,7 @@ _FULL = 100_000  # masses up to which RR-on-Bins has a row for every label, not 
 _WORK = 10_000_000  # ordered pairs times (outputs + _PAIR), where every pair is compared on its own
 _PAIR = 200  # outputs that one more pair counts as
 _STATED = 1_000_000  # labels times outputs up to which a certificate states the loss (a second)
+UNBIASED = 4_000_000  # both, of the unbiased randomizer: it needs no repair, and its file is short
 
 
 def certified(
@@ -48,17 +52,23 @@ def certified(
     unbiased: whether E[o|y] = y is to hold exactly; where no repair reaches that, the certificate states the bias that
     is left. Raises NotCertified, InvalidRequest.
     """
-    return _proof(mechanism, bare(mechanism, request.pairs), request, unbiased=unbiased) if request.certified else None
+    if not request.certified:
+        return None
+    return _proof(mechanism, bare(mechanism, request.pairs, _masses(request)), request, unbiased=unbiased)
 
 
-def bare(mechanism: LabelChannel | RandomizedResponse, pairs: Pairs | None = None) -> Channel:
+def _masses(request: LabelRequest) -> int:
+    return UNBIASED if request.method == "unbiased" else _MASSES
+
+
+def bare(mechanism: LabelChannel | RandomizedResponse, pairs: Pairs | None = None, masses: int = _MASSES) -> Channel:
     """The channel as it is with its neighbours (None: all), claiming nothing. Raises InvalidRequest when too large.
 
     A row for every label; of RR-on-Bins one for every bin, where the rows of all labels would be too many.
     """
     k, m = mechanism.labels.k, mechanism.outputs.size
     if isinstance(mechanism, LabelChannel):
-        check_size(k, m, pairs)
+        check_size(k, m, pairs, masses)
         return Channel.of(mechanism.channel, pairs or None)
     if k == 1:
         check_size(k, m, pairs)
@@ -71,7 +81,7 @@ def bare(mechanism: LabelChannel | RandomizedResponse, pairs: Pairs | None = Non
     return Channel(tuple(map(mechanism.row, at)))
 
 
-def check_size(k: int, m: int, pairs: Pairs | None) -> None:
+def check_size(k: int, m: int, pairs: Pairs | None, masses: int = _MASSES) -> None:
     """Raise InvalidRequest when a channel of k labels and m outputs is too large, or too small, to be certified.
 
     pairs: those that are compared one by one; None for pure ε over all, which is decided output by output.
@@ -79,7 +89,7 @@ def check_size(k: int, m: int, pairs: Pairs | None) -> None:
     if k == 1:
         InvalidRequest.must("labels", "at least two for a neighbour relation", 1)
     if pairs is None:
-        most = min(_ROWS, _MASSES // m)
+        most = min(_ROWS, masses // m)
         if k > most:
             InvalidRequest.must("labels", f"at most {most} for a certificate of {m} outputs", k)
         return
@@ -110,26 +120,43 @@ def _proof(
         channel, lambda rows: holds(rows, claim), outputs=outputs if unbiased else None,
         means=labels if unbiased else None, allow_bias=True,
     )  # fmt: skip
-    record: dict[str, Any] = {"method": request.method, "loss": request.named_loss.name}
+    most = UNBIASED if request.method == "unbiased" else _STATED
+    return stated(mechanism, repaired, claim, request.method, request.named_loss.name, share, most)
+
+
+def stated(
+    mechanism: LabelChannel | RandomizedResponse, repaired: Channel, claim: Claim, method: str, loss: str,
+    share: Fraction, most: int = _STATED,
+) -> Certificate:  # fmt: skip
+    """The certificate of a repaired channel, with loss and bias where it has a row for every label.
+
+    share: that was mixed in; most: labels times outputs up to which the loss is stated. Raises NotCertified.
+    """
+    outputs = [Fraction(value) for value in mechanism.outputs.tolist()]
+    labels = [Fraction(value) for value in mechanism.labels.values.tolist()]
+    record: dict[str, Any] = {"method": method, "loss": loss}
     if share:
         record["repair_mixed_in"] = float(share)
     whole = len(repaired.rows) == mechanism.labels.k
-    objective = _expected_loss(mechanism, repaired, request.named_loss.name, whole)
+    objective = _expected_loss(mechanism, repaired, loss, whole, most)
     if not whole and isinstance(mechanism, RandomizedResponse):
         record |= {"rows": "one for every bin", "bins": mechanism.bins()}
     bias = Bias.of(repaired, outputs, labels) if whole else None
-    return Certificate(repaired, request.notion, request.claim.epsilon, request.delta, objective, bias, record)
+    values = dict(claim.values)
+    epsilon, delta = values.pop("epsilon", None), values.pop("delta", None)
+    return Certificate(repaired, claim.notion.name, epsilon, delta, objective, bias, record, values)
 
 
 def _expected_loss(
-    mechanism: LabelChannel | RandomizedResponse, channel: Channel, loss: str, whole: bool
+    mechanism: LabelChannel | RandomizedResponse, channel: Channel, loss: str, whole: bool, most: int
 ) -> ExpectedLoss | None:
     """The loss under the labels' prior, for the certificate to recompute; None where it is not rational or too long.
 
-    whole: whether the channel has a row for every label; else RR-on-Bins has one for every bin.
+    whole: whether the channel has a row for every label; else RR-on-Bins has one for every bin; most: labels times
+    outputs.
     """
     k, m = mechanism.labels.k, mechanism.outputs.size
-    if k * m > _STATED or not is_exact_loss(loss):
+    if k * m > most or not is_exact_loss(loss):
         return None
     rows: Sequence[int] = range(k)
     if not whole and isinstance(mechanism, RandomizedResponse):

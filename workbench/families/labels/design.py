@@ -5,7 +5,7 @@
 | bins     | every ε-DP randomizer with real outputs (Theorem 5)                  | `models.oracles.bins`, exact   |
 | printed  | the same, Algorithm 2 as printed, O(k³)                              | `models.oracles.bins`          |
 | lp       | every channel onto given outputs; neighbours, δ, metric, constraints | `models.channel`, any solver   |
-| unbiased | every unbiased ε-DP randomizer with real outputs, squared loss       | `models.unbiased`, columns     |
+| unbiased | every unbiased ε-DP randomizer with real outputs, squared loss       | `models.unbiased`, cones       |
 """
 
 from __future__ import annotations

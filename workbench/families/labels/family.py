@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import positive, probability
+from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family
 from workbench.families.design import jsonable
 from workbench.families.option import (
@@ -18,10 +18,12 @@ from workbench.families.option import (
     SOLVER,
     TIME_LIMIT,
     Option,
+    anything,
     certify_option,
     check_option,
     listed,
     one_of,
+    spell,
     text,
 )
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.families.design import Design
+    from workbench.families.labels.notion_design import LabelNotionRequest
     from workbench.families.labels.request import LabelRequest
     from workbench.mechanisms.label_randomizers.labels import Labels
 
@@ -36,6 +39,7 @@ __all__ = ["FAMILY", "METHODS"]
 
 METHODS = ("bins", "printed", "lp", "unbiased")
 NOTIONS = ("pure", "dp", "metric")
+CONVEX = ("curve", "renyi", "zcdp", "gdp")
 _USED = 1e-9  # an output of less mass than this, for every label, is not in use
 _SHOWN = 40  # bins or outputs in a report
 
@@ -93,6 +97,7 @@ class _LabelFamily(Family):
     title = "private randomizers of labels"
     summary = "The least-loss randomizer of labels: bins, channel LP or unbiased; judged and audited exactly."
     examples = (
+        "design labels --prior uniform:0..7 --method lp --notion zcdp --rho 0.1",
         "design labels --prior uniform:0..20 --loss squared --epsilon 4",
         "design labels --prior prior.csv --loss absolute --epsilon 1 --method lp --json",
         "design labels --prior uniform:0..7 --loss absolute --epsilon 1 --method lp --neighbours consecutive",
@@ -112,7 +117,11 @@ class _LabelFamily(Family):
         Option("method", one_of(*METHODS), "bins", "bins, printed, lp or unbiased."),
         Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
-        Option("notion", one_of(*NOTIONS), "pure", "lp: pure, dp or metric."),
+        Option("notion", one_of(*NOTIONS, *CONVEX), "pure", "lp: pure, dp or metric; curve, renyi, zcdp or gdp."),
+        Option("alpha", exact, help="renyi: the order > 1.", added=True),
+        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
+        Option("mu", positive, help="gdp: the budget > 0.", added=True),
+        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.",
@@ -125,8 +134,7 @@ class _LabelFamily(Family):
         PROGRESS,
         Option("delta", probability, Fraction(0), "lp with notion dp: in [0, 1].", hot=True),
         Option(
-            "epsilon", positive, help="Privacy budget > 0; with notion metric per unit of the label.", required=True,
-            hot=True,
+            "epsilon", positive, help="Privacy budget > 0; with notion metric per unit of the label.", hot=True,
         ),
     )  # fmt: skip
     frontier = "workbench.families.labels.frontier_options"
@@ -144,15 +152,27 @@ class _LabelFamily(Family):
         labels: Labels = values["labels"]
         return labels
 
-    def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest:
+    def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest | LabelNotionRequest:
+        from workbench.families.convex_notion import PARAMETERS
+        from workbench.families.labels.notion_design import LabelNotionRequest
         from workbench.families.labels.request import LabelRequest, own_loss
 
+        if values["notion"] in CONVEX:
+            return LabelNotionRequest.of(question, values)
+        for name in PARAMETERS[1:]:
+            if (got := values.pop(name, None)) is not None:
+                InvalidRequest.must(name, f"left out when notion is {values['notion']}", spell(got))
+        if values["epsilon"] is None:
+            raise InvalidRequest("epsilon must be given. Got none.")
         values["loss"] = own_loss(values["loss"], question, values)
         return LabelRequest(question=question, **values)
 
     def solve(self, request: Any) -> Design:
+        from workbench.families.labels import notion_design
         from workbench.families.labels.design import design
 
+        if isinstance(request, notion_design.LabelNotionRequest):
+            return notion_design.design(request)
         return design(request)
 
     def backend(self, values: Mapping[str, Any]) -> str | None:
@@ -180,7 +200,7 @@ class _LabelFamily(Family):
 
     def exact(self, design: Design) -> dict[str, Any]:
         privacy = design.privacy
-        if design.request.measure.has_delta:
+        if design.claim.notion.has_delta or design.request.notion in CONVEX:
             return {
                 "pdp_delta": float(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
                 "pure_epsilon": privacy.pure_epsilon,
@@ -193,13 +213,18 @@ class _LabelFamily(Family):
 
     def json(self, design: Design) -> dict[str, Any]:
         request, mechanism = design.request, design.mechanism
+        budget = (
+            design.claim.to_dict()
+            if request.notion in CONVEX
+            else {"epsilon": float(request.epsilon), "delta": float(request.delta)}
+        )
         exact = {name: jsonable(value) for name, value in design.exact.items()}
         exact["epsilon"] = exact["pure_epsilon"]
-        if request.measure.has_delta:
+        if design.claim.notion.has_delta or request.notion in CONVEX:
             exact["delta"] = exact["dp_delta"]
         shown = {
-            "method": request.method, "loss": request.named_loss.name, "epsilon": float(request.epsilon),
-            "delta": float(request.delta), "notion": request.notion, "labels": request.question.k,
+            "method": request.method, "loss": request.named_loss.name, **budget, "notion": request.notion,
+            "labels": request.question.k,
             "neighbours": request.neighbours if isinstance(request.neighbours, str) else "listed",
             "d": outputs_in_use(mechanism), "bins": _bins(mechanism), "exact": exact,
         }  # fmt: skip
@@ -209,7 +234,7 @@ class _LabelFamily(Family):
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
         r = self.json(design)
-        budget = f"epsilon = {r['epsilon']:g}, delta = {r['delta']:g}, {r['neighbours']} pairs"
+        budget = f"{_budget(design)}, {r['neighbours']} pairs"
         return [
             (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
             ("bound", design.bound_words),
@@ -237,8 +262,19 @@ class _LabelFamily(Family):
         from workbench.io.figures import channel_plot
 
         r, mechanism = self.json(design), design.mechanism
-        title = f"{design.question!r}, {r['notion']} at ε = {r['epsilon']:g}: {r['loss']} loss {design.objective:.6g}"
+        budget = f"ε = {r['epsilon']:g}" if r["notion"] in NOTIONS else _budget(design)
+        title = f"{design.question!r}, {r['notion']} at {budget}: {r['loss']} loss {design.objective:.6g}"
         return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
+
+
+def _budget(design: Design) -> str:
+    """What was asked, in words."""
+    asked = design.request
+    if asked.notion in NOTIONS:
+        return f"epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"
+    from workbench.families.convex_notion import budget_words
+
+    return budget_words(design.claim)
 
 
 def outputs_in_use(mechanism: Any) -> int:

@@ -29,6 +29,7 @@ __all__ = ["LARGEST", "LabelRequest", "own_loss"]
 
 _PRINTED = 4000  # labels up to which the O(k³) algorithm is run
 LARGEST, _LARGEST_UNBIASED = 30, 12  # ε
+_CONIC = "cvxpy:clarabel"  # what answers for the unbiased randomizer where the solver is left at its default
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,6 +114,8 @@ class LabelRequest(Request):
             InvalidRequest.must("epsilon", most, spelled(self.epsilon))
         if self.question.k < 2:
             InvalidRequest.must("labels", "at least two for the unbiased randomizer", self.question.k)
+        if self.solver == "highs":  # the default of every method; it knows no cones
+            object.__setattr__(self, "solver", _CONIC)
 
 
 def own_loss(given: Any, question: Labels, values: Mapping[str, Any]) -> Loss | str:

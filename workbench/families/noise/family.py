@@ -33,14 +33,17 @@ from workbench.families.option import (
     one_of,
     or_zero,
     share,
+    spell,
 )
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notion
 from workbench.io.files import read_text
+from workbench.privacy.notions import OURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.families.design import Design
+    from workbench.families.noise.notion_design import NoiseNotionRequest
     from workbench.families.noise.request import NoiseRequest
     from workbench.mechanisms.modulo import ModuloNoise
 
@@ -55,6 +58,20 @@ def _notions() -> Iterable[str]:
     from workbench.families.requirements import ratio_notions
 
     return ratio_notions()
+
+
+def _notion(value: Any, name: str) -> str:
+    """A notion that linear models state, or one of several bounds or cones."""
+    from workbench.families.requirements import convex_notions
+
+    if isinstance(value, str) and value in OURS and value in convex_notions():
+        return value
+    return ratio_notion(value, name)
+
+
+def _check_epsilon(values: Mapping[str, Any]) -> None:
+    if values["epsilon"] is None and values["notion"] in _notions():
+        raise InvalidRequest("epsilon must be given. Got none.")
 
 
 def _cost(value: Any, name: str) -> Any:
@@ -126,6 +143,8 @@ class _Noise(Family):
         'design noise --sizes 5x5 --shifts "0,1;1,0" --epsilon 1 --delta 0.01 --notion dp --json',
         "design noise --n 8 --max-shift 3 --epsilon 1.5 --minimise delta --budget 0.4425",
         'design noise --n 8 --shifts 1,2 --epsilon "1=0.5,2=1" --cost squared --zero-mean',
+        "design noise --n 30 --max-shift 1 --cost squared --notion zcdp --rho 0.1",
+        'design noise --n 30 --max-shift 1 --cost squared --notion curve --curve "0.5:0.1,1:0.01"',
     )
     options = (
         Option("n", count(1, 10**7), help="Scalar query with answers 0..n.", kind=int, question=True),
@@ -140,12 +159,16 @@ class _Noise(Family):
         Option(
             "directed", flag, False, "Only the given sign of the differences, as the paper.", kind=bool, question=True
         ),
-        Option("notion", ratio_notion, "pdp", "pdp, dp, pure or metric."),
+        Option("notion", _notion, "pdp", "pdp, dp, pure or metric; curve, renyi, zcdp or gdp."),
         Option(
             "cost", _cost, "error-rate",
             "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or a CSV file of costs, "
             "one for every noise value (in Python: an array, or a function of it).",
         ),
+        Option("alpha", exact, help="renyi: the order > 1.", added=True),
+        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
+        Option("mu", positive, help="gdp: the budget > 0.", added=True),
+        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
         Option("prior", _prior, help="CSV with N probabilities of the true answer (cost prior-squared).", kind=Path),
         Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
         Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).', added=True),
@@ -169,8 +192,7 @@ class _Noise(Family):
             "delta", probability, help="In [0, 1]; 0 by default. With --minimise delta: an upper limit.", hot=True
         ),
         Option(
-            "epsilon", _epsilon, help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own.', required=True,
-            hot=True,
+            "epsilon", _epsilon, help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own.', hot=True,
         ),
     )  # fmt: skip
     frontier = "workbench.families.noise.frontier_options"
@@ -186,17 +208,33 @@ class _Noise(Family):
 
     def spelled_question(self, values: Mapping[str, Any]) -> ModuloNoise:
         names = ("n", "sizes", "max_shift", "directed", "shifts")
+        if "epsilon" in values:
+            _check_epsilon(values)
         return self.question(**{name: values[name] for name in names})
 
-    def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest:
+    def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest | NoiseNotionRequest:
+        from workbench.families.convex_notion import PARAMETERS
+        from workbench.families.noise.notion_design import NoiseNotionRequest
         from workbench.families.noise.request import request
 
+        if values["notion"] not in _notions():
+            return NoiseNotionRequest.of(question, values)
+        for name in PARAMETERS[1:]:
+            if (got := values.pop(name, None)) is not None:
+                InvalidRequest.must(name, f"left out when notion is {values['notion']}", spell(got))
+        _check_epsilon(values)
         return request(question, values)
 
     def open(self, request: Any) -> Session:
+        from workbench.families.noise.notion_design import NoiseNotionRequest
         from workbench.families.noise.session import NoiseSession
 
-        return NoiseSession(request)
+        return super().open(request) if isinstance(request, NoiseNotionRequest) else NoiseSession(request)
+
+    def solve(self, request: Any) -> Design:
+        from workbench.families.noise.notion_design import design
+
+        return design(request)
 
     # Mechanisms from elsewhere.
 
@@ -244,7 +282,8 @@ class _Noise(Family):
 
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
-        return 500 if values["check"] in ("none", "bound") and ratio_kind(values["notion"]) == HOCKEY_STICK else 20
+        bare = values["check"] in ("none", "bound") and values["notion"] in _notions()
+        return 500 if bare and ratio_kind(values["notion"]) == HOCKEY_STICK else 20
 
     # What a design shows.
 
@@ -257,6 +296,11 @@ class _Noise(Family):
 
     def json(self, design: Design) -> dict[str, Any]:
         asked = design.request
+        if not design.claim.in_epsilon_delta:
+            return {
+                "pmf": design.mechanism.pmf.tolist(), "cost": asked.cost, **design.claim.to_dict(),
+                "question": asked.question.to_dict(), "directed": asked.question.directed,
+            }  # fmt: skip
         return {
             "pmf": design.mechanism.pmf.tolist(),
             **{name: jsonable(getattr(asked, name)) for name in ("notion", "cost", "minimise", "budget")},
@@ -270,6 +314,10 @@ class _Noise(Family):
 
     def requested(self, design: Design) -> str:
         r = design.request
+        if not design.claim.in_epsilon_delta:
+            from workbench.families.convex_notion import budget_words
+
+            return f"{r.notion}, {budget_words(design.claim)}"
         epsilon = jsonable(design.claim.epsilon)
         if r.minimise == "delta":
             return f"the least delta for {r.notion}, epsilon = {epsilon}, {r.cost} <= {float(r.budget):.9g}"
@@ -277,13 +325,14 @@ class _Noise(Family):
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
         what = "delta" if design.request.minimise == "delta" else design.request.cost
-        exact = exact_words(design)
+        exact, epsilon = exact_words(design), design.privacy.epsilon
+        at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
         return [
             (f"least {what}", f"{design.objective:.9g}"),
             ("bound", design.bound_words),
             ("asked", self.requested(design)),
             ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
-                      f"pure epsilon {exact['pure_epsilon']}"),
+                      f"pure epsilon {exact['pure_epsilon']}{at}"),
         ]  # fmt: skip
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:

@@ -25,7 +25,7 @@ from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
-__all__ = ["Budgets", "NoiseRequest", "budgets_of", "request"]
+__all__ = ["Budgets", "NoiseRequest", "budgets_of", "constraints_of", "request"]
 
 MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
 LEAST_EPSILON = Fraction(1, 10**12)
@@ -103,6 +103,11 @@ class NoiseRequest(Request):
 def request(question: ModuloNoise, values: dict[str, Any]) -> NoiseRequest:
     """The request that exact option values amount to. Raises InvalidRequest."""
     values["cost"] = own_costs(values["cost"], question)
+    return NoiseRequest(question=question, constraints=constraints_of(question, values), **values)
+
+
+def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstraints | None:
+    """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
     makers = []
     if values.pop("zero_mean", False):
         makers.append(noise.zero_mean(question.sizes))
@@ -113,8 +118,7 @@ def request(question: ModuloNoise, values: dict[str, Any]) -> NoiseRequest:
         makers.append(noise.equal_masses([list(group) for group in equal]))
     if (more := checked_constraints(values.pop("constraints", None))) is not None:
         makers.append(more)
-    constraints = None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers))
-    return NoiseRequest(question=question, constraints=checked_constraints(constraints), **values)
+    return checked_constraints(None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers)))
 
 
 def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:

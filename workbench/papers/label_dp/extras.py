@@ -118,8 +118,8 @@ def unbiasedness(full: bool) -> Artifact:
         "The cost of unbiasedness (labels 0..10, uniform)",
         frame,
         _draw_unbiased,
-        "Least MSE of any ε-DP randomizer (RR-on-Bins), of any unbiased one (E[o|y] = y; column generation without an "
-        "output grid, every mass an exact rational; relative gap at most 1e-8, or 1e-5 at a degenerate vertex), and of "
+        "Least MSE of any ε-DP randomizer (RR-on-Bins), of any unbiased one (E[o|y] = y; a cone program over intervals "
+        "of labels, every mass an exact rational; relative gap at most 1e-7, usually 1e-8), and of "
         "k-ary randomized response with its bias taken out. Outputs of unbiased randomizers leave the label range.",
     )
 

@@ -15,14 +15,23 @@ from workbench.privacy.notions.delta_notion import DeltaNotion
 from workbench.privacy.notions.dp import DP
 from workbench.privacy.notions.gdp import GDP
 from workbench.privacy.notions.metric import Metric
-from workbench.privacy.notions.notion import HockeyStick, MassAboveRatio, Notion, PowerCone, Requirement
+from workbench.privacy.notions.notion import (
+    HockeyStick,
+    MassAboveRatio,
+    Notion,
+    PowerCone,
+    RelativeEntropy,
+    Requirement,
+)
 from workbench.privacy.notions.pdp import PDP
 from workbench.privacy.notions.pure import Pure
 from workbench.privacy.notions.renyi import Renyi
 from workbench.privacy.notions.zcdp import ZCDP
 
-__all__ = ["OURS", "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "Requirement", "delta_notion", "known",
-           "notion", "register"]  # fmt: skip
+__all__ = [
+    "OURS", "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement", "delta_notion",
+    "known", "notion", "register",
+]  # fmt: skip
 
 # one line per notion
 OURS: dict[str, Notion] = {

@@ -11,19 +11,36 @@ decided by balls of growing precision. T(P, Q) is jointly convex in (P, Q): laws
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from workbench.errors import NotProven
 from workbench.exact.numbers import ball_ends, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.least_parameter import LeastParameter
-from workbench.privacy.notions.notion import Values
+from workbench.privacy.notions.notion import HockeyStick, Requirement, Values
 
 __all__ = ["GDP", "TradeOff"]
 
 _BITS = 4096  # of the balls, beyond which a claim is left undecided
+_CUT, _SPECK = 1e-7, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
+_STEEPEST = 20  # ε of a tangent: e^ε is a coefficient
+_MOST = 4  # tangents at once
+
+
+def _tangent(mu: float, epsilon: float) -> HockeyStick:
+    """The hockey stick of N(0, 1) against N(μ, 1) at ε, Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ), rounded up (Dong, Roth and Su
+    2022, Cor. 2.13). ε may be negative."""
+    normal, at = NormalDist(), Fraction(epsilon).limit_denominator(1 << 20)
+    x = float(at)
+    delta = normal.cdf(mu / 2 - x / mu) - math.exp(x) * normal.cdf(-mu / 2 - x / mu)
+    return HockeyStick(at, Fraction(min(1.0, max(delta, 0.0) + 1e-14)))
 
 
 class TradeOff:
@@ -110,3 +127,23 @@ class GDP(LeastParameter):
     def least_words(self, measured: Any) -> str:
         """The least μ."""
         return f"{measured.least!r} (rounded up)"
+
+    def relaxed(self, values: Values) -> tuple[Requirement, ...]:
+        """The hockey sticks at a few ε around μ²/2."""
+        mu = float(values["mu"])
+        return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
+
+    def cuts(self, p: NDArray[np.float64], q: NDArray[np.float64], values: Values) -> Sequence[Requirement]:
+        """The hockey sticks at the tangents of f at the vertices that lie furthest below it."""
+        normal, mu = NormalDist(), float(values["mu"])
+        order = np.argsort(-np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(q, 1e-300)))
+        above, below = np.cumsum(p[order]), np.cumsum(q[order])
+        found = []
+        for a, b in zip(above.tolist(), below.tolist(), strict=True):
+            if _SPECK < a < 1 - _SPECK and b < a:
+                z = normal.inv_cdf(b) if b > _SPECK * a else normal.inv_cdf(a) - mu
+                excess = (a - normal.cdf(z + mu if b > _SPECK * a else -math.inf)) / min(a, 1 - b)
+                epsilon = -mu * (z + mu / 2)
+                if excess > _CUT and epsilon < _STEEPEST:
+                    found.append((excess, epsilon))
+        return tuple(_tangent(mu, epsilon) for _, epsilon in sorted(found, reverse=True)[:_MOST])

@@ -4,7 +4,8 @@ reads its own budget. Nothing else in the workbench branches on a notion's name.
     parameters      of a budget, such as epsilon and delta; the first may differ from neighbour to neighbour
     measure         (P, Q) and a budget -> a value: a δ, a ratio, a divergence; exact, or an interval that decides
     meets           value and budget -> whether the claim holds there
-    requires        budget -> what a model of an optimisation must state about (P, Q), as plain data
+    requires        budget -> what a model of an optimisation must state about (P, Q), as plain data; a notion that
+                    amounts to infinitely many of them gives some (`relaxed`) and those an answer breaks (`cuts`)
 
 A mechanism meets a claim when all its comparisons do. On real inputs the laws between two knots are mixtures of those
 at the knots: a measure that is quasi-convex in the pair (P, Q) is then largest at knots (`convex`); any other must be
@@ -21,10 +22,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from workbench.errors import InvalidRequest
 from workbench.privacy.notions.laws import Laws
 
-__all__ = ["HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "Requirement", "Result", "Values"]
+__all__ = [
+    "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement", "Result", "Values",
+]  # fmt: skip
 
 Values: TypeAlias = Mapping[str, Any]  # parameter of a budget -> exact number
 Names: TypeAlias = Callable[[int], tuple[str, str]]  # outcome -> how its mass in P and in Q is written
@@ -57,7 +63,15 @@ class PowerCone:
     kind: ClassVar[str] = "power-cone"
 
 
-Requirement: TypeAlias = HockeyStick | MassAboveRatio | PowerCone
+@dataclass(frozen=True)
+class RelativeEntropy:
+    """Σ P ln(P/Q) <= limit."""
+
+    limit: Fraction
+    kind: ClassVar[str] = "relative-entropy"
+
+
+Requirement: TypeAlias = HockeyStick | MassAboveRatio | PowerCone | RelativeEntropy
 
 
 @dataclass(frozen=True)
@@ -168,3 +182,12 @@ class Notion(ABC):
     def requires(self, values: Values) -> tuple[Requirement, ...]:
         """What must hold of (P, Q), all at once, as plain data. Raises InvalidRequest where no model can state it."""
         raise InvalidRequest(f"The notion {self.name} cannot be designed for, only measured and certified.")
+
+    def relaxed(self, values: Values) -> tuple[Requirement, ...]:
+        """Requirements that a budget implies, for a design to start from: all of them where there are finitely many."""
+        return self.requires(values)
+
+    def cuts(self, p: NDArray[np.float64], q: NDArray[np.float64], values: Values) -> Sequence[Requirement]:
+        """More requirements that a budget implies, those that masses p, q break most, by floats; none where they break
+        none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""
+        return ()

@@ -10,15 +10,19 @@ equal: e^ρ is transcendental for rational ρ != 0). A claim that is tight at so
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from workbench.errors import NotProven
 from workbench.exact.numbers import ball_ends, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.least_parameter import LeastParameter
-from workbench.privacy.notions.notion import Values
+from workbench.privacy.notions.notion import PowerCone, RelativeEntropy, Requirement, Values
 from workbench.privacy.notions.renyi import Loss
 
 __all__ = ["ZCDP", "Concentrated"]
@@ -26,6 +30,7 @@ __all__ = ["ZCDP", "Concentrated"]
 _BITS = 256
 _PIECES, _LEAST, _WORK = 4000, 200, 1_000_000  # pieces of α before a claim is left undecided; pieces times masses
 _NEAR = Fraction(1, 10**6)  # relative, of the interval of the least ρ
+_CUT, _SPECK = 1e-7, 1e-9  # relative excess of ρ that is cut off; masses that a solver means to be 0
 
 
 class Concentrated:
@@ -146,3 +151,30 @@ class ZCDP(LeastParameter):
     def least_words(self, measured: Any) -> str:
         """That ρ."""
         return f"at most {self.least(measured)!r} (proven)"
+
+    def finding(self, worst: Any, values: Values, budget: str) -> str:
+        """The least ρ beside the one asked, which may be proven where no smaller one is."""
+        rho = values["rho"]
+        if not worst.unbounded and rho < self.least(worst) and worst.within(rho):
+            return f"the least {self.title} rho is at most {round_up(rho)!r} (proven), asked {budget}"
+        return super().finding(worst, values, budget)
+
+    def relaxed(self, values: Values) -> tuple[Requirement, ...]:
+        """The relative entropy, the limit of orders towards 1, and the Rényi divergence of order 2."""
+        return RelativeEntropy(values["rho"]), self._order(Fraction(2), values["rho"])
+
+    def cuts(self, p: NDArray[np.float64], q: NDArray[np.float64], values: Values) -> Sequence[Requirement]:
+        """The order α on a grid whose D_α/α is largest, where that exceeds ρ."""
+        rho, grid = float(values["rho"]), 1 + 2.0 ** np.arange(-4, 10, 1 / 64)
+        shown = (p > _SPECK) & (q > 0)
+        with np.errstate(divide="ignore"):
+            loss = np.log(p[shown]) - np.log(q[shown])
+        moments = np.log(np.exp(np.minimum((grid[:, None] - 1) * loss, 700.0)) @ p[shown])
+        excess = moments / (grid * (grid - 1)) - rho
+        if excess.max() <= _CUT * rho:
+            return ()
+        return (self._order(Fraction(round(float(grid[excess.argmax()]) * 4096), 4096), values["rho"]),)
+
+    @staticmethod
+    def _order(alpha: Fraction, rho: Fraction) -> Requirement:
+        return PowerCone(alpha, rho * alpha * (alpha - 1))

@@ -1,0 +1,49 @@
+"""Bounds on two laws (P, Q) as rows of a convex program, one function for every model.
+
+    hockey-stick (m, δ)     Σ max(0, P - m Q) <= δ           y >= P - m Q, y >= 0, Σ y <= δ; with δ = 0: P <= m Q
+    power-cone (α, M)       Σ P^α Q^(1-α) <= M               t^(1/α) Q^(1-1/α) >= P: t >= P^α Q^(1-α), Σ t <= M
+    relative-entropy (K)    Σ P ln(P/Q) <= K                 P exp(-t/P) <= Q: t >= P ln(P/Q), Σ t <= K
+
+All are jointly convex in (P, Q). A hockey stick is linear, the others need a conic solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from models.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
+
+__all__ = ["bound_rows", "check_kinds", "is_conic"]
+
+_KINDS = (HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY)
+
+
+def check_kinds(bounds: Iterable[Bound]) -> None:
+    """Raise ValueError for a bound of another kind."""
+    for bound in bounds:
+        if bound.kind not in _KINDS:
+            raise ValueError(f"bounds must be one of {', '.join(_KINDS)}. Got {bound.kind}.")
+
+
+def is_conic(bounds: Iterable[Bound]) -> bool:
+    """Whether any needs cones."""
+    return any(bound.kind != HOCKEY_STICK for bound in bounds)
+
+
+def bound_rows(p: Any, q: Any, bound: Bound, label: str) -> list[Any]:
+    """The rows that state a bound; p, q: expressions (n,); label: of the variables that they need."""
+    n = p.shape[0]
+    if bound.kind == POWER_CONE:
+        t = cp.Variable(n, name=f"t_{label}", bounds=[0, bound.limit])
+        return [cp.sum(t) <= bound.limit, cp.PowCone3D(t, q, p, np.full(n, 1 / bound.level))]
+    if bound.kind == RELATIVE_ENTROPY:
+        t = cp.Variable(n, name=f"t_{label}", bounds=[-1, bound.limit + 1])  # P ln(P/Q) >= P - Q
+        return [cp.sum(t) <= bound.limit, cp.ExpCone(-t, p, q)]
+    if bound.limit == 0:
+        return [p <= bound.level * q]
+    y = cp.Variable(n, name=f"y_{label}", bounds=[0, 1])
+    return [y >= p - bound.level * q, cp.sum(y) <= bound.limit]

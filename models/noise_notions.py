@@ -1,0 +1,63 @@
+"""Additive noise on a group under several convex bounds at once (`models.convex_bounds`).
+
+    min E cost   s.t.  f a distribution on the group; every bound of a difference μ holds of (f, f(· + μ))
+
+Bounds are numbers here, not parameters: notions that amount to infinitely many add those that an answer breaks, and the
+optimum over the ones that are stated is a lower bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+from models.convex_bounds import bound_rows, check_kinds, is_conic
+from models.noise import MASS_SCALE, UserConstraints, shifted
+from models.requirements import Bound
+from solvers.canonical import compile
+from solvers.program import Program, stating
+
+__all__ = ["NoiseNotionModel"]
+
+Shift = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseNotionModel:
+    """sizes: of the group; bounds: of every difference; cost: (N,), or (answers, N) for the worst answer; constraints:
+    more linear ones on f (N,)."""
+
+    sizes: tuple[int, ...]
+    bounds: Mapping[Shift, Sequence[Bound]]
+    cost: NDArray[np.float64]
+    constraints: UserConstraints | None = None
+
+    def __post_init__(self) -> None:
+        check_kinds(chain(*self.bounds.values()))
+
+    @stating
+    def problem(self) -> cp.Problem:
+        """The model in CVXPY."""
+        f = cp.Variable(math.prod(self.sizes), name="f", bounds=[0, 1])
+        rows: list[Any] = [cp.sum(f) == 1]
+        for mu, several in self.bounds.items():
+            for k, bound in enumerate(several):
+                rows += bound_rows(f, f[shifted(self.sizes, mu)], bound, f"{'_'.join(map(str, mu))}_{k}")
+        rows += self.constraints(f) if self.constraints else []
+        distortion = cp.max(self.cost @ f) if self.cost.ndim == 2 else self.cost @ f
+        return cp.Problem(cp.Minimize(distortion), rows)
+
+    @cached_property
+    def program(self) -> Program:
+        """The compiled model."""
+        conic, count = is_conic(chain(*self.bounds.values())), sum(map(len, self.bounds.values()))
+        name = f"noise on {'x'.join(map(str, self.sizes))} under {count} bounds"
+        return compile(self.problem(), name, scale=1.0 if conic else MASS_SCALE, conic=conic)

@@ -1,0 +1,130 @@
+"""The cone program of the unbiased randomizer: its optimum, the bound that prices every set, the exact channel."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from models import unbiased
+from models.unbiased import Intervals
+from models.unbiased_levels import optimum
+from solvers.backend import Options, solve
+from workbench.families.labels.unbiased_channel import exact_channel
+from workbench.mechanisms.label_randomizers.randomized_response import odds_below
+from workbench.mechanisms.piecewise_affine import mean
+from workbench.privacy.audit import audit_extremes
+
+
+def uniform(k):
+    return np.arange(float(k)), np.full(k, 1 / k)
+
+
+def lognormal(k):
+    return np.sort(np.random.default_rng(5).lognormal(size=k)), np.full(k, 1 / k)
+
+
+def some_without_prior(k):
+    p = np.random.default_rng(3).random(k) < 0.4
+    return np.arange(float(k)), p / p.sum()
+
+
+def found(labels, prior, epsilon, **options):
+    odds, _ = odds_below(epsilon)
+    return odds, optimum(labels, prior, float(odds) - 1, "cvxpy:clarabel", Options(), **options)
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "value"),
+    [(11, 1, 98.00754197), (11, 4, 2.713355584), (21, 1, 390.5497078), (21, 4, 10.78431481), (52, 1, 2532.271314),
+     (52, 4, 69.17465903), (80, 1, 6071.526137), (80, 4, 165.3189957)],
+)  # fmt: skip
+def test_the_values_of_column_generation(k, epsilon, value):
+    best = found(*uniform(k), epsilon)[1]
+    assert best.objective == pytest.approx(value, rel=3e-9)
+    assert best.bound == pytest.approx(best.objective, rel=2e-8)
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", 3, 12])
+@pytest.mark.parametrize("question", [uniform(30), lognormal(101), some_without_prior(40)], ids=["even", "far", "zero"])
+def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
+    y, p = question
+    odds, best = found(y, p, epsilon)
+    outputs, channel = exact_channel(y, p, odds, best.sets, best.t, best.s, best.objective)
+    values = [Fraction(o) for o in outputs.tolist()]
+    assert [mean(row, values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
+    assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
+    loss = float((p[:, None] * channel.matrix * (outputs - y[:, None]) ** 2).sum())
+    assert best.bound <= loss * (1 + 1e-12)
+    assert loss <= best.bound * (1 + 1e-7)
+    assert np.isin(outputs.size, range(y.size, 4 * y.size))
+
+
+def test_no_sets_but_intervals_are_needed_by_brute_force():
+    """All 2^5 sets on a fine grid of outputs, as a linear program: never below the bound, and near it."""
+    from scipy.optimize import linprog
+
+    y, p, q = np.array([0.0, 1, 2.5, 3, 5]), np.array([0.3, 0.1, 0.2, 0.1, 0.3]), math.expm1(1.5)
+    _, best = found(y, p, "1.5")
+    grid = np.linspace(-8, 13, 200)
+    w = np.array([[1 + q * inside for inside in chosen] for chosen in product((0, 1), repeat=5)])
+    weights = np.repeat(w, grid.size, axis=0)
+    outputs = np.tile(grid, len(w))
+    cost = (weights * (outputs[:, None] - y) ** 2) @ p
+    rows = np.concatenate([weights.T, (weights * outputs[:, None]).T])
+    answer = linprog(cost, A_eq=rows, b_eq=np.concatenate([np.ones(5), y]), method="highs")
+    assert best.bound * (1 - 1e-9) <= answer.fun <= best.bound * 1.01
+
+
+def test_a_band_that_misses_the_optimum_is_seen_in_the_bound():
+    """Singletons alone: the bound of their multipliers stays below the optimum over all sets."""
+    y, p = uniform(11)
+    q, alone = math.expm1(1.0), Intervals(np.arange(11), np.arange(11))
+    answer = solve(unbiased.program(y, p, q, alone, 100.0), solver="cvxpy:clarabel")
+    bound, rays = unbiased.lowest(y, p, q, *unbiased.dual_values(y, p, q, 100.0, answer.row_dual))
+    assert bound < 98.0075419 < answer.objective * 100
+    assert rays.shape[0]
+    assert unbiased.randomized_response(y, p, q) == pytest.approx(answer.objective * 100, rel=1e-6)
+
+
+def test_pricing_finds_the_least_reduced_cost():
+    rng = np.random.default_rng(2)
+    y, p, q = np.arange(6.0), rng.dirichlet(np.ones(6)), 3.0
+    for _ in range(20):
+        v, u = rng.normal(size=6) * 4, rng.normal(size=6)
+        _, _, depth, rounding = unbiased.price(y, p, q, v, u)
+        o = np.linspace(-60, 60, 40_001)[:, None]
+        f = p * (o - y) ** 2 - v - u * (o - y)
+        swept = (f + q * np.minimum(f, 0)).sum(axis=1).min()
+        assert depth.min() - 1e-9 <= swept <= depth.min() + 1e-3
+        assert (rounding >= 0).all()
+        bound, _ = unbiased.lowest(y, p, q, v, u)
+        assert bound >= v.sum() + min(swept, 0.0) - 1e-9
+
+
+def test_any_multipliers_bound_the_optimum():
+    rng = np.random.default_rng(4)
+    y, p = uniform(6)
+    q, best = math.expm1(1.0), found(*uniform(6), 1)[1]
+    for _ in range(30):
+        v, u = rng.normal(size=6) * 5, rng.normal(size=6) * 3
+        assert unbiased.lowest(y, p, q, v, u)[0] <= best.objective
+
+
+def test_floats_that_are_no_randomizer_are_refused():
+    y, p = uniform(3)
+    sets = Intervals(np.arange(3), np.arange(3))
+    with pytest.raises(ArithmeticError, match="tell all labels apart"):
+        exact_channel(y, p, Fraction(2), Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1), 1.0)
+    outputs, channel = exact_channel(y, p, Fraction(2), sets, np.full(3, 0.25), np.array([-0.25, 0.25, 0.75]), 1.0)
+    assert [mean(row, [Fraction(o) for o in outputs.tolist()]) for row in channel.rows] == [0, 1, 2]
+
+
+def test_progress_is_told():
+    said: list[str] = []
+    found(*uniform(30), 1, progress=said.append)
+    assert said
+    assert "30 labels" in said[-1]

@@ -1,0 +1,129 @@
+"""Convex programs under a notion that several hockey sticks or cones state, or infinitely many of them.
+
+A notion gives the bounds that its budget implies (`Notion.relaxed`); the program over them is solved, and while its
+answer breaks the budget those that it breaks most are added (`Notion.cuts`). Every such program is a relaxation, so its
+Lagrangian bound (`solvers.solution.lagrangian_bound`, from any multipliers, however a conic solver ended) is one on the
+optimum. What is claimed is never the solver's answer: the caller repairs it until the exact audit accepts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.requirements import Bound
+from solvers.backend import Options, backend, solve
+from solvers.program import Program
+from solvers.solution import Solution, Termination, lagrangian_bound
+from workbench.errors import Infeasible, InvalidRequest, NotProven
+from workbench.families.design import Design
+from workbench.families.outcome import translated_errors
+from workbench.families.requirements import in_numbers
+from workbench.privacy.audit import Privacy
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions import Requirement
+
+__all__ = ["CLOSE", "PARAMETERS", "budget_words", "meets", "proven", "solve_with_cuts"]
+
+PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve")  # of these notions
+CLOSE = 1e-7  # relative gap at which no other repair is tried
+_ENOUGH = 1e-5  # and that of what counts as an optimum
+_ROUNDS = 40  # of cuts
+_CONES = 20_000  # outcomes times bounds of a conic program
+_CONIC, _NAMES, _FINE = "cvxpy:clarabel", ("tol_gap_abs", "tol_gap_rel", "tol_feas"), (1e-10, 1e-9, 1e-8)
+
+Label = tuple[int, ...]
+Masses = NDArray[np.float64]
+
+
+def solve_with_cuts(
+    claim: Claim,
+    labels: Iterable[Label],
+    state: Callable[[Mapping[Any, Sequence[Bound]]], Program],
+    laws: Callable[[Solution, Label], tuple[Masses, Masses]],
+    solver: str,
+    options: Options,
+) -> tuple[Solution, float | None]:
+    """(the last program's answer, the best bound of all programs).
+
+    labels: of the comparisons; state: the program under some bounds; laws: (P, Q) of a comparison at an answer.
+    Raises Infeasible, InvalidRequest, NotProven, SolverUnavailable.
+    """
+    bounds: dict[Label, list[Requirement]] = {label: [*claim.notion.relaxed(claim.at(label))] for label in labels}
+    best: float | None = None
+    last: Solution | None = None
+    for _ in range(_ROUNDS):
+        with translated_errors():
+            program = state({label: [*map(in_numbers, several)] for label, several in bounds.items()})
+            solution = _solved(program, solver, options)
+        if solution.x is None:
+            if solution.termination is Termination.INFEASIBLE:
+                raise Infeasible(f"Nothing meets this request ({solution.solver} says {solution.raw_status!r}).")
+            if last is None:
+                raise NotProven(f"{solution.solver} says {solution.raw_status!r} and returned no point.", bound=best)
+            break  # out of digits: the answer before is repaired
+        last, found = solution, solution.bound
+        if found is None and solution.row_dual is not None:  # any multipliers prove a bound
+            found = lagrangian_bound(solution.data, solution.row_dual, cones=program.cones)
+        best = found if best is None or (found is not None and found > best) else best
+        before = sum(map(len, bounds.values()))
+        for label, several in bounds.items():
+            several += [one for one in claim.notion.cuts(*laws(solution, label), claim.at(label)) if one not in several]
+        if sum(map(len, bounds.values())) == before:
+            break
+    assert last is not None
+    return last, best
+
+
+def _solved(program: Program, solver: str, options: Options) -> Solution:
+    cones = sum(len(cone.columns) for cone in program.cones)
+    if cones > _CONES:
+        InvalidRequest.must("the program", f"of at most {_CONES} cones", cones)
+    if program.cones and solver == "highs":  # the default, which knows no cones
+        solver = _CONIC
+    tries = [options]
+    if program.cones and backend(solver).label == _CONIC:  # what defeats it at one tolerance may be easy at the next
+        tries = [replace(options, native={**dict.fromkeys(_NAMES, tolerance), **options.native}) for tolerance in _FINE]
+    for options in tries:
+        solution = solve(program, solver=solver, options=options)
+        if solution.termination not in (Termination.NUMERICAL, Termination.ERROR):
+            break
+    if solution.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt
+    return solution
+
+
+def proven(made: Design) -> Design:
+    """The design, where its exact cost is within the gap of its bound. Raises NotProven, with the design."""
+    solution, bound, reached = made.solution, made.bound, made.objective
+    assert solution is not None
+    if bound is not None and reached - bound <= _ENOUGH * max(abs(reached), 1e-9):
+        if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
+            return replace(made, solution=replace(solution, termination=Termination.OPTIMAL))
+        return made
+    raise NotProven(
+        f"{solution.solver} ended with {solution.raw_status!r}: incumbent {reached:.9g}, bound {made.bound_words}.",
+        incumbent=reached, bound=bound, design=made,
+    )  # fmt: skip
+
+
+def meets(privacy: Privacy, claim: Claim) -> bool:
+    """Whether the exact audit meets a claim; a tight one may stay undecided."""
+    try:
+        return privacy.holds(claim)
+    except NotProven:
+        return False
+
+
+def budget_words(claim: Claim) -> str:
+    """The budget in words."""
+    values: Mapping[str, Any] = claim.values
+    if "curve" in values:
+        points: Sequence[tuple[Fraction, Fraction]] = values["curve"]
+        return "(epsilon, delta) = " + ", ".join(f"({float(e):g}, {float(d):g})" for e, d in points)
+    return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())

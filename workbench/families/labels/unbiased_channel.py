@@ -1,0 +1,186 @@
+"""From masses and moments on intervals of labels to an exact channel: private and unbiased in rationals.
+
+An interval S = [i, j] is an edge from node i to node j + 1, nodes 0 and k being one, the ground. With odds a/b <= e^ε,
+integers n_S > 0 and moments μ_S = n_S o_S the channel is n_S a / T inside S and n_S b / T outside, and
+
+    all rows have the sum 1        n is a flow:   Σ n of the sets that start at i = Σ n of those that end at i - 1
+                                   T = b Σ n + (a - b) Σ n of the sets that contain any one label
+    E[o | y] = y for every y       (a - b) (Σ μ of those that start at i - Σ μ of those that end at i - 1)
+                                       = T (y_i - y_(i-1)),    and  b Σ μ + (a - b) Σ μ of those that start at 0 = T y_0
+
+A maximum-weight spanning tree carries what the solver's floats, rounded on the other edges, leave open: leaf by leaf
+for n (integers), and for μ (rationals), where one more edge outside the tree settles the last equation.
+
+What is published are floats: the outputs outside the tree lie on a lattice of step h (a power of two, 2^-22 of the root
+of the loss); an output of the tree, a ratio, is split between its two neighbours on the lattice in masses that keep its
+mean exactly. That costs at most h²/4 of loss.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from models.unbiased import Intervals
+from workbench.exact.distribution import Distribution
+from workbench.mechanisms.channel import Channel
+
+__all__ = ["exact_channel"]
+
+Vector = NDArray[np.float64]
+_BITS = 52  # of the masses
+_SPECK = 27  # masses of which this many bits less are left out, where they need not carry anything
+_FINE = 22  # of the outputs' lattice, below the root of the loss
+
+
+def exact_channel(
+    labels: Vector, prior: Vector, odds: Fraction, sets: Intervals, t: Vector, s: Vector, loss: float
+) -> tuple[Vector, Channel]:
+    """(outputs (m,), increasing; channel (k, m)): exactly private at the odds and exactly unbiased.
+
+    labels: (k,) increasing, with their prior (k,); sets, t, s: (n,) what `models.unbiased_levels.optimum` found; loss:
+    about. Raises ArithmeticError where they are too far from a randomizer.
+    """
+    k, a, b = labels.size, odds.numerator, odds.denominator
+    used = np.flatnonzero(t > 0)
+    first, last, t, s = sets.first[used], sets.last[used], t[used], s[used]
+    fine = max(math.sqrt(loss) * 2.0**-_FINE, float(np.abs(s / t).max()) * 2.0**-50)
+    step = Fraction(2) ** math.floor(math.log2(fine))
+    tails, heads = first.tolist(), [0 if end == k else end for end in (last + 1).tolist()]
+    tree = _Tree(k, tails, heads, t.tolist())
+    light = (t < t.max() * 2.0**-_SPECK) & ~np.isin(np.arange(t.size), tree.edges)
+    t, s = np.where(light, 0.0, t), np.where(light, 0.0, s)
+    t, s = _balanced(labels, float(odds) - 1, first, last, t, s, sets.moments(labels, prior, float(odds) - 1)[0][used])
+    masses = [round(mass) for mass in np.ldexp(t / t.max(), _BITS).tolist()]
+    n = tree.completed(masses, [0] * k)
+    if min((n[e] for e in tree.edges), default=1) < 0:
+        raise ArithmeticError("the solver's masses are too far from a randomizer")
+    kept = [e for e in range(len(n)) if n[e] > 0]
+    through = sum(n[e] for e in range(len(n)) if tails[e] == 0)
+    total = b * sum(n) + (a - b) * through
+    y = [Fraction(value) for value in labels.tolist()]
+    sources = [Fraction(0), *((y[i] - y[i - 1]) * total / (a - b) for i in range(1, k))]
+    lattice = [round(Fraction(output) / step) * step for output in (s / np.where(t > 0, t, 1.0)).tolist()]
+    moments = tree.completed([mass * output for mass, output in zip(n, lattice, strict=True)], sources)
+    dense = [b + (a - b) * (tail == 0) for tail in tails]  # the last equation
+    effects = tree.cycles(dense)  # on it of one unit around the cycle that an edge closes
+    loose = max(kept, key=lambda e: n[e] * abs(effects[e]))
+    if not effects[loose]:
+        raise ArithmeticError("too few sets are in use")
+    unit = tree.completed([int(e == loose) for e in range(len(n))], [0] * k)
+    missing = y[0] * total - sum(x * moment for x, moment in zip(dense, moments, strict=True))
+    share = missing / effects[loose]
+    moments = [moment + share * move if move else moment for moment, move in zip(moments, unit, strict=True)]
+    columns = []  # (output on the lattice, mass, first, last)
+    for e in kept:
+        place = Fraction(moments[e]) / n[e] / step
+        low = math.floor(place)
+        for at, mass in ((low, n[e] * (low + 1 - place)), (low + 1, n[e] * (place - low))):
+            if mass:
+                columns.append((at, mass, int(first[e]), int(last[e])))
+    outputs, table = _table(k, columns, a, b)
+    return np.array([float(at * step) for at in outputs]), Channel(
+        tuple(Distribution.from_integers(row.tolist(), "a row of the channel") for row in table)
+    )
+
+
+def _balanced(
+    labels: Vector, q: float, first: NDArray[np.intp], last: NDArray[np.intp], t: Vector, s: Vector, weight: Vector
+) -> tuple[Vector, Vector]:
+    """(t, s) that meet the equations to rounding: what misses is spread where it costs least, W δ²/t, and not left to
+    the tree, some of whose edges may be light. weight: (n,) W."""
+    k, n = labels.size, np.arange(first.size)
+    steps = (
+        sp.csr_array((np.ones(n.size), (first, n)), shape=(k, n.size))
+        - sp.csr_array((np.ones(n.size), (last + 1, n)), shape=(k + 1, n.size))[:k]
+    )
+    rows = sp.csr_array(sp.vstack([sp.csr_array((1.0 + q * (first == 0)).reshape(1, -1)), steps[1:]]))
+    for right, scale, values in (
+        (np.eye(1, k)[0], t**2, t), (np.concatenate([labels[:1], np.diff(labels) / q]), t / weight, s),
+    ):  # fmt: skip
+        matrix = (rows @ sp.diags_array(scale) @ rows.T).toarray()
+        size = np.sqrt(np.diag(matrix))
+        matrix /= size[:, None] * size
+        for _ in range(2):
+            move = scale * (rows.T @ (np.linalg.solve(matrix, (right - rows @ values) / size) / size))
+            if not np.isfinite(move).all() or (values is t and (t + move < 0).any()):
+                break
+            values += move
+    return t, s
+
+
+def _table(k: int, columns: list[tuple[int, Fraction, int, int]], a: int, b: int) -> tuple[list[int], NDArray[Any]]:
+    """The outputs in order, and their integers (k, m)."""
+    common = math.lcm(*{mass.denominator for _, mass, _, _ in columns})
+    outputs = sorted({at for at, *_ in columns})
+    place = {at: j for j, at in enumerate(outputs)}
+    table = np.zeros((k, len(outputs)), dtype=object)
+    for at, mass, first, last in columns:
+        weight = mass.numerator * (common // mass.denominator)
+        column = table[:, place[at]]
+        column += b * weight
+        column[first : last + 1] += (a - b) * weight
+    return outputs, table
+
+
+class _Tree:
+    """A spanning tree of the nodes 0..k-1 (0: the ground) of greatest weight, and flows that it completes."""
+
+    def __init__(self, k: int, tails: list[int], heads: list[int], weights: list[int]) -> None:
+        self.tails, self.heads = tails, heads
+        root = list(range(k))
+
+        def top(node: int) -> int:
+            while root[node] != node:
+                root[node] = root[root[node]]
+                node = root[node]
+            return node
+
+        near: list[list[int]] = [[] for _ in range(k)]
+        self.edges = []
+        for e in sorted(range(len(tails)), key=lambda e: -weights[e]):
+            one, two = top(tails[e]), top(heads[e])
+            if one != two:
+                root[one] = two
+                self.edges.append(e)
+                near[tails[e]].append(e)
+                near[heads[e]].append(e)
+        if len(self.edges) < k - 1:
+            raise ArithmeticError("the sets in use do not tell all labels apart")
+        self.order = []  # (node, the edge towards the ground), leaves last
+        seen, stack = {0}, [0]
+        while stack:
+            node = stack.pop()
+            for e in near[node]:
+                other = heads[e] if tails[e] == node else tails[e]
+                if other not in seen:
+                    seen.add(other)
+                    stack.append(other)
+                    self.order.append((other, e))
+
+    def completed(self, values: list[Any], sources: list[Any]) -> list[Any]:
+        """Values on the other edges as given, on the tree's such that Σ out - Σ in = source at every node but 0."""
+        found, excess = list(values), list(sources)
+        inside = set(self.edges)
+        for e, value in enumerate(values):
+            if e not in inside and value:
+                excess[self.tails[e]] -= value
+                excess[self.heads[e]] += value
+        for node, e in reversed(self.order):
+            out = self.tails[e] == node
+            found[e] = excess[node] if out else -excess[node]
+            excess[self.heads[e] if out else self.tails[e]] += excess[node]
+        return found
+
+    def cycles(self, costs: list[int]) -> list[int]:
+        """For every edge, what a unit around the cycle that it closes costs; 0 for the tree's."""
+        height = {0: 0}  # cost of the way from the ground
+        for node, e in self.order:
+            out = self.tails[e] == node
+            height[node] = height[self.heads[e]] - costs[e] if out else height[self.tails[e]] + costs[e]
+        return [cost + height[i] - height[j] for cost, i, j in zip(costs, self.tails, self.heads, strict=True)]
