@@ -6,6 +6,10 @@ With   C  ordered comparisons: the differences of noise, the pairs of a channel,
        w  b + the most factors 2 in a denominator, + the bits of every different odd part of one, + those of the largest
           numerator, among the other numbers: knots, outputs, and what the objective and the bias hold
 
+    Noise on the integers and the reals, weights w over W with tails of ratio r = u/v every P (else t = 0), D shifts
+    (k of the reals), n_w weights:  C = 2D, n = n_w + 2D + 2P (tails) + 2 (atom), b counts bits of W, of u and v t
+    times, t = ⌈D/P⌉ + 3, and of the atom. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
+
     audit       C n (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
     cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     PDP on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well: critical inputs, the outcomes that violate between them
@@ -27,8 +31,10 @@ from workbench.errors import CorruptFile
 from workbench.exact.distribution import Distribution
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.notions import Notion
 
 __all__ = ["LIMIT", "affordable", "cost"]
@@ -47,13 +53,17 @@ def cost(
 ) -> int:
     """The units of the module's rule. notion and values (its parameters): of a claim, where one is to be decided;
     numbers: of the objective and the bias; labels: of the objective."""
-    if not isinstance(mechanism, (AdditiveNoise, Channel, PiecewiseAffine)):
+    if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
+        comparisons, outcomes, laws, total = mechanism.audit_size
+    elif isinstance(mechanism, (AdditiveNoise, Channel, PiecewiseAffine)):
+        listed, comparisons = _laws(mechanism), _comparisons(mechanism)
+        outcomes, laws, total = len(listed[0]), len(listed), max(law.total.bit_length() for law in listed)
+    else:
         return _listed(mechanism, notion)
-    others, laws, comparisons = [*numbers], _laws(mechanism), _comparisons(mechanism)
-    outcomes = len(laws[0])
+    others = [*numbers]
     budgets = dict(values or {})
     delta = budgets.pop("delta", None) or Fraction(0)
-    bits = max(law.total.bit_length() for law in laws) + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)
+    bits = total + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)
     if isinstance(mechanism, PiecewiseAffine):
         others += [*mechanism.knots, *mechanism.bins]
     twos = [(number.denominator & -number.denominator).bit_length() - 1 for number in others]
@@ -63,9 +73,9 @@ def cost(
     each = 1 if notion is None else notion.outcome_cost
     units = comparisons * (outcomes * (4 + (bits // 256) ** 2) * each + 1000)
     units += (comparisons + 8) * (bits // 64) ** 2
-    units += outcomes * (len(laws) + labels) * (4 + (wide // 256) ** 2) + (wide // 64) ** 2
+    units += outcomes * (laws + labels) * (4 + (wide // 256) ** 2) + (wide // 64) ** 2
     if notion is not None and isinstance(mechanism, PiecewiseAffine):
-        units += notion.segment_cost(len(laws) // 2, outcomes, bits)
+        units += notion.segment_cost(laws // 2, outcomes, bits)
     return units
 
 

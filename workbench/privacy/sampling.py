@@ -14,8 +14,10 @@ from workbench.exact.plain import refuse_masked
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.real_noise import AdditiveRealNoise
 
 __all__ = ["publish", "sample"]
 
@@ -57,14 +59,16 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
 def publish(mechanism: Any, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:
     """What a mechanism publishes for each of many true answers, independently.
 
-    mechanism: additive noise on scalar answers, or a mechanism on real inputs with an affine law; or a Design or
-    Certificate of one. answers: (n,) answers 0..N-1 as integers, or numbers in the range.
+    mechanism: additive noise on scalar answers, on the integers or the reals, or a mechanism on real inputs with an affine law; or a Design or
+    Certificate of one. answers: (n,) answers 0..N-1 (all integers) as integers, or numbers in the range.
     Returns shape (n,). Raises InvalidRequest.
     """
     subject = as_mechanism(mechanism)
     if isinstance(subject, PiecewiseAffine):
         published: NDArray[np.float64] = subject.sample(answers, insecure_seed=insecure_seed)
         return published
+    if isinstance(subject, (AdditiveIntegerNoise, AdditiveRealNoise)):
+        return subject.publish(answers, Source(insecure_seed))
     if not isinstance(subject, AdditiveNoise) or not subject.question.scalar:
         InvalidRequest.must("mechanism", "noise on scalar answers, or one on real inputs", subject.describe())
     refuse_masked(answers, "answers")
