@@ -30,15 +30,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from models.additive_lp import solved
+from solvers.backend import Options
 from solvers.growing import GrowingProgram
 
-__all__ = ["Answer", "Cut", "LineProgram", "refined"]
+__all__ = ["Answer", "Cut", "LineProgram", "moved", "refined"]
 
 Vector = NDArray[np.float64]
 Cut = tuple[int, NDArray[np.bool_]]  # shift s, V as a mask over -inner..inner
 
 _SCALE = 1 << 80  # multipliers are rounded down to multiples of its inverse
 _ROUNDS = 4000
+_WHOLE = 15_000  # excesses y, up to which the program in one piece is faster
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,7 @@ class LineProgram:
     def bound(self, cuts: Sequence[Cut], multipliers: Vector) -> Fraction:
         """A proven lower bound on the optimum, from any multipliers >= 0 of the rows of these cuts."""
         u = [int(value * _SCALE) for value in multipliers.tolist()]
-        costs = [*self.costs] if self.atom is None else [*self.costs, self.atom]
-        plus, minus = [0] * len(costs), [0] * len(costs)
+        plus, minus = [0] * self.weights.size, [0] * self.weights.size
         for cut, amount in zip(cuts, u, strict=True):
             if amount:
                 one, two = self.counts(cut)
@@ -120,23 +122,67 @@ class LineProgram:
                     plus[k] += amount * int(one[k])
                 for k in np.flatnonzero(two).tolist():
                     minus[k] += amount * int(two[k])
+        return self._priced(plus, minus, sum(u))
+
+    def whole_bound(self, v: Vector, u: Vector) -> Fraction:
+        """The same from multipliers 0 <= v <= u of the inequalities of `models.additive_lp`."""
+        plus, minus = [0] * self.weights.size, [0] * self.weights.size
+        total = 0
+        for row, targets, limit in zip(v, self.targets, u.tolist(), strict=True):
+            most = int(limit * _SCALE)
+            total += most
+            for k in np.flatnonzero(row).tolist():
+                amount = min(most, int(row[k] * _SCALE))
+                plus[self.columns[k]] += amount
+                if targets[k] < len(self.costs):
+                    minus[targets[k]] += amount
+        if self.atom is not None:
+            plus[-1] = total
+        return self._priced(plus, minus, total)
+
+    def _priced(self, plus: list[int], minus: list[int], total: int) -> Fraction:
+        """min_η of the priced costs, less δ times the multipliers, all in units of 1/_SCALE."""
+        costs = [*self.costs] if self.atom is None else [*self.costs, self.atom]
         e, scale = self.exp_epsilon, Fraction(1, _SCALE)
         priced = (
             c + scale * (p - e * m) / int(w)
             for c, p, m, w in zip(costs, plus, minus, self.weights, strict=True)
         )  # fmt: skip
-        return min(priced) - self.delta * sum(u) * scale
+        return min(priced) - self.delta * total * scale
+
+    @property
+    def excesses(self) -> int:
+        """How many y the program in one piece has."""
+        return self.targets.size
 
     def solve(
-        self, cuts: Sequence[Cut] = (), *, precision: float = 1e-9, stall: float = 0.0, stop: float | None = None
-    ) -> Answer:
-        """The optimum by cutting planes, from these cuts on.
+        self, cuts: Sequence[Cut] = (), *, precision: float = 1e-9, stall: float = 0.0, stop: float | None = None,
+        solver: str = "highs",
+    ) -> Answer:  # fmt: skip
+        """The optimum: in one piece where the program is small, else by cutting planes (with HiGHS), from these cuts on.
 
         precision: the excess over δ, relative to δ, at which a point counts as feasible; stall: stop where eight
         rounds raise the value by less than this share; stop: time (perf_counter) to stop at. A point that stopped early
         breaks δ by `excess`; the bound is proven all the same.
         """
+        if self.excesses <= _WHOLE or solver != "highs":
+            return self._in_one_piece(solver, stop)
         return _Rounds(self, precision, stall, stop).run(cuts)
+
+    def _in_one_piece(self, solver: str, stop: float | None) -> Answer:
+        begin = time.perf_counter()
+        limit = None if stop is None else max(1.0, stop - begin)
+        options = Options(time_limit=limit) if limit else Options()
+        solution, v, u = solved(self, solver, options)
+        assert solution.x is not None
+        x = np.maximum(solution.x[: self.weights.size], 0.0)
+        gaps, sticks = self.excess(x)
+        near = np.flatnonzero(sticks >= 1 - 1e-7)
+        cuts = tuple((int(self.shifts[k]), gaps[k] > 0) for k in near)
+        value = float(solution.objective or 0.0)
+        spent = time.perf_counter() - begin
+        rounds, version = solution.iterations or 0, solution.version
+        return Answer(self, x, value, self.whole_bound(v, u), float(sticks.max()) - 1, cuts, rounds, spent, version)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,113 @@
+"""Closed forms of additive noise on the integers and on the reals, cost absolute |η| or squared η².
+
+    mechanism               value                                             proven                       source
+    staircase_reals         least cost of pure ε-DP noise on R                optimum, δ = 0               Geng, Viswanath 2014
+    staircase_integers      least cost of pure ε-DP noise on Z                optimum, δ = 0; D = 1: the geometric
+                                                                              mechanism (Ghosh et al. 2009)
+    truncated_laplace       its cost on R                                     upper bound, 0 < δ <= 1/2 (private, not
+                                                                              tight, beyond)  Geng et al. 2020
+    geng_lower_bound        no noise on R has less E|η|                       lower bound                  Geng et al. 2020
+    zero_epsilon            the uniform-Bernoulli product's cost on R         optimum at ε = 0, δ > 0      Geng et al. 2019
+
+Staircase of parameter r: with b = e^-ε,
+
+    f(η) = a b^⌈(|η| - r + 1)/D⌉ for |η| >= r, a below;   a = (1 - b)/(2r + 2b(D - r) - (1 - b)),   1 <= r <= D
+
+The ratio b may be any rational: for b <= e^-ε the value is a lower bound, as a larger budget costs less.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+__all__ = [
+    "POWERS",
+    "geng_lower_bound",
+    "staircase_integers",
+    "staircase_reals",
+    "support",
+    "truncated_laplace",
+    "zero_epsilon",
+]
+
+POWERS = {"absolute": 1, "squared": 2}
+
+
+def _power(cost: str) -> int:
+    if cost not in POWERS:
+        raise ValueError(f"cost must be one of {', '.join(POWERS)}. Got {cost!r}.")
+    return POWERS[cost]
+
+
+def staircase_integers(b: Fraction, sensitivity: int, cost: str) -> tuple[Fraction, int]:
+    """(the least cost over the parameters r = 1..sensitivity, that r), exact. b: in (0, 1)."""
+    power, d = _power(cost), sensitivity
+    # for |η| = r + i + j d, i = 0..d-1, j >= 0: mass a b^(j+1)
+    s0, s1, s2 = b / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3  # Σ b^(j+1), Σ j b^(j+1) / b below
+    s1, s2 = s1 * b, s2 * b  # Σ j b^(j+1), Σ j² b^(j+1)
+    best: tuple[Fraction, int] | None = None
+    for r in range(1, d + 1):
+        inside = sum((Fraction(i**power) for i in range(r)), Fraction(0))
+        first = [Fraction(r + i) for i in range(d)]
+        one, two = sum(first), sum(x * x for x in first)
+        tails = one * s0 + d * d * s1 if power == 1 else two * s0 + 2 * d * one * s1 + d**3 * s2
+        a = (1 - b) / (2 * r + 2 * b * (d - r) - (1 - b))
+        value = 2 * a * (inside + tails)
+        if best is None or value < best[0]:
+            best = value, r
+    assert best is not None
+    return best
+
+
+def staircase_reals(epsilon: float, sensitivity: float, cost: str) -> float:
+    """The least cost of pure noise on the reals. epsilon > 0."""
+    power = _power(cost)
+    if power == 1:
+        return sensitivity * math.exp(epsilon / 2) / math.expm1(epsilon)
+    b = math.exp(-epsilon)
+    return sensitivity**2 * (2 ** (-2 / 3) * (b * (1 + b)) ** (2 / 3) + b) / (1 - b) ** 2
+
+
+def _ratio(epsilon: float, delta: float) -> float:
+    if not (epsilon > 0 and 0 < delta <= 1):
+        raise ValueError(f"epsilon must be > 0 and delta in (0, 1]. Got {epsilon}, {delta}.")
+    return math.expm1(epsilon) / (2 * delta)
+
+
+def support(epsilon: float, delta: float) -> float:
+    """A/Δ: truncated Laplace noise lies in [-A, A], A = (Δ/ε) ln(1 + (e^ε - 1)/(2δ))."""
+    return math.log1p(_ratio(epsilon, delta)) / epsilon
+
+
+def truncated_laplace(epsilon: float, delta: float, sensitivity: float, cost: str) -> float:
+    """The cost of truncated Laplace noise with parameters ε, δ."""
+    t = _ratio(epsilon, delta)
+    scale, log = sensitivity / epsilon, math.log1p(t)
+    if _power(cost) == 1:
+        return scale * (1 - log / t)
+    return 2 * scale**2 * (1 - (log + log * log / 2) / t)
+
+
+def geng_lower_bound(epsilon: float, delta: float, sensitivity: float) -> float:
+    """No (ε, δ)-DP noise on the reals has a smaller E|η|."""
+    a, b = (delta + math.expm1(epsilon) / 2) / math.exp(epsilon), math.exp(-epsilon)
+    _ratio(epsilon, delta)
+    total, n = 0.0, 0
+    while total < 0.5:
+        total += a * b**n
+        n += 1
+    return 2 * a * sensitivity * ((b - b**n) / (1 - b) ** 2 - (n - 1) * b**n / (1 - b))
+
+
+def zero_epsilon(delta: float, sensitivity: float, cost: str) -> float:
+    """The least cost at ε = 0: the limit of noise for small budgets. 0 < δ <= 1."""
+    if not 0 < delta <= 1:
+        raise ValueError(f"delta must be in (0, 1]. Got {delta}.")
+    # 0 with probability 1 - p, else uniform on [-w, w]: total variation 1 - p + pΔ/(2w) = δ at a shift of Δ
+    power = _power(cost)
+    p = min(1.0, (1 + power) * (1 - delta))
+    if p == 0:
+        return 0.0
+    width = p * sensitivity / (2 * (delta - 1 + p))
+    return p * width**power / (1 + power)
