@@ -1,6 +1,6 @@
 """Additive noise on the integers under (ε, δ)-DP by cutting planes, with bounds recomputed from the duals.
 
-    min Σ c(η) f(η) (+ c(0) a)   s.t.  Σ f (+ a) = 1,   (a +) Σ_{η in V} (f(η) - e^ε f(η + s)) <= δ
+    min Σ c(η) f(η) (+ c(0) a)   s.t.  Σ f (+ a) = 1,   (a +) Σ_V (f(η) - e^ε f(η + s)) <= δ
 
 for all shifts s of the sensitivity D and all V: the hockey stick at s is the largest of these sums, at V = {f(η) > e^ε
 f(η + s)}. So one pass over the shifts finds the constraints that a point breaks. Points between the master program's
@@ -41,7 +41,7 @@ Cut = tuple[int, NDArray[np.bool_]]  # shift s, V as a mask over -inner..inner
 
 _SCALE = 1 << 80  # multipliers are rounded down to multiples of its inverse
 _ROUNDS = 4000
-_WHOLE = 15_000  # excesses y, up to which the program in one piece is faster
+_WHOLE, _FEW, _TINY = 15_000, 8, 1_500  # excesses y of the program in one piece, with few shifts, with any
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,8 @@ class LineProgram:
         rounds raise the value by less than this share; stop: time (perf_counter) to stop at. A point that stopped early
         breaks δ by `excess`; the bound is proven all the same.
         """
-        if self.excesses <= _WHOLE or solver != "highs":
+        small = self.excesses <= _WHOLE and (self.sensitivity <= _FEW or self.excesses <= _TINY)
+        if small or solver != "highs":
             return self._in_one_piece(solver, stop)
         return _Rounds(self, precision, stall, stop).run(cuts)
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from models.additive_cuts import Answer, LineProgram, moved
 from models.oracles.line_noise import POWERS, support
@@ -49,7 +50,7 @@ class LineCost:
             return
         m, values = len(self.table) // 2, self.table
         right, left = values[m:], values[m::-1]
-        rising = all(a <= b for side in (right, left) for a, b in zip(side, side[1:], strict=False))
+        rising = all(a <= b for side in (right, left) for a, b in pairwise(side))
         if len(values) % 2 == 0 or min(values) < 0 or not rising:
             raise ValueError("cost must be >= 0 and not fall as |noise| grows. Got one that does.")
 
@@ -140,7 +141,7 @@ def check_size(sensitivity: int, size: int, epsilon: float, delta: float) -> Non
 
 def bracket(
     sensitivity: int, epsilon: float, exp_epsilon: Fraction, delta: Fraction, cost: LineCost, *, gap: float = 1e-9,
-    stop: float | None = None,
+    stop: float | None = None, solver: str = "highs",
 ) -> Bracket:  # fmt: skip
     """The optimum from both sides. exp_epsilon: a rational >= e^ε; delta: > 0; gap: relative, where supports stop
     growing; stop: time (perf_counter) to stop at. Raises ProgramTooLarge."""
@@ -150,10 +151,12 @@ def bracket(
     while True:
         shared = (sensitivity, exp_epsilon, delta)
         upper = LineProgram(*shared, size, size, cost.columns(size), cost.even)
-        one = upper.solve([] if found is None else moved(found.upper.cuts, size), precision=1e-10, stop=stop)
+        one = upper.solve(
+            [] if found is None else moved(found.upper.cuts, size), precision=1e-10, stop=stop, solver=solver
+        )
         wide = size + sensitivity
         lower = LineProgram(*shared, wide, size, cost.columns(wide), cost.even)
-        found = Bracket(one, lower.solve(one.cuts, precision=1e-10, stop=stop))
+        found = Bracket(one, lower.solve(one.cuts, precision=1e-10, stop=stop, solver=solver))
         late = stop is not None and time.perf_counter() > stop
         size = math.ceil(1.4 * size)
         if found.gap <= gap or late or size + sensitivity > COLUMNS or sensitivity * (2 * size + 1) > LARGEST:

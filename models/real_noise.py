@@ -27,7 +27,7 @@ from models.oracles.line_noise import POWERS, support
 
 __all__ = ["RealBracket", "real_bracket"]
 
-MOST_STEPS = 256
+MOST_STEPS = 128
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ __all__ = [
     "geng_lower_bound",
     "staircase_integers",
     "staircase_reals",
+    "staircase_share",
     "support",
     "truncated_laplace",
     "zero_epsilon",
@@ -43,21 +44,25 @@ def _power(cost: str) -> int:
 def staircase_integers(b: Fraction, sensitivity: int, cost: str) -> tuple[Fraction, int]:
     """(the least cost over the parameters r = 1..sensitivity, that r), exact. b: in (0, 1)."""
     power, d = _power(cost), sensitivity
-    # for |η| = r + i + j d, i = 0..d-1, j >= 0: mass a b^(j+1)
-    s0, s1, s2 = b / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3  # Σ b^(j+1), Σ j b^(j+1) / b below
-    s1, s2 = s1 * b, s2 * b  # Σ j b^(j+1), Σ j² b^(j+1)
+    s0, s1, s2 = b / (1 - b), b * b / (1 - b) ** 2, b * b * (1 + b) / (1 - b) ** 3  # Σ_j b^(j+1) j^k, k = 0, 1, 2
     best: tuple[Fraction, int] | None = None
     for r in range(1, d + 1):
-        inside = sum((Fraction(i**power) for i in range(r)), Fraction(0))
-        first = [Fraction(r + i) for i in range(d)]
-        one, two = sum(first), sum(x * x for x in first)
-        tails = one * s0 + d * d * s1 if power == 1 else two * s0 + 2 * d * one * s1 + d**3 * s2
-        a = (1 - b) / (2 * r + 2 * b * (d - r) - (1 - b))
-        value = 2 * a * (inside + tails)
+        # sums of x and x² over 0..r-1, and over r..r+d-1, where |η| = x + j d has mass a b^(j+1)
+        one, two = d * r + d * (d - 1) // 2, _squares(r + d) - _squares(r)
+        if power == 1:
+            spread = r * (r - 1) // 2 + one * s0 + d * d * s1
+        else:
+            spread = _squares(r) + two * s0 + 2 * d * one * s1 + d**3 * s2
+        value = 2 * spread * (1 - b) / (2 * r + 2 * b * (d - r) - (1 - b))
         if best is None or value < best[0]:
             best = value, r
     assert best is not None
     return best
+
+
+def _squares(n: int) -> int:
+    """Σ_{x < n} x²."""
+    return (n - 1) * n * (2 * n - 1) // 6
 
 
 def staircase_reals(epsilon: float, sensitivity: float, cost: str) -> float:
@@ -66,7 +71,16 @@ def staircase_reals(epsilon: float, sensitivity: float, cost: str) -> float:
     if power == 1:
         return sensitivity * math.exp(epsilon / 2) / math.expm1(epsilon)
     b = math.exp(-epsilon)
-    return sensitivity**2 * (2 ** (-2 / 3) * (b * (1 + b)) ** (2 / 3) + b) / (1 - b) ** 2
+    return float(sensitivity**2 * (2 ** (-2 / 3) * (b * (1 + b)) ** (2 / 3) + b) / (1 - b) ** 2)
+
+
+def staircase_share(epsilon: float, cost: str) -> float:
+    """γ of the best staircase on the reals: the share of Δ up to which its density is largest."""
+    if _power(cost) == 1:
+        return 1 / (1 + math.exp(epsilon / 2))
+    b = math.exp(-epsilon)
+    root: float = (b - 2 * b**2 + 2 * b**4 - b**5) ** (1 / 3)
+    return float(-b / (1 - b) + root / (2 ** (1 / 3) * (1 - b) ** 2))
 
 
 def _ratio(epsilon: float, delta: float) -> float:

@@ -36,7 +36,7 @@ class IntegerLaw:
     Raises InvalidRequest.
     """
 
-    def __init__(self, first: int, weights: Iterable[Any], period: int = 1, ratio: Any = 0) -> None:
+    def __init__(self, first: int, weights: Iterable[Any] | Distribution, period: int = 1, ratio: Any = 0) -> None:
         self.held = weights if isinstance(weights, Distribution) else Distribution(weights)
         self.weights, self.ratio = self.held.integers, exact(ratio, "ratio")
         if not isinstance(first, int) or isinstance(first, bool):

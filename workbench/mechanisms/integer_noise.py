@@ -9,7 +9,7 @@ that this does not show.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,7 +41,7 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AdditiveIntegerNoise", "IntegerNoise", "law_entries", "line_comparisons", "line_size", "ratio_bits",
+__all__ = ["AdditiveIntegerNoise", "IntegerNoise", "UnboundedNoise", "law_entries", "line_comparisons", "line_size", "ratio_bits",
            "read_entries", "shift_budgets"]  # fmt: skip
 
 MAX_SENSITIVITY = 10_000
@@ -49,8 +49,14 @@ MAX_ANSWERS = 10_001
 LAW = {"first", "period", "ratio", "total", "weights"}  # the entries of a law's record
 
 
+class UnboundedNoise:
+    """A query whose answers have no largest one: IntegerNoise or RealNoise."""
+
+    sensitivity: Any
+
+
 @dataclass(frozen=True)
-class IntegerNoise:
+class IntegerNoise(UnboundedNoise):
     """A query with integer answers, and its neighbours: answers that differ by at most `sensitivity`.
 
     clamp: (low, high) where only these answers exist and what is published is clamped into them; None: all integers.
@@ -128,7 +134,7 @@ class AdditiveIntegerNoise(ShownMechanism):
     # What is compared.
 
     @property
-    def pairs(self) -> tuple[Label, ...]:
+    def pairs(self) -> tuple[tuple[int, int], ...]:
         """Of clamped noise, the ordered pairs of rows whose answers are neighbours."""
         count, reach = len(self.rows), self.question.sensitivity
         near = ((i, j) for i in range(count) for j in range(max(0, i - reach), min(count, i + reach + 1)))
@@ -174,7 +180,8 @@ class AdditiveIntegerNoise(ShownMechanism):
             InvalidRequest.must(
                 "answers", "a column of integers" if clamp is None else f"integers in {low}..{high}", answers
             )
-        return np.clip(given.astype(np.int64) + self.noise.draw(given.size, source), low, high)
+        published: NDArray[np.int64] = np.clip(given.astype(np.int64) + self.noise.draw(given.size, source), low, high)
+        return published
 
     def cost(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared") of unclamped noise."""
@@ -280,12 +287,13 @@ def shift_budgets(reach: int, epsilon: Budget) -> dict[Label, Fraction]:
     """The budget of every shift ±1..±reach; a mapping may be by s or (s,), for both signs. Raises InvalidRequest."""
     shifts = [s for s in range(-reach, reach + 1) if s]
     if not isinstance(epsilon, Mapping):
-        return dict.fromkeys(((s,) for s in shifts), positive(epsilon, "epsilon", or_zero=True))
+        one = positive(epsilon, "epsilon", or_zero=True)
+        return {(s,): one for s in shifts}
     given = {(key[0] if isinstance(key, tuple) and len(key) == 1 else key): value for key, value in epsilon.items()}
     for key in given:
         if key not in shifts:
             raise InvalidRequest(f"epsilon has a budget for {key}, which is no difference in 1..{reach}.")
-    found = {}
+    found: dict[Label, Fraction] = {}
     for s in shifts:
         amount = given.get(s, given.get(-s))
         if amount is None:

@@ -36,6 +36,7 @@ from workbench.io.files import spelled
 from workbench.io.records import refuse, take
 from workbench.mechanisms.integer_noise import (
     LAW,
+    UnboundedNoise,
     law_entries,
     line_comparisons,
     line_size,
@@ -55,7 +56,7 @@ ALL_SHIFTS = "Between two integer shifts every divergence is a mean of theirs, s
 
 
 @dataclass(frozen=True)
-class RealNoise:
+class RealNoise(UnboundedNoise):
     """A query with real answers, and its neighbours: answers that differ by at most `sensitivity`.
 
     sensitivity: Δ > 0, exact; grid: > 0, what is published is rounded to its multiples, a power of two near Δ/2^20
@@ -131,7 +132,7 @@ class AdditiveRealNoise(ShownMechanism):
     @property
     def outputs(self) -> NDArray[np.float64]:
         """The middles of the cells behind the positions of `law`."""
-        return np.arange(self.cells.first - 1, self.cells.last + 2) * float(self.width)
+        return np.arange(self.cells.first - 1, self.cells.last + 2, dtype=np.float64) * float(self.width)
 
     def _answer(self, x: Any) -> Fraction:
         return exact(x, "answer")
@@ -224,7 +225,8 @@ class AdditiveRealNoise(ShownMechanism):
 
     def density(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(edges, values) of the density without the atom. Shapes (m + 1,), (m,)."""
-        edges = (np.arange(self.cells.first, self.cells.last + 2) - 0.5) * float(self.width)
+        ends = np.arange(self.cells.first, self.cells.last + 2, dtype=np.float64)
+        edges: NDArray[np.float64] = (ends - 0.5) * float(self.width)
         return edges, self.cells.floats * float(self.cells.total / self.total / self.width)
 
     def describe(self) -> str:

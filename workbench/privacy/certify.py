@@ -21,8 +21,8 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact, positive
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, Rows
-from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 from workbench.mechanisms.mechanism import Budget, as_mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.real_inputs import rationals

@@ -25,10 +25,10 @@ _HALVINGS = 60
 LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
 
 
-def inverse_exponential(epsilon: Fraction) -> Fraction:
+def inverse_exponential(epsilon: Fraction, bits: int = _BITS) -> Fraction:
     """A rational a little above e^-ε: mass that falls by this share at most keeps the budget. ε > 0."""
-    scale = 1 << (_BITS + int(2 * epsilon))
-    return Fraction(exp_bounds(-epsilon, scale.bit_length() - 1)[1], scale)
+    places = bits + int(2 * epsilon)
+    return Fraction(min(exp_bounds(-epsilon, places)[1], (1 << places) - 1), 1 << places)
 
 
 def staircase(ratio: Fraction, reach: int, inner: int) -> IntegerLaw:
@@ -55,5 +55,5 @@ def repair_line(mechanism: LineNoise, claim: Claim) -> tuple[LineNoise, Fraction
     if not holds(candidate, claim):
         raise NotCertified("The noise misses the claim and could not be repaired.")
     before, after = noise.window(raised.first, raised.last), raised.window(raised.first, raised.last)
-    moved = sum(abs(a / noise.total - b / raised.total) for a, b in zip(before, after, strict=True)) / 2
-    return candidate, moved
+    differences = (abs(a / noise.total - b / raised.total) for a, b in zip(before, after, strict=True))
+    return candidate, sum(differences, Fraction(0)) / 2
