@@ -32,16 +32,17 @@ from numpy.typing import NDArray
 
 from models.additive_lp import solved
 from solvers.backend import Options
-from solvers.growing import GrowingProgram
+from solvers.errors import SolverError
+from solvers.growing import GrowingProgram, Point
 
-__all__ = ["Answer", "Cut", "LineProgram", "moved", "refined"]
+__all__ = ["WHOLE", "Answer", "Cut", "LineProgram", "moved", "refined"]
 
 Vector = NDArray[np.float64]
 Cut = tuple[int, NDArray[np.bool_]]  # shift s, V as a mask over -inner..inner
 
 _SCALE = 1 << 80  # multipliers are rounded down to multiples of its inverse
 _ROUNDS = 4000
-_WHOLE, _FEW, _TINY = 15_000, 8, 1_500  # excesses y of the program in one piece, with few shifts, with any
+WHOLE = 15_000  # excesses y, up to which the program in one piece is the faster one for few shifts
 
 
 @dataclass(frozen=True)
@@ -158,15 +159,15 @@ class LineProgram:
     def solve(
         self, cuts: Sequence[Cut] = (), *, precision: float = 1e-9, stall: float = 0.0, stop: float | None = None,
         solver: str = "highs",
+        whole: int = WHOLE,
     ) -> Answer:  # fmt: skip
-        """The optimum: in one piece where the program is small, else by cutting planes (with HiGHS), from these cuts on.
+        """The optimum: in one piece of up to `whole` excesses, else by cutting planes (with HiGHS), from these cuts on.
 
         precision: the excess over δ, relative to δ, at which a point counts as feasible; stall: stop where eight
         rounds raise the value by less than this share; stop: time (perf_counter) to stop at. A point that stopped early
         breaks δ by `excess`; the bound is proven all the same.
         """
-        small = self.excesses <= _WHOLE and (self.sensitivity <= _FEW or self.excesses <= _TINY)
-        if small or solver != "highs":
+        if self.excesses <= whole or solver != "highs":
             return self._in_one_piece(solver, stop)
         return _Rounds(self, precision, stall, stop).run(cuts)
 
@@ -239,11 +240,19 @@ class _Rounds:
         centre: Vector | None = None
         values: list[float] = []
         weight = 0.5
+        known: tuple[Point, list[Cut], float] | None = None
         for rounds in range(1, _ROUNDS + 1):
-            point = self.master.solve()
+            try:
+                point = self.master.solve()
+            except SolverError:  # numerical trouble: what was known before it stands
+                if known is None:
+                    raise
+                point, self.cuts, excess = known
+                break
             values.append(point.value)
             gaps, sticks = program.excess(point.x)
             excess = float(sticks.max()) - 1
+            known = point, [*self.cuts], excess
             stalled = len(values) > 12 and values[-1] - values[-9] < self.stall * abs(values[-1])
             late = self.stop is not None and time.perf_counter() > self.stop
             if excess <= self.precision or stalled or late:

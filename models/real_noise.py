@@ -21,13 +21,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from models.additive_cuts import Answer, Cut, LineProgram, refined
+from models.additive_cuts import WHOLE, Answer, Cut, LineProgram, refined
 from models.integer_noise import check_size
 from models.oracles.line_noise import POWERS, support
 
 __all__ = ["RealBracket", "real_bracket"]
 
 MOST_STEPS = 128
+_FEW = 8  # shifts, up to which programs in one piece are the faster ones
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,11 @@ def real_bracket(
         check_size(k, size + k, epsilon, float(delta))
         shared, beta = (k, exp_epsilon, delta), Fraction(1, k)
         wide = size + k
+        whole = WHOLE if k <= _FEW else WHOLE // 10
         costs = [(j * beta) ** power for j in range(wide + 1)]
-        last = LineProgram(*shared, wide, size, costs).solve(refined(cuts, size, 2), stall=gap / 40, stop=stop)
+        last = LineProgram(*shared, wide, size, costs).solve(
+            refined(cuts, size, 2), stall=gap / 40, stop=stop, whole=whole
+        )
         proven = last.bound if power == 1 else last.bound - beta**2 / 4
         if proven > bound:
             bound, at = proven, k
@@ -92,7 +96,7 @@ def real_bracket(
         cuts = [*last.cuts]
         if best is None or (best[0].value - float(bound)) > gap * best[0].value:
             cells = LineProgram(*shared, size, size, _cells(power, k, size), atom=Fraction(0))
-            found = cells.solve(cuts, precision=2e-5, stop=stop)
+            found = cells.solve(cuts, precision=1e-4, stop=stop, whole=whole)
             programs, rounds = programs + 1, rounds + found.rounds
             if best is None or found.value < best[0].value:
                 best = found, k

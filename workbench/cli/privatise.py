@@ -30,6 +30,10 @@ __all__ = ["LABELS_EXAMPLES", "NOISE_EXAMPLES", "QUANTIZER_EXAMPLES", "privatise
 
 NOISE_EXAMPLES = """Examples:
 
+  workbench design noise --on reals --sensitivity 200000 --epsilon 0.5 --delta 0.05 --cost absolute --save real.json
+
+  workbench privatise noise salaries.csv --column salary --mechanism real.json --out private.csv
+
   workbench design noise --n 120 --max-shift 120 --epsilon 2 --save noise.json
 
   workbench privatise noise people.csv --column age --mechanism noise.json --out private.csv
@@ -68,7 +72,7 @@ def privatise_noise(
     source: File, column: Column, mechanism: Saved, target: Target, clip: Clip = False, person: Person = None,
     ledger: Ledger = None, raw: Raw = False, insecure_seed: Insecure = None, json: Json = False,
 ) -> None:  # fmt: skip
-    """Add noise modulo n + 1 to a column of integers 0..n.
+    """Add noise to a column: modulo n + 1 to integers 0..n, or noise made for all integers or all reals.
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """

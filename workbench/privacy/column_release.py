@@ -16,8 +16,10 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.io.columns import CsvColumn, locate
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.quantization_error import largest_error
+from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.claim import Claim
 from workbench.privacy.loading import read
@@ -25,11 +27,14 @@ from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, bu
 
 __all__ = ["Account", "ColumnMechanism", "Rows", "mechanism_for_column"]
 
-Scalar: TypeAlias = "AdditiveNoise | PiecewiseAffine"
+Scalar: TypeAlias = "AdditiveNoise | PiecewiseAffine | AdditiveIntegerNoise | AdditiveRealNoise"
 
-_KINDS: dict[str, tuple[type, str]] = {
-    "noise": (AdditiveNoise, "additive noise on the answers 0..n"),
-    "quantizer": (PiecewiseAffine, "a mechanism on real inputs"),
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "noise": (
+        (AdditiveNoise, AdditiveIntegerNoise, AdditiveRealNoise),
+        "additive noise on the answers 0..n, on the integers or on the reals",
+    ),
+    "quantizer": ((PiecewiseAffine,), "a mechanism on real inputs"),
 }
 
 
@@ -66,6 +71,13 @@ class ColumnMechanism:
             steps = np.arange(size)
             around = mechanism.expected(np.minimum(steps, size - steps))
             return {"probability of a wrong answer": mechanism.error_rate, "mean distance modulo n + 1": around}
+        if isinstance(mechanism, AdditiveIntegerNoise) and mechanism.question.clamp is not None:
+            places = mechanism.outputs
+            each = [float(np.abs(places - x) @ row.floats) for x, row in zip(places, mechanism.rows, strict=True)]
+            return {"largest mean absolute error of any answer": max(each)}
+        if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
+            squared = float(mechanism.cost("squared"))
+            return {"mean absolute error": float(mechanism.cost("absolute")), "root mean squared error": squared**0.5}
         worst = largest_error([float(k) for k in mechanism.knots], mechanism.outputs, mechanism.matrix)
         found = {"largest mean absolute error of any input": worst}
         if mechanism.knots[0] == -mechanism.knots[-1]:
@@ -113,7 +125,7 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     if not isinstance(mechanism, expected) or (isinstance(mechanism, AdditiveNoise) and not mechanism.question.scalar):
         got = mechanism.describe() if found.relates and hasattr(mechanism, "describe") else "no such mechanism"
         InvalidRequest.must("mechanism", called, f"{path.name}: {got}")
-    assert isinstance(mechanism, (AdditiveNoise, PiecewiseAffine))
+    assert isinstance(mechanism, (AdditiveNoise, PiecewiseAffine, AdditiveIntegerNoise, AdditiveRealNoise))
     words = []
     if found.certificate is None:
         if not raw:
@@ -124,6 +136,11 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     if isinstance(mechanism, AdditiveNoise) and len(mechanism.question.differences) < mechanism.question.order - 1:
         words.append(
             "The budget holds between numbers that differ by one of the mechanism's differences, modulo n + 1; numbers "
+            "further apart are protected less, or not at all."
+        )
+    if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
+        words.append(
+            f"The budget holds between numbers that differ by at most {float(mechanism.question.sensitivity):g}; numbers "
             "further apart are protected less, or not at all."
         )
     return ColumnMechanism(mechanism, None if found.certificate is None else found.certificate.claim, tuple(words))
@@ -147,8 +164,20 @@ class Rows:
     def read(cls, table: CsvColumn, subject: ColumnMechanism, *, clip: bool, person: str | None) -> Rows:
         """The rows of a column. Raises InvalidRequest with the row and the file for what does not fit."""
         given, mechanism = table.numbers(), subject.mechanism
-        whole = isinstance(mechanism, AdditiveNoise)
-        if isinstance(mechanism, AdditiveNoise):
+        whole = isinstance(mechanism, (AdditiveNoise, AdditiveIntegerNoise))
+        clamp = mechanism.question.clamp if isinstance(mechanism, AdditiveIntegerNoise) else None
+        if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)) and clamp is None:
+            low, high = (-(2.0**53), 2.0**53) if whole else (-1e300, 1e300)
+            constraint = "an integer of size at most 2^53" if whole else "a finite number"
+            if clip:
+                raise InvalidRequest("clip must be left out: noise that is not clamped takes every number.")
+            if whole:
+                table.refuse(given != np.floor(given), constraint)
+        elif isinstance(mechanism, AdditiveIntegerNoise) and clamp is not None:
+            low, high = map(float, clamp)
+            constraint = f"an integer in {low:.0f}..{high:.0f}"
+            table.refuse(given != np.floor(given), constraint)
+        elif isinstance(mechanism, AdditiveNoise):
             low, high = 0.0, float(mechanism.question.order - 1)
             constraint = f"an integer in 0..{high:.0f}"
             table.refuse(given != np.floor(given), constraint)

@@ -277,7 +277,7 @@ class _Noise(Family):
         what = "delta" if design.request.minimise == "delta" else design.request.cost
         exact = exact_words(design)
         return [
-            (f"least {what}", f"{design.objective:.9g}"),
+            (f"least {what}", f"{design.objective:.9g} (best noise modulo {'x'.join(map(str, design.question.sizes))})"),
             ("bound", design.bound_words),
             ("asked", self.asked(design)),
             ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
