@@ -154,4 +154,4 @@ def test_refined_cuts_stay_cuts():
     inside = np.array([False, True, True])
     ((shift, fine),) = refined([(1, inside)], 2)
     assert shift == 2
-    assert fine.tolist() == [False, False, True, True, True]
+    assert fine.tolist() == [False, True, True, True, True]

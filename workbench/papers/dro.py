@@ -92,7 +92,9 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
 
 def _table1(full: bool) -> Artifact:
     frame = _cells(full, "absolute")
-    frame["truncated_laplace"] = [truncated_laplace(e, d, 1, "absolute") for e, d in zip(frame.epsilon, frame.delta, strict=True)]
+    frame["truncated_laplace"] = [
+        truncated_laplace(e, d, 1, "absolute") for e, d in zip(frame.epsilon, frame.delta, strict=True)
+    ]
     fewer = {tuple(map(float, place)) for place in printed("dro")["fewer_terms"]}
     places = zip(frame.epsilon, frame.delta, strict=True)
     frame["geng_formula"] = [geng_formula(e, d, 1, int((e, d) in fewer)) for e, d in places]
@@ -114,7 +116,9 @@ def _table1(full: bool) -> Artifact:
 
 def _table6(full: bool) -> Artifact:
     frame = _cells(full, "squared")
-    frame["truncated_laplace"] = [truncated_laplace(e, d, 1, "squared") for e, d in zip(frame.epsilon, frame.delta, strict=True)]
+    frame["truncated_laplace"] = [
+        truncated_laplace(e, d, 1, "squared") for e, d in zip(frame.epsilon, frame.delta, strict=True)
+    ]
     middle = (frame.lower + frame.cost) / 2
     frame["upper_percent"] = (frame.truncated_laplace - middle) * 100 / middle.clip(lower=1)
     return Artifact(
