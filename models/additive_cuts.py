@@ -11,8 +11,8 @@ vertex and a running centre are separated instead where they break one ("in-out"
     e^ε         exp_epsilon              a           atom: a point mass beside the cells (real noise alone)
     V           within |η| <= inner      y_s(η)      eliminated
 
-Upper side: inner = reach, f vanishes beyond. Lower side: inner = reach - D; mass of any noise beyond the reach, moved to
-±reach, costs no more (c does not fall as |η| grows) and only relaxes what is stated, so the optimum is a lower bound
+Upper side: inner = reach, f vanishes beyond. Lower side: inner = reach - D; mass of any noise beyond the reach, moved
+to ±reach, costs no more (c does not fall as |η| grows) and only relaxes what is stated, so the optimum is a lower bound
 for noise on all integers. Folded: c is even, f is (the mean of f and its mirror image), and s > 0 suffice.
 
 Bound: for any multipliers u >= 0 of rows R,  min >= min_η (c(η) + (R'u)(η)) - δ Σ u, in exact arithmetic; a bound for a
@@ -90,7 +90,7 @@ class LineProgram:
         return counts if self.atom is None else np.append(counts, 1)
 
     def excess(self, x: Vector) -> tuple[Vector, Vector]:
-        """f(η) - e^ε f(η + s) for every shift, and the hockey sticks over δ. Shapes (shifts, 2 inner + 1), (shifts,)."""
+        """f(η) - e^ε f(η + s) for every shift, and the hockey sticks over δ. (shifts, 2 inner + 1), (shifts,)."""
         f = np.append(x[: len(self.costs)], 0.0)
         gaps = f[self.columns][None, :] - float(self.exp_epsilon) * f[self.targets]
         atom = 0.0 if self.atom is None else float(x[-1])

@@ -1,6 +1,6 @@
-"""Additive noise on the integers as one linear program, with the excesses y spelled out: for few shifts the fastest way.
+"""Additive noise on the integers as one linear program, with the excesses y spelled out: fastest for few shifts.
 
-    min Σ c(η) f(η) (+ c(0) a)   s.t.  Σ f (+ a) = 1,   y_s(η) >= f(η) - e^ε f(η + s),  y_s >= 0,   (a +) Σ_η y_s(η) <= δ
+    min Σ c(η) f(η) (+ c(0) a)  s.t.  Σ f (+ a) = 1,  y_s(η) >= f(η) - e^ε f(η + s),  y_s >= 0,  (a +) Σ_η y_s(η) <= δ
 
 The letters, and the two sides, are those of `models.additive_cuts`. Bound: for any 0 <= v_s(η) <= u_s,
 

@@ -1,7 +1,7 @@
 """The best additive noise on the reals, bounded from both sides by the integer program on a grid of β = Δ/k.
 
-Upper side, a mechanism: density constant on the cells [(j - ½)β, (j + ½)β) with masses q_j, and an atom a at 0. k integer
-shifts prove every real one (`workbench.mechanisms.real_noise`). Mean costs of the cells:
+Upper side, a mechanism: density constant on the cells [(j - ½)β, (j + ½)β) with masses q_j, and an atom a at 0. k
+integer shifts prove every real one (`workbench.mechanisms.real_noise`). Mean costs of the cells:
 
     |x|: |j| β, and β/4 for j = 0          x²: j² β² + β²/12          the atom: 0
 

@@ -305,13 +305,13 @@ def between(low, high, power):
 class Line:
     """A law on all integers: f(first + i) = w_i; beyond the weights f(η ± P) = r f(η), outwards, r the ratio.
 
-    P = f and Q = f(· + s) are compared on the integers of a window, and merged outside it: there P/Q depends on η modulo
-    P alone, and outcomes of one ratio may be merged, as ratios of masses are all that a notion looks at.
+    P = f and Q = f(· + s) are compared on the integers of a window, and merged outside it: there P/Q depends on η
+    modulo P alone, and outcomes of one ratio may be merged, as ratios of masses are all that a notion looks at.
 
-    Noise on the reals has density f(j)/β on the cell [(j - 1/2)β, (j + 1/2)β), β = Δ/k, and a point mass (atom) at 0. At
-    a shift (i + t)β, 0 <= t < 1, a share 1 - t of cell j faces cell j + i of the other law and a share t faces cell
-    j + i + 1; the atom faces no mass. So what a notion sums there is (1 - t) that of shift i + t that of shift i + 1, and
-    a largest ratio is one of theirs: k integer shifts decide.
+    Noise on the reals has density f(j)/β on the cell [(j - 1/2)β, (j + 1/2)β), β = Δ/k, and a point mass (atom) at 0.
+    At a shift (i + t)β, 0 <= t < 1, a share 1 - t of cell j faces cell j + i of the other law and a share t faces cell
+    j + i + 1; the atom faces no mass. So what a notion sums there is (1 - t) that of shift i + t that of shift i + 1,
+    and a largest ratio is one of theirs: k integer shifts decide.
     """
 
     def __init__(self, first, weights, period, ratio, atom=Fraction(0)):
@@ -331,9 +331,8 @@ class Line:
 
     def pair(self, s):
         """P and Q at a shift, as laws."""
-        low, high, outcomes = self.first - abs(s), self.last + abs(s), []
-        for eta in range(low, high + 1):
-            outcomes.append((self.f(eta), self.f(eta + s)))
+        low, high = self.first - abs(s), self.last + abs(s)
+        outcomes = [(self.f(eta), self.f(eta + s)) for eta in range(low, high + 1)]
         if self.r:
             tails = [*range(low - self.period, low), *range(high + 1, high + 1 + self.period)]
             outcomes += [(self.f(eta) / (1 - self.r), self.f(eta + s) / (1 - self.r)) for eta in tails]

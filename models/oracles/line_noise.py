@@ -2,7 +2,7 @@
 
     function               value, what it proves                                              source
     staircase_reals        least cost of pure noise on R: optimum, δ = 0                      Geng, Viswanath 2014
-    staircase_integers     the same on Z; for D = 1 the geometric mechanism                   the same; Ghosh et al. 2009
+    staircase_integers     the same on Z; for D = 1 the geometric mechanism                   and Ghosh et al. 2009
     truncated_laplace      its cost on R: upper bound (for δ > 1/2 private, but not tight)    Geng et al. 2020
     geng_formula           printed as a lower bound on E|η|; not one everywhere               Geng et al. 2020
     zero_epsilon           uniform-Bernoulli product on R: optimum at ε = 0, upper bound      Geng et al. 2019

@@ -3,7 +3,7 @@
     f(first + i) = w_i,  0 <= i < m;     f(η + period) = ratio f(η) to the right of the weights,
                                          f(η - period) = ratio f(η) to the left;     ratio = 0: no tails
 
-Two laws P = f and Q = f(· + s) are compared on finitely many outcomes: far out P/Q depends on η modulo the period alone,
+Two laws P = f and Q = f(· + s) are compared on finitely many outcomes: far out P/Q depends on η modulo the period,
 and outcomes of one ratio P/Q may be merged, as every measure of privacy is a function of the law of that ratio.
 """
 

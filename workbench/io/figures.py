@@ -120,7 +120,7 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
 
 
 def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Mapping[str, Any] | None = None) -> Figure:
-    """The PMF of noise on the integers as steps on a logarithmic scale; beside: other laws, name -> (values, masses)."""
+    """The PMF of noise on the integers in steps, logarithmic; beside: other laws, name -> (values, masses)."""
     figure, (axis,) = panels(width=6.4)
     for k, (name, (x, y)) in enumerate({"f": (values, masses), **(beside or {})}.items()):
         _log_steps(axis, np.append(x, np.asarray(x)[-1] + 1) - 0.5, np.asarray(y), name, k)
@@ -130,7 +130,7 @@ def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Mapping
 
 
 def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0) -> Figure:
-    """Densities of piecewise constant noise on a logarithmic scale. densities: name -> (edges (m + 1,), values (m,))."""
+    """Piecewise constant densities on a logarithmic scale. densities: name -> (edges (m + 1,), values (m,))."""
     figure, (axis,) = panels(width=6.4)
     for k, (name, (edges, values)) in enumerate(densities.items()):
         _log_steps(axis, edges, values, name, k)

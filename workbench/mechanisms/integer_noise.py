@@ -41,8 +41,8 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AdditiveIntegerNoise", "IntegerNoise", "UnboundedNoise", "law_entries", "line_comparisons", "line_size", "ratio_bits",
-           "read_entries", "shift_budgets"]  # fmt: skip
+__all__ = ["LAW", "AdditiveIntegerNoise", "IntegerNoise", "UnboundedNoise", "law_entries", "line_comparisons",
+           "line_size", "ratio_bits", "read_entries", "shift_budgets"]  # fmt: skip
 
 MAX_SENSITIVITY = 10_000
 MAX_ANSWERS = 10_001

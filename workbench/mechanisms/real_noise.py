@@ -2,8 +2,8 @@
 
     η ~ density constant on the cells [(j - ½)β, (j + ½)β) with masses q_j, β = Δ/k;  Pr[η = 0] gains an atom a
 
-Why k integer shifts prove privacy for every real one: for s = (i + t)β, 0 <= t < 1, every cell is cut into a share 1 - t
-that faces cell j + i and a share t that faces j + i + 1, so for any f-divergence D, and for the mass above a ratio,
+Why k integer shifts prove privacy for every real one: for s = (i + t)β, 0 <= t < 1, every cell is cut into a share 1 -
+t that faces cell j + i and a share t that faces j + i + 1, so for any f-divergence D, and for the mass above a ratio,
 
     D(s) = a-part + (1 - t) D_i + t D_{i+1} <= max over integer shifts,
 
@@ -214,7 +214,7 @@ class AdditiveRealNoise(ShownMechanism):
     def of(
         cls, question: RealNoise, steps: int, first: int, weights: Sequence[Any], atom: Any = 0
     ) -> AdditiveRealNoise:
-        """From masses of the cells first, first + 1, ... and of the atom, exact and in one unit. Raises InvalidRequest."""
+        """From exact masses of the cells first, first + 1, ... and of the atom, in one unit. Raises InvalidRequest."""
         cells = IntegerLaw(first, weights)
         at = next(i for i, w in enumerate(cells.weights) if w)
         return cls(question, steps, cells, Fraction(atom) * cells.weights[at] / Fraction(weights[at]))

@@ -140,7 +140,7 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
         )
     if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
         words.append(
-            f"The budget holds between numbers that differ by at most {float(mechanism.question.sensitivity):g}; numbers "
+            f"The budget holds between numbers that differ by at most {float(mechanism.question.sensitivity):g}; those "
             "further apart are protected less, or not at all."
         )
     return ColumnMechanism(mechanism, None if found.certificate is None else found.certificate.claim, tuple(words))
@@ -164,26 +164,11 @@ class Rows:
     def read(cls, table: CsvColumn, subject: ColumnMechanism, *, clip: bool, person: str | None) -> Rows:
         """The rows of a column. Raises InvalidRequest with the row and the file for what does not fit."""
         given, mechanism = table.numbers(), subject.mechanism
-        whole = isinstance(mechanism, (AdditiveNoise, AdditiveIntegerNoise))
-        clamp = mechanism.question.clamp if isinstance(mechanism, AdditiveIntegerNoise) else None
-        if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)) and clamp is None:
-            low, high = (-(2.0**53), 2.0**53) if whole else (-1e300, 1e300)
-            constraint = "an integer of size at most 2^53" if whole else "a finite number"
-            if clip:
-                raise InvalidRequest("clip must be left out: noise that is not clamped takes every number.")
-            if whole:
-                table.refuse(given != np.floor(given), constraint)
-        elif isinstance(mechanism, AdditiveIntegerNoise) and clamp is not None:
-            low, high = map(float, clamp)
-            constraint = f"an integer in {low:.0f}..{high:.0f}"
+        low, high, constraint, whole = _inputs(mechanism)
+        if clip and isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)) and "size" in constraint:
+            raise InvalidRequest("clip must be left out: noise that is not clamped takes every number.")
+        if whole:
             table.refuse(given != np.floor(given), constraint)
-        elif isinstance(mechanism, AdditiveNoise):
-            low, high = 0.0, float(mechanism.question.order - 1)
-            constraint = f"an integer in 0..{high:.0f}"
-            table.refuse(given != np.floor(given), constraint)
-        else:
-            low, high = float(mechanism.knots[0]), float(mechanism.knots[-1])
-            constraint = f"in [{low:g}, {high:g}]"
         outside = (given < low) | (given > high)
         if not clip:
             table.refuse(outside, constraint, "--clip moves them to the nearest input")
@@ -217,6 +202,19 @@ class Account:
         except OSError as error:
             InvalidRequest.must("ledger", "a file that can be written", f"{path.name}: {error.strerror}")
         return lambda: path.unlink(missing_ok=True) if before is None else before.save(path)
+
+
+def _inputs(mechanism: Scalar) -> tuple[float, float, str, bool]:
+    """(least and largest input, what an input must be, whether inputs are integers)."""
+    if isinstance(mechanism, AdditiveRealNoise):
+        return -1e300, 1e300, "a number of size at most 1e300", False
+    if isinstance(mechanism, PiecewiseAffine):
+        low, high = float(mechanism.knots[0]), float(mechanism.knots[-1])
+        return low, high, f"in [{low:g}, {high:g}]", False
+    ends = (0, mechanism.question.order - 1) if isinstance(mechanism, AdditiveNoise) else mechanism.question.clamp
+    if ends is None:
+        return -(2.0**53), 2.0**53, "an integer of size at most 2^53", True
+    return float(ends[0]), float(ends[1]), f"an integer in {ends[0]}..{ends[1]}", True
 
 
 def _most_rows(table: CsvColumn, person: str) -> int:

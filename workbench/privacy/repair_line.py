@@ -32,7 +32,7 @@ def inverse_exponential(epsilon: Fraction, bits: int = _BITS) -> Fraction:
 
 
 def staircase(ratio: Fraction, reach: int, inner: int) -> IntegerLaw:
-    """f(η) ∝ ratio^j for inner + (j - 1) reach <= |η| < inner + j reach, 1 for |η| < inner: pure private at ln 1/ratio."""
+    """f(η) ∝ 1 for |η| < inner, ratio^j for inner + (j - 1) reach <= |η| < inner + j reach: pure at ln 1/ratio."""
     steps = [max(0, -(-(abs(eta) - inner + 1) // reach)) for eta in range(1 - inner - reach, inner + reach)]
     return IntegerLaw(1 - inner - reach, [ratio**step for step in steps], reach, ratio)
 

@@ -1,4 +1,4 @@
-"""Known noise beside a design: what it costs at the same budget, and its law for pictures. Floats: for comparison only."""
+"""Known noise beside a design: its cost at the same budget, and its law for pictures. Floats: for comparison only."""
 
 from __future__ import annotations
 

@@ -263,5 +263,5 @@ def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
         value = line_noise.staircase_reals(epsilon, spread, name)
         return OracleVerdict.judge(objective, "staircase", value, kind, pure, max(2e-4, request.target))
     value = line_noise.truncated_laplace(epsilon, delta, spread, name)
-    return OracleVerdict.judge(objective, "truncated Laplace", value, kind, "It is (epsilon, delta)-private (Geng et al. 2020).",
+    return OracleVerdict.judge(objective, "truncated Laplace", value, kind, "It is private (Geng et al. 2020).",
                                max(2e-4, request.target))  # fmt: skip

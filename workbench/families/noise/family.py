@@ -275,9 +275,9 @@ class _Noise(Family):
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
         what = "delta" if design.request.minimise == "delta" else design.request.cost
-        exact = exact_words(design)
+        exact, order = exact_words(design), "x".join(map(str, design.question.sizes))
         return [
-            (f"least {what}", f"{design.objective:.9g} (best noise modulo {'x'.join(map(str, design.question.sizes))})"),
+            (f"least {what}", f"{design.objective:.9g} (best noise modulo {order})"),
             ("bound", design.bound_words),
             ("asked", self.asked(design)),
             ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
