@@ -202,6 +202,9 @@ class _Additive(Family):
             ("asked", f"{asked.notion}, epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"),
             ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}"),
         ]
+        grid = getattr(asked.question, "grid", None)
+        if grid is not None:
+            rows.append(("published", f"rounded to multiples of {float(grid):g}, which the cost leaves out"))
         if "bound_words" in design.details:
             rows.append(("bound by", design.details["bound_words"]))
         if "rounds" in design.details:

@@ -62,6 +62,8 @@ class AdditiveRequest(Request):
             answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
             if clamp is None or len(self.prior) != answers or not any(self.prior):
                 InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
+        if reals and self.solver != "highs":
+            InvalidRequest.must("solver", "highs for noise on the reals, whose programs grow row by row", self.solver)
         if self.steps is not None and not reals:
             raise InvalidRequest("steps must be left out for noise on the integers.")
         if not self.delta and not (reals or self.line_cost.even):
