@@ -172,8 +172,14 @@ def test_draws_reach_into_the_tails():
     assert chisquare(seen, 40_000 * expected).pvalue > 1e-4
 
 
-def test_laws_with_tails_add_up():
-    law = IntegerLaw(-2, [1, 2, 5, 2, 1], 2, Fraction(1, 3))
+@pytest.mark.parametrize(
+    "law",
+    [
+        IntegerLaw(-2, [1, 2, 5, 2, 1], 2, Fraction(1, 3)), IntegerLaw(-3, [0, 0, 1, 1], 3, Fraction(3, 10)),
+        IntegerLaw(0, [1], 1, Fraction(1, 2)),
+    ],
+)  # fmt: skip
+def test_laws_with_tails_add_up(law: IntegerLaw):
     wide = law.window(-60, 60)
     assert float(sum(wide)) == pytest.approx(float(law.total))
     for eta in (-9, -3, -2, 0, 1, 3, 4, 10):

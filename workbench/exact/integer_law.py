@@ -136,13 +136,12 @@ class IntegerLaw:
         if self.ratio:
             if not beyond:
                 InvalidRequest.must("cost", "known beyond the weights of a law with tails", "a list")
-            right = range(self.last + 1 - self.period, self.last + 1)
-            left = range(self.first, self.first + self.period)
-            for eta in (*right, *left):
-                start = eta if eta in right else -eta
-                if start < 1 - self.period:
+            right = [(eta, eta) for eta in range(self.last + 1 - self.period, self.last + 1)]
+            left = [(eta, -eta) for eta in range(self.first, self.first + self.period)]
+            for eta, outwards in right + left:  # |η| = outwards + b period in block b
+                if outwards < 1 - self.period:
                     InvalidRequest.must("first", "far enough from 0 for its tails", self.first)
-                found += self.weights[eta - self.first] * self._tail_mean(start, beyond)
+                found += self.weights[eta - self.first] * self._tail_mean(outwards, beyond)
         return found / self.total
 
     def _tail_mean(self, start: int, beyond: tuple[Fraction, ...]) -> Fraction:
