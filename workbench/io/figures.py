@@ -142,8 +142,11 @@ def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0) ->
     return _titled(figure, axis, title)
 
 
+_FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
+
+
 def _log_steps(axis: Axes, edges: ArrayLike, values: Any, name: str, k: int) -> None:
-    shown = np.where(np.asarray(values) > 0, values, np.nan)
+    shown = np.where(np.asarray(values) > _FLOOR * np.max(values), values, np.nan)
     axis.stairs(
         shown, edges, baseline=None, color=COLOURS[k % len(COLOURS)], linewidth=1.8 if k == 0 else 1.1, label=name
     )
