@@ -22,10 +22,10 @@ __all__ = ["OURS", "families", "family", "family_of", "names", "our_families"]
 # name -> module with its `FAMILY`; one line per family
 OURS = {
     "noise": "workbench.families.noise.family",
-    "additive": "workbench.families.additive.family",
     "quantizer": "workbench.families.quantizer.family",
     "labels": "workbench.families.labels.family",
     "laplace": "workbench.families.laplace.family",
+    "additive": "workbench.families.additive.family",
 }
 
 
