@@ -19,6 +19,8 @@ What is decided. A law is a list of integers over their sum. P against Q at ε >
     noise        f(·) against f(· + μ) on the group Z_s1 x Z_s2 x ..., for all differences μ (and -μ unless directed)
     channel      row i against row j, for all ordered pairs (i, j) in the file
     quantizer    the laws at any two real inputs; between knots a law is affine in the input (`check_real_inputs`)
+    integer-noise    f against f(· + s) on all integers, s = ±1..±D; clamped to N answers, rows as of a channel
+    real-noise       the same of k cells a sensitivity, and an atom, s = ±1..±k, which decides every real shift (`Line`)
 
 What is counted, before any of it is done ("too large"). With
 
@@ -27,6 +29,10 @@ What is counted, before any of it is done ("too large"). With
     b  bits of the largest total, + the most bits of ε (numerator and denominator), + those of δ
     w  b + the most factors 2 in a denominator, + the bits of every different odd part of one, + those of the largest
        numerator, among the other numbers: knots, outputs, and what the objective and the bias hold
+
+    Noise on the integers and the reals, weights w over W with tails of ratio r = u/v every P (else t = 0), D shifts
+    (k of the reals), n_w weights:  C = 2D, n = n_w + 2D + 2P (tails) + 2 (atom), b counts bits of W, of u and v t
+    times, t = ⌈D/P⌉ + 3, and of the atom. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
 
     audit       C n (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
                 pure on a channel whose rows are all neighbours: C is at most n
@@ -296,15 +302,112 @@ def between(low, high, power):
         level += 1
 
 
+# ------------------------------------------------------------------------- noise on the integers and on the reals
+
+
+class Line:
+    """A law on all integers: f(first + i) = w_i; beyond the weights f(η ± P) = r f(η), outwards, r the ratio.
+
+    P = f and Q = f(· + s) are compared on the integers of a window, and merged outside it: there P/Q depends on η
+    modulo P alone, and outcomes of one ratio may be merged, as ratios of masses are all that a notion looks at.
+
+    Noise on the reals has density f(j)/β on the cell [(j - 1/2)β, (j + 1/2)β), β = Δ/k, and a point mass (atom) at 0.
+    At a shift (i + t)β, 0 <= t < 1, a share 1 - t of cell j faces cell j + i of the other law and a share t faces cell
+    j + i + 1; the atom faces no mass. So what a notion sums there is (1 - t) that of shift i + t that of shift i + 1,
+    and a largest ratio is one of theirs: k integer shifts decide.
+    """
+
+    def __init__(self, first, weights, period, ratio, atom=Fraction(0)):
+        self.first, self.w, self.period, self.r, self.atom = first, weights, period, ratio, atom
+        self.last = first + len(weights) - 1
+        ends = sum(weights[:period]) + sum(weights[-period:])
+        self.all = sum(weights) + ratio / (1 - ratio) * ends + atom
+
+    def f(self, eta):
+        """Not normalised."""
+        out = max(self.first - eta, eta - self.last, 0)
+        blocks = -(-out // self.period)
+        if blocks and not self.r:
+            return Fraction(0)
+        inside = eta + blocks * self.period if eta < self.first else eta - blocks * self.period
+        return self.r**blocks * self.w[inside - self.first]
+
+    def pair(self, s):
+        """P and Q at a shift, as laws."""
+        low, high = self.first - abs(s), self.last + abs(s)
+        outcomes = [(self.f(eta), self.f(eta + s)) for eta in range(low, high + 1)]
+        if self.r:
+            tails = [*range(low - self.period, low), *range(high + 1, high + 1 + self.period)]
+            outcomes += [(self.f(eta) / (1 - self.r), self.f(eta + s) / (1 - self.r)) for eta in tails]
+        if self.atom:
+            outcomes += [(self.atom, Fraction(0)), (Fraction(0), self.atom)]
+        return tuple(map(law_of, zip(*outcomes, strict=True)))
+
+    def row(self, low, high):
+        """The law of min(high, max(low, η)) on low..high."""
+        inside = [self.f(eta) for eta in range(low, high + 1)]
+        start = min(low, self.first)  # all below: down to where tails begin, and the tail itself
+        below = sum(self.f(eta) for eta in range(start, low)) + self.tail(range(start - self.period, start))
+        inside[0] += below
+        inside[-1] += self.all - below - sum(inside[1:], inside[0] - below)
+        return law_of(inside)
+
+    def tail(self, block):
+        """Of one block and all those beyond it."""
+        return sum(map(self.f, block)) / (1 - self.r) if self.r else Fraction(0)
+
+    def mean(self, cost, tails):
+        """E cost(η) of the weights, and of tails whose cost is Σ tails_k |η|^k, k <= 2."""
+        found = sum(w * cost(self.first + i) for i, w in enumerate(self.w))
+        if self.r:
+            r, s = self.r, self.period
+            sums = r / (1 - r), r / (1 - r) ** 2, r * (1 + r) / (1 - r) ** 3  # Σ b^k r^b, b >= 1
+            right = [(w, self.last - i) for i, w in enumerate(reversed(self.w[-s:]))]
+            left = [(w, -self.first - i) for i, w in enumerate(self.w[:s])]
+            for w, a in right + left:  # |η| = a + b s in block b
+                need(a > -s, "The tails must lie on either side of 0.")
+                moments = sums[0], a * sums[0] + s * sums[1], a * a * sums[0] + 2 * a * s * sums[1] + s * s * sums[2]
+                found += w * sum(c * m for c, m in zip(tails, moments, strict=False))
+        return found / self.all
+
+
+def law_of(masses):
+    """Rationals as (integers, their sum) without a common factor."""
+    masses = [*map(Fraction, masses)]
+    common = math.lcm(*(x.denominator for x in masses))
+    whole_numbers = [int(x * common) for x in masses]
+    divisor = math.gcd(*whole_numbers)
+    return tuple(x // divisor for x in whole_numbers), sum(whole_numbers) // divisor
+
+
+def line_cost(name, costs, mechanism):
+    """The exact cost of unclamped noise: E|η|, E η², or the mean of the file's own costs of the weights."""
+    line, beta, zero = mechanism.line, mechanism.width, Fraction(0)
+    if costs is not None:
+        own = name not in ("absolute", "squared") and mechanism.kind == "integer-noise" and not line.r
+        need(own and len(costs) == len(line.w), "There must be one cost for every weight of noise without tails.")
+        return line.mean(lambda eta: costs[eta - line.first], ())
+    need(name in ("absolute", "squared"), "The cost of such noise is absolute, squared, or has costs in the file.")
+    if mechanism.kind == "integer-noise":
+        return line.mean(abs, (zero, 1)) if name == "absolute" else line.mean(lambda j: j * j, (zero, zero, 1))
+    if name == "absolute":  # |x| has mean |j| β over cell j != 0, and β/4 over cell 0
+        return beta * line.mean(lambda j: abs(j) or Fraction(1, 4), (zero, 1))
+    return beta**2 * line.mean(lambda j: j * j + Fraction(1, 12), (Fraction(1, 12), zero, 1))
+
+
 # ------------------------------------------------------------------------------------------------- cost and bias
 
 
 def check_objective(objective, mechanism):
     """Refuse unless the stated value is the exact cost, rounded up by at most 1e-15 of it."""
-    name, value, costs, law = objective.name, objective.value, objective.costs, mechanism.laws[0]
+    name, value, costs = objective.name, objective.value, objective.costs
+    law = mechanism.laws[0] if mechanism.laws else None
     if objective.rows is not None:
-        need(mechanism.kind == "channel", "Only a channel has an expected loss.")
+        need(mechanism.kind == "channel" or mechanism.clamp, "Only a channel has an expected loss.")
         exact = expected_loss(objective, mechanism.laws)
+    elif mechanism.line is not None:
+        need(not mechanism.clamp, "The cost of clamped noise is an expected loss.")
+        exact = line_cost(name, costs, mechanism)
     else:
         need(mechanism.kind == "noise" and name != "worst-squared", "This is no objective of such a mechanism.")
         need((costs is None) == (name == "error-rate"), "Costs belong to every objective but error-rate.")
@@ -369,7 +472,7 @@ def loss_named(name, values):
 def check_bias(bias, mechanism):
     """Refuse unless the largest |mean of the output - input| is as stated; it is affine in a real input."""
     laws = mechanism.laws
-    need(mechanism.kind != "noise", "Noise has no bias.")
+    need(mechanism.kind in ("channel", "quantizer"), "Noise has no bias.")
     about = len(bias.outputs) == len(laws[0][0]) and len(bias.inputs) == len(laws)
     if mechanism.kind == "quantizer":
         places = tuple(x for piece in pairwise(mechanism.knots) for x in piece)
@@ -409,6 +512,8 @@ def check_privacy(mechanism, notion, epsilons, delta):
         if mechanism.kind == "noise":
             p = mechanism.laws[0]
             q = moved(p[0], mechanism.sizes, label), p[1]
+        elif mechanism.line is not None and not mechanism.clamp:
+            p, q = mechanism.line.pair(*label)
         else:
             p, q = (mechanism.laws[row] for row in label)
         power = powers[epsilons[None] if None in epsilons else epsilons[label]]
@@ -453,15 +558,19 @@ def work(mechanism, notion, budgets, delta, objective, bias):
         others += [objective.value, *(objective.costs or ()), *labels, *objective.prior, *objective.outputs]
     if bias is not None:
         others += [*bias.outputs, *bias.inputs, bias.worst]
-    b = max(total.bit_length() for _, total in laws) + bits_of(delta) + max(map(bits_of, epsilons))
+    if mechanism.line is None:
+        c = len({*laws}) ** 2 if mechanism.kind == "quantizer" else len(mechanism.labels)
+        n, count, b = len(laws[0][0]), len(laws), max(total.bit_length() for _, total in laws)
+    else:
+        c, n, count, b = mechanism.size
+    b += bits_of(delta) + max(map(bits_of, epsilons))
     twos = [(x.denominator & -x.denominator).bit_length() - 1 for x in others]
     odd = {x.denominator >> two for x, two in zip(others, twos, strict=True)}
     w = b + max(twos, default=0) + sum(part.bit_length() for part in odd)
     w += max((x.numerator.bit_length() for x in others), default=0)
-    c = len({*laws}) ** 2 if mechanism.kind == "quantizer" else len(mechanism.labels)
-    n, t = len(laws[0][0]), len(laws[0][0]) * (len(laws) + len(labels))
     if by_columns(mechanism, notion, budgets):
         c = min(c, n)
+    t = n * (count + len(labels))
     units = c * n * (4 + (b // 256) ** 2) + 1000 * c + (c + 8) * (b // 64) ** 2
     units += t * (4 + (w // 256) ** 2) + (w // 64) ** 2
     if mechanism.kind == "quantizer" and notion == "pdp":
@@ -604,7 +713,66 @@ def read_quantizer(data):
     return quantizer
 
 
-KINDS = {"noise": read_noise, "channel": read_channel, "quantizer": read_quantizer}
+def read_line(data, reach, point_mass, /, **others):
+    """A law on the integers, compared at the shifts ±1..±reach(fields)."""
+    fields_of_law = {
+        "first": typed(int),
+        "period": typed(int),
+        "ratio": rational,
+        "total": anything,
+        "weights": anything,
+    }
+    line = fields(data, "The noise", kind=text, **others, **fields_of_law)
+    weights, total = read_law({"total": line.total, "weights": line.weights}, "The noise")
+    need(abs(line.first) < 1 << 40 and 1 <= line.period <= len(weights), "The tails must repeat some of the weights.")
+    need(0 <= line.ratio < 1, "The ratio must lie in [0, 1).")
+    line.reach, line.clamp, line.width, line.laws = reach(line), None, None, ()
+    need(1 <= line.reach <= 10_000, "There must be 1 to 10000 shifts.")
+    mass, bits, d, tailed = point_mass(line), bits_of(line.ratio), line.reach, line.ratio > 0
+    need(mass >= 0, "The atom must be at least 0.")
+    line.line = Line(line.first, weights, line.period, line.ratio, mass)
+    b = total.bit_length() + (bits * (-(-d // line.period) + 3) if tailed else 0) + (bits_of(mass) if mass else 0)
+    line.size = 2 * d, len(weights) + 2 * d + (2 * line.period if tailed else 0) + (2 if mass else 0), 1, b
+    line.labels = [(s,) for s in range(-d, d + 1) if s]
+    line.total = total
+    return line
+
+
+def read_integer_noise(data):
+    """Noise on the integers; clamped, its rows and their ordered pairs."""
+    noise = read_line(
+        data, lambda line: line.sensitivity, lambda line: Fraction(0), sensitivity=typed(int), clamp=anything
+    )
+    ends = data["clamp"]
+    if ends is None:
+        return noise
+    low, high = integers(ends, "clamp") if len(typed(list)(ends, "clamp")) == 2 else (0, 0)
+    answers, d = high - low + 1, noise.reach
+    need(1 < answers <= 10_001 and d < answers, "There must be 2 to 10001 answers, and more than the sensitivity.")
+    count = d * (2 * answers - d - 1)
+    if 1000 * count > LIMIT:
+        raise Refused("too large", f"It would take {1000 * count} units of work or more; {LIMIT} are allowed.")
+    tails = (-(-answers // noise.period) + 2) * bits_of(noise.ratio) if noise.ratio else 0
+    noise.clamp, noise.size = (low, high), (count, answers, answers, noise.total.bit_length() + tails)
+    near = ((i, j) for i in range(answers) for j in range(max(0, i - d), min(answers, i + d + 1)))
+    noise.labels = [pair for pair in near if pair[0] != pair[1]]
+    return noise
+
+
+def read_real_noise(data):
+    """Noise on the reals: the cells, the atom at 0, and the width of a cell."""
+    readers = {"sensitivity": rational, "grid": rational, "steps": typed(int), "atom": rational}
+    noise = read_line(data, lambda line: line.steps, lambda line: line.atom, **readers)
+    need(noise.sensitivity > 0 and noise.grid > 0 and noise.steps <= 4096, "Sensitivity and grid must be positive.")
+    need(not noise.atom or noise.line.first <= 0 <= noise.line.last, "The cells must lie around the atom.")
+    noise.width = noise.sensitivity / noise.steps
+    return noise
+
+
+KINDS = {
+    "noise": read_noise, "channel": read_channel, "quantizer": read_quantizer, "integer-noise": read_integer_noise,
+    "real-noise": read_real_noise,
+}  # fmt: skip
 
 
 def read_epsilon(data, mechanism):
@@ -697,6 +865,9 @@ def check(data):
     units = work(mechanism, notion, epsilons, delta, objective, bias)
     if units > LIMIT:
         raise Refused("too large", f"It would take {units} units of work; {LIMIT} are allowed.")
+    if mechanism.clamp:
+        low, high = mechanism.clamp
+        mechanism.laws = [mechanism.line.row(low - q, high - q) for q in range(low, high + 1)]
     check_privacy(mechanism, notion, epsilons, delta)
     if objective is not None:
         check_objective(objective, mechanism)
@@ -707,11 +878,19 @@ def check(data):
 
 def words(mechanism, claim, epsilons, objective, bias):
     """What has been proven, in one sentence."""
-    count, size = len(mechanism.labels), f"{len(mechanism.laws)} x {len(mechanism.laws[0][0])}"
+    count, size = (
+        len(mechanism.labels),
+        " x ".join(str(len(x)) for x in (mechanism.laws, *(k for k, _ in mechanism.laws[:1]))),
+    )
     what = {"channel": f"A channel of {size}, {count} ordered pairs", "quantizer": "Any two real inputs"}
     if mechanism.kind == "noise":
         relation = "directed" if mechanism.directed else "of either sign"
         what["noise"] = f"Noise modulo {' x '.join(map(str, mechanism.sizes))}, {count} differences ({relation})"
+    if mechanism.line is not None:
+        what["integer-noise"] = f"Noise on the integers, {count} " + (
+            "pairs of clamped answers" if mechanism.clamp else "shifts"
+        )
+        what["real-noise"] = f"Noise on the reals, {count} shifts by cells, which decide all real shifts"
     at = f"epsilon = {shown(epsilons[None])}" if None in epsilons else "each comparison's own epsilon"
     cost = "no cost is stated" if objective is None else f"{objective.name} at most {shown(objective.value)}"
     own = objective is not None and objective.costs is not None and objective.name not in KNOWN

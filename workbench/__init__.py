@@ -18,7 +18,9 @@ __version__ = "0.1.0"
 
 # public name -> module that defines it; one line per name
 _HOMES = {
+    "AdditiveIntegerNoise": "workbench.mechanisms.integer_noise",
     "AdditiveNoise": "workbench.mechanisms.additive",
+    "AdditiveRealNoise": "workbench.mechanisms.real_noise",
     "Certificate": "workbench.privacy.certificate",
     "Channel": "workbench.mechanisms.channel",
     "CorruptFile": "workbench.errors",
@@ -31,6 +33,8 @@ _HOMES = {
     "InvalidRequest": "workbench.errors",
     "LaplaceDesign": "workbench.families.laplace.design",
     "LabelRandomizer": "workbench.mechanisms.label_randomizers.label_randomizer",
+    "IntegerLaw": "workbench.exact.integer_law",
+    "IntegerNoise": "workbench.mechanisms.integer_noise",
     "Labels": "workbench.mechanisms.label_randomizers.labels",
     "Ledger": "workbench.sweeps.ledger",
     "LicenceLimit": "workbench.errors",
@@ -68,6 +72,7 @@ _HOMES = {
     "recommend": "workbench.comparison.recommend",
     "register": "workbench.io.plugins",
     "reproduce": "workbench.papers.reproduce",
+    "RealNoise": "workbench.mechanisms.real_noise",
     "Result": "workbench.io.result",
     "Risk": "workbench.privacy.risk",
     "risk": "workbench.privacy.risk",

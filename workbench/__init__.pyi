@@ -17,6 +17,7 @@ from workbench.errors import NotInstalled as NotInstalled
 from workbench.errors import NotProven as NotProven
 from workbench.errors import SolverUnavailable as SolverUnavailable
 from workbench.errors import WorkbenchError as WorkbenchError
+from workbench.exact.integer_law import IntegerLaw as IntegerLaw
 from workbench.families.api import list_families as list_families
 from workbench.families.design import Design as Design
 from workbench.families.design import OracleVerdict as OracleVerdict
@@ -39,10 +40,14 @@ from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream a
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream as LocalStream
 from workbench.mechanisms.dyadic_laplace.randomness import SharedStream as SharedStream
 from workbench.mechanisms.finite_query import FiniteQuery as FiniteQuery
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise as AdditiveIntegerNoise
+from workbench.mechanisms.integer_noise import IntegerNoise as IntegerNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer as LabelRandomizer
 from workbench.mechanisms.label_randomizers.labels import Labels as Labels
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine as PiecewiseAffine
 from workbench.mechanisms.quantization import Quantization as Quantization
+from workbench.mechanisms.real_noise import AdditiveRealNoise as AdditiveRealNoise
+from workbench.mechanisms.real_noise import RealNoise as RealNoise
 from workbench.papers.reproduce import reproduce as reproduce
 from workbench.privacy.audit import Privacy as Privacy
 from workbench.privacy.audit import audit as audit
@@ -68,7 +73,7 @@ ChannelPairs = Channel
 Quantizer = PiecewiseAffine
 
 __version__: str
-__all__ = ['AdditiveNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'frontier', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'frontier', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
 
 @overload
 def design(
@@ -248,6 +253,37 @@ def design(
         delta (default None): In [0, 1]; 0 by default. Where it is minimised: an upper limit.
         epsilon (default None): Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an
             upper limit.
+    """
+
+@overload
+def design(
+    question: UnboundedNoise,
+    *,
+    epsilon: Any,
+    cost: Any = 'squared',
+    prior: Any = None,
+    notion: Any = 'dp',
+    steps: int | None = None,
+    gap: Any = None,
+    certify: bool = True,
+    solver: Any = 'highs',
+    time_limit: Real | None = None,
+    options: Any = None,
+    delta: Any = '0',
+) -> Design:
+    """Design additive noise on all integers or all reals.
+
+        epsilon (required): Privacy budget > 0.
+        cost (default 'squared'): absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2
+        prior (default None): CSV with probabilities of the clamped answers; uniform by default.
+        notion (default 'dp'): dp or pure.
+        steps (default None): Cells of a sensitivity, of the reals; refined by default.
+        gap (default None): Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default.
+        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
+        solver (default 'highs'): A name from `workbench solvers`.
+        time_limit (default None): Seconds.
+        options (default None): Every solver option at once (solvers.backend.Options).
+        delta (default '0'): In [0, 1].
     """
 
 @overload

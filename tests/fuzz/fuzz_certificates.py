@@ -245,7 +245,39 @@ def quantizer(source: random.Random) -> Data:
     return data
 
 
-GENERATORS: dict[str, Callable[[random.Random], Data]] = {"noise": noise, "channel": channel, "quantizer": quantizer}
+def line(source: random.Random) -> Data:
+    """Noise on the integers, clamped or not, or on the reals, with tails or without, and at times its cost."""
+    count = source.randrange(1, 9)
+    data = {
+        "first": source.randrange(-count, 2), "period": source.randrange(1, count + 1),
+        "ratio": source.choice(["0", "0", "1/2", "0.3", "0.99", "2/7"]), **law(source, count, widths=(1, 3, 8, 60)),
+    }  # fmt: skip
+    reach = source.randrange(1, 4)
+    if source.random() < 0.5:
+        ends = [low := source.randrange(-2, 3), low + reach + source.randrange(0, 4)]
+        clamp = ends if source.random() < 0.5 else None
+        data |= {"kind": "integer-noise", "sensitivity": reach, "clamp": clamp}
+    else:
+        around = data["first"] <= 0 <= data["first"] + count - 1
+        atom = source.choice(["0", "1", "5/3"]) if around else "0"
+        data |= {"kind": "real-noise", "sensitivity": "7/2", "grid": "0.25", "steps": reach, "atom": atom}
+    made = checker.KINDS[data["kind"]](data)
+    if made.clamp:
+        rows = [made.line.row(made.clamp[0] - q, made.clamp[1] - q) for q in range(made.clamp[0], made.clamp[1] + 1)]
+        pairs = [(rows[i], rows[j]) for i, j in made.labels]
+    else:
+        pairs = [made.line.pair(*label) for label in made.labels]
+    found = claimed(source, data, pairs, ["pure", "dp", "pdp"])
+    if not made.clamp and source.random() < 0.4:
+        with suppress(checker.Refused):
+            name = source.choice(["absolute", "squared"])
+            found["objective"] = {"name": name, "value": str(checker.line_cost(name, None, made)), "costs": None}
+    return found
+
+
+GENERATORS: dict[str, Callable[[random.Random], Data]] = {
+    "noise": noise, "channel": channel, "quantizer": quantizer, "line": line,
+}  # fmt: skip
 
 
 def _points(sizes: list[int]) -> list[tuple[int, ...]]:

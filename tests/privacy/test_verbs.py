@@ -30,6 +30,8 @@ LABELS = wb.Labels([0, 1, 2, 5], [4, 3, 2, 1])
 ROWS = [[Fraction(6, 10), Fraction(3, 10), Fraction(1, 10)], [Fraction(2, 6), Fraction(3, 6), Fraction(1, 6)],
         [Fraction(2, 8), Fraction(3, 8), Fraction(3, 8)]]  # fmt: skip
 
+HALVED = [Fraction(1, 2 ** ((abs(j) + 1) // 2)) for j in range(-40, 41)]
+
 
 @dataclass(frozen=True)
 class Design:
@@ -51,6 +53,15 @@ CASES = {
     "directed noise": Case(wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [8, 4, 2, 1, 4]), 0, "0.7"),
     "vector noise": Case(
         wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 3, 3, 4, 2, 2]), (1, 2), "0.7"
+    ),
+    "integer noise": Case(
+        wb.AdditiveIntegerNoise(wb.IntegerNoise(2), wb.IntegerLaw(-40, HALVED, 2, Fraction(1, 2))), 0, "0.7"
+    ),
+    "clamped noise": Case(
+        wb.AdditiveIntegerNoise(wb.IntegerNoise(1, clamp=(3, 6)), wb.IntegerLaw(0, [1], 1, Fraction(1, 2))), 4, "0.7"
+    ),
+    "real noise": Case(
+        wb.AdditiveRealNoise(wb.RealNoise(1, grid="1/2"), 2, wb.IntegerLaw(-40, HALVED, 2, Fraction(1, 2))), 0, "0.7"
     ),
     "channel, all rows": Case(Channel.from_rows(ROWS), 1, "1.4"),
     "channel, some rows": Case(Channel.of(ROWS, [(0, 1), (1, 2)]), 2, "1"),

@@ -19,6 +19,7 @@ from workbench.sweeps.specification import read_spec
 
 REQUESTS = {
     "channel": (wb.FiniteQuery("0..4", max_shift=1), {"epsilon": 1}),
+    "additive": (wb.IntegerNoise(2), {"epsilon": 1, "delta": "0.01"}),
     "labels": (wb.Labels.uniform(0, 5), {"epsilon": "1/2"}),
     "laplace": (wb.DataLaw.uniform(-1, 1), {"epsilon": 1, "bits": 5}),
     "noise": (wb.ModuloNoise(n=6, max_shift=2), {"epsilon": 1.5, "delta": "0.05", "notion": "dp"}),
@@ -79,7 +80,7 @@ def test_every_family_gives_the_same_columns(designs):
         if name != "laplace":
             assert row["private"] is True
             assert row["certified"] is True
-            assert (row["pdp_delta"], row["dp_delta"]) == (0.0, 0.0) or name == "noise"
+            assert (row["pdp_delta"], row["dp_delta"]) == (0.0, 0.0) or name in ("additive", "noise")
 
 
 def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):

@@ -70,7 +70,11 @@ def replaced(old: str, new: str) -> str:
         (NOISE + "time_limit = 0", 11, "time_limit must be a finite number of seconds > 0"),
         (NOISE + "epsilon = 1", 11, "Cannot overwrite a value"),
         (NOISE + "[grid]", 11, "Cannot"),
-        (NOISE + '[[grid]]\nmodel = "nois"', 12, "model must be one of noise, quantizer, labels, laplace, channel."),
+        (
+            NOISE + '[[grid]]\nmodel = "nois"',
+            12,
+            "model must be one of noise, quantizer, labels, laplace, channel, additive.",
+        ),
         (NOISE + "[[grid]]\nn = 3", 11, "model must be one of"),
         (NOISE + '[[grid]]\nmodel = "noise"\nn = 3\nmax_shift = 1', 11, "epsilon must be given"),
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "5..1"\nepsilon = 1', 13, "LOW..HIGH"),

@@ -31,6 +31,10 @@ __all__ = ["LABELS_EXAMPLES", "NOISE_EXAMPLES", "QUANTIZER_EXAMPLES", "privatise
 
 NOISE_EXAMPLES = """Examples:
 
+  workbench design noise --on reals --sensitivity 200000 --epsilon 0.5 --delta 0.05 --cost absolute --save real.json
+
+  workbench privatise noise salaries.csv --column salary --mechanism real.json --out private.csv
+
   workbench design noise --n 120 --max-shift 120 --epsilon 2 --save noise.json
 
   workbench privatise noise people.csv --column age --mechanism noise.json --out private.csv
@@ -113,7 +117,9 @@ def _command(kind: str, summary: str) -> Callable[..., None]:
     return privatise
 
 
-privatise_noise = _command("noise", "Add noise modulo n + 1 to a column of integers 0..n.")
+privatise_noise = _command(
+    "noise", "Add noise to a column: modulo n + 1 to integers 0..n, or made for all integers or reals."
+)
 privatise_quantizer = _command("quantizer", "Publish every number of a column through a quantizer.")
 
 

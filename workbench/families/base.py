@@ -113,6 +113,9 @@ class Family(ABC):
     summary: ClassVar[str]
     examples: ClassVar[Sequence[str]] = ()
     options: ClassVar[Sequence[Option]]
+    joins: ClassVar[tuple[str, str] | None] = (
+        None  # (name, option): its command too is that of a family, once it is given
+    )
     certifies: ClassVar[bool] = True  # whether its designs have certificates, and files of their mechanisms
     draws: ClassVar[bool] = True  # whether its mechanisms have a picture
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`

@@ -26,6 +26,7 @@ OURS = {
     "labels": "workbench.families.labels.family",
     "laplace": "workbench.families.laplace.family",
     "channel": "workbench.families.channel.family",
+    "additive": "workbench.families.additive.family",
 }
 
 

@@ -23,7 +23,9 @@ __all__ = [
     "SOLVER",
     "bars",
     "channel_plot",
+    "density_plot",
     "legend_below",
+    "noise_plot",
     "panels",
     "pmf_heat",
     "pmf_plot",
@@ -114,6 +116,46 @@ def pmf_plot(masses: ArrayLike, sizes: tuple[int, ...], title: str) -> Figure:
     else:
         bars(axis, {"f": masses})
     axis.set_title(title, fontsize=10)
+    return figure
+
+
+def noise_plot(values: ArrayLike, masses: ArrayLike, title: str, beside: Mapping[str, Any] | None = None) -> Figure:
+    """The PMF of noise on the integers in steps, logarithmic; beside: other laws, name -> (values, masses)."""
+    figure, (axis,) = panels(width=6.4)
+    for k, (name, (x, y)) in enumerate({"f": (values, masses), **(beside or {})}.items()):
+        _log_steps(axis, np.append(x, np.asarray(x)[-1] + 1) - 0.5, np.asarray(y), name, k)
+    axis.set_xlabel("noise η")
+    axis.set_ylabel("probability")
+    return _titled(figure, axis, title)
+
+
+def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0) -> Figure:
+    """Piecewise constant densities on a logarithmic scale. densities: name -> (edges (m + 1,), values (m,))."""
+    figure, (axis,) = panels(width=6.4)
+    for k, (name, (edges, values)) in enumerate(densities.items()):
+        _log_steps(axis, edges, values, name, k)
+    axis.set_xlabel("noise η")
+    axis.set_ylabel("density")
+    if atom:
+        axis.plot([0], [1], "v", color=COLOURS[0], clip_on=False, transform=axis.get_xaxis_transform(),
+                  label=f"atom of {atom:.3g} at 0")  # fmt: skip
+    return _titled(figure, axis, title)
+
+
+_FLOOR = 1e-9  # of the largest value: what repair adds is not drawn
+
+
+def _log_steps(axis: Axes, edges: ArrayLike, values: Any, name: str, k: int) -> None:
+    shown = np.where(np.asarray(values) > _FLOOR * np.max(values), values, np.nan)
+    axis.stairs(
+        shown, edges, baseline=None, color=COLOURS[k % len(COLOURS)], linewidth=1.8 if k == 0 else 1.1, label=name
+    )
+    axis.set_yscale("log")
+
+
+def _titled(figure: Figure, axis: Axes, title: str) -> Figure:
+    axis.set_title(title, fontsize=9)
+    axis.legend(frameon=False, fontsize=8)
     return figure
 
 

@@ -123,7 +123,7 @@ class AdditiveNoise(ShownMechanism):
     @property
     def audit_size(self) -> AuditSize:
         """One law, against itself moved by every difference."""
-        return AuditSize((self.masses,), len(self.question.differences))
+        return AuditSize.of((self.masses,), len(self.question.differences))
 
     def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
         """x + η in the group, η itself without an x. Shape (count,); (count, k) on a group of k > 1 factors."""

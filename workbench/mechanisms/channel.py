@@ -148,7 +148,7 @@ class Channel(ShownMechanism):
     def audit_size(self) -> AuditSize:
         """Every row, every pair."""
         extremes = min(len(self.pairs), len(self.rows[0])) if self.neighbours is None else None
-        return AuditSize(self.rows, len(self.pairs), extremes=extremes)
+        return AuditSize.of(self.rows, len(self.pairs), extremes=extremes)
 
     def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
         """Outputs on row x. Shape (count,)."""

@@ -64,14 +64,26 @@ class Segment:
 
 @dataclass(frozen=True)
 class AuditSize:
-    """What an audit works through. laws: the different ones that are held; comparisons: how many there are; numbers:
-    others that the proof computes with; extremes: how many comparisons decide the largest ratio, where fewer do. A
-    mechanism without one (`audit_size`) has its comparisons listed."""
+    """What an audit works through, counted without listing it. comparisons: how many there are; outcomes: of each;
+    laws: that are held; bits: of the largest total; numbers: others that the proof computes with; extremes: how many
+    comparisons decide the largest ratio, where fewer do. A mechanism without one (`audit_size`) has its comparisons
+    listed."""
 
-    laws: tuple[Distribution, ...]
     comparisons: int
+    outcomes: int
+    laws: int
+    bits: int
     numbers: tuple[Fraction, ...] = ()
     extremes: int | None = None
+
+    @classmethod
+    def of(
+        cls, laws: Sequence[Distribution], comparisons: int, numbers: tuple[Fraction, ...] = (),
+        extremes: int | None = None,
+    ) -> AuditSize:  # fmt: skip
+        """Of laws that are held."""
+        bits = max(law.total.bit_length() for law in laws)
+        return cls(comparisons, len(laws[0]), len(laws), bits, numbers, extremes)
 
 
 class Mechanism(Protocol):

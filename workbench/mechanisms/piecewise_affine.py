@@ -152,7 +152,7 @@ class PiecewiseAffine(ShownMechanism):
     @property
     def audit_size(self) -> AuditSize:
         """Every end law, every ordered pair of different ones."""
-        return AuditSize(self.ends, len({*self.ends}) ** 2, (*self.knots, *self.bins))
+        return AuditSize.of(self.ends, len({*self.ends}) ** 2, (*self.knots, *self.bins))
 
     def draws(self, x: Any, count: int, source: Source) -> Vector:
         """Outputs on the input x, a number. Shape (count,)."""

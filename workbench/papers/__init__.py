@@ -10,6 +10,7 @@ PAPERS = {
     "dql": "workbench.papers.dql",
     "optm": "workbench.papers.optm",
     "label-dp": "workbench.papers.label_dp",
+    "dro": "workbench.papers.dro",
     "frontier": "workbench.papers.frontier",
     "solver_comparison": "workbench.papers.solver_comparison",
     "program_library": "workbench.papers.program_library",

@@ -6,6 +6,10 @@ With   C  ordered comparisons: the differences of noise, the pairs of a channel,
        w  b + the most factors 2 in a denominator, + the bits of every different odd part of one, + those of the largest
           numerator, among the other numbers: knots, outputs, and what the objective and the bias hold
 
+    Noise on the integers and the reals, weights w over W with tails of ratio r = u/v every P (else t = 0), D shifts
+    (k of the reals), n_w weights:  C = 2D, n = n_w + 2D + 2P (tails) + 2 (atom), b counts bits of W, of u and v t
+    times, t = ⌈D/P⌉ + 3, and of the atom. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
+
     audit       C n (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
                 where every two rows of a channel are neighbours, pure ε with one budget is decided by each output's
                 largest and least mass: C is at most n there
@@ -46,14 +50,13 @@ def cost(
     size: AuditSize | None = getattr(mechanism, "audit_size", None)
     if size is None:
         return _listed(mechanism, notion)
-    others, laws, comparisons = [*numbers, *size.numbers], size.laws, size.comparisons
-    outcomes = len(laws[0])
+    others, comparisons, outcomes = [*numbers, *size.numbers], size.comparisons, size.outcomes
     plain = not isinstance((values or {}).get("epsilon"), Mapping)
     if size.extremes is not None and notion is not None and notion.ratio_decides and plain:
         comparisons = size.extremes
     budgets = dict(values or {})
     delta = budgets.pop("delta", None) or Fraction(0)
-    bits = max(law.total.bit_length() for law in laws) + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)
+    bits = size.bits + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)
     twos = [(number.denominator & -number.denominator).bit_length() - 1 for number in others]
     odd = {number.denominator >> two for number, two in zip(others, twos, strict=True)}
     wide = bits + max(twos, default=0) + sum(part.bit_length() for part in odd)
@@ -61,7 +64,7 @@ def cost(
     each = 1 if notion is None else notion.outcome_cost
     units = comparisons * (outcomes * (4 + (bits // 256) ** 2) * each + 1000)
     units += (comparisons + 8) * (bits // 64) ** 2
-    units += outcomes * (len(laws) + labels) * (4 + (wide // 256) ** 2) + (wide // 64) ** 2
+    units += outcomes * (size.laws + labels) * (4 + (wide // 256) ** 2) + (wide // 64) ** 2
     if notion is not None and mechanism.segments:
         units += notion.segment_cost(len(mechanism.segments), outcomes, bits)
     return units

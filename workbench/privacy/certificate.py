@@ -29,8 +29,10 @@ from workbench.io.plugins import origin
 from workbench.io.shown import Shown
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.mechanism import on_real_inputs
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine, mean
+from workbench.mechanisms.real_noise import ALL_SHIFTS, AdditiveRealNoise
 from workbench.privacy.audit import Privacy, audit, audit_extremes
 from workbench.privacy.audit_cost import affordable
 from workbench.privacy.claim import Claim
@@ -57,7 +59,7 @@ FORMAT, VERSION = "dp-workbench certificate", 1
 EXPECTED_LOSS = 2  # the version that brought the cost of a channel
 COLUMNS = 3  # ... and the one that brought columns, for channels whose rows would be too long a file
 
-Mechanism: TypeAlias = "AdditiveNoise | Channel | PiecewiseAffine"
+Mechanism: TypeAlias = "AdditiveNoise | Channel | PiecewiseAffine | AdditiveIntegerNoise | AdditiveRealNoise"
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,8 @@ class Certificate(Shown):
         """What this certificate proves, one sentence each."""
         sentences = [f"{self.mechanism.describe()}."]
         sentences.append(self.deciding.words(self.claim))
+        if isinstance(self.mechanism, AdditiveRealNoise):
+            sentences.append(ALL_SHIFTS)
         whole = not self.deciding.results(self.claim)[0].label  # measured over all real inputs: not pair by pair
         if "epsilon" in self.claim.values and not whole:
             p = self.deciding

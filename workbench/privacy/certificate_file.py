@@ -34,9 +34,11 @@ from workbench.io.plugins import plugins
 from workbench.io.records import listed, numbers, refuse, short_text, take
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.mechanism import Mechanism as AnyMechanism
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.mechanisms.shown_mechanism import MECHANISM
 from workbench.mechanisms.shown_mechanism import VERSION as MECHANISM_VERSION
 from workbench.privacy.audit_cost import affordable
@@ -58,7 +60,10 @@ __all__ = ["FORMAT", "MECHANISM", "VERSION", "any_mechanism", "from_dict", "load
            "save", "save_certificate", "save_mechanism", "verify_certificate"]  # fmt: skip
 
 # kind of a record -> its class; these are what a certificate can hold
-KINDS: dict[str, Any] = {"noise": AdditiveNoise, "channel": Channel, "quantizer": PiecewiseAffine}
+KINDS: dict[str, Any] = {
+    "noise": AdditiveNoise, "channel": Channel, "quantizer": PiecewiseAffine, "integer-noise": AdditiveIntegerNoise,
+    "real-noise": AdditiveRealNoise,
+}  # fmt: skip
 
 # and these have files of their own, which claim nothing
 OTHERS = {

@@ -21,10 +21,12 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact, positive
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, Rows
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 from workbench.mechanisms.mechanism import Budget, as_mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.real_inputs import rationals
+from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import Privacy, audit_for
 from workbench.privacy.certificate import Bias, Certificate, Mechanism, Objective
 from workbench.privacy.claim import Claim
@@ -33,6 +35,7 @@ from workbench.privacy.notions import Notion
 from workbench.privacy.objective import ExpectedLoss, rounded_value
 from workbench.privacy.repair import repair_noise
 from workbench.privacy.repair_channel import repair_rows
+from workbench.privacy.repair_line import repair_line
 
 __all__ = ["certify", "certify_channel", "certify_quantizer", "rounded_objective"]
 
@@ -95,6 +98,11 @@ def certify(
         repaired: Any = audited.mechanism
         moved = sum(abs(a - b) for a, b in zip(repaired.exact_pmf, subject.exact_pmf, strict=True)) / 2
         return _proof(repaired, claim, record=noted | {"repair_moved_mass": float(moved)}, audited=audited)
+    if isinstance(subject, (AdditiveIntegerNoise, AdditiveRealNoise)):
+        if holds(subject, claim):
+            return _proof(subject, claim, record=noted)
+        rebuilt, share = repair_line(subject, claim)
+        return _proof(rebuilt, claim, record=noted | {"repair_moved_mass": float(share)})
     kept = unbiased or unbiased_for is not None
     rebuilt, share = repair_rows(
         subject, lambda candidate: holds(candidate, claim), outputs=values if kept else None,

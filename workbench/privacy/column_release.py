@@ -16,7 +16,9 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.io.csv_column import CsvColumn, locate
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.claim import Claim
 from workbench.privacy.expected_error import expected_error
@@ -25,11 +27,14 @@ from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, bu
 
 __all__ = ["Account", "ColumnMechanism", "Rows", "mechanism_for_column", "rows_of_one_person"]
 
-Scalar: TypeAlias = "AdditiveNoise | PiecewiseAffine"
+Scalar: TypeAlias = "AdditiveNoise | PiecewiseAffine | AdditiveIntegerNoise | AdditiveRealNoise"
 
-_KINDS: dict[str, tuple[type, str]] = {
-    "noise": (AdditiveNoise, "additive noise on the answers 0..n"),
-    "quantizer": (PiecewiseAffine, "a mechanism on real inputs"),
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "noise": (
+        (AdditiveNoise, AdditiveIntegerNoise, AdditiveRealNoise),
+        "additive noise on the answers 0..n, on the integers or on the reals",
+    ),
+    "quantizer": ((PiecewiseAffine,), "a mechanism on real inputs"),
 }
 
 
@@ -66,6 +71,13 @@ class ColumnMechanism:
             steps = np.arange(size)
             around = mechanism.expected(np.minimum(steps, size - steps))
             return {"probability of a wrong answer": mechanism.error_rate, "mean distance modulo n + 1": around}
+        if isinstance(mechanism, AdditiveIntegerNoise) and mechanism.question.clamp is not None:
+            return {
+                "largest mean absolute error of any answer": round_up(expected_error(mechanism).worst or Fraction(0))
+            }
+        if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
+            squared = float(mechanism.cost("squared"))
+            return {"mean absolute error": float(mechanism.cost("absolute")), "root mean squared error": squared**0.5}
         error = expected_error(mechanism)
         assert error.worst is not None
         return {"largest mean absolute error of any input": round_up(error.worst),
@@ -88,7 +100,7 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     if not isinstance(mechanism, expected) or (isinstance(mechanism, AdditiveNoise) and not mechanism.question.scalar):
         got = mechanism.describe() if stored.relates and hasattr(mechanism, "describe") else "no such mechanism"
         InvalidRequest.must("mechanism", called, f"{path.name}: {got}")
-    assert isinstance(mechanism, (AdditiveNoise, PiecewiseAffine))
+    assert isinstance(mechanism, (AdditiveNoise, PiecewiseAffine, AdditiveIntegerNoise, AdditiveRealNoise))
     words = []
     if stored.certificate is None:
         if not raw:
@@ -99,6 +111,11 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     if isinstance(mechanism, AdditiveNoise) and len(mechanism.question.differences) < mechanism.question.order - 1:
         words.append(
             "The budget holds between numbers that differ by one of the mechanism's differences, modulo n + 1; numbers "
+            "further apart are protected less, or not at all."
+        )
+    if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
+        words.append(
+            f"The budget holds between numbers that differ by at most {float(mechanism.question.sensitivity):g}; those "
             "further apart are protected less, or not at all."
         )
     return ColumnMechanism(mechanism, None if stored.certificate is None else stored.certificate.claim, tuple(words))
@@ -122,14 +139,11 @@ class Rows:
     def read(cls, table: CsvColumn, subject: ColumnMechanism, *, clip: bool, person: str | None) -> Rows:
         """The rows of a column. Raises InvalidRequest with the row and the file for what does not fit."""
         given, mechanism = table.numbers(), subject.mechanism
-        whole = isinstance(mechanism, AdditiveNoise)
-        if isinstance(mechanism, AdditiveNoise):
-            low, high = 0.0, float(mechanism.question.order - 1)
-            constraint = f"an integer in 0..{high:.0f}"
+        low, high, constraint, whole = _inputs(mechanism)
+        if clip and isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)) and "size" in constraint:
+            raise InvalidRequest("clip must be left out: noise that is not clamped takes every number.")
+        if whole:
             table.refuse(given != np.floor(given), constraint)
-        else:
-            low, high = float(mechanism.knots[0]), float(mechanism.knots[-1])
-            constraint = f"in [{low:g}, {high:g}]"
         outside = (given < low) | (given > high)
         if not clip:
             table.refuse(outside, constraint, "--clip moves them to the nearest input")
@@ -198,6 +212,19 @@ class Account:
         except OSError as error:
             InvalidRequest.must("ledger", "a file that can be written", f"{path.name}: {error.strerror}")
         return lambda: path.unlink(missing_ok=True) if before is None else before.save(path)
+
+
+def _inputs(mechanism: Scalar) -> tuple[float, float, str, bool]:
+    """(least and largest input, what an input must be, whether inputs are integers)."""
+    if isinstance(mechanism, AdditiveRealNoise):
+        return -1e300, 1e300, "a number of size at most 1e300", False
+    if isinstance(mechanism, PiecewiseAffine):
+        low, high = float(mechanism.knots[0]), float(mechanism.knots[-1])
+        return low, high, f"in [{low:g}, {high:g}]", False
+    ends = (0, mechanism.question.order - 1) if isinstance(mechanism, AdditiveNoise) else mechanism.question.clamp
+    if ends is None:
+        return -(2.0**53), 2.0**53, "an integer of size at most 2^53", True
+    return float(ends[0]), float(ends[1]), f"an integer in {ends[0]}..{ends[1]}", True
 
 
 def rows_of_one_person(table: CsvColumn, person: str) -> int:

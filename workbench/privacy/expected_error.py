@@ -66,6 +66,9 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     subject = as_mechanism(mechanism)
     if isinstance(data, DataLaw) and not data.lows:
         data = dict(zip(data.points, map(Fraction, data.point_masses), strict=True))
+    if subject.inputs is None and not subject.segments:
+        raise InvalidRequest("mechanism must have finitely many inputs or a range of them; the error of noise on all "
+                             "numbers is that of the noise, its cost().")  # fmt: skip
     return _on_real_inputs(subject, loss, data) if on_real_inputs(subject) else _finite(subject, loss, data)
 
 

@@ -2,7 +2,9 @@
 
     mechanism   objective       exact cost                                       the file holds
     noise       Objective       Σ f(η) cost(η)                                   the costs, one for each η
-    channel     ExpectedLoss    Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y)          labels y, prior p, outputs o
+    on Z, on R  Objective       E|η| (absolute), E η² (squared), Σ f(η) cost(η)  nothing; the costs of the weights
+    channel, clamped noise
+                ExpectedLoss    Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y)          labels y, prior p, outputs o
 
 | cost of noise      | in every factor of size s   |      | loss        | ℓ(o, y), with r = o - y           |
 |--------------------|-----------------------------|------|-------------|-----------------------------------|
@@ -33,6 +35,8 @@ from workbench.exact.numbers import round_up
 from workbench.io.files import ratio, spelled
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise
 
 __all__ = ["ExpectedLoss", "Objective", "expected_losses", "is_exact_loss", "known_costs", "rounded_value"]
 
@@ -82,6 +86,8 @@ class Objective:
 
     def of(self, mechanism: object) -> Fraction:
         """The exact cost of a mechanism. Raises InvalidRequest when these costs do not fit it or are not its name's."""
+        if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
+            return self._on_a_line(mechanism)
         if not isinstance(mechanism, AdditiveNoise):
             raise InvalidRequest("objective must be an expected loss for a channel, and left out for a quantizer.")
         k, total = mechanism.masses.integers, mechanism.masses.total
@@ -97,6 +103,17 @@ class Objective:
         if known is not None and known != self.costs:
             raise InvalidRequest(f"costs must be those of {self.name}, or have a name of their own.")
         return sum((c * w for c, w in zip(self.costs, k, strict=True) if c and w), Fraction(0)) / total
+
+    def _on_a_line(self, mechanism: AdditiveIntegerNoise | AdditiveRealNoise) -> Fraction:
+        """Of noise on the integers or reals: absolute, squared, or costs of one's own for each of the weights."""
+        if self.costs is None:
+            return mechanism.cost(self.name)
+        if self.name in ("absolute", "squared") or not isinstance(mechanism, AdditiveIntegerNoise):
+            raise InvalidRequest("costs must be left out for absolute and squared, and for noise on the reals.")
+        noise = mechanism.noise
+        if noise.ratio or mechanism.question.clamp is not None or len(self.costs) != len(noise.weights):
+            raise InvalidRequest("costs must be one for each weight of unclamped noise without tails.")
+        return sum((c * w for c, w in zip(self.costs, noise.weights, strict=True)), Fraction(0)) / noise.total
 
     def holds(self, mechanism: object) -> bool:
         """Whether `value` is what the mechanism costs, rounded up by at most 1e-15 of it."""
@@ -147,7 +164,7 @@ class ExpectedLoss:
 
     def of(self, mechanism: object) -> Fraction:
         """The exact expected loss of a channel. Raises InvalidRequest when labels, outputs and rows do not fit it."""
-        if not isinstance(mechanism, Channel):
+        if not isinstance(mechanism, (Channel, AdditiveIntegerNoise)):
             raise InvalidRequest("An expected loss must be left out of the certificate of anything but a channel.")
         laws = mechanism.rows
         if len(self.outputs) != len(laws[0]) or not all(0 <= row < len(laws) for row in self.rows):

@@ -54,8 +54,9 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
 def publish(mechanism: Any, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:
     """What a mechanism publishes for each of many true answers, independently.
 
-    mechanism: additive noise on scalar answers, or a mechanism on real inputs with an affine law; or a Design or
-    Certificate of one. answers: (n,) answers 0..N-1 as integers, or numbers in the range.
+    mechanism: additive noise on scalar answers, on the integers or the reals, or a mechanism on real inputs with an
+    affine law; or a Design or Certificate of one. answers: (n,) answers 0..N-1 (all integers) as integers, or numbers
+    in the range.
     Returns shape (n,). Raises InvalidRequest.
     """
     subject = as_mechanism(mechanism)

@@ -16,11 +16,12 @@ from models.channel import ChannelModel
 from solvers.backend import Options, backend
 from workbench.exact.numbers import positive
 from workbench.families.base import Family, Request
-from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.design import Design, OracleVerdict
 from workbench.families.frontier_plan import EPSILON, Frontier, Plan, design_row
 from workbench.families.option import OPTIONS, SOLVER, Option, certify_option, check_option, count
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
+from workbench.privacy.claim import Claim
 
 
 class Answers(Channel):

@@ -21,11 +21,11 @@ from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
-from workbench.families.design import Claim
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
 __all__ = ["ChannelRequest", "checked_rows"]

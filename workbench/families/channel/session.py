@@ -27,11 +27,12 @@ from workbench.families.channel.lower_bound import Relation, least_delta_bound, 
 from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import MOST, ChannelRequest
-from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.answer import meets
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.certificate import Certificate
+from workbench.privacy.claim import Claim
 
 __all__ = ["ChannelSession"]
 

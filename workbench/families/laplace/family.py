@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, positive
 from workbench.families.base import Family, Request
-from workbench.families.design import Claim, Design
+from workbench.families.design import Design
 from workbench.families.option import Option, one_of, spell
+from workbench.privacy.claim import Claim
 
 if TYPE_CHECKING:
     from workbench.families.laplace.design import LaplaceDesign

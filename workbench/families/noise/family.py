@@ -327,8 +327,9 @@ class _Noise(Family):
         what = "delta" if design.request.minimise == "delta" else design.request.cost
         exact, epsilon = exact_words(design), design.privacy.epsilon
         at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
+        order = "x".join(map(str, design.question.sizes))
         return [
-            (f"least {what}", f"{design.objective:.9g}"),
+            (f"least {what}", f"{design.objective:.9g} (best noise modulo {order})"),
             ("bound", design.bound_words),
             ("asked", self.requested(design)),
             ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "

@@ -15,7 +15,7 @@ from typing import Any
 
 from models.quantizer import smallest_epsilon
 from workbench.errors import Infeasible
-from workbench.families.design import Claim, Design, OracleVerdict
+from workbench.families.design import Design, OracleVerdict
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.certify import SMALL, certified_quantizer
 from workbench.families.quantizer.methods import MethodAnswer, NoLaw, run, why_none
@@ -23,6 +23,7 @@ from workbench.families.quantizer.request import QuantizerRequest
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.certificate import Certificate
+from workbench.privacy.claim import Claim
 from workbench.privacy.quantizer import audit_quantizer
 
 __all__ = ["design"]

@@ -1,0 +1,301 @@
+"""Additive noise on the integers under (ε, δ)-DP by cutting planes, with bounds recomputed from the duals.
+
+    min Σ c(η) f(η) (+ c(0) a)   s.t.  Σ f (+ a) = 1,   (a +) Σ_V (f(η) - e^ε f(η + s)) <= δ
+
+for all shifts s of the sensitivity D and all V: the hockey stick at s is the largest of these sums, at V = {f(η) > e^ε
+f(η + s)}. So one pass over the shifts finds the constraints that a point breaks. Points between the master program's
+vertex and a running centre are separated instead where they break one ("in-out"), which takes far fewer rounds.
+
+    letter      here                     letter      here
+    D           sensitivity              f(η)        masses, |η| <= reach
+    e^ε         exp_epsilon              a           atom: a point mass beside the cells (real noise alone)
+    V           within |η| <= inner      y_s(η)      eliminated
+
+Upper side: inner = reach, f vanishes beyond. Lower side: inner = reach - D; mass of any noise beyond the reach, moved
+to ±reach, costs no more (c does not fall as |η| grows) and only relaxes what is stated, so the optimum is a lower bound
+for noise on all integers. Folded: c is even, f is (the mean of f and its mirror image), and s > 0 suffice.
+
+Bound: for any multipliers u >= 0 of rows R,  min >= min_η (c(η) + (R'u)(η)) - δ Σ u, in exact arithmetic; a bound for a
+larger e^ε is one for e^ε, as its constraints are weaker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.additive_lp import solved
+from solvers.backend import Options
+from solvers.errors import SolverError
+from solvers.growing import GrowingProgram, Point
+
+__all__ = ["WHOLE", "Answer", "Cut", "LineProgram", "moved", "refined"]
+
+Vector = NDArray[np.float64]
+Cut = tuple[int, NDArray[np.bool_]]  # shift s, V as a mask over -inner..inner
+
+_SCALE = 1 << 80  # multipliers are rounded down to multiples of its inverse
+_ROUNDS = 4000
+WHOLE = 15_000  # excesses y, up to which the program in one piece is the faster one for few shifts
+
+
+@dataclass(frozen=True)
+class LineProgram:
+    """One program of the module's docstring.
+
+    costs: of the columns, |η| = 0..reach when folded, else η = -reach..reach; atom: the cost of one, None without;
+    exp_epsilon: a rational >= e^ε; delta: > 0.
+    """
+
+    sensitivity: int
+    exp_epsilon: Fraction
+    delta: Fraction
+    reach: int
+    inner: int
+    costs: Sequence[Fraction]
+    folded: bool = True
+    atom: Fraction | None = None
+
+    @cached_property
+    def shifts(self) -> NDArray[np.int64]:
+        """All that are stated."""
+        up = np.arange(1, self.sensitivity + 1)
+        return up if self.folded else np.concatenate([up, -up])
+
+    @cached_property
+    def columns(self) -> NDArray[np.int64]:
+        """The column of every η in -inner..inner."""
+        eta = np.arange(-self.inner, self.inner + 1)
+        return np.abs(eta) if self.folded else eta + self.reach
+
+    @cached_property
+    def targets(self) -> NDArray[np.int64]:
+        """The column of η + s, one row for each shift; one past the last where f is not stated."""
+        eta = np.arange(-self.inner, self.inner + 1)[None, :] + self.shifts[:, None]
+        columns = np.abs(eta) if self.folded else eta + self.reach
+        return np.where(np.abs(eta) <= self.reach, columns, len(self.costs))
+
+    @cached_property
+    def weights(self) -> NDArray[np.int64]:
+        """How often a column counts in Σ f, the atom last."""
+        counts = np.ones(len(self.costs), dtype=np.int64)
+        if self.folded:
+            counts[1:] = 2
+        return counts if self.atom is None else np.append(counts, 1)
+
+    def excess(self, x: Vector) -> tuple[Vector, Vector]:
+        """f(η) - e^ε f(η + s) for every shift, and the hockey sticks over δ. (shifts, 2 inner + 1), (shifts,)."""
+        f = np.append(x[: len(self.costs)], 0.0)
+        gaps = f[self.columns][None, :] - float(self.exp_epsilon) * f[self.targets]
+        atom = 0.0 if self.atom is None else float(x[-1])
+        return gaps, (np.maximum(gaps, 0.0).sum(axis=1) + atom) / float(self.delta)
+
+    def counts(self, cut: Cut) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """A row as (plus, minus) by column: plus - e^ε minus."""
+        shift, inside = cut
+        size = len(self.costs)
+        row = abs(shift) - 1 + (self.sensitivity if shift < 0 else 0)
+        plus = np.bincount(self.columns[inside], minlength=size)
+        minus = np.bincount(self.targets[row][inside], minlength=size + 1)[:size]
+        if self.atom is not None:
+            plus, minus = np.append(plus, 1), np.append(minus, 0)
+        return plus, minus
+
+    def masses(self, x: Vector) -> Vector:
+        """f on -reach..reach."""
+        f = np.maximum(x[: len(self.costs)], 0.0)
+        return np.concatenate([f[:0:-1], f]) if self.folded else f
+
+    def bound(self, cuts: Sequence[Cut], multipliers: Vector) -> Fraction:
+        """A proven lower bound on the optimum, from any multipliers >= 0 of the rows of these cuts."""
+        u = [int(value * _SCALE) for value in multipliers.tolist()]
+        plus, minus = [0] * self.weights.size, [0] * self.weights.size
+        for cut, amount in zip(cuts, u, strict=True):
+            if amount:
+                one, two = self.counts(cut)
+                for k in np.flatnonzero(one).tolist():
+                    plus[k] += amount * int(one[k])
+                for k in np.flatnonzero(two).tolist():
+                    minus[k] += amount * int(two[k])
+        return self._priced(plus, minus, sum(u))
+
+    def whole_bound(self, v: Vector, u: Vector) -> Fraction:
+        """The same from multipliers 0 <= v <= u of the inequalities of `models.additive_lp`."""
+        plus, minus = [0] * self.weights.size, [0] * self.weights.size
+        total = 0
+        for row, targets, limit in zip(v, self.targets, u.tolist(), strict=True):
+            most = int(limit * _SCALE)
+            total += most
+            for k in np.flatnonzero(row).tolist():
+                amount = min(most, int(row[k] * _SCALE))
+                plus[self.columns[k]] += amount
+                if targets[k] < len(self.costs):
+                    minus[targets[k]] += amount
+        if self.atom is not None:
+            plus[-1] = total
+        return self._priced(plus, minus, total)
+
+    def _priced(self, plus: list[int], minus: list[int], total: int) -> Fraction:
+        """min_η of the priced costs, less δ times the multipliers, all in units of 1/_SCALE."""
+        costs = [*self.costs] if self.atom is None else [*self.costs, self.atom]
+        e, scale = self.exp_epsilon, Fraction(1, _SCALE)
+        priced = (
+            c + scale * (p - e * m) / int(w)
+            for c, p, m, w in zip(costs, plus, minus, self.weights, strict=True)
+        )  # fmt: skip
+        return min(priced) - self.delta * total * scale
+
+    @property
+    def excesses(self) -> int:
+        """How many y the program in one piece has."""
+        return self.targets.size
+
+    def solve(
+        self, cuts: Sequence[Cut] = (), *, precision: float = 1e-9, stall: float = 0.0, stop: float | None = None,
+        solver: str = "highs",
+        whole: int = WHOLE,
+    ) -> Answer:  # fmt: skip
+        """The optimum: in one piece of up to `whole` excesses, else by cutting planes (with HiGHS), from these cuts on.
+
+        precision: the excess over δ, relative to δ, at which a point counts as feasible; stall: stop where eight
+        rounds raise the value by less than this share; stop: time (perf_counter) to stop at. A point that stopped early
+        breaks δ by `excess`; the bound is proven all the same.
+        """
+        if self.excesses <= whole or solver != "highs":
+            return self._in_one_piece(solver, stop)
+        return _Rounds(self, precision, stall, stop).run(cuts)
+
+    def _in_one_piece(self, solver: str, stop: float | None) -> Answer:
+        begin = time.perf_counter()
+        limit = None if stop is None else max(1.0, stop - begin)
+        options = Options(time_limit=limit) if limit else Options()
+        solution, v, u = solved(self, solver, options)
+        assert solution.x is not None
+        x = np.maximum(solution.x[: self.weights.size], 0.0)
+        gaps, sticks = self.excess(x)
+        near = np.flatnonzero(sticks >= 1 - 1e-7)
+        cuts = tuple((int(self.shifts[k]), gaps[k] > 0) for k in near)
+        value = float(solution.objective or 0.0)
+        spent = time.perf_counter() - begin
+        rounds, version = solution.iterations or 0, solution.version
+        return Answer(self, x, value, self.whole_bound(v, u), float(sticks.max()) - 1, cuts, rounds, spent, version)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """x: (columns, the atom last); value: of the master program; bound: proven; excess: the largest hockey stick over
+    δ, minus 1; cuts: those that press; rounds, seconds: of work."""
+
+    program: LineProgram
+    x: Vector
+    value: float
+    bound: Fraction
+    excess: float
+    cuts: tuple[Cut, ...]
+    rounds: int
+    seconds: float
+    version: str
+
+
+class _Rounds:
+    """One run of cutting planes."""
+
+    PER_ROUND = 12
+    IDLE = 3  # solves without pressure after which a row goes
+
+    def __init__(self, program: LineProgram, precision: float, stall: float, stop: float | None) -> None:
+        self.program, self.precision, self.stall, self.stop = program, precision, stall, stop
+        costs = program.costs if program.atom is None else [*program.costs, program.atom]
+        weights = program.weights.astype(float)
+        self.unit = max(map(float, costs)) or 1.0  # so that dual tolerances are relative to the costs
+        priced = weights * np.array([float(cost) for cost in costs]) / self.unit
+        self.master = GrowingProgram(priced, [(weights, 1.0)], tolerance=1e-10)
+        self.cuts: list[Cut] = []
+        self.idle: list[int] = []
+
+    def add(self, cuts: Sequence[Cut]) -> None:
+        e, delta = float(self.program.exp_epsilon), float(self.program.delta)
+        pairs = map(self.program.counts, cuts)
+        self.master.add(((plus - e * minus) / delta for plus, minus in pairs), 1.0)
+        self.cuts += cuts
+        self.idle += [0] * len(cuts)
+
+    def drop(self, duals: Vector) -> None:
+        self.idle = [0 if pressed else rounds + 1 for rounds, pressed in zip(self.idle, duals > 0, strict=True)]
+        gone = {k for k, rounds in enumerate(self.idle) if rounds > self.IDLE}
+        if 5 * len(gone) > len(self.cuts):
+            self.master.remove(gone)
+            self.cuts = [cut for k, cut in enumerate(self.cuts) if k not in gone]
+            self.idle = [rounds for k, rounds in enumerate(self.idle) if k not in gone]
+
+    def run(self, start: Sequence[Cut]) -> Answer:
+        program, begin = self.program, time.perf_counter()
+        self.add([*start])
+        centre: Vector | None = None
+        values: list[float] = []
+        weight = 0.5
+        known: tuple[Point, list[Cut], float] | None = None
+        for rounds in range(1, _ROUNDS + 1):
+            try:
+                point = self.master.solve()
+            except SolverError:  # numerical trouble: what was known before it stands
+                if known is None:
+                    raise
+                point, self.cuts, excess = known
+                break
+            values.append(point.value)
+            gaps, sticks = program.excess(point.x)
+            excess = float(sticks.max()) - 1
+            known = point, [*self.cuts], excess
+            stalled = len(values) > 12 and values[-1] - values[-9] < self.stall * abs(values[-1])
+            late = self.stop is not None and time.perf_counter() > self.stop
+            if excess <= self.precision or stalled or late:
+                break
+            if centre is None:
+                centre = point.x
+            between = weight * centre + (1 - weight) * point.x
+            inner_gaps, inner_sticks = program.excess(between)
+            if inner_sticks.max() - 1 > self.precision:
+                gaps, sticks = inner_gaps, inner_sticks
+                centre = 0.7 * centre + 0.3 * point.x
+            else:
+                centre = between
+            order = np.argsort(-sticks)[: self.PER_ROUND]
+            new = [(int(program.shifts[k]), gaps[k] > 0) for k in order if sticks[k] - 1 > self.precision]
+            if rounds % 5 == 0:
+                self.drop(point.duals)
+            self.add(new)
+        # of scaled rows, in scaled costs
+        multipliers = point.duals * self.unit / float(program.delta)
+        cuts = self.cuts[: multipliers.size]
+        bound = program.bound(cuts, multipliers)
+        pressed = tuple(cut for cut, u in zip(cuts, multipliers, strict=True) if u > 0)
+        spent = time.perf_counter() - begin
+        value = point.value * self.unit
+        return Answer(program, point.x, value, bound, excess, pressed, rounds, spent, self.master.version)
+
+
+def refined(cuts: Sequence[Cut], inner: int, factor: int = 2) -> list[Cut]:
+    """Cuts of a coarse grid on one `factor` times finer, whose constraints are stated on -inner..inner: a fine cell is
+    in V where the coarse cell that holds its centre is."""
+    eta = np.arange(-inner, inner + 1)
+    coarse = np.floor(eta / factor + 0.5).astype(np.int64)
+    found = []
+    for shift, inside in cuts:
+        reach = inside.size // 2
+        known = np.abs(coarse) <= reach
+        fine = np.zeros(eta.size, dtype=bool)
+        fine[known] = inside[coarse[known] + reach]
+        found.append((shift * factor, fine))
+    return found
+
+
+def moved(cuts: Sequence[Cut], inner: int) -> list[Cut]:
+    """The same cuts where constraints are stated on -inner..inner."""
+    return refined(cuts, inner, 1)

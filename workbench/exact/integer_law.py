@@ -1,0 +1,212 @@
+"""A distribution on all integers, held exactly: finitely many weights, and geometric tails beyond them.
+
+    f(first + i) = w_i,  0 <= i < m;     f(η + period) = ratio f(η) to the right of the weights,
+                                         f(η - period) = ratio f(η) to the left;     ratio = 0: no tails
+
+Two laws P = f and Q = f(· + s) are compared on finitely many outcomes: far out P/Q depends on η modulo the period,
+and outcomes of one ratio P/Q may be merged, as every measure of privacy is a function of the law of that ratio.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import exact
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
+
+__all__ = ["IntegerLaw"]
+
+_ZERO = Fraction(0)
+
+
+class IntegerLaw:
+    """The law of the module's docstring; its weights need no total. Immutable, equal to its multiples.
+
+    first: of the weights; weights: non-negative ints or Fractions, not all 0; period: 1..m; ratio: in [0, 1).
+    Raises InvalidRequest.
+    """
+
+    def __init__(self, first: int, weights: Iterable[Any] | Distribution, period: int = 1, ratio: Any = 0) -> None:
+        self.held = weights if isinstance(weights, Distribution) else Distribution(weights)
+        self.weights, self.ratio = self.held.integers, exact(ratio, "ratio")
+        if not isinstance(first, int) or isinstance(first, bool):
+            InvalidRequest.must("first", "an integer", first)
+        if not 0 <= self.ratio < 1:
+            InvalidRequest.must("ratio", "a number in [0, 1)", ratio)
+        if not isinstance(period, int) or not 1 <= period <= len(self.weights):
+            InvalidRequest.must("period", f"an integer in 1..{len(self.weights)}", period)
+        self.first, self.period = first, period
+
+    @property
+    def last(self) -> int:
+        """Of the weights."""
+        return self.first + len(self.weights) - 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IntegerLaw) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self.first, self.weights, self.period, self.ratio
+
+    @cached_property
+    def ends(self) -> tuple[int, int]:
+        """The sums of the first and of the last `period` weights."""
+        return sum(self.weights[: self.period]), sum(self.weights[-self.period :])
+
+    @cached_property
+    def total(self) -> Fraction:
+        """Of all weights, the tails included."""
+        return sum(self.weights) + self.ratio / (1 - self.ratio) * sum(self.ends)
+
+    def weight(self, eta: int) -> Fraction:
+        """f(η), not normalised."""
+        if self.first <= eta <= self.last:
+            return Fraction(self.weights[eta - self.first])
+        if not self.ratio:
+            return Fraction(0)
+        if eta > self.last:
+            blocks = -(-(eta - self.last) // self.period)
+            return self.weights[eta - blocks * self.period - self.first] * self.ratio**blocks
+        blocks = -(-(self.first - eta) // self.period)
+        return self.weights[eta + blocks * self.period - self.first] * self.ratio**blocks
+
+    def window(self, low: int, high: int) -> list[Fraction]:
+        """f(low..high), not normalised."""
+        if self.ratio:
+            return [self.weight(eta) for eta in range(low, high + 1)]
+        start, end = max(low, self.first), min(high, self.last)
+        inside = self.weights[start - self.first : end + 1 - self.first] if start <= end else ()
+        before = min(max(0, self.first - low), high + 1 - low)
+        return [*[_ZERO] * before, *map(Fraction, inside), *[_ZERO] * (high + 1 - low - before - len(inside))]
+
+    def compared(self, shift: int) -> tuple[list[Fraction], list[Fraction], int]:
+        """(P, Q, low): f and f(· + shift) on low, low + 1, ..., and then on the merged outcomes of the tails, those of
+        the right tail first."""
+        low, high = self.first - abs(shift), self.last + abs(shift)
+        p, q = self.window(low, high), self.window(low + shift, high + shift)
+        if self.ratio:
+            beyond = [*range(high + 1, high + 1 + self.period), *range(low - self.period, low)]
+            p += [self.weight(eta) / (1 - self.ratio) for eta in beyond]
+            q += [self.weight(eta + shift) / (1 - self.ratio) for eta in beyond]
+        return p, q, low
+
+    def clamped(self, low: int, high: int) -> Distribution:
+        """The law of min(high, max(low, η)) on low..high."""
+        inside = self.window(low, high)
+        inside[0] = self.below(low + 1)
+        inside[-1] = self.total - self.below(high)
+        return Distribution(inside)
+
+    def below(self, eta: int) -> Fraction:
+        """Σ_{x < eta} f(x), not normalised."""
+        found = Fraction(sum(self.weights[: max(0, min(eta - self.first, len(self.weights)))]))
+        if not self.ratio:
+            return found
+        tail = self.ratio / (1 - self.ratio)
+        if eta > self.last:
+            return self.total - self._beyond(eta, tail)
+        left = min(eta, self.first)  # the left tail below it
+        blocks, rest = divmod(self.first - left, self.period)
+        start = self.ratio**blocks
+        return found + start * (tail * self.ends[0] - self.ratio * sum(self.weights[self.period - rest : self.period]))
+
+    def _beyond(self, eta: int, tail: Fraction) -> Fraction:
+        """Σ_{x >= eta} f(x) for eta > last."""
+        blocks, rest = divmod(eta - 1 - self.last, self.period)
+        block = self.weights[-self.period :]
+        return self.ratio**blocks * (tail * self.ends[1] - self.ratio * sum(block[:rest]))
+
+    def mean(self, cost: Callable[[int], Fraction], beyond: tuple[Fraction, ...] = ()) -> Fraction:
+        """E cost(η). beyond: coefficients of 1, |η|, |η|² of the cost in the tails; none for a law without tails."""
+        found = sum((w * cost(self.first + i) for i, w in enumerate(self.weights) if w), Fraction(0))
+        if self.ratio:
+            if not beyond:
+                InvalidRequest.must("cost", "known beyond the weights of a law with tails", "a list")
+            right = [(eta, eta) for eta in range(self.last + 1 - self.period, self.last + 1)]
+            left = [(eta, -eta) for eta in range(self.first, self.first + self.period)]
+            for eta, outwards in right + left:  # |η| = outwards + b period in block b
+                if outwards < 1 - self.period:
+                    InvalidRequest.must("first", "far enough from 0 for its tails", self.first)
+                found += self.weights[eta - self.first] * self._tail_mean(outwards, beyond)
+        return found / self.total
+
+    def _tail_mean(self, start: int, beyond: tuple[Fraction, ...]) -> Fraction:
+        """Σ_{b >= 1} ratio^b Σ_k beyond_k (start + b period)^k, k <= 2."""
+        r = self.ratio
+        sums = (r / (1 - r), r / (1 - r) ** 2, r * (1 + r) / (1 - r) ** 3)  # Σ r^b, Σ b r^b, Σ b² r^b
+        step = self.period
+        powers = (
+            sums[0], start * sums[0] + step * sums[1],
+            start * start * sums[0] + 2 * start * step * sums[1] + step * step * sums[2],
+        )  # fmt: skip
+        return sum((c * power for c, power in zip(beyond, powers, strict=False)), Fraction(0))
+
+    def draw(self, count: int, source: Source) -> NDArray[np.int64]:
+        """Independent η, exactly distributed: the number of blocks into a tail by Bernoulli(ratio) trials."""
+        left, right = (self.ratio / (1 - self.ratio) * end for end in self.ends)
+        which = Sampler(Distribution([left, *self.weights, right]), source).draw(count)
+        found = which + (self.first - 1)
+        for outside, block, sign in (
+            (np.flatnonzero(which == 0), self.weights[: self.period], -1),
+            (np.flatnonzero(which == len(self.weights) + 1), self.weights[-self.period :], 1),
+        ):
+            if not outside.size:
+                continue
+            steps = np.ones(outside.size, dtype=np.int64)
+            going = np.arange(outside.size)
+            while going.size:
+                going = going[source.bernoulli(self.ratio.numerator, self.ratio.denominator, going.size)]
+                steps[going] += 1
+            place = Sampler(Distribution(block), source).draw(outside.size)
+            start = self.first if sign < 0 else self.last + 1 - self.period
+            found[outside] = start + place + sign * steps * self.period
+        return found
+
+    def mixed(self, other: IntegerLaw, share: Fraction) -> IntegerLaw:
+        """(1 - share) of this law, which has no tails, and share of another."""
+        if self.ratio:
+            InvalidRequest.must("law", "without tails", f"ratio {float(self.ratio):g}")
+        pad = other.period if other.ratio else 0
+        low, high = min(self.first - pad, other.first), max(self.last + pad, other.last)
+        weights = [
+            (1 - share) * a / self.total + share * b / other.total
+            for a, b in zip(self.window(low, high), other.window(low, high), strict=True)
+        ]
+        return IntegerLaw(low, weights, other.period, other.ratio)
+
+    def raised(self, reach: int, ratio: Fraction) -> IntegerLaw:
+        """max_m f(η + m) ratio^⌈|m|/reach⌉ over the weights f, of tails `ratio` every `reach`: wherever |s| <= reach,
+        its mass at η is at most 1/ratio of that at η + s."""
+        beyond = [Fraction(0)] * reach  # there it falls, and by `ratio` every `reach`
+        weights = [*beyond, *map(Fraction, self.weights), *beyond]
+        queue = [(-w, i) for i, w in enumerate(weights) if w]
+        heapq.heapify(queue)  # the largest first: a weight is final when it comes
+        while queue:
+            negative, i = heapq.heappop(queue)
+            if -negative < weights[i]:
+                continue
+            floor = weights[i] * ratio
+            for j in range(max(0, i - reach), min(len(weights), i + reach + 1)):
+                if weights[j] < floor:
+                    weights[j] = floor
+                    heapq.heappush(queue, (-floor, j))
+        return IntegerLaw(self.first - reach, weights, reach, ratio)
+
+    @property
+    def floats(self) -> NDArray[np.float64]:
+        """f(first..last) as floats. Shape (m,)."""
+        return np.array([float(w / self.total) for w in map(Fraction, self.weights)])

@@ -1,0 +1,1 @@
+"""Additive noise on all integers, or on all reals."""

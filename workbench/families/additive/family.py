@@ -1,0 +1,264 @@
+"""Additive noise on the integers or the reals as a family: `workbench design noise --on integers|reals`.
+
+Beside noise modulo a group it is a family of its own: other questions, costs and defaults, none of its options those of
+the group. Its command is that of `design noise` once --on is given (`joins`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.families.base import Family
+from workbench.families.design import exact_words, jsonable
+from workbench.families.option import (
+    OPTIONS,
+    SOLVER,
+    TIME_LIMIT,
+    Option,
+    certify_option,
+    check_option,
+    count,
+    integers,
+    listed,
+    one_of,
+    or_zero,
+    share,
+)
+from workbench.io.files import read_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from workbench.families.additive.request import AdditiveRequest
+    from workbench.families.design import Design
+    from workbench.mechanisms.integer_noise import UnboundedNoise
+
+__all__ = ["FAMILY"]
+
+_SHOWN = 12  # noise values a report lists
+
+
+def _clamp(value: Any, name: str) -> tuple[int, int]:
+    """ "0..100", or two integers."""
+    parts = value.split("..") if isinstance(value, str) else value
+    if not isinstance(parts, (list, tuple)) or len(parts) != 2:
+        InvalidRequest.must(name, "answers LOW..HIGH, such as 0..100", repr(value))
+    return integers(parts[0], name), integers(parts[1], name)
+
+
+def _numbers(path: Path, name: str) -> list[str]:
+    return read_text(path, name=name).replace(",", "\n").split()
+
+
+def _cost(value: Any, name: str) -> str | tuple[Fraction, ...]:
+    """A name, or the costs of |η| = 0, 1, 2, ...: a list, or a CSV file of them."""
+    from workbench.families.additive.request import NAMED
+
+    if isinstance(value, str) and value in NAMED:
+        return value
+    if isinstance(value, (str, Path)):
+        if not Path(value).is_file():
+            InvalidRequest.must(
+                name, f"{', '.join(NAMED)}, or a file of costs for noise of size 0, 1, 2, ...", repr(value)
+            )
+        value = _numbers(Path(value), name)
+    costs: tuple[Fraction, ...] = listed(exact)(list(value) if not isinstance(value, (list, tuple)) else value, name)
+    if min(costs) < 0 or len(costs) < 2:
+        InvalidRequest.must(name, "at least two costs >= 0", repr(value))
+    return costs
+
+
+def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
+    """Probabilities of the clamped answers: a list, or a CSV file of them."""
+    cells = _numbers(value, name) if isinstance(value, Path) else value
+    return tuple(listed(share)(cells if isinstance(cells, str) else list(cells), name))
+
+
+class _Additive(Family):
+    name = "additive"
+    title = "additive noise on all integers or all reals"
+    summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
+    joins = ("noise", "--on")
+    examples = (
+        "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-5",
+        "design noise --on integers --clamp 0..100 --cost squared --epsilon 1 --delta 1e-5 --notion dp --json",
+        "design noise --on integers --sensitivity 3 --cost absolute --epsilon 1 --notion pure",
+        "design noise --on reals --sensitivity 200000 --cost absolute --epsilon 0.5 --delta 0.05 --save noise.json",
+    )
+    options = (
+        Option("on", one_of("integers", "reals"), help="integers or reals.", required=True, question=True),
+        Option("sensitivity", positive, Fraction(1), "How far neighbouring answers differ at most.", question=True),
+        Option("clamp", _clamp, help="Integer answers LOW..HIGH into which the sum is clamped.", question=True),
+        Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
+        Option("cost", _cost, "squared", "absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2"),
+        Option("prior", _prior, help="CSV with probabilities of the clamped answers; uniform by default.", kind=Path),
+        Option("notion", one_of("dp", "pure"), "dp", "dp or pure."),
+        Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
+        Option("gap", or_zero, help="Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default."),
+        check_option("audit", "certify"),
+        certify_option(),
+        SOLVER,
+        TIME_LIMIT,
+        OPTIONS,
+        Option("delta", probability, Fraction(0), "In [0, 1].", hot=True),
+        Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
+    )  # fmt: skip
+
+    @property
+    def question(self) -> type[UnboundedNoise]:
+        from workbench.mechanisms.integer_noise import UnboundedNoise
+
+        return UnboundedNoise
+
+    def spelled_question(self, values: Mapping[str, Any]) -> UnboundedNoise:
+        from workbench.mechanisms.integer_noise import IntegerNoise
+        from workbench.mechanisms.real_noise import RealNoise
+
+        spread = values["sensitivity"]
+        if values["on"] == "reals":
+            if values["clamp"] is not None:
+                raise InvalidRequest("clamp must be left out for noise on the reals.")
+            return RealNoise(spread, values["grid"])
+        if values["grid"] is not None:
+            raise InvalidRequest("grid must be left out for noise on the integers.")
+        if spread.denominator != 1:
+            InvalidRequest.must("sensitivity", "an integer for noise on the integers", float(spread))
+        return IntegerNoise(int(spread), values["clamp"])
+
+    def checked(self, question: Any, values: dict[str, Any]) -> AdditiveRequest:
+        from workbench.families.additive.request import AdditiveRequest
+
+        return AdditiveRequest(question=question, **values)
+
+    def solve(self, request: Any) -> Design:
+        from workbench.families.additive.solve import solve_additive
+
+        return solve_additive(request)
+
+    # What a design shows.
+
+    def status(self, design: Design) -> str:
+        from workbench.families.additive.solve import is_open
+
+        return "stopped" if design.details.get("stopped") else "gap_limit" if is_open(design) else "optimal"
+
+    def exact(self, design: Design) -> dict[str, Any]:
+        privacy = design.privacy
+        return {
+            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
+            "pure_epsilon": privacy.pure_epsilon,
+        }  # fmt: skip
+
+    def columns(self, design: Design) -> dict[str, Any]:
+        return {"class": self.class_words(design)}
+
+    def json(self, design: Design) -> dict[str, Any]:
+        from workbench.families.additive.beside import beside
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        asked, mechanism = design.request, design.mechanism
+        found: dict[str, Any] = {
+            "class": self.class_words(design), "question": asked.question.to_dict(), "notion": asked.notion,
+            "cost": asked.cost_name, "epsilon": float(asked.epsilon), "delta": float(asked.delta),
+            "beside": dict(beside(asked)), **{name: jsonable(value) for name, value in design.details.items()},
+        }  # fmt: skip
+        if isinstance(mechanism, AdditiveRealNoise):
+            law, share = mechanism.cells, float(mechanism.cells.total / mechanism.total)
+            more = {"atom": float(mechanism.atom / mechanism.total), "width": float(mechanism.width),
+                    "steps": mechanism.steps, "grid": float(asked.question.grid)}  # fmt: skip
+            return (
+                found | more | {"on": "reals", "pmf": (law.floats * share).tolist(), "first": law.first, **_tail(law)}
+            )
+        law = mechanism.noise
+        return found | {"on": "integers", "pmf": law.floats.tolist(), "first": law.first, **_tail(law)}
+
+    def class_words(self, design: Design) -> str:
+        """What the optimum is taken over."""
+        from workbench.mechanisms.integer_noise import IntegerNoise
+
+        question = design.question
+        if not isinstance(question, IntegerNoise):
+            return "best noise on all reals"
+        clamped = (
+            ""
+            if question.clamp is None
+            else f", private before it is clamped to {question.clamp[0]}..{question.clamp[1]}"
+        )
+        return f"best noise on all integers{clamped}"
+
+    def heading(self, design: Design) -> str:
+        return f"{design.mechanism.describe()}"
+
+    def facts(self, design: Design) -> list[tuple[str, str]]:
+        asked, exact_ = design.request, exact_words(design)
+        rows = [
+            (f"least {asked.cost_name} cost", f"{design.objective:.9g} ({self.class_words(design)})"),
+            ("bound", f"{design.bound_words}: no such noise costs less"),
+            ("asked", f"{asked.notion}, epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"),
+            ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}"),
+        ]
+        grid = getattr(asked.question, "grid", None)
+        if grid is not None:
+            rows.append(("published", f"rounded to multiples of {float(grid):g}, which the cost leaves out"))
+        if "bound_words" in design.details:
+            rows.append(("bound by", design.details["bound_words"]))
+        if "rounds" in design.details:
+            d = design.details
+            rows.append(("solver", f"{d['solver']} {d['version']}, {self.status(design)}, {d['seconds']:.3f} s"))
+        return rows
+
+    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+        from workbench.families.additive.beside import beside
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        found: list[tuple[str, list[str], list[list[Any]]]] = []
+        mechanism = design.mechanism
+        if not isinstance(mechanism, AdditiveRealNoise):
+            law = mechanism.noise
+            cells = [[eta, float(law.weight(eta) / law.total)] for eta in range(-_SHOWN, _SHOWN + 1) if law.weight(eta)]
+            found.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
+        others: Sequence[tuple[str, float]] = beside(design.request)
+        if others:
+            rows = [["this design", design.objective], *map(list, others)]
+            found.append(("Beside it, in floating point", ["noise", f"{design.request.cost_name} cost"], rows))
+        return found
+
+    def figure(self, design: Design) -> Figure:
+        from workbench.families.additive.beside import curves
+        from workbench.io.figures import density_plot, noise_plot
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        asked, mechanism = design.request, design.mechanism
+        title = (f"{mechanism.describe()}\n{asked.notion}, ε = {float(asked.epsilon):g}, δ = {float(asked.delta):g}: "
+                 f"{asked.cost_name} {design.objective:.6g}")  # fmt: skip
+        if isinstance(mechanism, AdditiveRealNoise):
+            edges, values = mechanism.density()
+            others = curves(asked, edges)
+            return density_plot(
+                {"this design": (edges, values), **others}, title, float(mechanism.atom / mechanism.total)
+            )
+        law = mechanism.noise
+        values = law.first + np_range(len(law.weights))
+        near = abs(int(law.first))
+        shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in curves(asked, values).items()}
+        return noise_plot(values, law.floats, title, shown)
+
+
+def np_range(size: int) -> Any:
+    """0..size-1."""
+    import numpy as np
+
+    return np.arange(size)
+
+
+def _tail(law: Any) -> dict[str, Any]:
+    """How a law goes on beyond its weights."""
+    return {"tail_ratio": float(law.ratio), "tail_period": law.period}
+
+
+FAMILY = _Additive()

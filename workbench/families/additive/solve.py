@@ -1,0 +1,268 @@
+"""The best noise on the integers or the reals: solved from both sides, made private exactly, certified.
+
+δ > 0    both programs of `models.integer_noise` or `models.real_noise`; the upper one's law, repaired by a share of
+         truncated staircase noise that is private at (ε, δ/2)
+δ = 0    the staircase, which is optimal (Geng and Viswanath 2014); as a ratio a rational a little above e^-ε
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from models.integer_noise import bracket
+from models.oracles import line_noise
+from models.real_noise import real_bracket
+from workbench.errors import NotCertified, NotProven
+from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import exp_bounds, round_down
+from workbench.families.additive.request import AdditiveRequest
+from workbench.families.design import Design, OracleVerdict
+from workbench.families.outcome import translated_errors
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.privacy.audit import audit
+from workbench.privacy.certificate import Certificate, ExpectedLoss
+from workbench.privacy.certify import rounded_objective
+from workbench.privacy.claim import Claim
+from workbench.privacy.measure import holds
+from workbench.privacy.repair_line import inverse_exponential, staircase
+
+__all__ = ["exact_cost", "is_open", "solve_additive"]
+
+_BITS = 64
+_BLOCKS = 1 << 14
+_STEPS = 64  # of a sensitivity, for pure noise on the reals
+LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
+
+
+@dataclass(frozen=True)
+class _Found:
+    """mechanism: not yet repaired; bound: proven; excess: of its hockey sticks over δ, relative; work: in words."""
+
+    mechanism: LineNoise
+    bound: Fraction
+    excess: float
+    work: dict[str, Any]
+
+
+def solve_additive(request: AdditiveRequest) -> Design:
+    """The design. Raises InvalidRequest, NotProven, NotCertified."""
+    begin = time.perf_counter()
+    with translated_errors():
+        if request.delta:
+            found = (_integers if isinstance(request.question, IntegerNoise) else _reals)(request, begin)
+        else:
+            found = _staircase(request)
+    mechanism, words = found.mechanism, []
+    claim = Claim.of(request.notion, mechanism, {"epsilon": request.epsilon, "delta": request.delta})
+    if request.certified and not holds(mechanism, claim):
+        mechanism = _repaired(mechanism, claim, found.excess)
+    cost = exact_cost(mechanism, request)
+    certificate = None
+    if request.certified:
+        record = {"bound": round_down(found.bound), **found.work}
+        certificate = Certificate(
+            mechanism, request.notion, request.epsilon, request.delta, _stated(mechanism, request, cost), record=record
+        )
+        privacy = certificate.privacy
+    else:
+        privacy = audit(mechanism, request.epsilon)
+        if not privacy.holds(claim):
+            words.append(privacy.words(claim, "The solver's law"))
+    objective, bound = float(cost), round_down(found.bound)
+    spent = {"seconds": time.perf_counter() - begin}
+    design = Design(
+        request, mechanism, objective, bound, Claim(request.notion, request.epsilon, request.delta),
+        _oracle(request, objective), words=tuple(words), privacy=privacy, certificate=certificate,
+        details={**found.work, **spent},
+    )  # fmt: skip
+    if is_open(design) and request.steps is None:
+        limited = request.options.time_limit is not None
+        if not (limited or request.gap is not None):
+            words = [*words, f"The largest grid was reached: the optimum lies between {bound:.9g} and {objective:.9g}."]
+            return replace(design, words=tuple(words))
+        reason = "at its time limit" if limited else "at the largest program it states"
+        raise NotProven(
+            f"The search stopped {reason}: incumbent {objective:.9g}, bound {bound:.9g}.", incumbent=objective,
+            bound=bound, design=replace(design, details={**design.details, "stopped": True}),
+        )  # fmt: skip
+    return design
+
+
+def is_open(design: Design) -> bool:
+    """Whether the gap that was asked for is not reached."""
+    assert design.bound is not None
+    return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
+
+
+def exact_cost(mechanism: LineNoise, request: AdditiveRequest) -> Fraction:
+    """The exact mean cost of a mechanism for a request."""
+    if isinstance(mechanism, AdditiveRealNoise):
+        return mechanism.cost(request.cost_name)
+    cost, law = request.line_cost, mechanism.noise
+    if cost.power:
+        return mechanism.cost(request.cost_name)
+    m = cost.span
+    inside = sum(
+        (w * cost.at(eta) for eta, w in zip(range(-m, m + 1), law.window(-m, m), strict=True) if w), Fraction(0)
+    )
+    below, above = law.below(-m), law.total - law.below(m + 1)
+    return (inside + below * cost.at(-m) + above * cost.at(m)) / law.total
+
+
+def _stop(request: AdditiveRequest, begin: float) -> float | None:
+    limit = request.options.time_limit
+    return None if limit is None else begin + limit
+
+
+def _exp_up(epsilon: Fraction) -> Fraction:
+    return Fraction(exp_bounds(epsilon, _BITS)[1], 1 << _BITS)
+
+
+def _integers(request: AdditiveRequest, begin: float) -> _Found:
+    question, epsilon = request.question, request.epsilon
+    assert isinstance(question, IntegerNoise)
+    result = bracket(
+        question.sensitivity, float(epsilon), _exp_up(epsilon), request.delta, request.line_cost,
+        gap=request.target / 10, stop=_stop(request, begin), solver=request.solver,
+    )  # fmt: skip
+    upper = result.upper
+    law = _trimmed(upper.program.masses(upper.x), -upper.program.reach)
+    work = {"solver": request.solver, "version": upper.version, "rounds": upper.rounds + result.lower.rounds}
+    return _Found(AdditiveIntegerNoise(question, law), result.lower.bound, upper.excess, work)
+
+
+def _trimmed(masses: Any, first: int) -> IntegerLaw:
+    used = [k for k, mass in enumerate(masses) if mass > 0]
+    return IntegerLaw(first + used[0], Distribution.from_floats(masses[used[0] : used[-1] + 1]))
+
+
+def _reals(request: AdditiveRequest, begin: float) -> _Found:
+    question, epsilon, name = request.question, request.epsilon, request.cost_name
+    assert isinstance(question, RealNoise)
+    result = real_bracket(
+        float(epsilon), _exp_up(epsilon), request.delta, name, gap=0.9 * request.target, steps=request.steps,
+        stop=_stop(request, begin),
+    )  # fmt: skip
+    upper = result.upper
+    size, atom = upper.program.reach, max(0.0, float(upper.x[-1]))
+    masses = [Fraction(mass) for mass in upper.program.masses(upper.x).tolist()]
+    kept = max(abs(k - size) for k, mass in enumerate(masses) if mass)
+    mechanism = AdditiveRealNoise.of(
+        question, result.steps, -kept, masses[size - kept : size + kept + 1], Fraction(atom)
+    )
+    unit = question.sensitivity ** line_noise.POWERS[name]
+    work = {
+        "solver": request.solver, "version": upper.version, "rounds": result.rounds, "programs": result.programs,
+        "bound_steps": result.lower_steps,
+    }  # fmt: skip
+    return _Found(mechanism, result.bound * unit, upper.excess, work)
+
+
+def _staircase(request: AdditiveRequest) -> _Found:
+    """The optimum for δ = 0; its ratio is shorter where a clamped law takes many powers of it."""
+    question, epsilon, name = request.question, request.epsilon, request.cost_name
+    if isinstance(question, IntegerNoise):
+        cost, d = request.line_cost, question.sensitivity
+        ratio = inverse_exponential(epsilon, _BITS if cost.power else 32)
+        less = Fraction(exp_bounds(-epsilon, _BITS)[0], 1 << _BITS)
+        if cost.power:
+            _, r = line_noise.staircase_integers(ratio, d, name)
+            bound = line_noise.staircase_integers(less, d, name)[0]
+        else:
+            costs = [
+                exact_cost(AdditiveIntegerNoise(question, staircase(ratio, d, r)), request) for r in range(1, d + 1)
+            ]
+            r = 1 + costs.index(min(costs))
+            bound = min(
+                exact_cost(AdditiveIntegerNoise(question, staircase(less, d, r)), request) for r in range(1, d + 1)
+            )
+        return _Found(AdditiveIntegerNoise(question, staircase(ratio, d, r)), bound, 0.0, {"optimum": "staircase"})
+    assert isinstance(question, RealNoise)
+    share, steps, inner = line_noise.staircase_share(float(epsilon), name), request.steps, 1
+    choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([steps] if steps else range(1, _STEPS + 1))]
+    steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - share))
+    law = staircase(inverse_exponential(epsilon), steps, inner)
+    value = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
+    work = {"optimum": "staircase", "bound_words": "the closed form of Geng and Viswanath (2014), in floating point"}
+    return _Found(AdditiveRealNoise(question, steps, law), Fraction(value * (1 - 1e-12)), 0.0, work)
+
+
+def _repaired(mechanism: LineNoise, claim: Claim, excess: float) -> LineNoise:
+    """A mixture with noise that is private at (ε, δ/2), of the least share that the excess needs."""
+    epsilon, delta = claim.values["epsilon"], claim.values["delta"]
+    private = _truncated(epsilon, delta / 2, mechanism.reach)
+    share = Fraction(2 * max(excess, 0.0) + 1e-12)
+    while share < 1:
+        candidate = mixed(mechanism, private, share)
+        if holds(candidate, claim):
+            return candidate
+        share *= 4
+    raise NotCertified("The solver's law could not be repaired.")
+
+
+def mixed(mechanism: LineNoise, other: IntegerLaw, share: Fraction) -> LineNoise:
+    """(1 - share) of a mechanism without tails and share of another law; the atom is kept apart."""
+    if isinstance(mechanism, AdditiveIntegerNoise):
+        return mechanism.with_noise(mechanism.noise.mixed(other, share))
+    cells = mechanism.cells
+    low, high = min(cells.first, other.first), max(cells.last, other.last)
+    weights = [
+        (1 - share) * a / mechanism.total + share * b / other.total
+        for a, b in zip(cells.window(low, high), other.window(low, high), strict=True)
+    ]
+    atom = (1 - share) * mechanism.atom / mechanism.total
+    return AdditiveRealNoise.of(mechanism.question, mechanism.steps, low, weights, atom)
+
+
+def _truncated(epsilon: Fraction, delta: Fraction, reach: int) -> IntegerLaw:
+    """Staircase noise cut off where the last `reach` values of one side weigh at most δ: what a shift takes beyond the
+    end is all that breaks e^ε, but for rounding, which the mixture is audited for."""
+    blocks = 1
+    while True:
+        weights = np.exp(-float(epsilon) * -(-np.abs(np.arange(-blocks * reach, blocks * reach + 1)) // reach))
+        if weights[-reach:].sum() <= float(delta) * weights.sum() or blocks > _BLOCKS:
+            return IntegerLaw(-blocks * reach, Distribution.from_floats(weights))
+        blocks += max(1, blocks // 8)
+
+
+def _stated(mechanism: LineNoise, request: AdditiveRequest, cost: Fraction) -> Any:
+    """The cost as a certificate states it."""
+    question, name = request.question, request.cost_name
+    if isinstance(mechanism, AdditiveIntegerNoise) and isinstance(question, IntegerNoise):
+        if question.clamp is not None:
+            low, high = question.clamp
+            answers = tuple(map(Fraction, range(low, high + 1)))
+            prior = request.prior or (Fraction(1),) * len(answers)
+            loss = ExpectedLoss(name, Fraction(0), answers, prior, answers, tuple(range(len(answers))))
+            return replace(loss, value=rounded_objective("loss", cost, None).value)
+        if not request.line_cost.power:
+            noise = mechanism.noise
+            return rounded_objective(name, cost, tuple(map(request.line_cost.at, range(noise.first, noise.last + 1))))
+    return rounded_objective(name, cost, None)
+
+
+def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
+    question, epsilon, delta, name = request.question, float(request.epsilon), float(request.delta), request.cost_name
+    if name not in line_noise.POWERS or getattr(question, "clamp", None) is not None:
+        return OracleVerdict.none("no closed form is known for this cost.")
+    pure = "Pure noise is (epsilon, delta)-private for every delta." if delta else "Geng and Viswanath (2014)."
+    kind = "upper bound" if delta else "optimum"
+    if isinstance(question, IntegerNoise):
+        value = float(
+            line_noise.staircase_integers(inverse_exponential(request.epsilon), question.sensitivity, name)[0]
+        )
+        return OracleVerdict.judge(objective, "staircase on the integers", value, kind, pure)
+    spread = float(question.sensitivity)
+    if not delta:
+        value = line_noise.staircase_reals(epsilon, spread, name)
+        return OracleVerdict.judge(objective, "staircase", value, kind, pure, max(2e-4, request.target))
+    value = line_noise.truncated_laplace(epsilon, delta, spread, name)
+    return OracleVerdict.judge(objective, "truncated Laplace", value, kind, "It is private (Geng et al. 2020).",
+                               max(2e-4, request.target))  # fmt: skip

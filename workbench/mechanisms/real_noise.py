@@ -1,0 +1,287 @@
+"""Additive noise on the reals: a real answer x is published as x + η, η of piecewise constant density, and one atom.
+
+    η ~ density constant on the cells [(j - ½)β, (j + ½)β) with masses q_j, β = Δ/k;  Pr[η = 0] gains an atom a
+
+Why k integer shifts prove privacy for every real one: for s = (i + t)β, 0 <= t < 1, every cell is cut into a share 1 -
+t that faces cell j + i and a share t that faces j + i + 1, so for any f-divergence D, and for the mass above a ratio,
+
+    D(s) = a-part + (1 - t) D_i + t D_{i+1} <= max over integer shifts,
+
+where the atom counts in full at every s != 0, since the other law has no mass at its place.
+
+A draw is exact: the cell by integer weights, the place within it by as many fresh bits as it takes, added to the answer
+(a float is an exact dyadic rational) and rounded to the published grid. Rounding the exact sum is post-processing, so
+no attack on floating-point noise (Mironov 2012) applies. Δ must bound the differences of the answers as computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import exact, positive
+from workbench.exact.plain import plain_numbers
+from workbench.exact.random_source import Source
+from workbench.io.files import ratio as read_ratio
+from workbench.io.files import spelled
+from workbench.io.records import refuse, take
+from workbench.mechanisms.integer_noise import (
+    LAW,
+    UnboundedNoise,
+    law_entries,
+    line_comparisons,
+    line_size,
+    read_entries,
+    shift_budgets,
+)
+from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment
+from workbench.mechanisms.shown_mechanism import ShownMechanism
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["AdditiveRealNoise", "RealNoise"]
+
+MAX_STEPS = 4096
+ALL_SHIFTS = "Between two integer shifts every divergence is a mean of theirs, so these prove all real shifts."
+
+
+@dataclass(frozen=True)
+class RealNoise(UnboundedNoise):
+    """A query with real answers, and its neighbours: answers that differ by at most `sensitivity`.
+
+    sensitivity: Δ > 0, exact; grid: > 0, what is published is rounded to its multiples, a power of two near Δ/2^20
+    unless given. Raises InvalidRequest.
+    """
+
+    sensitivity: Any = 1
+    grid: Any = None
+
+    def __post_init__(self) -> None:
+        delta = positive(self.sensitivity, "sensitivity")
+        if not Fraction(1, 10**100) < delta < 10**100:
+            InvalidRequest.must("sensitivity", "a number between 1e-100 and 1e100", self.sensitivity)
+        if self.grid is None:
+            power = math.frexp(float(delta))[1] - 21
+            grid = Fraction(2) ** power
+        else:
+            grid = positive(self.grid, "grid")
+        object.__setattr__(self, "sensitivity", delta)
+        object.__setattr__(self, "grid", grid)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"sensitivity": spelled(self.sensitivity), "grid": spelled(self.grid)}
+
+
+@dataclass(frozen=True, repr=False)
+class AdditiveRealNoise(ShownMechanism):
+    """The mechanism x -> x + η. steps: k, the cells of one sensitivity; cells: their masses by j, up to a factor;
+    atom: the point mass at 0, in the same units. Raises InvalidRequest."""
+
+    question: RealNoise
+    steps: int
+    cells: IntegerLaw
+    atom: Fraction = Fraction(0)
+
+    kind: ClassVar[str] = "real-noise"
+    segments: ClassVar[tuple[Segment, ...]] = ()  # its shifts decide every notion, see the module's docstring
+    one_sided: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):
+            InvalidRequest.must("mechanism", "a RealNoise and an IntegerLaw", type(self.cells).__name__)
+        if not isinstance(self.steps, int) or isinstance(self.steps, bool) or not 1 <= self.steps <= MAX_STEPS:
+            InvalidRequest.must("steps", f"an integer in 1..{MAX_STEPS}", self.steps)
+        object.__setattr__(self, "atom", positive(self.atom, "atom", or_zero=True))
+        if self.atom and not self.cells.first <= 0 <= self.cells.last:
+            InvalidRequest.must("cells", "around 0, where the atom is", f"{self.cells.first}..{self.cells.last}")
+
+    @property
+    def width(self) -> Fraction:
+        """β, of a cell."""
+        width: Fraction = self.question.sensitivity / self.steps
+        return width
+
+    @property
+    def total(self) -> Fraction:
+        """Of all weights."""
+        return self.cells.total + self.atom
+
+    def law(self, x: Any = None) -> Distribution:
+        """The law of η rounded to multiples of β, the same for every x; its first and last position stand for all
+        beyond the weights. Raises InvalidRequest."""
+        if x is not None:
+            self._answer(x)
+        cells = self.cells
+        tails = [cells.ratio / (1 - cells.ratio) * end for end in cells.ends]
+        weights = [tails[0], *map(Fraction, cells.weights), tails[1]]
+        if self.atom:
+            weights[1 - cells.first] += self.atom
+        return Distribution(weights)
+
+    @property
+    def outputs(self) -> NDArray[np.float64]:
+        """The middles of the cells behind the positions of `law`."""
+        return np.arange(self.cells.first - 1, self.cells.last + 2, dtype=np.float64) * float(self.width)
+
+    def _answer(self, x: Any) -> Fraction:
+        return exact(x, "answer")
+
+    # What is compared.
+
+    @property
+    def reach(self) -> int:
+        """The largest shift that is compared, in cells."""
+        return self.steps
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """Cells and atom against themselves moved by s = ±1..±k cells, which decide all real shifts."""
+        return line_comparisons(self.cells, self.steps, self.atom)
+
+    extremes = comparisons
+
+    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+        """The budget of every shift, in cells."""
+        return shift_budgets(self.steps, epsilon)
+
+    # What is published.
+
+    def draws(self, x: Any, count: int, source: Source) -> NDArray[np.float64]:
+        """x + η (η itself without an x) on the grid. Shape (count,)."""
+        answer = Fraction(0) if x is None else self._answer(x)
+        return self._published([answer] * int(count), source)
+
+    def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[np.float64]:
+        """One draw for each of many true answers. answers: (n,) finite numbers. Raises InvalidRequest."""
+        given = plain_numbers(answers, "answers")
+        if given.ndim != 1 or not np.isfinite(given).all():
+            InvalidRequest.must("answers", "a column of finite numbers", answers)
+        return self._published([Fraction(value) for value in given.tolist()], Source(insecure_seed))
+
+    def _published(self, answers: list[Fraction], source: Source) -> NDArray[np.float64]:
+        count, grid, width = len(answers), self.question.grid, self.width
+        at_zero = source.bernoulli(self.atom.numerator * self.total.denominator,
+                                   self.atom.denominator * self.total.numerator, count)  # fmt: skip
+        cells, words = self.cells.draw(count, source), source.words(count)
+        found = np.empty(count)
+        scale = width / grid
+        for k, (answer, zero, j, word) in enumerate(zip(answers, at_zero, cells.tolist(), words.tolist(), strict=True)):
+            start = answer / grid + Fraction(1, 2)
+            if not zero:
+                start += scale * (j - Fraction(1, 2))
+            multiple = math.floor(start) if zero else _floor(start, scale, word, source)
+            found[k] = float(multiple * grid)
+        return found
+
+    def cost(self, name: str) -> Fraction:
+        """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
+        if name not in ("absolute", "squared"):
+            InvalidRequest.must("objective", "absolute or squared for noise on the reals", name)
+        beta, zero = self.width, Fraction(0)
+        if name == "absolute":
+            mean = self.cells.mean(lambda j: beta * (abs(j) or Fraction(1, 4)), (zero, beta))
+        else:
+            mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
+        return mean * self.cells.total / self.total
+
+    # Repair, files, words.
+
+    @property
+    def noise(self) -> IntegerLaw:
+        """The cells, the atom spread over the one at 0."""
+        if not self.atom:
+            return self.cells
+        weights = [Fraction(w) for w in self.cells.weights]
+        weights[-self.cells.first] += self.atom
+        return IntegerLaw(self.cells.first, weights, self.cells.period, self.cells.ratio)
+
+    @property
+    def inputs(self) -> Any:
+        """None: all reals."""
+        return None
+
+    @property
+    def audit_size(self) -> AuditSize:
+        """Of the comparisons, counted without listing them."""
+        return line_size(self.cells, self.steps, self.atom)
+
+    @classmethod
+    def of(
+        cls, question: RealNoise, steps: int, first: int, weights: Sequence[Any], atom: Any = 0
+    ) -> AdditiveRealNoise:
+        """From exact masses of the cells first, first + 1, ... and of the atom, in one unit. Raises InvalidRequest."""
+        cells = IntegerLaw(first, weights)
+        at = next(i for i, w in enumerate(cells.weights) if w)
+        return cls(question, steps, cells, Fraction(atom) * cells.weights[at] / Fraction(weights[at]))
+
+    def with_noise(self, cells: IntegerLaw) -> AdditiveRealNoise:
+        """The same question answered with other cells and no atom."""
+        return AdditiveRealNoise(self.question, self.steps, cells)
+
+    def density(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(edges, values) of the density without the atom. Shapes (m + 1,), (m,)."""
+        ends = np.arange(self.cells.first, self.cells.last + 2, dtype=np.float64)
+        edges: NDArray[np.float64] = (ends - 0.5) * float(self.width)
+        return edges, self.cells.floats * float(self.cells.total / self.total / self.width)
+
+    def describe(self) -> str:
+        """One line."""
+        atom = f", an atom of {float(self.atom / self.total):.4g} at 0" if self.atom else ""
+        spans = f"neighbouring answers differ by at most {float(self.question.sensitivity):g}"
+        return f"Additive noise on the reals, {self.steps} cells a sensitivity{atom}, {spans}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """What it is, what it publishes, and why it is private for all shifts."""
+        grid = f"the answer plus noise, rounded to multiples of {float(self.question.grid):g}"
+        return [("mechanism", self.describe()), ("publishes", grid), ("shifts", ALL_SHIFTS)]
+
+    def figure(self) -> Figure:
+        """The density."""
+        from workbench.io.figures import density_plot
+
+        return density_plot({"density": self.density()}, self.describe(), float(self.atom / self.total))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, read back by `from_dict`."""
+        entries = law_entries(self.cells)
+        return {
+            "kind": self.kind,
+            **self.question.to_dict(),
+            "steps": self.steps,
+            "atom": spelled(self.atom),
+            **entries,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> AdditiveRealNoise:
+        """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
+        fields = take(data, "The noise", {"kind", "sensitivity", "grid", "steps", "atom", *LAW})
+        if type(fields["steps"]) is not int:
+            refuse("steps", "an integer")
+        question = RealNoise(*(read_ratio(fields[name], name) for name in ("sensitivity", "grid")))
+        return cls(question, fields["steps"], read_entries(fields), read_ratio(fields["atom"], "The atom"))
+
+    def __repr__(self) -> str:
+        return f"AdditiveRealNoise({self.question!r}, {self.steps} steps, {len(self.cells.weights)} cells)"
+
+
+def _floor(start: Fraction, scale: Fraction, word: int, source: Source) -> int:
+    """⌊start + scale U⌋, U uniform in [0, 1) with these first 64 bits, and fresh ones where they do not settle it."""
+    bits = 64
+    while True:
+        unit = Fraction(1, 1 << bits)
+        low, high = start + scale * word * unit, start + scale * (word + 1) * unit
+        below = math.floor(low)
+        if high <= below + 1:
+            return below
+        word, bits = word << 64 | int(source.words(1)[0]), bits + 64
