@@ -855,6 +855,8 @@ def check(data):
         raise Refused("unknown", f"A mechanism of kind {str(kind)[:40]!r}: this checker knows {', '.join(KINDS)}.")
     need(file.version > 2 or "columns" not in file.mechanism, "A channel has columns from version 3 on.")
     mechanism = KINDS[kind](file.mechanism)
+    for name in ("line", "clamp"):
+        vars(mechanism).setdefault(name, None)
     if isinstance(file.claim, dict) and file.claim.get("notion") in BEYOND:
         raise Refused("unknown", f"A claim of {file.claim['notion']}: this checker decides pure, dp, pdp and metric.")
     claim = fields(file.claim, "The claim", notion=text, epsilon=anything, delta=rational)

@@ -2,6 +2,7 @@
 
     inputs         expected loss at x                     its mean, its largest value
     finitely many  Σ_o Pr[o | x] ℓ(o, x)                  over every input; any loss of `workbench.privacy.objective`
+    all numbers    E ℓ(η, 0) of additive noise              the same everywhere
     real           Σ_i p_i(x) |B_i - x| or (B_i - x)²     over a quadratic in x on every piece
 
 Between neighbouring knots and outputs p_i(x) = u_i + v_i x with Σ_i v_i = 0, so both losses are quadratics there: with
@@ -66,9 +67,11 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     subject = as_mechanism(mechanism)
     if isinstance(data, DataLaw) and not data.lows:
         data = dict(zip(data.points, map(Fraction, data.point_masses), strict=True))
-    if subject.inputs is None and not subject.segments:
-        raise InvalidRequest("mechanism must have finitely many inputs or a range of them; the error of noise on all "
-                             "numbers is that of the noise, its cost().")  # fmt: skip
+    if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
+        if data is not None:
+            InvalidRequest.must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
+        of_noise: Fraction = subject.cost(loss)  # type: ignore[attr-defined]
+        return ExpectedError(loss, "every input alike", of_noise, of_noise, None)
     return _on_real_inputs(subject, loss, data) if on_real_inputs(subject) else _finite(subject, loss, data)
 
 
