@@ -68,6 +68,7 @@ from workbench.privacy.risk import risk as risk
 from workbench.privacy.sampling import sample as sample
 from workbench.sweeps.ledger import Ledger as Ledger
 from workbench.sweeps.run import sweep as sweep
+from workbench.mechanisms.integer_noise import UnboundedNoise
 
 ChannelPairs = Channel
 Quantizer = PiecewiseAffine

@@ -112,7 +112,7 @@ def _examples(kind: Family) -> Iterable[tuple[str, Given]]:
     """The family's example commands that design, with the texts of their options."""
     for text in kind.examples:
         words = shlex.split(text)
-        if words[:2] == ["design", kind.name]:
+        if words[:2] == ["design", kind.joins[0] if kind.joins else kind.name]:
             yield text, from_words(kind, words[2:], ignore=("json", "plot", "save", "html", "raw"))
 
 

@@ -160,10 +160,12 @@ class Lanes:
             context.set_forkserver_preload(_PRELOADED)
         self._lanes = {name: _Lane(context, limit, files) for name, limit in limits.items()}
         self._idle: threading.Timer | None = None
+        self._starting: threading.Thread | None = None
 
     def start(self) -> None:
         """Have the worker that answers sliders started; the page need not wait for it."""
-        threading.Thread(target=self._lanes["live"].prepare, daemon=True).start()
+        self._starting = threading.Thread(target=self._lanes["live"].prepare, daemon=True)
+        self._starting.start()
 
     def run(self, task: str, asked: Mapping[str, Any]) -> Iterator[Message]:
         """The messages of a task (`_Lane.run`). The slow worker leaves when nobody has needed it for a while."""
@@ -187,3 +189,5 @@ class Lanes:
             self._idle.cancel()
         for lane in self._lanes.values():
             lane.close()
+        if self._starting is not None:
+            self._starting.join(10)  # a worker whose start is cut short complains on stderr

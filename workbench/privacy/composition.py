@@ -176,7 +176,7 @@ def compose(
     """
     several = isinstance(mechanism, (list, tuple))
     subjects = list(mechanism) if several else [mechanism]
-    counts = [times] * len(subjects) if isinstance(times, (int, float)) else list(times)
+    counts: list[Any] = list(times) if isinstance(times, (list, tuple)) else [times] * len(subjects)
     if not subjects or len(counts) != len(subjects):
         InvalidRequest.must("times", "one count for each mechanism", times)
     for count in counts:

@@ -91,7 +91,7 @@ class _Additive(Family):
         "design noise --on reals --sensitivity 200000 --cost absolute --epsilon 0.5 --delta 0.05 --save noise.json",
     )
     options = (
-        Option("on", one_of("integers", "reals"), help="integers or reals.", required=True, question=True),
+        Option("on", one_of("integers", "reals"), "integers", "integers or reals.", question=True),
         Option("sensitivity", positive, Fraction(1), "How far neighbouring answers differ at most.", question=True),
         Option("clamp", _clamp, help="Integer answers LOW..HIGH into which the sum is clamped.", question=True),
         Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
