@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft
 from scipy.optimize import brentq, minimize
 
-__all__ = ["ComposedDelta", "best_losses", "expected_cost", "masses"]
+__all__ = ["ComposedDelta", "best_losses", "expected_cost", "known_losses", "masses"]
 
 Vector = NDArray[np.float64]
 
@@ -158,7 +158,7 @@ def best_losses(
     """
     composed = ComposedDelta(runs, epsilon, epsilon + _FAR)
     best = min(
-        (_start(composed, delta, cost, power, offset) for power, offset in _shapes(runs)),
+        (_start(composed, delta, power, offset) for power, offset in _shapes(runs)),
         key=lambda losses: expected_cost(losses, cost)[0],
     )
     value, trust = expected_cost(best, cost)[0], 0.3
@@ -179,15 +179,19 @@ def best_losses(
     return best
 
 
+def known_losses(runs: int, epsilon: float, delta: float) -> dict[str, Vector]:
+    """The losses of the best geometric and the best discrete Gaussian noise for as many runs, feasible."""
+    composed = ComposedDelta(runs, epsilon, epsilon + _FAR)
+    return {"geometric": _start(composed, delta, 0.0, 1.0), "discrete Gaussian": _start(composed, delta, 1.0, 0.5)}
+
+
 def _shapes(runs: int) -> list[tuple[float, float]]:
     """(p, a) of the starts: nearly geometric for few runs, nearly Gaussian for many."""
     few = [(0.0, 1.0), (0.01, 3.0), (0.02, 3.0), (0.03, 10.0), (0.1, 1.0), (0.2, 0.5)]
     return [*few, (0.4, 0.5), (0.6, 0.5), (0.8, 0.5), (0.9, 0.5), (1.0, 0.5)] if runs < 64 else [(0.8, 0.5), (1.0, 0.5)]
 
 
-def _start(
-    composed: ComposedDelta, allowed: float, cost: Callable[[Vector], Vector], power: float, offset: float
-) -> Vector:
+def _start(composed: ComposedDelta, allowed: float, power: float, offset: float) -> Vector:
     """c (k + a)^p, feasible, with as many losses as leave less than δ/100 of mass in the tail."""
     size = 64
     while True:

@@ -266,6 +266,7 @@ def design(
     notion: Any = 'dp',
     steps: int | None = None,
     gap: Any = None,
+    runs: int = 1,
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
@@ -280,6 +281,7 @@ def design(
         notion (default 'dp'): dp or pure.
         steps (default None): Cells of a sensitivity, of the reals; refined by default.
         gap (default None): Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default.
+        runs (default 1): For how many runs the budget is, of integer noise.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.

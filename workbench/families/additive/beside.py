@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.oracles import line_noise
+from models.repeated_noise import known_losses, masses
 from workbench.families.additive.request import AdditiveRequest
 from workbench.mechanisms.integer_noise import IntegerNoise
 
@@ -60,6 +61,12 @@ def curves(request: AdditiveRequest, edges: Vector) -> dict[str, tuple[Vector, V
 
 def _integer_laws(request: AdditiveRequest) -> dict[str, tuple[Vector, Vector]]:
     epsilon, delta, d = float(request.epsilon), float(request.delta), int(request.question.sensitivity)
+    if request.runs > 1:
+        sides = {name: masses(losses)[0] for name, losses in known_losses(request.runs, epsilon, delta).items()}
+        return {
+            name: (np.arange(1.0 - side.size, side.size), np.concatenate([side[:0:-1], side]))
+            for name, side in sides.items()
+        }
     span = math.ceil(d * (40 / epsilon + 1))
     values = np.arange(-span, span + 1).astype(float)
     laws = {"geometric": np.exp(-epsilon * np.abs(values) / d)}

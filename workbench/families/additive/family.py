@@ -89,6 +89,7 @@ class _Additive(Family):
         "design noise --on integers --clamp 0..100 --cost squared --epsilon 1 --delta 1e-5 --notion dp --json",
         "design noise --on integers --sensitivity 3 --cost absolute --epsilon 1 --notion pure",
         "design noise --on reals --sensitivity 200000 --cost absolute --epsilon 0.5 --delta 0.05 --save noise.json",
+        "design noise --on integers --epsilon 4 --delta 1e-5 --runs 16 --json",
     )
     options = (
         Option("on", one_of("integers", "reals"), "integers", "integers or reals.", question=True),
@@ -100,6 +101,7 @@ class _Additive(Family):
         Option("notion", one_of("dp", "pure"), "dp", "dp or pure."),
         Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
         Option("gap", or_zero, help="Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default."),
+        Option("runs", count(1, 4096), 1, "For how many runs the budget is, of integer noise.", kind=int, added=True),
         check_option("audit", "certify"),
         certify_option(),
         SOLVER,
@@ -145,6 +147,8 @@ class _Additive(Family):
     def status(self, design: Design) -> str:
         from workbench.families.additive.solve import is_open
 
+        if design.request.runs > 1:
+            return "found"
         return "stopped" if design.details.get("stopped") else "gap_limit" if is_open(design) else "optimal"
 
     def exact(self, design: Design) -> dict[str, Any]:
@@ -167,6 +171,8 @@ class _Additive(Family):
             "cost": asked.cost_name, "epsilon": float(asked.epsilon), "delta": float(asked.delta),
             "beside": dict(beside(asked)), **{name: jsonable(value) for name, value in design.details.items()},
         }  # fmt: skip
+        if composed := design.details.get("composed"):
+            found["exact"] = {**{name: jsonable(value) for name, value in design.exact.items()}, "composed": composed}
         if isinstance(mechanism, AdditiveRealNoise):
             law, share = mechanism.cells, float(mechanism.cells.total / mechanism.total)
             more = {"atom": float(mechanism.atom / mechanism.total), "width": float(mechanism.width),
@@ -189,6 +195,8 @@ class _Additive(Family):
             if question.clamp is None
             else f", private before it is clamped to {question.clamp[0]}..{question.clamp[1]}"
         )
+        if design.request.runs > 1:
+            return f"best found on all integers for {design.request.runs} runs"
         return f"best noise on all integers{clamped}"
 
     def heading(self, design: Design) -> str:
@@ -198,10 +206,16 @@ class _Additive(Family):
         asked, exact_ = design.request, exact_words(design)
         rows = [
             (f"least {asked.cost_name} cost", f"{design.objective:.9g} ({self.class_words(design)})"),
-            ("bound", f"{design.bound_words}: no such noise costs less"),
-            ("asked", f"{asked.notion}, epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"),
+            ("bound", f"{design.bound_words}: no {'symmetric' if asked.runs > 1 else 'such'} noise costs less"),
+            (
+                "asked",
+                f"{asked.notion}, epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"
+                + (f" for {asked.runs} runs in all" if asked.runs > 1 else ""),
+            ),
             ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}"),
         ]
+        if composed := design.details.get("composed"):
+            rows.append(("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)"))
         grid = getattr(asked.question, "grid", None)
         if grid is not None:
             rows.append(("published", f"rounded to multiples of {float(grid):g}, which the cost leaves out"))

@@ -32,7 +32,7 @@ class AdditiveRequest(Request):
 
     cost: absolute, squared (clamped also zero-one: losses of the published answer), or the costs of |η| = 0, 1, 2, ...,
     the last one beyond; prior: of clamped answers, uniform by default; gap: relative, between cost and bound; steps: of
-    a sensitivity, of the reals; found by refining where None.
+    a sensitivity, of the reals; found by refining where None; runs: that the budget is for in all.
     """
 
     question: UnboundedNoise
@@ -43,6 +43,7 @@ class AdditiveRequest(Request):
     prior: tuple[Fraction, ...] | None = None
     gap: Fraction | None = None
     steps: int | None = None
+    runs: int = 1
     solver: str = "highs"
     options: Options = Options()  # noqa: RUF009  (frozen)
 
@@ -64,12 +65,21 @@ class AdditiveRequest(Request):
                 InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
         if reals and self.solver != "highs":
             InvalidRequest.must("solver", "highs for noise on the reals, whose programs grow row by row", self.solver)
+        if self.runs > 1:
+            self._check_runs()
         if self.steps is not None and not reals:
             raise InvalidRequest("steps must be left out for noise on the integers.")
         if not self.delta and not (reals or self.line_cost.even):
             raise InvalidRequest("delta must be > 0 where the cost of noise is not the same at η and -η.")
         if not self.delta and own:
             raise InvalidRequest("delta must be > 0 for costs given as a list, which end somewhere.")
+
+    def _check_runs(self) -> None:
+        question = self.question
+        if not isinstance(question, IntegerNoise) or question.clamp is not None or question.sensitivity != 1:
+            InvalidRequest.must("runs", "1 but for noise on all integers of sensitivity 1", self.runs)
+        if not self.delta or self.notion != "dp" or self.cost not in ("absolute", "squared"):
+            InvalidRequest.must("runs", "1 where delta is 0, or the cost neither absolute nor squared", self.runs)
 
     @property
     def target(self) -> float:

@@ -21,6 +21,7 @@ from workbench.errors import NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
+from workbench.families.additive.many_runs import solve_runs
 from workbench.families.additive.request import AdditiveRequest
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.outcome import translated_errors
@@ -54,6 +55,11 @@ class _Found:
 def solve_additive(request: AdditiveRequest) -> Design:
     """The design. Raises InvalidRequest, NotProven, NotCertified."""
     begin = time.perf_counter()
+    if request.runs > 1:
+        with translated_errors():
+            return solve_runs(
+                request, lambda made: exact_cost(made, request), lambda made, cost: _stated(made, request, cost)
+            )
     with translated_errors():
         if request.delta:
             found = (_integers if isinstance(request.question, IntegerNoise) else _reals)(request, begin)

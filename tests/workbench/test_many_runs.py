@@ -1,0 +1,73 @@
+"""Noise for many runs from the request to the certificate; the composed guarantee against another library."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.cli import main
+from workbench.privacy.composition import composed_delta
+
+
+@pytest.fixture(scope="module")
+def design() -> wb.Design:
+    return wb.design(wb.IntegerNoise(), epsilon=2, delta="1e-5", runs=4)
+
+
+def test_it_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
+    assert 5 < design.bound < design.objective <= 7.82 < 7.8349
+    assert design.details["composed"]["delta"] <= 1e-5
+    assert composed_delta(design.mechanism, 4, design.request.epsilon) <= design.request.delta
+    found = wb.compose(design, 4, epsilon=2)
+    assert found.delta_low <= 1e-5
+    assert design.certificate is not None
+    assert design.certificate.holds()
+    assert design.certificate.record["composed"] == design.details["composed"]
+    assert (design.status, design.private) == ("found", True)
+    assert "for 4 runs in all" in str(design)
+
+
+def test_another_library_agrees(design: wb.Design):
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    law = design.mechanism.law()
+    p = {
+        k: math.log(mass) for k, mass in zip(design.mechanism.outputs.tolist(), law.floats, strict=True) if mass > 1e-30
+    }
+    q = {k - 1: value for k, value in p.items()}
+    both = {k: p[k] for k in p if k in q}, {k: q[k] for k in p if k in q}
+    composed = pld.from_two_probability_mass_functions(
+        *both, pessimistic_estimate=False, value_discretization_interval=1e-4
+    ).self_compose(4)
+    assert composed.get_delta_for_epsilon(2.0) <= 1e-5
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.chdir(tmp_path)
+    line = "noise --on integers --sensitivity 1 --cost squared --epsilon 8 --delta 1e-5 --runs 16 --json --save c.json"
+    with pytest.raises(SystemExit) as stop:
+        main(["design", *line.split()])
+    made = json.loads(capsys.readouterr().out)
+    assert not stop.value.code
+    assert 3 < made["bound"] < made["objective"] <= 5.31
+    assert made["exact"]["composed"]["runs"] == 16
+    assert made["exact"]["composed"]["delta"] <= 1e-5
+    assert made["beside"]["discrete Gaussian"] == pytest.approx(5.757, abs=2e-3)
+    assert wb.verify_certificate(Path("c.json")).claim.notion.name == "pure"
+
+
+@pytest.mark.parametrize(
+    ("question", "given"),
+    [
+        (wb.IntegerNoise(2), {}), (wb.IntegerNoise(clamp=(0, 5)), {}), (wb.RealNoise(1), {}),
+        (wb.IntegerNoise(), {"delta": 0}), (wb.IntegerNoise(), {"notion": "pure", "delta": 0}),
+        (wb.IntegerNoise(), {"cost": (0, 1, 2)}), (wb.IntegerNoise(), {"runs": 0}),
+        (wb.IntegerNoise(), {"runs": 10**9}),
+    ],
+)  # fmt: skip
+def test_what_runs_cannot_be_is_one_sentence(question, given):
+    with pytest.raises(wb.InvalidRequest, match="runs must be"):
+        wb.design(question, **{"epsilon": 2, "delta": "1e-5", "runs": 4} | given)

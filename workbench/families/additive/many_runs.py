@@ -1,0 +1,117 @@
+"""Noise on the integers that runs many times, under one budget (ε, δ) for all runs.
+
+`models.repeated_noise` finds the losses in floats; rounded to rational masses they are a mechanism, whose T-fold
+composition is then bounded by convolution in integers (`workbench.privacy.composition`). Until that bound is at most δ
+the losses shrink. What is certified of one run is its pure ε; the composed guarantee is in the certificate's record and
+is computed again by `workbench compose`. The bound on the cost is that of symmetric noise
+(`models.repeated_noise_bound`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.oracles.line_noise import POWERS
+from models.repeated_noise import ComposedDelta, best_losses, masses
+from models.repeated_noise_bound import RepeatedNoiseBound
+from solvers.backend import backend
+from solvers.canonical import compile
+from solvers.exact_check import exact_bound
+from workbench.errors import NotCertified
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import round_down, round_up
+from workbench.families.additive.request import AdditiveRequest
+from workbench.families.design import Design, OracleVerdict
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.privacy.audit import audit
+from workbench.privacy.certificate import Certificate, ExpectedLoss
+from workbench.privacy.claim import Claim
+from workbench.privacy.composition import composed_delta
+
+__all__ = ["solve_runs"]
+
+Vector = NDArray[np.float64]
+
+_BITS = 80  # of a mass
+_TURNS = 12  # of shrinking
+
+
+def solve_runs(
+    request: AdditiveRequest,
+    cost_of: Callable[[AdditiveIntegerNoise], Fraction],
+    stated: Callable[[AdditiveIntegerNoise, Fraction], ExpectedLoss | None],
+) -> Design:
+    """The design. cost_of: the exact cost of a mechanism; stated: the objective of its certificate.
+
+    Raises NotCertified, SolverError.
+    """
+    begin = time.perf_counter()
+    epsilon, delta, power = float(request.epsilon), float(request.delta), POWERS[request.cost_name]
+
+    def cost(distance: Vector) -> Vector:
+        return distance**power
+
+    losses = best_losses(request.runs, epsilon, delta, cost)
+    mechanism, reached = _within(request, losses)
+    objective = cost_of(mechanism)
+    bound, solver = _bound(request, cost, float(objective))
+    pure = Fraction(audit(mechanism, 0).pure_epsilon)
+    composed = {"runs": request.runs, "epsilon": epsilon, "delta": round_up(reached)}
+    certificate = None
+    if request.certified:
+        record = {"bound": bound, "composed": composed}
+        certificate = Certificate(mechanism, "pure", pure, 0, stated(mechanism, objective), record=record)
+    reason = "no closed form is known for many runs; the bound is a linear program's, for symmetric noise"
+    words = (
+        f"Certified is the pure epsilon of one run; that {request.runs} runs are ({epsilon:g}, {delta:g})-private is "
+        "proven by convolution in integers, and again by `workbench compose`.",
+    )
+    return Design(
+        request, mechanism, float(objective), bound, Claim("pure", pure), OracleVerdict.none(reason), words=words,
+        privacy=audit(mechanism, pure) if certificate is None else certificate.privacy, certificate=certificate,
+        details={"composed": composed, "solver": solver, "seconds": time.perf_counter() - begin},
+    )  # fmt: skip
+
+
+def _within(request: AdditiveRequest, losses: Vector) -> tuple[AdditiveIntegerNoise, Fraction]:
+    """A mechanism of these losses, shrunk until δ_T is proven to be at most δ, and its bound. Raises NotCertified."""
+    floats = ComposedDelta(request.runs, float(request.epsilon), float(request.epsilon) + 12)
+    slope = math.log(max(floats(losses * 1.0005), 1e-300) / max(floats(losses * 0.9995), 1e-300)) / 1e-3
+    for turn in range(_TURNS):
+        mechanism = AdditiveIntegerNoise(request.question, _law(losses))  # type: ignore[arg-type]
+        reached = composed_delta(mechanism, request.runs, request.epsilon)
+        if reached <= request.delta:
+            return mechanism, reached
+        excess = math.log(reached / request.delta)
+        losses = losses * (1 - min(0.05, (1.02 + turn) * excess / max(slope, 1.0) + 1e-9))
+    raise NotCertified("The losses could not be shrunk until the composition is within delta.")
+
+
+def _law(losses: Vector) -> IntegerLaw:
+    """Rational masses with these losses, geometric from the last one on."""
+    density, _ = masses(losses)
+    side = [max(1, round(mass * 2.0**_BITS)) for mass in density[: losses.size].tolist()]
+    ratio = Fraction(math.floor(math.exp(-float(losses[-1])) * 2**40), 2**40)
+    return IntegerLaw(1 - len(side), [*side[:0:-1], *side], 1, ratio)
+
+
+def _bound(request: AdditiveRequest, cost: Callable[[Vector], Vector], value: float) -> tuple[float | None, str]:
+    """A cost that no symmetric noise goes below, from multipliers in exact arithmetic; the solver that found them."""
+    spread = value ** (1 / POWERS[request.cost_name])
+    program = compile(
+        RepeatedNoiseBound(
+            request.runs, float(request.epsilon), float(request.delta), cost, min(150, math.ceil(6 * spread) + 10)
+        ).problem(),
+        f"bound for {request.runs} runs",
+        scale=2.0**20,
+    )  # fmt: skip
+    with backend(request.solver).open(program, request.options) as session:
+        solution = session.solve({})
+    found = None if solution.row_dual is None else exact_bound(solution.data, solution.row_dual)
+    return (None if found is None else max(0.0, round_down(found))), f"{solution.solver} {solution.version}"
