@@ -52,7 +52,11 @@ COMMANDS: tuple[tuple[str, int, str], ...] = (
     ("reproduce --paper modulo-noise --only table1 --results results", 0, "README.md"),
     ("reproduce --paper label-dp --results results", 0, "need the extra 'learning'"),
     ("reproduce --paper label-dp --only table1 --results results", 2, "dp-workbench[learning]"),
-    ("compose noise.json --times 5 --delta 1e-6", 2, "dp-workbench[accounting]"),
+    ("compose noise.json --times 5 --delta 0.2", 0, "Composition"),
+    ("audit noise.json --epsilon 1 --risk", 0, "attack advantage"),
+    ("recommend --answers 0..20 --max-shift 1 --epsilon 1 --delta 1e-5", 0, "best channel"),
+    ("design noise --on integers --epsilon 1 --delta 1e-5 --json", 0, "best noise on all integers"),
+    ("explore --export noise.html --family noise --n 8 --max-shift 3 --epsilon 1.5", 0, "noise.html"),
 )
 
 
