@@ -71,7 +71,7 @@ SUPERSEDED = {
     "compare noise --epsilon": (("required",), "as for design noise"),
     "design labels --epsilon": (("required",), "as for design noise"),
     "compare labels --epsilon": (("required",), "as for design noise"),
-    "ledger unbiased": (("outputs_used",), _UNBIASED),
+    "ledger unbiased": (("outputs_used", "bound"), _UNBIASED),
 }
 _SEARCHES = ("labels-unbiased", "quantizer-levels", "quantizer-mvu", "quantizer-product")
 DESIGNS = {

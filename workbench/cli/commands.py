@@ -245,8 +245,12 @@ def _run_and_report(given: list[str]) -> int:
         if failure is None:
             code, failure = 2, {"error": "WorkbenchError", "message": _trouble(error)}
     if failure is not None:
-        with contextlib.suppress(OSError):  # no place is left to say it
-            print(f"{failure['error']}: {console.one_line(failure['message'])}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(f"{failure['error']}: {console.one_line(failure['message'])}", file=sys.stderr)
+    try:
+        sys.stderr.flush()
+    except OSError:  # no place is left to say it
+        console.drop_output(sys.stderr)
     return code
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 from rich import box
@@ -70,10 +70,10 @@ def open_streams() -> None:
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
-def drop_output() -> None:
-    """Forget what could not be written to stdout: at exit Python would try again, and exit with 120."""
+def drop_output(stream: TextIO | None = None) -> None:
+    """Forget what could not be written to stdout (or stderr): at exit Python would try again, and exit with 120."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def show_everything() -> None:
