@@ -69,6 +69,7 @@ def write_artifact(artifact: Artifact, folder: Path) -> None:
                 **asdict(c),
                 "ours": c.shown,
                 "difference": rounded(c.shown - c.printed, 4),
+                "tolerance": float(f"{c.tolerance:.6g}"),
                 "verdict": c.verdict,
                 "surprising": c.surprising,
             }
