@@ -26,8 +26,9 @@ from workbench.families.channel.losses import Integers
 from workbench.families.channel.lower_bound import Relation, least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
-from workbench.families.channel.request import MOST, ChannelRequest
+from workbench.families.channel.request import LARGEST, MOST, ChannelRequest
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.infeasible_channel import explanation
 from workbench.families.noise.answer import meets
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
@@ -79,7 +80,7 @@ class ChannelSession(Session):
                 return direct
         model, solution, bound = self._answered(request, start)
         if solution.x is None:
-            _refuse(request, solution)
+            _refuse(request, solution, model)
         K = to_integers(solution["M"])
         raw = request.channel(np.maximum(solution["M"], 0.0))
         free = _pattern(model, solution) if request.bounds.mass else None
@@ -255,7 +256,7 @@ def _pattern(model: ChannelModel, solution: Solution) -> Any:
     return np.concatenate(blocks)
 
 
-def _refuse(request: ChannelRequest, solution: Solution) -> None:
+def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> None:
     """Raise what an answer without a point means."""
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
@@ -264,5 +265,12 @@ def _refuse(request: ChannelRequest, solution: Solution) -> None:
         what = "the constraints on these outputs" if request.constraints or request.more else "this request"
         if request.budget is not None:
             what = f"the budget {float(request.budget):g}"
-        raise Infeasible(f"No channel meets {what} ({said}).")
+        why = ""
+        if request.epsilon is not None and not request.bounds.mass:
+            levels = [float(e) for e in request.levels()[1]]
+            why = explanation(
+                model, float(request.epsilon), levels, float(request.bounds.delta), notion=request.notion,
+                largest=LARGEST, solver=request.solver, options=request.options, budget=float(request.budget or 0),
+            )  # fmt: skip
+        raise Infeasible(f"No channel meets {what} ({said}).{why}")
     raise NotProven(f"{said} and returned no channel.", bound=solution.bound)

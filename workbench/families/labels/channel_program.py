@@ -11,10 +11,10 @@ from models.oracles.bins import BIN_LOSSES, optimal_bins
 from solvers.backend import solve
 from workbench.errors import InvalidRequest
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.infeasible_channel import explanation
 from workbench.families.labels.certify import audited, certified, check_size, proven, refuse, rows_of, shortfall
-from workbench.families.labels.infeasible import explanation
 from workbench.families.labels.relation import groups_of
-from workbench.families.labels.request import LabelRequest
+from workbench.families.labels.request import LARGEST, LabelRequest
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
@@ -47,7 +47,13 @@ def best_channel(request: LabelRequest) -> Design:
             options = replace(options, algorithm="interior-point")
         solution = solve(model.program, model.values(epsilons, float(request.delta)), request.solver, options)
     if solution.x is None:
-        refuse(solution, constraints, lambda: explanation(model, request, epsilons, options))
+        refuse(
+            solution, constraints,
+            lambda: explanation(
+                model, float(request.epsilon), epsilons, float(request.delta), notion=request.notion, largest=LARGEST,
+                solver=request.solver, options=options,
+            ),
+        )  # fmt: skip
     mechanism = LabelChannel(question, grid, Channel.from_rows(np.maximum(solution["M"], 0.0)))
     claimed = solution.objective
     assert claimed is not None

@@ -10,38 +10,43 @@ from solvers.backend import Options, backend
 from solvers.errors import SolverError
 from solvers.solution import Start, Termination
 from workbench.families.infeasible import SECONDS, conflict_words, least, least_words, rows_named
-from workbench.families.labels.request import LARGEST, LabelRequest
 
 __all__ = ["explanation"]
 
 
-def explanation(model: ChannelModel, request: LabelRequest, epsilons: Sequence[float], options: Options) -> str:
+def explanation(
+    model: ChannelModel, epsilon: float, epsilons: Sequence[float], delta: float, *, notion: str, largest: float,
+    solver: str, options: Options, budget: float = 0.0,
+) -> str:  # fmt: skip
     """Sentences that follow "No channel meets ..."; empty where nothing could be found in time.
 
-    epsilons: of the model's groups of pairs.
+    epsilon: as it was asked for; epsilons: of the model's groups of pairs; largest: ε that is tried; budget: of the
+    loss, where δ is minimised.
     """
     options = replace(options, time_limit=options.time_limit or SECONDS)
-    program, delta = model.program, float(request.delta)
-    privacy = f"{request.notion} at epsilon = {float(request.epsilon):g}" + (f" and delta = {delta:g}" if delta else "")
+    program, free = model.program, model.minimise == "delta"
+    privacy = f"{notion} at epsilon = {epsilon:g}" + (f" and delta = {delta:g}" if delta and not free else "")
     wishes = {block.name: privacy for block in program.rows[1:]}  # the first says that rows are distributions
-    wishes |= {name: name for name in request.constraints}
+    wishes |= {name: name for name in model.constraints}
+    if free:
+        wishes["losses"] = f"a loss of at most {budget:g}"
     try:
-        data = program.data(model.values(epsilons, delta))
+        data = program.data(model.values(epsilons, delta, budget))
         named = rows_named(program, wishes)
-        _, said = conflict_words(data, named, request.solver, options, program.scale, " on these outputs")
-        with backend(request.solver).open(program, options) as session:
+        _, said = conflict_words(data, named, solver, options, program.scale, " on these outputs")
+        with backend(solver).open(program, options) as session:
 
             def feasible(factor: float, share: float) -> bool | None:
-                found = session.solve(model.values([factor * e for e in epsilons], share), start=Start.COLD)
+                found = session.solve(model.values([factor * e for e in epsilons], share, budget), start=Start.COLD)
                 if found.x is not None:
                     return True
                 return False if found.termination is Termination.INFEASIBLE else None
 
-            most = float(LARGEST / request.epsilon)
+            most = largest / epsilon
             factor = least(lambda factor: feasible(factor, delta), 1.0, most)
-            value = factor and factor * float(request.epsilon)
-            said += least_words("epsilon", value, f"No epsilon up to {LARGEST} would do")
-            if model.approximate:
+            value = factor and factor * epsilon
+            said += least_words("epsilon", value, f"No epsilon up to {largest:g} would do")
+            if model.approximate and not free:
                 value = least(lambda share: feasible(1.0, share), delta, 1.0)
                 said += least_words("delta", value, "No delta would do")
         return said

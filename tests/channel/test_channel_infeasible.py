@@ -1,0 +1,35 @@
+"""An infeasible channel request says what conflicts and what would do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import workbench as wb
+
+
+def why(**given: object) -> str:
+    with pytest.raises(wb.Infeasible) as caught:
+        wb.design("channel", answers="0..4", neighbours="all", **given)
+    return str(caught.value)
+
+
+def test_constraints_that_no_channel_meets_name_the_least_epsilon_that_does():
+    said = why(epsilon="0.1", constraints=("unbiased",))
+    assert "unbiased" in said
+    assert "pure at epsilon = 0.1" in said or "dp at epsilon = 0.1" in said
+    found = re.search(r"least epsilon that would do is (\d+\.\d+)", said)
+    assert found is None  # unbiased on 0..4 publishes 0 for 0 and 4 for 4: no epsilon is enough
+    assert "No epsilon up to 20 would do" in said
+
+
+def test_outputs_that_leave_room_name_the_least_epsilon():
+    outputs = tuple(range(-3, 8))
+    said = why(epsilon="0.1", constraints=("unbiased",), outputs=outputs)
+    least = float(re.search(r"least epsilon that would do is (\d+\.\d+)", said)[1])  # type: ignore[index]
+    assert wb.design("channel", answers="0..4", neighbours="all", outputs=outputs, constraints=("unbiased",),
+                     epsilon=least * 1.0001, certify=False).status == "optimal"  # fmt: skip
+    with pytest.raises(wb.Infeasible):
+        wb.design("channel", answers="0..4", neighbours="all", outputs=outputs, constraints=("unbiased",),
+                  epsilon=least * 0.999)  # fmt: skip
