@@ -34,7 +34,14 @@ def test_the_library_holds_every_family_and_all_sizes() -> None:
     assert min(sizes) <= 10
     assert 90_000 <= max(sizes) <= 100_000
     assert sum(row["kind"] == "MILP" for row in rows) >= 15
-    assert {row["name"].partition("-")[0] for row in rows} == {"noise", "channel", "quantizer", "mvu", "optm"}
+    assert {row["name"].partition("-")[0] for row in rows} == {
+        "noise",
+        "channel",
+        "quantizer",
+        "mvu",
+        "optm",
+        "additive",
+    }
     assert all(row["parameters"] and row["model"] for row in rows)
 
 

@@ -32,8 +32,8 @@ class _Case:
     def words(self) -> str:
         """The parameters."""
         side = "support ends" if self.upper else "relaxation"
-        return (f"sensitivity {self.sensitivity}, epsilon = {self.epsilon}, delta = {self.delta}, cost |noise|^{self.power}"
-                f", noise up to {self.reach}, {side}")  # fmt: skip
+        who = f"sensitivity {self.sensitivity}, epsilon = {self.epsilon}, delta = {self.delta}"
+        return f"{who}, cost |noise|^{self.power}, noise up to {self.reach}, {side}"
 
     def build(self) -> tuple[Any, Mapping[str, Any]]:
         """The program, without parameters."""
