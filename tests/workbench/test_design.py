@@ -324,3 +324,10 @@ def test_extreme_comparisons_prove_no_delta():
     proof = wb.Certificate(channel, "dp", "0.1", "0.3", audited=few)
     assert proof.deciding is not few
     assert len(proof.deciding.pairs) == 6
+
+
+def test_noise_that_wraps_at_a_price_says_so():
+    design = wb.design(wb.ModuloNoise(n=100, max_shift=1), epsilon=1, delta="1e-5", notion="dp", cost="squared")
+    assert any("Wrapping around is 98% of this cost" in word for word in design.words)
+    design = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5, cost="circular-squared")
+    assert not any("Wrapping" in word for word in design.words)

@@ -197,6 +197,8 @@ class NoiseSession(Session):
                 "eta-squared counts a step down by 1 as a step up by n; with symmetric differences that cost is "
                 "misleading, and squared is the honest one."
             )
+        if request.cost == "squared" and request.minimise == "error" and question.scalar:
+            words += _wrapping(mechanism, reached)
         if solution.termination is Termination.GAP_LIMIT:
             words.append(
                 f"Stopped within the allowed gap: the optimum lies between {solution.bound:.9g} and {objective:.9g}."
@@ -260,3 +262,16 @@ def _model(
     """A compiled model; compiling costs more than many of the solves."""
     costs = cost_vector(cost, sizes, None if prior is None else np.array([float(p) for p in prior]))
     return NoiseModel(sizes, shifts, kind, costs, minimise, positive, groups, constraints)
+
+
+def _wrapping(mechanism: AdditiveNoise, cost: float) -> list[str]:
+    """A sentence where most of a squared error is that of answers published near the other end."""
+    order = mechanism.question.order
+    steps = np.arange(order)
+    near = mechanism.expected(np.minimum(steps, order - steps) ** 2)
+    if near >= cost / 2:
+        return []
+    return [
+        f"Wrapping around is {1 - near / cost:.0%} of this cost: answers near one end may be published near the other. "
+        f"`workbench recommend` and `design noise --on integers --clamp 0..{order - 1}` have noise that does not."
+    ]
