@@ -45,7 +45,7 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "
         >>> import workbench as wb
         >>> table = wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5")
         >>> [row["class"] for row in table][:2]
-        ['best channel', 'clamped geometric']
+        ['best channel', 'integer noise, clamped']
 
     Args:
         epsilon, delta, notion: the budget. cost: a loss by name, a matrix (answers, outputs), or a function.
