@@ -26,8 +26,8 @@ def explanation(
     options = replace(options, time_limit=options.time_limit or SECONDS)
     program, free = model.program, model.minimise == "delta"
     privacy = f"{notion} at epsilon = {epsilon:g}" + (f" and delta = {delta:g}" if delta and not free else "")
-    wishes = {block.name: privacy for block in program.rows[1:]}  # the first says that rows are distributions
-    wishes |= {name: name for name in model.constraints}
+    # the first block says that rows are distributions; constraints by name and the user's own are called by their label
+    wishes = {block.name: privacy if _states_privacy(block.name) else block.name for block in program.rows[1:]}
     if free:
         wishes["losses"] = f"a loss of at most {budget:g}"
     try:
@@ -52,3 +52,8 @@ def explanation(
         return said
     except SolverError:  # a solver that gives up explains nothing
         return ""
+
+
+def _states_privacy(name: str) -> bool:
+    """Whether the model's privacy rows have this name; those that add up to δ have no label."""
+    return name in ("least", "most") or name.startswith(("ratio_", "constraint["))

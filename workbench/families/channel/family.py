@@ -119,10 +119,11 @@ class _Channels(Family):
         return self.question(values["answers"], **{name: values[name] for name in names})
 
     def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
-        from workbench.families.channel.request import ChannelRequest, checked_rows
+        from workbench.families.channel.request import ChannelRequest
+        from workbench.families.user_constraints import checked_constraints
 
         if callable(values["constraints"]):
-            values |= {"constraints": (), "more": checked_rows(values["constraints"])}
+            values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
         return ChannelRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:

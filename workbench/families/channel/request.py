@@ -9,7 +9,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -28,7 +27,7 @@ from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
-__all__ = ["ChannelRequest", "checked_rows"]
+__all__ = ["ChannelRequest"]
 
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
 MOST = 1_000_000  # masses that a program compares; a minute or two
@@ -230,26 +229,3 @@ class ChannelRequest(Request):
             self.more, self.bounds.kind, "delta" if self.minimise == "delta" else "error", MASS_SCALE,
             support,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """The user's function, whose errors are ours."""
-
-    make: UserRows
-
-    def __call__(self, M: cp.Variable) -> list[cp.Constraint]:
-        expected = "a function of the CVXPY variable M (k, m) that returns a list of its linear constraints"
-        try:
-            rows = list(self.make(M))
-        except Exception as error:
-            InvalidRequest.must("constraints", expected, f"{type(error).__name__}: {error}")
-        for row in rows:
-            if not isinstance(row, cp.Constraint):
-                InvalidRequest.must("constraints", expected, f"a list with {row!r}")
-        return rows
-
-
-def checked_rows(make: UserRows) -> UserRows:
-    """The user's constraints, whose errors are InvalidRequest from now on."""
-    return make if isinstance(make, _Checked) else _Checked(make)
