@@ -20,6 +20,7 @@ from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
 from workbench.families.registry import families
 from workbench.io.files import spelled
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.privacy.notions import notion
 
 __all__ = ["Candidate", "Query", "Value", "all_candidates", "texts"]
 
@@ -38,7 +39,8 @@ class Candidate:
     """One class of mechanisms for a query.
 
     name: of the class; needs: what it does with answers, in a few words; command: the one that makes it, or None.
-    solve: its value, computed when asked for; reason: why the class does not apply, instead.
+    solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_cost: what makes the
+    class cost more than another, such as "Wrapping around", where that is worth a sentence.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Candidate:
     command: str | None = None
     solve: Callable[[], Value] | None = None
     reason: str | None = None
+    extra_cost: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
