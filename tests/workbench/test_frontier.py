@@ -22,6 +22,8 @@ from workbench.frontiers.run import run
 from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
 from workbench.mechanisms.baselines.count_queries import data_independent
+from workbench.privacy.notions.dp import DP
+from workbench.privacy.notions.notion import HockeyStick
 
 
 def test_grids_are_exact() -> None:
@@ -106,6 +108,23 @@ def test_data_independent_noise_is_private_and_best() -> None:
             if rho - Fraction(1, 1000) > 0:
                 better = wb.audit(data_independent(question, rho - Fraction(1, 1000)), 1)
                 assert not better.meets(notion, 1, delta)
+
+
+def test_baselines_keep_what_a_notion_requires_not_the_epsilon_it_is_given() -> None:
+    class Halved(DP):
+        name = "half"
+
+        def requires(self, values):
+            return (HockeyStick(values["epsilon"] / 2, values["delta"]),)
+
+        def measure(self, laws, values):
+            return super().measure(laws, {**values, "epsilon": values["epsilon"] / 2})
+
+    half, delta, notion = Fraction(1, 2), Fraction(1, 100), Halved()
+    assert data_independent_error(6, Fraction(1), delta, notion) == data_independent_error(6, half, delta, "dp")
+    assert Scan("geometric", 6, [1]).least(Fraction(1), delta, notion) == Scan("geometric", 6, [1]).least(
+        half, delta, "dp"
+    )
 
 
 def test_scan_finds_the_geometric_parameter() -> None:

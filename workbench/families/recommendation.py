@@ -84,6 +84,11 @@ class Query:
         return reach if near == len(self.question.listed) else None
 
     @property
+    def per_distance(self) -> bool:
+        """Whether ε is per unit of distance."""
+        return notion(self.notion).per_distance
+
+    @property
     def budget(self) -> dict[str, Any]:
         """notion, epsilon and delta."""
         return {"notion": self.notion, "epsilon": self.epsilon, "delta": self.delta}

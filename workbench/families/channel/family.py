@@ -193,7 +193,7 @@ class _Channels(Family):
     def request_words(self, design: Design) -> str:
         """The budget in words."""
         r = design.request
-        per = " per unit of distance" if r.notion == "metric" else ""
+        per = " per unit of distance" if r.per_distance else ""
         budget = "" if r.budget is None else f", {r.losses.name} loss <= {float(r.budget):.9g}"
         delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
         if r.minimise == "epsilon":

@@ -32,8 +32,8 @@ def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
     q, losses, prior = request.question, request.losses.floats, request.weights
     if request.minimise != "error":
         return f"no closed form is known for the least {request.minimise}."
-    if request.notion == "metric":
-        return "no closed form is known for metric privacy."
+    if request.per_distance:
+        return f"no closed form is known for {request.notion} privacy."
     assert request.epsilon is not None
     epsilon, delta = float(request.epsilon), float(request.delta or 0)
     if q.line:
