@@ -20,7 +20,7 @@ from workbench.exact.plain import plain_numbers, refuse_masked
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
-from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment
+from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
 from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -147,6 +147,28 @@ class AdditiveNoise(ShownMechanism):
             InvalidRequest.must("answers", f"a column of integers in 0..{top}", answers)
         noise = self.draws(None, given.size, Source(insecure_seed))
         return np.asarray((given.astype(np.int64) + noise) % self.question.order)
+
+    @property
+    def column_inputs(self) -> ColumnInputs | None:
+        """The answers of a scalar query."""
+        n = self.question.order - 1
+        return ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True) if self.question.scalar else None
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """That answers which differ otherwise are no neighbours."""
+        if len(self.question.differences) == self.question.order - 1:
+            return ()
+        return (
+            "The budget holds between numbers that differ by one of the mechanism's differences, modulo n + 1; numbers "
+            "further apart are protected less, or not at all.",
+        )
+
+    def published_error(self) -> dict[str, float]:
+        """How often an answer is wrong, and how far off it is around the circle."""
+        steps = np.arange(self.question.order)
+        around = self.expected(np.minimum(steps, steps.size - steps))
+        return {"probability of a wrong answer": self.error_rate, "mean distance modulo n + 1": around}
 
     def describe(self) -> str:
         """One line."""

@@ -8,7 +8,7 @@ that this does not show.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +30,7 @@ from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.mechanism import (
     AuditSize,
     Budget,
+    ColumnInputs,
     Comparison,
     Label,
     Segment,
@@ -185,6 +186,23 @@ class AdditiveIntegerNoise(ShownMechanism):
         published: NDArray[np.int64] = np.clip(given.astype(np.int64) + noise, low, high)
         return published
 
+    @property
+    def column_inputs(self) -> ColumnInputs:
+        """The answers of clamped noise; else the integers that floats hold."""
+        clamp = self.question.clamp
+        if clamp is None:
+            return ColumnInputs("noise", -(2.0**53), 2.0**53, "an integer of size at most 2^53", True, bounded=False)
+        return ColumnInputs("noise", float(clamp[0]), float(clamp[1]), f"an integer in {clamp[0]}..{clamp[1]}", True)
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """That answers further apart than the sensitivity are no neighbours."""
+        return (distance_caution(self.question.sensitivity),)
+
+    def published_error(self) -> dict[str, float] | None:
+        """The two mean errors of unclamped noise; None where what is published depends on the answer."""
+        return None if self.question.clamp is not None else line_errors(self.cost)
+
     def cost(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared") of unclamped noise."""
         power = {"absolute": 1, "squared": 2}.get(name)
@@ -283,6 +301,20 @@ def line_size(law: IntegerLaw, reach: int, atom: Fraction = Fraction(0)) -> Audi
     powers = -(-reach // law.period) + 3 if law.ratio else 0
     bits = law.held.total.bit_length() + atom.numerator.bit_length() + powers * ratio_bits(law)
     return AuditSize(2 * reach, outcomes, 1, bits + (atom.denominator.bit_length() if atom else 0))
+
+
+def distance_caution(sensitivity: Fraction | int) -> str:
+    """Between which numbers the budget holds."""
+    return (
+        f"The budget holds between numbers that differ by at most {float(sensitivity):g}; those further apart are "
+        "protected less, or not at all."
+    )
+
+
+def line_errors(cost: Callable[[str], Fraction]) -> dict[str, float]:
+    """What a number plus noise is off by. cost: the exact mean of |η| ("absolute") and η² ("squared")."""
+    squared = float(cost("squared"))
+    return {"mean absolute error": float(cost("absolute")), "root mean squared error": squared**0.5}
 
 
 def ratio_bits(law: IntegerLaw) -> int:

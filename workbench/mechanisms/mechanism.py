@@ -32,8 +32,8 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, positive
 from workbench.exact.random_source import Source
 
-__all__ = ["AuditSize", "Budget", "Comparison", "Label", "Mechanism", "Segment", "as_mechanism", "compare_pairs",
-           "extreme_pairs", "on_real_inputs", "pair_budgets"]  # fmt: skip
+__all__ = ["AuditSize", "Budget", "ColumnInputs", "ColumnPublisher", "Comparison", "Label", "Mechanism", "Segment",
+           "as_mechanism", "compare_pairs", "extreme_pairs", "on_real_inputs", "pair_budgets"]  # fmt: skip
 
 Label: TypeAlias = tuple[int, ...]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
@@ -84,6 +84,20 @@ class AuditSize:
         """Of laws that are held."""
         bits = max(law.total.bit_length() for law in laws)
         return cls(comparisons, len(laws[0]), len(laws), bits, numbers, extremes)
+
+
+@dataclass(frozen=True)
+class ColumnInputs:
+    """The numbers of a column that a mechanism publishes. command: of `workbench privatise`, noise or quantizer; low,
+    high: the least and the largest; constraint: what a number must be, in words; whole: whether only integers;
+    bounded: whether other numbers may be moved to the nearest input, not so where only the format sets an end."""
+
+    command: str
+    low: float
+    high: float
+    constraint: str
+    whole: bool
+    bounded: bool = True
 
 
 class Mechanism(Protocol):
@@ -139,6 +153,28 @@ class Mechanism(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, with the entry "kind"; read back by `from_dict` of its class."""
+        ...
+
+
+class ColumnPublisher(Mechanism, Protocol):
+    """A mechanism that publishes columns of numbers."""
+
+    @property
+    def column_inputs(self) -> ColumnInputs | None:
+        """Which numbers; None for a mechanism of this kind that takes none, such as noise on vectors."""
+        ...
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """Sentences on the numbers between which the budget does not hold."""
+        ...
+
+    def published_error(self) -> dict[str, float] | None:
+        """What a published number is off by, in words; None where the expected loss on every input says it."""
+        ...
+
+    def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:
+        """One draw for each of many inputs, independently. answers: (n,). Raises InvalidRequest."""
         ...
 
 

@@ -39,7 +39,16 @@ from workbench.io.records import law_record, listed, numbers, read_law, take
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.density import Density, uniform
-from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment, compare_pairs, extreme_pairs
+from workbench.mechanisms.mechanism import (
+    AuditSize,
+    Budget,
+    ColumnInputs,
+    Comparison,
+    Label,
+    Segment,
+    compare_pairs,
+    extreme_pairs,
+)
 from workbench.mechanisms.quantization_error import cost_weights, error_function, grid_51
 from workbench.mechanisms.real_inputs import rationals, read_bins, read_inputs
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
@@ -178,6 +187,16 @@ class PiecewiseAffine(ShownMechanism):
         return float(drawn) if drawn.ndim == 0 else drawn
 
     publish = sample
+    column_cautions: ClassVar[tuple[str, ...]] = ()  # every two inputs are neighbours
+
+    @property
+    def column_inputs(self) -> ColumnInputs:
+        """The numbers from the first knot to the last."""
+        low, high = float(self.knots[0]), float(self.knots[-1])
+        return ColumnInputs("quantizer", low, high, f"in [{low:g}, {high:g}]", False)
+
+    def published_error(self) -> None:
+        """None: it depends on the input."""
 
     def describe(self) -> str:
         """One line."""

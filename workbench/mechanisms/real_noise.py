@@ -37,13 +37,15 @@ from workbench.io.records import refuse, take
 from workbench.mechanisms.integer_noise import (
     LAW,
     UnboundedNoise,
+    distance_caution,
     law_entries,
     line_comparisons,
+    line_errors,
     line_size,
     read_entries,
     shift_budgets,
 )
-from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment
+from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
@@ -182,6 +184,20 @@ class AdditiveRealNoise(ShownMechanism):
             multiple = math.floor(start) if zero else _floor(start, scale, word, source)
             found[k] = float(multiple * grid)
         return found
+
+    @property
+    def column_inputs(self) -> ColumnInputs:
+        """All finite numbers, but for the largest."""
+        return ColumnInputs("noise", -1e300, 1e300, "a number of size at most 1e300", False, bounded=False)
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """That answers further apart than the sensitivity are no neighbours."""
+        return (distance_caution(self.question.sensitivity),)
+
+    def published_error(self) -> dict[str, float]:
+        """The two mean errors."""
+        return line_errors(self.cost)
 
     def cost(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
