@@ -43,11 +43,13 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LAW", "AdditiveIntegerNoise", "IntegerNoise", "UnboundedNoise", "law_entries", "line_comparisons",
-           "line_size", "ratio_bits", "read_entries", "shift_budgets"]  # fmt: skip
+__all__ = ["LAW", "OWN_COSTS", "AdditiveIntegerNoise", "IntegerNoise", "UnboundedNoise", "distance_caution",
+           "law_entries", "line_comparisons", "line_errors", "line_size", "ratio_bits", "read_entries",
+           "shift_budgets"]  # fmt: skip
 
 MAX_SENSITIVITY = 10_000
 MAX_ANSWERS = 10_001
+OWN_COSTS = "costs must be left out for absolute and squared, and for noise on the reals."
 LAW = {"first", "period", "ratio", "total", "weights"}  # the entries of a law's record
 
 
@@ -94,6 +96,7 @@ class AdditiveIntegerNoise(ShownMechanism):
     noise: IntegerLaw
 
     kind: ClassVar[str] = "integer-noise"
+    repaired_by: ClassVar[str] = "line"
     segments: ClassVar[tuple[Segment, ...]] = ()
     one_sided: ClassVar[bool] = False
 
@@ -211,6 +214,16 @@ class AdditiveIntegerNoise(ShownMechanism):
                 "objective must be absolute or squared for unclamped noise, an expected loss for clamped."
             )
         return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (Fraction(0),) * power + (Fraction(1),))
+
+    def exact_cost(self, name: str, costs: tuple[Fraction, ...] | None) -> Fraction:
+        """`cost`, or Σ f(η) cost(η) of costs of one's own, one for each weight. Raises InvalidRequest."""
+        if costs is None:
+            return self.cost(name)
+        if name in ("absolute", "squared"):
+            raise InvalidRequest(OWN_COSTS)
+        if self.noise.ratio or self.question.clamp is not None or len(costs) != len(self.noise.weights):
+            raise InvalidRequest("costs must be one for each weight of unclamped noise without tails.")
+        return sum((c * w for c, w in zip(costs, self.noise.weights, strict=True)), Fraction(0)) / self.noise.total
 
     # Repair, files, words.
 

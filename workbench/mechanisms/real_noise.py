@@ -36,6 +36,7 @@ from workbench.io.files import spelled
 from workbench.io.records import refuse, take
 from workbench.mechanisms.integer_noise import (
     LAW,
+    OWN_COSTS,
     UnboundedNoise,
     distance_caution,
     law_entries,
@@ -96,6 +97,8 @@ class AdditiveRealNoise(ShownMechanism):
     atom: Fraction = Fraction(0)
 
     kind: ClassVar[str] = "real-noise"
+    repaired_by: ClassVar[str] = "line"
+    proof_words: ClassVar[tuple[str, ...]] = (ALL_SHIFTS,)
     segments: ClassVar[tuple[Segment, ...]] = ()  # its shifts decide every notion, see the module's docstring
     one_sided: ClassVar[bool] = False
 
@@ -209,6 +212,12 @@ class AdditiveRealNoise(ShownMechanism):
         else:
             mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
         return mean * self.cells.total / self.total
+
+    def exact_cost(self, name: str, costs: tuple[Fraction, ...] | None) -> Fraction:
+        """`cost`; there are none of one's own. Raises InvalidRequest."""
+        if costs is not None:
+            raise InvalidRequest(OWN_COSTS)
+        return self.cost(name)
 
     # Repair, files, words.
 
