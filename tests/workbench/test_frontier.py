@@ -17,7 +17,7 @@ from workbench.cli import main
 from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import Plan
 from workbench.families.noise.baselines import Scan, data_independent_error
-from workbench.families.noise.frontier import plan, round_levels
+from workbench.families.noise.frontier import NoiseFrontier, plan, round_levels
 from workbench.frontiers.run import run
 from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
@@ -68,7 +68,8 @@ def test_bad_grids_of_python_are_named(value: Any) -> None:
 
 def _noise(**more: Any) -> Any:
     question = wb.ModuloNoise(n=5, max_shift=2)
-    return plan(question, grid("0.5,1.5", "epsilon"), grid("0,0.05,0.2", "delta"), notions=("pdp", "dp"), **more)
+    grids = grid("0.5,1.5", "epsilon"), grid("0,0.05,0.2", "delta")
+    return plan(NoiseFrontier(question, *grids, notions=("pdp", "dp"), **more))
 
 
 def test_noise_rows_agree_with_each_other() -> None:
@@ -145,7 +146,8 @@ def test_round_levels() -> None:
 
 def test_what_is_not_proven_in_time_is_an_interval() -> None:
     question = wb.ModuloNoise(n=47, shifts=[3, 7, 11, 20, 22])
-    made = plan(question, grid("0.9,1.2", "epsilon"), grid("0.1", "delta"), levels=[], baselines=False, time_limit=0.05)
+    grids = grid("0.9,1.2", "epsilon"), grid("0.1", "delta")
+    made = plan(NoiseFrontier(question, *grids, levels=[], baselines=False, time_limit=0.05))
     table = run(made).to_frame()
     points = table[table["curve"] == "point"]
     late = points[points["status"] == "time_limit"]

@@ -28,7 +28,7 @@ from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import LARGEST, MOST, ChannelRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible_channel import explanation
+from workbench.families.infeasible_channel import ChannelBudget, explanation
 from workbench.families.noise.answer import meets
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
@@ -268,9 +268,10 @@ def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) ->
         why = ""
         if request.epsilon is not None and not request.bounds.mass:
             levels = [float(e) for e in request.levels()[1]]
-            why = explanation(
-                model, float(request.epsilon), levels, float(request.bounds.delta), notion=request.notion,
-                largest=LARGEST, solver=request.solver, options=request.options, budget=float(request.budget or 0),
+            budget = ChannelBudget(
+                request.notion, float(request.epsilon), levels, float(request.bounds.delta), LARGEST,
+                float(request.budget or 0),
             )  # fmt: skip
+            why = explanation(model, budget, request.solver, request.options)
         raise Infeasible(f"No channel meets {what} ({said}).{why}")
     raise NotProven(f"{said} and returned no channel.", bound=solution.bound)
