@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family, Session
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
@@ -140,11 +139,6 @@ class _Channels(Family):
                 if name not in spelling}  # fmt: skip
         return rest | self.spelled_question(values).to_dict()
 
-    def completed(self, values: Mapping[str, Any], point: Mapping[str, Any]) -> Mapping[str, Any]:
-        """δ is 0 unless it is minimised, when leaving it out means no limit."""
-        missing = point["delta"] is None and values["minimise"] != "delta"
-        return {**point, "delta": Fraction(0)} if missing else point
-
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         return 4
 
@@ -169,13 +163,6 @@ class _Channels(Family):
         return request.channel(found)
 
     # What a design shows.
-
-    def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
-        return {
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon,
-        }  # fmt: skip
 
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
