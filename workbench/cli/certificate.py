@@ -243,14 +243,14 @@ def compose(
     counts = counts * len(file) if len(counts) == 1 else counts
     if len(counts) != len(file):
         InvalidRequest.must("times", f"one count, or one for each of the {len(file)} files", times)
-    mechanisms = [_open(one, sizes, shifts, max_shift, pairs, False)[1] for one in file]
+    mechanisms = [_open(path, sizes, shifts, max_shift, pairs, False)[1] for path in file]
     from workbench.privacy.composition import compose as run
 
     several = len(file) > 1
     given_runs = (mechanisms, list(counts)) if several else (mechanisms[0], counts[0])
     composed = run(*given_runs, delta=delta, epsilon=epsilon, interval=interval)
     report = {
-        "file": [one.name for one in file] if several else file[0].name,
+        "file": [path.name for path in file] if several else file[0].name,
         "times": list(counts) if several else counts[0],
         "epsilon": _number(composed.epsilon),
         "epsilon_low": _number(composed.epsilon_low),

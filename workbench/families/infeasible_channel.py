@@ -40,7 +40,7 @@ def explanation(model: ChannelModel, budget: ChannelBudget, solver: str, options
     try:
         data = program.data(model.values(budget.epsilons, delta, budget.loss))
         named = rows_named(program, wishes)
-        _, said = conflict_words(data, named, solver, options, program.scale, " on these outputs")
+        _, words = conflict_words(data, named, solver, options, program.scale, " on these outputs")
         with backend(solver).open(program, options) as session:
 
             def feasible(factor: float, share: float) -> bool | None:
@@ -54,11 +54,11 @@ def explanation(model: ChannelModel, budget: ChannelBudget, solver: str, options
             most = budget.largest / epsilon
             factor = least(lambda factor: feasible(factor, delta), 1.0, most)
             value = factor and factor * epsilon
-            said += least_words("epsilon", value, f"No epsilon up to {budget.largest:g} would do")
+            words += least_words("epsilon", value, f"No epsilon up to {budget.largest:g} would do")
             if model.approximate and not free:
                 value = least(lambda share: feasible(1.0, share), delta, 1.0)
-                said += least_words("delta", value, "No delta would do")
-        return said
+                words += least_words("delta", value, "No delta would do")
+        return words
     except SolverError:  # a solver that gives up explains nothing
         return ""
 

@@ -339,19 +339,19 @@ def shift_budgets(reach: int, epsilon: Budget) -> dict[Label, Fraction]:
     """The budget of every shift ±1..±reach; a mapping may be by s or (s,), for both signs. Raises InvalidRequest."""
     shifts = [s for s in range(-reach, reach + 1) if s]
     if not isinstance(epsilon, Mapping):
-        one = positive(epsilon, "epsilon", or_zero=True)
-        return {(s,): one for s in shifts}
+        common = positive(epsilon, "epsilon", or_zero=True)
+        return {(s,): common for s in shifts}
     given = {(key[0] if isinstance(key, tuple) and len(key) == 1 else key): value for key, value in epsilon.items()}
     for key in given:
         if key not in shifts:
             raise InvalidRequest(f"epsilon has a budget for {key}, which is no difference in 1..{reach}.")
-    found: dict[Label, Fraction] = {}
+    budgets: dict[Label, Fraction] = {}
     for s in shifts:
         amount = given.get(s, given.get(-s))
         if amount is None:
             raise InvalidRequest(f"epsilon has no budget for the difference {abs(s)}.")
-        found[s,] = positive(amount, f"epsilon of difference {abs(s)}", or_zero=True)
-    return found
+        budgets[s,] = positive(amount, f"epsilon of difference {abs(s)}", or_zero=True)
+    return budgets
 
 
 def law_entries(law: IntegerLaw) -> dict[str, Any]:

@@ -178,15 +178,15 @@ class AdditiveRealNoise(ShownMechanism):
         at_zero = source.bernoulli(self.atom.numerator * self.total.denominator,
                                    self.atom.denominator * self.total.numerator, count)  # fmt: skip
         cells, words = self.cells.draw(count, source), source.words(count)
-        found = np.empty(count)
+        published = np.empty(count)
         scale = width / grid
         for k, (answer, zero, j, word) in enumerate(zip(answers, at_zero, cells.tolist(), words.tolist(), strict=True)):
             start = answer / grid + Fraction(1, 2)
             if not zero:
                 start += scale * (j - Fraction(1, 2))
             multiple = math.floor(start) if zero else _floor(start, scale, word, source)
-            found[k] = float(multiple * grid)
-        return found
+            published[k] = float(multiple * grid)
+        return published
 
     @property
     def column_inputs(self) -> ColumnInputs:

@@ -168,7 +168,7 @@ def _proof(
 
 def _distance(metric: Metric, i: int, j: int) -> Fraction:
     value = metric(i, j) if callable(metric) else metric[i][j]
-    found = exact(value, f"the distance of rows {i} and {j}", "a finite number > 0")
-    if found <= 0:
+    distance = exact(value, f"the distance of rows {i} and {j}", "a finite number > 0")
+    if distance <= 0:
         InvalidRequest.must(f"the distance of rows {i} and {j}", "a finite number > 0", value)
-    return found
+    return distance
