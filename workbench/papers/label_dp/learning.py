@@ -53,17 +53,17 @@ def _randomizer(values: Vector, epsilon: float, optimise: Any) -> Privatise:
 def _mechanisms(values: Vector, epsilon: float, *, integer: bool) -> dict[str, Privatise]:
     """The randomizers compared, for a label set."""
     low, high = values[0], values[-1]
-    made: dict[str, Privatise] = {"RR-on-Bins": _randomizer(values, epsilon, best_bins)}
+    mechanisms: dict[str, Privatise] = {"RR-on-Bins": _randomizer(values, epsilon, best_bins)}
     for name, kind, clip in (("Laplace", "laplace", True), ("staircase", "staircase", True),
                              ("exponential", "exponential", True), ("Laplace, unclipped", "laplace", False),
                              ("staircase, unclipped", "staircase", False)):  # fmt: skip
         if integer and clip:
             exact = LatticeNoise(kind, int(low), int(high), epsilon)
-            made[name] = lambda y, seed, exact=exact: exact.sample(y, Source(seed)).astype(float)  # type: ignore[misc]
+            mechanisms[name] = lambda y, seed, exact=exact: exact.sample(y, Source(seed)).astype(float)  # type: ignore[misc]
         elif not integer:
             noise = LabelNoise(kind, low, high, epsilon, clip=clip)
-            made[name] = lambda y, seed, noise=noise: noise.insecure_sample(y, np.random.default_rng(seed))  # type: ignore[misc]
-    return made
+            mechanisms[name] = lambda y, seed, noise=noise: noise.insecure_sample(y, np.random.default_rng(seed))  # type: ignore[misc]
+    return mechanisms
 
 
 class _Task(NamedTuple):
@@ -88,18 +88,18 @@ def _experiment(task: _Task, epsilons: Sequence[float], repeats: int, *, given_p
         splits.append((order[: truth.size * 4 // 5], order[truth.size * 4 // 5 :]))
 
     def errors(privatise: Privatise) -> list[float]:
-        found = []
+        scores = []
         for run, (train, test) in enumerate(splits):
             model = task.fit(features[train], privatise(labels[train], 1000 + run))
-            found.append(task.score(np.asarray(model.predict(features[test])), truth[test]))
-        return found
+            scores.append(task.score(np.asarray(model.predict(features[test])), truth[test]))
+        return scores
 
     rows = [(np.inf, "none", *_summary(errors(lambda y, seed: y)))]
     for epsilon in epsilons:
-        made = _mechanisms(values, epsilon, integer=task.integer)
+        mechanisms = _mechanisms(values, epsilon, integer=task.integer)
         if given_prior:
-            made["RRWithPrior"] = _randomizer(values, epsilon, with_prior)
-        for name, privatise in made.items():
+            mechanisms["RRWithPrior"] = _randomizer(values, epsilon, with_prior)
+        for name, privatise in mechanisms.items():
             try:
                 rows.append((epsilon, name, *_summary(errors(privatise))))
             except InvalidRequest:  # n <= k/ε²: Algorithm 3 refuses
@@ -107,8 +107,8 @@ def _experiment(task: _Task, epsilons: Sequence[float], repeats: int, *, given_p
     return pd.DataFrame(rows, columns=["epsilon", "mechanism", "mse", "std"])
 
 
-def _summary(found: list[float]) -> tuple[float, float]:
-    return float(f"{np.mean(found):.8g}"), float(f"{np.std(found):.6g}")
+def _summary(errors: list[float]) -> tuple[float, float]:
+    return float(f"{np.mean(errors):.8g}"), float(f"{np.std(errors):.6g}")
 
 
 def _squared(guess: Vector, truth: Vector) -> float:
@@ -154,6 +154,6 @@ def count_errors(full: bool) -> pd.DataFrame:
         return float(np.mean(guess - true + np.where(true > 0, true * np.log(np.maximum(true, 1) / guess), 0.0)))
 
     task = _Task(features, truth, np.arange(41.0), fit, deviance, integer=True)
-    found = _experiment(task, (0.5, 1.0, 2.0, 4.0, 8.0), 10 if full else 3)
-    base = float(found.loc[found["mechanism"] == "none", "mse"].iloc[0])
-    return found.assign(mse=found["mse"] / base - 1, std=found["std"] / base)
+    table = _experiment(task, (0.5, 1.0, 2.0, 4.0, 8.0), 10 if full else 3)
+    base = float(table.loc[table["mechanism"] == "none", "mse"].iloc[0])
+    return table.assign(mse=table["mse"] / base - 1, std=table["std"] / base)

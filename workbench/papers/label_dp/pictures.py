@@ -169,15 +169,17 @@ def fig5(full: bool) -> Artifact:
     """The example of a signature matrix, recomputed from its M."""
     claims = numbers()["fig5"]
     matrix = [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in claims["denominators"]]
-    found = signature(matrix, Fraction(2)) or [""] * len(matrix)
+    signatures = signature(matrix, Fraction(2)) or [""] * len(matrix)
     rows = [
         (label, *(str(value) for value in row), " ".join(signs), " ".join(printed_signs))
         for label, row, signs, printed_signs in zip(
-            claims["labels"], matrix, found, claims["signature"], strict=True
+            claims["labels"], matrix, signatures, claims["signature"], strict=True
         )
     ]  # fmt: skip
     agree = sum(
-        a == b for one, two in zip(found, claims["signature"], strict=True) for a, b in zip(one, two, strict=True)
+        a == b
+        for ours, theirs in zip(signatures, claims["signature"], strict=True)
+        for a, b in zip(ours, theirs, strict=True)
     )
     right = signature(matrix, Fraction(2)) is not None
     columns = ["label", *(f"M to {output}" for output in claims["outputs"]), "signature", "signature_printed"]
