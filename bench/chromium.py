@@ -66,8 +66,8 @@ class Chromium:
             for answer in self.read(end - time.monotonic()):
                 if answer.get("id") == number:
                     assert "error" not in answer, answer
-                    found: dict[str, Any] = answer["result"]
-                    return found
+                    result: dict[str, Any] = answer["result"]
+                    return result
             assert time.monotonic() < end, f"no answer to {method}"
 
     def close_pages(self) -> None:
@@ -77,13 +77,13 @@ class Chromium:
 
     def read(self, seconds: float) -> list[dict[str, Any]]:
         """What has come within some seconds, at least one message if any comes; events are kept as well."""
-        found: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
         if select.select([self._in], [], [], max(0.0, seconds))[0]:
             self._buffer += os.read(self._in, 1 << 20)
             *whole, self._buffer = self._buffer.split(b"\0")
-            found = [json.loads(part) for part in whole]
-            self.events += [message for message in found if "method" in message]
-        return found
+            messages = [json.loads(part) for part in whole]
+            self.events += [message for message in messages if "method" in message]
+        return messages
 
     def open(self, address: str, width: int = 1280, height: int = 720, *, wait: bool = True) -> Page:
         """A page in a tab of its own; wait: until it shows something."""
@@ -170,12 +170,12 @@ class Page:
     @property
     def complaints(self) -> list[str]:
         """Errors and warnings on the console, exceptions."""
-        found = []
+        sentences = []
         for event in self._own():
             if event["method"] == "Runtime.exceptionThrown":
-                found.append(str(event["params"]["exceptionDetails"].get("exception", event["params"])))
+                sentences.append(str(event["params"]["exceptionDetails"].get("exception", event["params"])))
             if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] in ("error", "warning"):
-                found.append(event["params"]["entry"]["text"])
+                sentences.append(event["params"]["entry"]["text"])
             if event["method"] == "Runtime.consoleAPICalled" and event["params"]["type"] in ("error", "warning"):
-                found.append(str(event["params"]["args"]))
-        return found
+                sentences.append(str(event["params"]["args"]))
+        return sentences

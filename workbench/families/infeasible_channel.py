@@ -44,12 +44,12 @@ def explanation(model: ChannelModel, budget: ChannelBudget, solver: str, options
         with backend(solver).open(program, options) as session:
 
             def feasible(factor: float, share: float) -> bool | None:
-                found = session.solve(
+                solution = session.solve(
                     model.values([factor * e for e in budget.epsilons], share, budget.loss), start=Start.COLD
                 )
-                if found.x is not None:
+                if solution.x is not None:
                     return True
-                return False if found.termination is Termination.INFEASIBLE else None
+                return False if solution.termination is Termination.INFEASIBLE else None
 
             most = budget.largest / epsilon
             factor = least(lambda factor: feasible(factor, delta), 1.0, most)

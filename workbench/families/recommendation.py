@@ -114,8 +114,8 @@ def all_candidates(query: Query) -> Iterator[Candidate]:
     """Those of every family, those of other packages last."""
     for kind in families():
         if kind.recommendation is not None:
-            found: Iterable[Candidate] = importlib.import_module(kind.recommendation).candidates(query)
-            yield from found
+            candidates: Iterable[Candidate] = importlib.import_module(kind.recommendation).candidates(query)
+            yield from candidates
 
 
 def texts(given: Mapping[str, Any]) -> dict[str, str | None]:

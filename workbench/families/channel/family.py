@@ -148,19 +148,19 @@ class _Channels(Family):
         """The expected (or largest) loss of a channel of the question's inputs and outputs, in their order."""
         from workbench.families.channel.repair import loss_of
 
-        found = self.related(request, mechanism)
-        rows = np.array([row.integers for row in found.rows], dtype=object)
+        channel = self.related(request, mechanism)
+        rows = np.array([row.integers for row in channel.rows], dtype=object)
         return float(loss_of(rows, request.losses, request.question.prior))
 
     def related(self, request: Any, mechanism: Any) -> Any:
         from workbench.mechanisms.channel import Channel
         from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 
-        found = mechanism.whole_channel() if isinstance(mechanism, LabelMechanism) else mechanism
+        channel = mechanism.whole_channel() if isinstance(mechanism, LabelMechanism) else mechanism
         shape = (request.question.k, request.question.m)
-        if not isinstance(found, Channel) or (len(found.rows), len(found.outputs)) != shape:
+        if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
             InvalidRequest.must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))
-        return request.channel(found)
+        return request.channel(channel)
 
     # What a design shows.
 

@@ -41,8 +41,8 @@ def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
         kind = "optimum" if rising and not delta else "upper bound"
         if prior is not None:
             proof = "Geometric noise with the best post-processing (Ghosh, Roughgarden, Sundararajan 2009, Theorem 3.2)"
-            found = post_processed(losses, prior, epsilon).value
-            return "geometric, post-processed", found, kind, f"{proof}{_why(kind, delta)}."
+            least = post_processed(losses, prior, epsilon).value
+            return "geometric, post-processed", least, kind, f"{proof}{_why(kind, delta)}."
         if losses.size <= _MINIMAX:
             proof = "Geometric noise with the best post-processing for the worst input (Gupte, Sundararajan 2010)"
             return "geometric, minimax", minimax_value(losses, epsilon), kind, f"{proof}{_why(kind, delta)}."
