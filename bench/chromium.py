@@ -5,7 +5,6 @@ Requests that go anywhere but to this machine are counted; so are errors on the 
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -148,16 +147,6 @@ class Page:
         """Set the control with an id."""
         find = f"document.getElementById({json.dumps(name)})"
         self.js(f"void ({find}.value = {json.dumps(value)}, {find}.dispatchEvent(new Event({json.dumps(event)})))")
-
-    def screenshot(self, path: Path, whole: bool = True) -> None:
-        """A PNG of the page."""
-        if whole:
-            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
-            data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
-        else:
-            data = self.call("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(data["data"]))
 
     def _own(self) -> list[dict[str, Any]]:
         return [event for event in self.browser.events if event.get("sessionId") == self.session]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import cvxpy as cp
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 __all__ = ["CheckedConstraints", "checked_constraints"]
 
@@ -26,6 +27,8 @@ class CheckedConstraints:
 
     def __call__(self, x: cp.Variable) -> list[cp.Constraint]:
         """The rows, each with a label. Raises InvalidRequest."""
+        import cvxpy as cp
+
         expected = f"a function of the CVXPY variable {self.variable} that returns a list of its linear constraints"
         try:
             rows = list(self.rows(x))

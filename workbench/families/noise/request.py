@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +24,9 @@ from workbench.io.files import spelled
 from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 __all__ = ["Budgets", "NoiseRequest", "budgets_of", "constraints_of", "request"]
 
