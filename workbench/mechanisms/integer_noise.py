@@ -8,7 +8,7 @@ that this does not show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -43,8 +43,8 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LAW", "OWN_COSTS", "AdditiveIntegerNoise", "IntegerNoise", "UnboundedNoise", "distance_caution",
-           "law_entries", "line_comparisons", "line_errors", "line_size", "ratio_bits", "read_entries",
+__all__ = ["LAW", "OWN_COSTS", "AdditiveIntegerNoise", "IntegerNoise", "LineNoise", "UnboundedNoise",
+           "law_entries", "line_comparisons", "line_size", "ratio_bits", "read_entries",
            "shift_budgets"]  # fmt: skip
 
 MAX_SENSITIVITY = 10_000
@@ -88,17 +88,41 @@ class IntegerNoise(UnboundedNoise):
         return {"sensitivity": self.sensitivity, "clamp": None if self.clamp is None else [*self.clamp]}
 
 
+class LineNoise(ShownMechanism):
+    """What noise on the integers and on the reals share: neighbours are answers at most `sensitivity` apart."""
+
+    question: Any
+
+    segments: ClassVar[tuple[Segment, ...]] = ()  # shifts decide every notion
+    one_sided: ClassVar[bool] = False
+    repaired_by: ClassVar[str] = "line"
+
+    def cost(self, name: str) -> Fraction:
+        """The exact mean of |η| ("absolute") or η² ("squared"). Raises InvalidRequest."""
+        raise NotImplementedError
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """That numbers further apart than the sensitivity are no neighbours."""
+        return (
+            f"The budget holds between numbers that differ by at most {float(self.question.sensitivity):g}; those "
+            "further apart are protected less, or not at all.",
+        )
+
+    def published_error(self) -> dict[str, float] | None:
+        """What a number plus noise is off by; None where what is published depends on the answer."""
+        squared = float(self.cost("squared"))
+        return {"mean absolute error": float(self.cost("absolute")), "root mean squared error": squared**0.5}
+
+
 @dataclass(frozen=True, repr=False)
-class AdditiveIntegerNoise(ShownMechanism):
+class AdditiveIntegerNoise(LineNoise):
     """The mechanism q -> q + η of a question, η ~ noise, clamped where the question says so. Raises InvalidRequest."""
 
     question: IntegerNoise
     noise: IntegerLaw
 
     kind: ClassVar[str] = "integer-noise"
-    repaired_by: ClassVar[str] = "line"
-    segments: ClassVar[tuple[Segment, ...]] = ()
-    one_sided: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, IntegerNoise) or not isinstance(self.noise, IntegerLaw):
@@ -197,14 +221,9 @@ class AdditiveIntegerNoise(ShownMechanism):
             return ColumnInputs("noise", -(2.0**53), 2.0**53, "an integer of size at most 2^53", True, bounded=False)
         return ColumnInputs("noise", float(clamp[0]), float(clamp[1]), f"an integer in {clamp[0]}..{clamp[1]}", True)
 
-    @property
-    def column_cautions(self) -> tuple[str, ...]:
-        """That answers further apart than the sensitivity are no neighbours."""
-        return (distance_caution(self.question.sensitivity),)
-
     def published_error(self) -> dict[str, float] | None:
-        """The two mean errors of unclamped noise; None where what is published depends on the answer."""
-        return None if self.question.clamp is not None else line_errors(self.cost)
+        """Of unclamped noise; clamped it depends on the answer."""
+        return None if self.question.clamp is not None else super().published_error()
 
     def cost(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared") of unclamped noise."""
@@ -314,20 +333,6 @@ def line_size(law: IntegerLaw, reach: int, atom: Fraction = Fraction(0)) -> Audi
     powers = -(-reach // law.period) + 3 if law.ratio else 0
     bits = law.held.total.bit_length() + atom.numerator.bit_length() + powers * ratio_bits(law)
     return AuditSize(2 * reach, outcomes, 1, bits + (atom.denominator.bit_length() if atom else 0))
-
-
-def distance_caution(sensitivity: Fraction | int) -> str:
-    """Between which numbers the budget holds."""
-    return (
-        f"The budget holds between numbers that differ by at most {float(sensitivity):g}; those further apart are "
-        "protected less, or not at all."
-    )
-
-
-def line_errors(cost: Callable[[str], Fraction]) -> dict[str, float]:
-    """What a number plus noise is off by. cost: the exact mean of |η| ("absolute") and η² ("squared")."""
-    squared = float(cost("squared"))
-    return {"mean absolute error": float(cost("absolute")), "root mean squared error": squared**0.5}
 
 
 def ratio_bits(law: IntegerLaw) -> int:

@@ -37,17 +37,15 @@ from workbench.io.records import refuse, take
 from workbench.mechanisms.integer_noise import (
     LAW,
     OWN_COSTS,
+    LineNoise,
     UnboundedNoise,
-    distance_caution,
     law_entries,
     line_comparisons,
-    line_errors,
     line_size,
     read_entries,
     shift_budgets,
 )
-from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
-from workbench.mechanisms.shown_mechanism import ShownMechanism
+from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +85,7 @@ class RealNoise(UnboundedNoise):
 
 
 @dataclass(frozen=True, repr=False)
-class AdditiveRealNoise(ShownMechanism):
+class AdditiveRealNoise(LineNoise):
     """The mechanism x -> x + η. steps: k, the cells of one sensitivity; cells: their masses by j, up to a factor;
     atom: the point mass at 0, in the same units. Raises InvalidRequest."""
 
@@ -97,10 +95,7 @@ class AdditiveRealNoise(ShownMechanism):
     atom: Fraction = Fraction(0)
 
     kind: ClassVar[str] = "real-noise"
-    repaired_by: ClassVar[str] = "line"
     proof_words: ClassVar[tuple[str, ...]] = (ALL_SHIFTS,)
-    segments: ClassVar[tuple[Segment, ...]] = ()  # its shifts decide every notion, see the module's docstring
-    one_sided: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):
@@ -192,15 +187,6 @@ class AdditiveRealNoise(ShownMechanism):
     def column_inputs(self) -> ColumnInputs:
         """All finite numbers, but for the largest."""
         return ColumnInputs("noise", -1e300, 1e300, "a number of size at most 1e300", False, bounded=False)
-
-    @property
-    def column_cautions(self) -> tuple[str, ...]:
-        """That answers further apart than the sensitivity are no neighbours."""
-        return (distance_caution(self.question.sensitivity),)
-
-    def published_error(self) -> dict[str, float]:
-        """The two mean errors."""
-        return line_errors(self.cost)
 
     def cost(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
