@@ -6,7 +6,7 @@ f is held exactly (`Distribution`), so that what is audited, saved and sampled i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -149,6 +149,11 @@ class AdditiveNoise(ShownMechanism):
             InvalidRequest.must("answers", f"a column of integers in 0..{top}", answers)
         noise = self.draws(None, given.size, Source(insecure_seed))
         return np.asarray((given.astype(np.int64) + noise) % self.question.order)
+
+    def publisher(self) -> Callable[[int], int]:
+        """`publish` of one answer 0..N-1 of a scalar query at a time; what it draws from is built once."""
+        sampler = Sampler(self.masses)
+        return lambda answer: (answer + int(sampler.draw(1)[0])) % self.question.order
 
     @property
     def column_inputs(self) -> ColumnInputs | None:
