@@ -167,9 +167,11 @@ class ZCDP(LeastParameter):
         """The order α on a grid whose D_α/α is largest, where that exceeds ρ."""
         rho, grid = float(values["rho"]), 1 + 2.0 ** np.arange(-4, 10, 1 / 64)
         shown = (p > _SPECK) & (q > 0)
-        with np.errstate(divide="ignore"):
-            loss = np.log(p[shown]) - np.log(q[shown])
-        moments = np.log(np.exp(np.minimum((grid[:, None] - 1) * loss, 700.0)) @ p[shown])
+        if not shown.any():
+            return ()
+        loss = np.log(p[shown]) - np.log(q[shown])
+        powers = np.exp(np.minimum((grid[:, None] - 1) * loss, 700.0)) @ p[shown]
+        moments = np.log(np.maximum(powers, 1e-300))
         excess = moments / (grid * (grid - 1)) - rho
         if excess.max() <= _CUT * rho:
             return ()
