@@ -32,7 +32,7 @@ html_math_renderer = "mathml"  # no script, no font from elsewhere
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
-myst_url_schemes = {"http": None, "https": None, "gallery": "results.html"}  # gallery: the page of all results
+myst_url_schemes = {"http": None, "https": None, "gallery": "gallery.html"}  # gallery: the page of all results
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
 nb_execution_timeout = 120

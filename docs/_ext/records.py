@@ -75,7 +75,7 @@ def _links(app: Sphinx, name: str, source: list[str]) -> None:
 
 def _gallery(app: Sphinx, error: Exception | None) -> None:
     if error is None:
-        shutil.copyfile(RESULTS / "index.html", Path(app.outdir) / "results.html")
+        shutil.copyfile(RESULTS / "index.html", Path(app.outdir) / "gallery.html")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -76,6 +76,13 @@ def test_scripts_of_the_site_name_no_other_place(site: Path) -> None:
         assert not re.search(r"(?:fetch|import|importScripts)\(\s*['\"`]https?:", text), script
 
 
+def test_the_gallery_stands_beside_the_page_that_names_it(site: Path) -> None:
+    results = (site / "results.html").read_text("utf-8")
+    assert "<h1>All results" in results
+    assert 'href="gallery.html"' in results
+    assert '<div id="app">' in (site / "gallery.html").read_text("utf-8")
+
+
 def test_formulas_are_drawn_by_the_browser(site: Path) -> None:
     text = (site / "families" / "noise.html").read_text("utf-8")
     assert "<math " in text

@@ -122,6 +122,18 @@ def test_a_stopped_task_ends(widget: ExplorerWidget) -> None:
         time.sleep(0.05)
 
 
+def test_what_goes_wrong_beside_the_kernel_reaches_the_reader(
+    widget: ExplorerWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: Any) -> Iterator[Any]:
+        raise OSError("no more processes")
+        yield
+
+    monkeypatch.setattr(widget._lanes, "run", none)
+    hear(widget, {"id": 1, "task": "design", "asked": {"family": "noise", "given": widget.given}})
+    assert result(widget, 1) == {"id": 1, "error": "Bug", "message": "OSError: no more processes (this is a bug)"}
+
+
 # In a browser.
 
 _MODEL = """

@@ -100,6 +100,9 @@ class ExplorerWidget(anywidget.AnyWidget):
                     tell({"id": number, **as_page(task, message)})
         except Stopped as error:
             tell({"id": number, "error": "Stopped", "message": str(error)})
+        except Exception as error:  # such as no process to be had; a thread's exception would reach nobody
+            line = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            tell({"id": number, "error": "Bug", "message": f"{line} (this is a bug)"})
         finally:
             messages.close()  # type: ignore[attr-defined]  # ends the computation
             del self._stopped[number]
