@@ -40,6 +40,14 @@ def result(widget: ExplorerWidget, number: int) -> dict[str, Any]:
             return message
 
 
+def ended(widget: ExplorerWidget) -> None:
+    """Wait until no task is at work."""
+    end = time.monotonic() + 20
+    while widget._stopped:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize(
     ("family", "options", "state"),
     [
@@ -116,10 +124,20 @@ def test_a_stopped_task_ends(widget: ExplorerWidget) -> None:
                                                       "along": "epsilon"}})  # fmt: skip
     assert widget.answers.get(timeout=60)["id"] == 1  # it is at work
     hear(widget, {"stop": 1})
-    end = time.monotonic() + 20
-    while widget._stopped:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    ended(widget)
+
+
+def test_of_several_widgets_the_one_asked_last_keeps_a_process(widget: ExplorerWidget) -> None:
+    other = wb.explore("noise", n=3, max_shift=1, epsilon=1)
+    other.answers = queue.Queue()
+    other.send = lambda content, buffers=None: other.answers.put(content)
+    for number, asking in enumerate((widget, other, widget)):
+        hear(asking, {"id": number, "task": "design", "asked": {"family": "noise", "given": asking.given}})
+        assert "result" in result(asking, number)
+        ended(asking)
+        alive = [one._lanes._lanes["live"]._process is not None for one in (widget, other)]
+        assert alive == [asking is widget, asking is other]
+    other.close()
 
 
 def test_what_goes_wrong_beside_the_kernel_reaches_the_reader(

@@ -7,6 +7,7 @@
     state                            ◀─▶       family and options as the text of a query
 
 Tasks run beside the kernel, in threads that wait for them; they start when the kernel has finished the cell it is at.
+Of several widgets, such as those of a cell that was run again, only the one asked last keeps a process.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlencode
 
 import anywidget
@@ -35,6 +36,7 @@ class ExplorerWidget(anywidget.AnyWidget):
 
     _esm = script("widget.js")
     style = traitlets.Unicode(asset("explorer.css")).tag(sync=True)
+    _asked_last: ClassVar[ExplorerWidget | None] = None
     families = traitlets.Unicode().tag(sync=True)
     state = traitlets.Unicode().tag(sync=True)
 
@@ -87,6 +89,9 @@ class ExplorerWidget(anywidget.AnyWidget):
             return
         number, task, asked = message.get("id"), message.get("task"), message.get("asked")
         if isinstance(number, int) and isinstance(task, str) and isinstance(asked, dict):
+            last, ExplorerWidget._asked_last = ExplorerWidget._asked_last, self
+            if last is not None and last is not self:
+                last._lanes.rest()
             self._stopped[number] = threading.Event()
             threading.Thread(target=self._run, args=(number, task, asked, self.send), daemon=True).start()
 
@@ -110,4 +115,6 @@ class ExplorerWidget(anywidget.AnyWidget):
     def close(self) -> None:
         """Remove the widget and end its processes."""
         self._lanes.end()
+        if ExplorerWidget._asked_last is self:
+            ExplorerWidget._asked_last = None
         super().close()
