@@ -10,6 +10,7 @@ notes         what it needs, or why it does not apply
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -126,7 +127,7 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
         axes.set_xlabel("expected loss")
         if shown["objective"].max() > 20 * shown["objective"].min() > 0:
             axes.set_xscale("log")
-        axes.set_title(title, fontsize=9)
+        axes.set_title(textwrap.fill(title, 90), fontsize=9)
         return figure
 
     return {"classes": bars}

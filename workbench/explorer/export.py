@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from workbench.io.result import Result
 
 __all__ = [
+    "as_page",
     "audit_page",
     "design_page",
     "document",
@@ -61,6 +62,13 @@ def _section(title: str, *parts: Mapping[str, Any], narrow: bool = True, **more:
 def export_page(result: Mapping[str, Any]) -> str:
     """The page of what the task "export" has computed."""
     return page(f"{result['view']['heading']} - dp-workbench", {"mode": "document", "export": result})
+
+
+def as_page(task: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message of a task for its reader, who gets the result of "export" as a page."""
+    if task == "export" and "result" in message:
+        return {"result": {"html": export_page(message["result"])}}
+    return message
 
 
 def write_export(
