@@ -150,11 +150,12 @@ def best_losses(
     cost: Callable[[Vector], Vector],
     *,
     rounds: int = 10,
-    progress: Callable[[str], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Vector:
     """The losses of the best noise found for T = runs >= 2, ε > 0, 0 < δ < 1. Shape (K + 1,).
 
-    cost: of the distances 0..M, vectorised, not decreasing; rounds: regions of trust at most. The noise is feasible for
+    cost: of the distances 0..M, vectorised, not decreasing; rounds: regions of trust at most; stop: asked before each
+    round, whether the best so far will do. The noise is feasible for
     `ComposedDelta` and costs no more than the best geometric and the best discrete Gaussian noise. Of wide noise, with
     more than 160 losses, it is the best of the starts.
     """
@@ -165,8 +166,8 @@ def best_losses(
     )
     value, trust = expected_cost(best, cost)[0], 0.3
     for _ in range(rounds if best.size <= _MOST else 0):
-        if progress is not None:
-            progress(f"cost {value:.9g}")
+        if stop():
+            break
         # all sums there are, where they are few: the finest grid
         composed = ComposedDelta(runs, epsilon, min(epsilon + _FAR, (1 + trust) * _WIDER * runs * float(best.max())))
         tried = _feasible(composed, delta, _improve(composed, delta, cost, best, trust))

@@ -72,8 +72,8 @@ class DominatingPair:
     @property
     def widest(self) -> float:
         """The largest |ln P*/Q*| that is finite, about."""
-        ratios = (a / b for a, b in zip(self.p, self.q, strict=True) if a and b)
-        return max((ln_up(max(ratio, 1 / ratio)) for ratio in ratios), default=0.0)
+        ratios = [a / b for a, b in zip(self.p, self.q, strict=True) if a and b]
+        return max(ln_up(max(ratios)), ln_up(1 / min(ratios))) if ratios else 0.0
 
 
 def dominating_pair(mechanism: Any) -> DominatingPair:
