@@ -94,7 +94,7 @@ def _within(request: AdditiveRequest, losses: Vector) -> tuple[AdditiveIntegerNo
     slope = math.log(max(floats(losses * 1.0005), 1e-300) / max(floats(losses * 0.9995), 1e-300)) / 1e-3
     for turn in range(_TURNS):
         mechanism = AdditiveIntegerNoise(request.question, _law(losses))  # type: ignore[arg-type]
-        reached = composed_delta(mechanism, request.runs, request.epsilon)
+        reached = composed_delta(mechanism, request.runs, request.epsilon, request.delta)
         if reached <= request.delta:
             return mechanism, reached
         excess = math.log(reached / request.delta)
