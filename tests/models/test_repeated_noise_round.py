@@ -49,9 +49,7 @@ def test_two_runs_are_better_than_pure_noise_with_a_steep_end():
     assert expected_cost(best, np.square)[0] < 7.8225 < 7.824
 
 
-@pytest.mark.parametrize(
-    ("runs", "epsilon", "delta"), [(3, 1.0, 1e-5), (2, 1.0, 0.3), (5, 20.0, 1e-6), (2, 0.2, 1e-5)]
-)
+@pytest.mark.parametrize(("runs", "epsilon", "delta"), [(3, 1.0, 1e-5), (2, 1.0, 0.3), (5, 20.0, 1e-6), (2, 0.2, 1e-5)])
 def test_never_worse_than_known_noise(runs: int, epsilon: float, delta: float):
     best = expected_cost(best_losses(runs, epsilon, delta, np.abs, rounds=0), np.abs)[0]
     for losses in known_losses(runs, epsilon, delta).values():

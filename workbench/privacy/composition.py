@@ -198,14 +198,16 @@ def compose(
     return Composition(shown, round_up(at), round_down(at), round_up(deltas[0]), round_down(deltas[1]))
 
 
-def composed_delta(mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None) -> Fraction:
+def composed_delta(
+    mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None, *, points: int = 1 << 18
+) -> Fraction:
     """A proven upper bound of δ at ε > 0 after as many runs, of a finer grid than `compose` takes.
 
     Of two grids: losses of ε/T are no higher on one that has ε/T on it, and the largest loss on one that has that. The
-    lower bound counts, and the first one that is at most `wanted`.
+    lower bound counts, and the first one that is at most `wanted`. points: of a grid, about.
     """
     pair = dominating_pair(mechanism)
-    step, found = _step([(pair, times)], Fraction(1, 10**6), _FINE), Fraction(1)
+    step, found = _step([(pair, times)], Fraction(1, 10**6), points), Fraction(1)
     share = epsilon / times
     for grid in dict.fromkeys((step if share < step else share / math.ceil(share / step), step)):
         found = min(found, LossLaw.of(pair.p, pair.q, grid, upper=True).power(times).delta(epsilon))
