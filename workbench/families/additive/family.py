@@ -84,6 +84,7 @@ class _Additive(Family):
     title = "additive noise on all integers or all reals"
     summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
     joins = ("noise", "--on")
+    frontier = "workbench.families.additive.frontier_options"
     programs = "workbench.families.additive.programs"
     recommendation = "workbench.families.additive.recommendation"
     examples = (
