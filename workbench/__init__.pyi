@@ -92,6 +92,7 @@ def design(
     equal: Any = None,
     constraints: Any = None,
     minimise: Any = 'error',
+    runs: int = 1,
     method: Any = 'fast',
     certify: bool = True,
     solver: Any = 'highs',
@@ -117,6 +118,7 @@ def design(
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
         minimise (default 'error'): error, or delta for a given budget.
+        runs (default 1): With notion dp: for how many runs the budget is.
         method (default 'fast'): fast, or literal: PDP with delta > 0 as the printed MILP.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
@@ -231,6 +233,7 @@ def design(
     notion: Any = 'dp',
     constraints: Any = [],
     minimise: Any = 'error',
+    runs: int = 1,
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
@@ -247,6 +250,7 @@ def design(
         constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
             or a function of the CVXPY variable).
         minimise (default 'error'): error; delta or epsilon for a budget.
+        runs (default 1): With notion dp: for how many runs the budget is.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.
