@@ -66,6 +66,7 @@ _HOMES = {
     "evaluate": "workbench.comparison.evaluate",
     "error_at": "workbench.families.noise.delta_frontier",
     "frontier": "workbench.frontiers.run",
+    "least_delta_at": "workbench.families.noise.delta_frontier",
     "list_families": "workbench.families.api",
     "load": "workbench.privacy.loading",
     "profile": "workbench.privacy.curve",
