@@ -381,7 +381,9 @@ class _Frontier:
         cutoff = va - slope * a - _small(va, slope)
         options = Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10) if again else Options()
         with self.solver.open(relaxed.program, fine(options, self.solver)) as session:
-            outcome = search(below, relaxed, session, cutoff=cutoff, gap=1e-12, stop=stop, node_limit=node_limit)
+            outcome = search(
+                below, relaxed, session, cutoff=cutoff, gap=1e-12, stop=stop, node_limit=node_limit, early=False
+            )  # whole programs: what is better by little is found as well
         return outcome, relaxed, cutoff
 
 

@@ -112,6 +112,7 @@ class _Tree:
         self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
+        self.early = True
 
     @property
     def enough(self) -> float:
@@ -125,7 +126,7 @@ class _Tree:
             values["span"] = np.array(self.noise.span)
         bound, best = -np.inf if parent is None else parent.bound, None
         for start in (Start.HOT, Start.COLD):
-            answer = self._answer(values, start, self.out.value)
+            answer = self._answer(values, start, self.out.value if self.early else None)
             if answer.termination is Termination.CUTOFF:
                 if answer.bound is not None and answer.bound >= self.enough:
                     return self._unsolved(pattern, max(bound, answer.bound), parent)
@@ -191,6 +192,7 @@ def search(
     gap: float = 1e-9,
     stop: float | None = None,
     node_limit: int | None = None,
+    early: bool = True,
 ) -> Outcome:
     """Minimise over all patterns; only solutions better than `cutoff` are looked for.
 
@@ -198,8 +200,10 @@ def search(
         gap: relative to max(1, |value|), as everywhere; nodes within it of the incumbent end.
         stop: `time.perf_counter()` at which to stop.
         node_limit: nodes to branch on at most.
+        early: let a node's program end where its duals prove that it cannot be better.
     """
     tree = _Tree(noise, relaxed, session, stop, gap)
+    tree.early = early
     out = tree.out
     out.value = cutoff
     pairs = relaxed.y.size
@@ -242,9 +246,9 @@ def search(
                 if child is None:
                     continue
                 children.append(child)
-                if node.solved:
+                if node.solved and (child.solved or early):
                     gain = (child.value if child.solved else child.bound) - node.value  # a cut off child's at least
-                    gains[side, pair] += max(0.0, gain) / max(float(parts[side][pick]), 1e-12)
+                    gains[side, pair] += (max(0.0, gain) if early else gain) / max(float(parts[side][pick]), 1e-12)
                     counts[side, pair] += 1
             children.sort()
             for child in children[1:]:
