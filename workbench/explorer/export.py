@@ -115,9 +115,9 @@ def result_page(result: Result) -> str:
     table = result.to_frame()
     rows = result.to_dict()["rows"]
     drawn = [
-        {"kind": "picture", "title": name.replace("_", " "), "svg": figures.svg_text(made)}
+        {"kind": "picture", "title": name.replace("_", " "), "svg": figures.svg_text(picture)}
         for name, draw in result.draw(table).items()
-        if (made := draw()) is not None
+        if (picture := draw()) is not None
     ]
     sections = [
         *([_section("What follows", *({"kind": "text", "text": words} for words in result.sentences), narrow=False)]

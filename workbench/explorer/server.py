@@ -129,12 +129,12 @@ class _Handler(BaseHTTPRequestHandler):
         if len(length) > 9 or int(length) > _BODY:
             raise _Refused(413, f"The body must have at most {_BODY} bytes.")
         try:
-            found = json.loads(self.rfile.read(int(length)))
+            content = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError):
             raise _Refused(400, "The body must be JSON.") from None
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise _Refused(400, "The body must be a JSON object.")
-        return found
+        return content
 
     # Answers.
 

@@ -71,17 +71,17 @@ class Concentrated:
             return self.loss.same
         if not rho or self.mean[0] > rho:
             return False
-        one = Fraction(1)
+        unit = Fraction(1)
         last = max(Fraction(2), Fraction(math.ceil(self.pure / rho)))
         if self._breaks(last, rho):
             return False
-        pieces = [(one, last)]
+        pieces = [(unit, last)]
         for _ in range(max(_LEAST, min(_PIECES, _WORK // max(1, len(self.loss.masses))))):
             if not pieces:
                 return True
             a, b = pieces.pop()
             high = self.moment(b)[1]
-            if a == one:
+            if a == unit:
                 decided = high <= rho * (b - 1)
             else:
                 start = self.moment(a)[1]
