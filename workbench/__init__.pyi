@@ -26,6 +26,7 @@ from workbench.families.laplace.design import LaplaceDesign as LaplaceDesign
 from workbench.families.laplace.design import design_laplace as design_laplace
 from workbench.families.noise.delta_frontier import delta_frontier as delta_frontier
 from workbench.families.noise.delta_frontier import error_at as error_at
+from workbench.families.noise.delta_frontier import least_delta_at as least_delta_at
 from workbench.families.noise.design import NoiseDesigner as NoiseDesigner
 from workbench.frontiers.budget_table import budget_table as budget_table
 from workbench.frontiers.run import frontier as frontier
@@ -75,7 +76,7 @@ ChannelPairs = Channel
 Quantizer = PiecewiseAffine
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'explore', 'frontier', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'explore', 'frontier', 'least_delta_at', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
 
 @overload
 def design(
