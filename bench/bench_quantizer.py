@@ -16,10 +16,10 @@ import pandas as pd
 from models.quantizer import LawModel
 from solvers.backend import solve
 from solvers.canonical import compile
-from workbench.families.quantizer.law_program import optimised_bins
 from workbench.families.quantizer.laws import end_points, exact_problem
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import Live, search_bins
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantization_error import cost_weights
 

@@ -6,21 +6,20 @@ import copy
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from models.quantizer import usual_reach
 from solvers.solution import Solution
-from workbench.errors import Infeasible, NotProven
-from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon, optimised_bins
-from workbench.families.quantizer.limit import least_error
+from workbench.errors import Infeasible
+from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
+from workbench.families.quantizer.output_bound import output_bound
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import searched_bins
 from workbench.families.quantizer.units import Units
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import Quantization
 
 __all__ = ["MethodAnswer", "NoLaw", "run", "why_none"]
 
@@ -93,7 +92,9 @@ def _run(request: QuantizerRequest) -> MethodAnswer:
                 question.levels, epsilon, c, density, cost, reach=limit, knots=knots, metric=metric, starts=starts,
                 solver=solver, options=options, progress=progress,
             )  # fmt: skip
-            bound = _limit(question, epsilon, cost, metric, limit)
+            bound = None
+            if metric is None:
+                bound = output_bound(question.levels, float(epsilon), float(c), density, cost, limit)
         if exact_answer is None:
             raise NoLaw
         return MethodAnswer(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, (),
@@ -146,14 +147,3 @@ def why_none(request: QuantizerRequest) -> str:
         return sentence
     scale = float(question.c) ** (1 if metric == "absolute" else 2)
     return f"{sentence} The smallest feasible epsilon is {least / scale:.4g}."
-
-
-def _limit(question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float) -> float | None:
-    """A bound for every choice of outputs within the reach, where known: uniform inputs, pure privacy, moderate ε."""
-    if metric is not None or question.density.shape is not None:
-        return None
-    try:
-        lower = least_error(float(epsilon), float(question.c), cost, reach=reach).lower
-    except NotProven:
-        return None
-    return lower if lower > 0 else None

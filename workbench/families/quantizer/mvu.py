@@ -30,7 +30,7 @@ from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawProblem, exact_problem, grid_problem
 from workbench.families.quantizer.limit import unlimited
-from workbench.families.quantizer.outputs import Found, best_outputs, spread_starts
+from workbench.families.quantizer.outputs import Found, best_outputs, mirrored, spread_starts
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import half_width, read_bins
@@ -79,7 +79,6 @@ def mvu(
     metric: str | None = None,
     reach: float | None = None,
     starts: int = 5,
-    tries: int = 0,
     bound: bool = True,
     solver: str = "highs",
     progress: Callable[[str], None] = lambda line: None,
@@ -97,7 +96,7 @@ def mvu(
             the points that inputs are dithered to.
         reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
             default.
-        starts, tries: of the alphabet search.
+        starts: of the alphabet search.
         bound: also compute the lower bound.
         solver: a label of `workbench solvers`.
         progress: told a line for every start.
@@ -121,11 +120,11 @@ def mvu(
     if found is None:
         problem = grid_problem(points, m, cost, metric=metric, solver=solver)
         try:
-            even = smallest_reach(float(budget), float(half)) * np.linspace(-1.001, 1.001, m)[m - m // 2 :]
+            even = smallest_reach(float(budget), float(half)) * np.linspace(-1.001, 1.001, m)
             begin = [*spread_starts(m, float(budget), float(half), starts), even]
             if reach is not None:
-                begin = [np.minimum(start, reach) for start in begin]
-            best = best_outputs(problem, float(budget), float(half), begin, limit=reach, tries=tries, progress=progress)
+                begin = [np.clip(start, -reach, reach) for start in begin]
+            best = best_outputs(problem, float(budget), float(half), begin, limit=reach, progress=progress)
             if metric is None:
                 problem, best = _asymmetric(problem, best, float(budget), float(half), 2 * starts, reach)
         except ValueError:
@@ -199,7 +198,8 @@ def mvu_curve(
     for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
         unit = c + 1 / float(epsilon)
         problem = exact_problem(knots, size, uniform(c), "mse", symmetric=True, metric=metric)
-        starts = [(c + 2 / float(epsilon)) * spread if last is None else unit * last]
+        half = (c + 2 / float(epsilon)) * spread if last is None else unit * last
+        starts = [mirrored(half, size)]
         best = best_outputs(problem, float(epsilon), c, starts, rounds=1, iterations=iterations)
         last = best.outputs[size // 2 :] / unit
         made = _private_at(problem, best.outputs, epsilon, metric)
