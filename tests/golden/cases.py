@@ -71,7 +71,7 @@ SUPERSEDED = {
     "design quantizer-levels": (
         ("bins", "mae", "mae_51", "mse", "objective", "gap", "difference", "mechanism", "bias"),
         _OUTPUTS,
-    ),  # fmt: skip
+    ),
     "design noise --epsilon": (("required",), "notions without an epsilon take none: --notion zcdp --rho 0.1"),
     "compare noise --epsilon": (("required",), "as for design noise"),
     "design labels --epsilon": (("required",), "as for design noise"),
