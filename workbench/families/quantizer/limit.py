@@ -37,9 +37,11 @@ from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function
 
-__all__ = ["Limit", "least_error", "mae_limit", "unlimited"]
+__all__ = ["Limit", "least_error", "mae_limit", "proven_limit", "unlimited"]
 
 Vector = NDArray[np.float64]
+
+_DOUBLE = 1e-13  # of the largest cost, times e^ε: more than the sums that price outputs err by
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,13 @@ def _proven(x: Vector, w: Vector, a: float, b: float, alpha: Vector, beta: Vecto
             vertex = np.where((t > 0) & (t < 1), h0 + slope * t + curve * t * t, np.inf)
         lowest = min(lowest, float(vertex.min()))
     return float(alpha.sum() + beta @ x) + min(0.0, lowest)
+
+
+def proven_limit(limit: Limit, epsilon: float, cost: object) -> float:
+    """`lower` less what sums of doubles may have erred by: 1e-13 of the largest cost, times e^ε."""
+    a, b = error_function(cost)
+    far = float(np.abs(limit.outputs).max())
+    return limit.lower - _DOUBLE * (1 + odds_of(epsilon)) * (a * far + b * far**2)
 
 
 def least_error(

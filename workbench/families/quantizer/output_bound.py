@@ -8,8 +8,9 @@ The largest of three, each valid by itself, for the error a |e| + b e²:
   ∫ u (d - u) du = d³/6 over the gap. m - 1 gaps cover [-c, c]; both sums are least for equal gaps d = 2c/(m - 1):
   MAE >= 2c/(3 (m - 1)), mean squared error >= 2c²/(3 (m - 1)²). Near the truth at large ε;
 * two inputs x < y cannot be told apart well (Le Cam): E|M(x) - x| + E|M(y) - y| >= (y - x) Σ_i min(p(x, i), p(y, i))
-  >= 2 (y - x)/(1 + e^ε). Pairing quantiles q and q + 1/2: MAE >= 2 E|X - median|/(1 + e^ε), and the mean squared error
-  is at least the square of that. Never 0, where the first is at very large ε.
+  >= 2 (y - x)/(1 + e^ε). Pairing quantiles q and q + 1/2: MAE >= 2 E|X - median|/(1 + e^ε). And the variance at x is
+  at least Δ²/χ² >= Δ² e^ε/(e^ε - 1)², Δ = c + |x| the distance of the mean from that at the farther end (Hammersley,
+  Chapman and Robbins). Never 0, where the first is at very large ε.
 """
 
 from __future__ import annotations
@@ -21,14 +22,13 @@ import numpy as np
 
 from models.quantizer import odds_of
 from workbench.errors import NotProven
-from workbench.families.quantizer.limit import least_error
+from workbench.families.quantizer.limit import least_error, proven_limit
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.quantization_error import error_function
 
 __all__ = ["output_bound"]
 
 _ROUNDING = 1 - 1e-9  # of sums of doubles, whose errors are some 1e-13
-_DOUBLE = 1e-13  # of the largest cost, times e^ε: more than the sums that price outputs in the limit err by
 
 
 def output_bound(
@@ -39,13 +39,15 @@ def output_bound(
     bounds = [0.0]
     with contextlib.suppress(NotProven):
         limit = least_error(epsilon, c, cost, density=density, reach=reach)
-        far = float(np.abs(limit.outputs).max())
-        bounds.append(limit.lower - _DOUBLE * (1 + odds_of(epsilon)) * (a * far + b * far**2))
+        bounds.append(proven_limit(limit, epsilon, cost))
     if density.shape is None:
         gap = 2 * c / (levels - 1)
         bounds.append((a * gap / 3 + b * gap**2 / 6) * _ROUNDING)
     absolute = 2 * _spread(density) / (2 + odds_of(epsilon))
-    bounds.append((a * absolute + b * absolute**2) * _ROUNDING)
+    x, w = density.grid([0.0])
+    odds = odds_of(epsilon)
+    squared = float(w @ (c + np.abs(x)) ** 2) * (1 + odds) / odds**2
+    bounds.append((a * absolute + b * squared) * _ROUNDING)
     best = max(bounds)
     return best if best > 0 else None
 
