@@ -185,7 +185,7 @@ def _trust_constr(points: Vector, outputs: Vector, epsilon: float) -> float:
                     row = np.zeros(m + n * m)
                     row[m + x * m + i], row[m + y * m + i] = 1.0, -ratio
                     pairs.append(row)
-    constraints = [
+    constraints: list[Any] = [
         LinearConstraint(sums, 1, 1), LinearConstraint(np.array(pairs), -np.inf, 0),
         NonlinearConstraint(lambda z: (z[m:].reshape(n, m) * z[:m]).sum(axis=1), points, points, jac=mean_slope),
     ]  # fmt: skip
