@@ -144,6 +144,9 @@ def design(
     reach: Any = None,
     inputs: int | None = None,
     starts: int = 4,
+    prove: bool = False,
+    proof_file: Any = None,
+    proof_time: Real = '300',
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
@@ -160,6 +163,9 @@ def design(
         reach (default None): Largest output allowed with levels.
         inputs (default None): Points MVU dithers inputs to (as many as outputs).
         starts (default 4): Starts of the search over outputs.
+        prove (default False): Also search all outputs for a lower bound (uniform inputs, mae, at most 4 levels).
+        proof_file (default None): Where the search of prove is kept, and gone on from.
+        proof_time (default '300'): Seconds of the processor for prove.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.
