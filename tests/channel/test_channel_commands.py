@@ -72,7 +72,7 @@ def test_files_of_pairs_losses_and_priors(capsys):
         ("design channel --answers 0..4 --neighbours unknown.csv --epsilon 1", "Got 7, which is no input"),
         ("design channel --answers 0..4000 --max-shift 1 --epsilon 1", "inputs must be 1 to 4000"),
         ("design channel --answers 0..900 --max-shift 1 --epsilon 1 --delta 0.1", "would fit"),
-        (f"{COUNT} --notion renyi", "notion must be one of"),
+        (f"{COUNT} --notion renyi", "alpha must be given for the notion renyi"),
         ("design channel --answers 0..4 --max-shift 1 --epsilon 1 --minimise epsilon --budget 0.01", "needs epsilon >"),
     ],
 )

@@ -24,7 +24,7 @@ Progress = Callable[[int, int, str], None]  # told (tasks done, tasks, what they
 
 
 def frontier(
-    question: Any, *, epsilon: Grid, progress: Progress = lambda done, total, what: None, **options: Any
+    question: Any, *, epsilon: Grid | None = None, progress: Progress = lambda done, total, what: None, **options: Any
 ) -> Result:
     """The trade-off between privacy and error: designs on a grid, closed forms, baselines (`workbench frontier`).
 
@@ -55,7 +55,7 @@ def frontier(
     kind = _named(question) if by_name else family_of(question)
     offered = frontier_of(kind)
     known = [option for option in offered.options if "python" in option.places and (by_name or not option.question)]
-    values = read(known, {**options, "epsilon": epsilon})
+    values = read(known, {**options, **({} if epsilon is None else {"epsilon": epsilon})})
     return run(plan_of(kind, None if by_name else question, values), progress)
 
 

@@ -22,8 +22,8 @@ _SQRT = math.sqrt(2)
 
 def beside(request: AdditiveRequest) -> list[tuple[str, float]]:
     """(noise, its mean cost), best first: named costs of noise that is not clamped."""
-    name, epsilon, delta = request.cost_name, float(request.epsilon), float(request.delta)
-    if name not in line_noise.POWERS or getattr(request.question, "clamp", None) is not None:
+    name, epsilon, delta = request.cost_name, float(request.epsilon or 0), float(request.delta)
+    if request.convex or name not in line_noise.POWERS or getattr(request.question, "clamp", None) is not None:
         return []
     power, spread = line_noise.POWERS[name], float(request.question.sensitivity)
     if isinstance(request.question, IntegerNoise):
@@ -41,9 +41,11 @@ def beside(request: AdditiveRequest) -> list[tuple[str, float]]:
 
 def curves(request: AdditiveRequest, edges: Vector) -> dict[str, tuple[Vector, Vector]]:
     """name -> (edges, mean densities) on the reals; name -> (values, masses) on the integers."""
+    if request.convex:
+        return {}
     if isinstance(request.question, IntegerNoise):
         return _integer_laws(request) if request.question.clamp is None else {}
-    epsilon, delta, spread = float(request.epsilon), float(request.delta), float(request.question.sensitivity)
+    epsilon, delta, spread = float(request.epsilon or 0), float(request.delta), float(request.question.sensitivity)
     fine = np.linspace(edges[0], edges[-1], 1201)
     middle = np.abs(fine[1:] + fine[:-1]) / 2
     share, b = line_noise.staircase_share(epsilon, request.cost_name), math.exp(-epsilon)
@@ -60,7 +62,7 @@ def curves(request: AdditiveRequest, edges: Vector) -> dict[str, tuple[Vector, V
 
 
 def _integer_laws(request: AdditiveRequest) -> dict[str, tuple[Vector, Vector]]:
-    epsilon, delta, d = float(request.epsilon), float(request.delta), int(request.question.sensitivity)
+    epsilon, delta, d = float(request.epsilon or 0), float(request.delta), int(request.question.sensitivity)
     if request.runs > 1:
         sides = {name: masses(losses)[0] for name, losses in known_losses(request.runs, epsilon, delta).items()}
         return {

@@ -1,4 +1,4 @@
-"""What can be asked of the trade-offs of noise on all integers or reals: against ε, δ and the number of runs."""
+"""What can be asked of the trade-offs of noise on the integers and the reals."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.families.additive.family import FAMILY
-from workbench.families.base import Request
-from workbench.families.frontier_plan import EPSILON, Frontier, Plan, Row
-from workbench.families.option import SOLVER, TIME_LIMIT, Option, certify_option, count, flag, one_of
+from workbench.families.frontier_plan import Frontier, Plan, Row, several
+from workbench.families.notion_points import OPTIONS, budget_points, least_points
+from workbench.families.option import SOLVER, TIME_LIMIT, Option, certify_option, count, flag
 from workbench.io.parameter_grid import grid
 
 __all__ = ["FRONTIER"]
@@ -25,41 +25,40 @@ def _runs(value: Any, name: str) -> tuple[int, ...]:
     return tuple(one(int(number), name) for number in numbers)
 
 
-def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Request]]:
+def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
     asked = question or FAMILY.spelled_question(values)
-    given = {name: values[name] for name in ("cost", "solver", "certify", "time_limit")}
-    for epsilon in values["epsilon"]:
-        for delta in values["delta"]:
-            for runs in values["runs"]:
-                row = {"notion": "dp", "cost": values["cost"], "epsilon": float(epsilon), "delta": float(delta),
-                       "runs": runs}  # fmt: skip
-                yield row, FAMILY.request(asked, epsilon=epsilon, delta=delta, runs=runs, **given)
+    for row, given in [*budget_points(values), *least_points(values)]:
+        common = {name: values[name] for name in ("cost", "solver", "certify", "time_limit")}
+        for runs in values["runs"]:
+            request: Any = FAMILY.request(asked, runs=runs, **common, **given)
+            yield {**row, "cost": request.cost_name, "runs": runs}, request
 
 
 def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
     from workbench.families.additive.frontier import plan
 
-    asked = question or FAMILY.spelled_question(values)
-    return plan(asked, [*_points(asked, values)], baselines=values["baselines"])
+    return plan(list(_points(question, values)), baselines=values["baselines"])
 
 
 FRONTIER = Frontier(
-    "Cost of the best noise on all integers or reals against ε, δ and the number of runs, beside known noise.",
+    "Least cost of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with bounds; least ε of costs.",
     (
         *(option for option in FAMILY.options if option.question),
-        EPSILON,
-        Option("delta", grid, "0", "Grid of δ in [0, 1], as --epsilon."),
+        *OPTIONS,
+        Option("notion", several(FAMILY.option("notion").read), "dp", "dp, pure, renyi, zcdp, gdp; several by commas."),
+        FAMILY.option("cost"),
         Option("runs", _runs, "1", "Grid of how many runs share the budget, of integer noise of sensitivity 1."),
-        Option("cost", one_of("absolute", "squared"), "squared", "absolute or squared."),
-        Option("baselines", flag, True, "Known noise at the same budgets.", kind=bool),
+        Option("baselines", flag, True, "Geometric, Gaussian and Laplace noise at the same budgets.", kind=bool),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one design; then the best so far counts."),
         certify_option(),
     ),
     _plan,
     (
+        "frontier additive --epsilon 0.25:2:8 --delta 1e-5,1e-3",
+        "frontier additive --sensitivity 2 --notion zcdp --rho 0.02:1:6:log",
+        "frontier additive --on reals --cost absolute --epsilon 0.5,1,2 --delta 0.01",
+        "frontier additive --budget 1:10:10 --delta 1e-5",
         "frontier additive --epsilon 4 --delta 1e-5 --runs 1,2,4,8,16 --out runs",
-        "frontier additive --on reals --epsilon 0.5,1,2 --delta 0.05 --cost absolute --json",
     ),
-    points=_points,
 )

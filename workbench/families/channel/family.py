@@ -24,11 +24,12 @@ from workbench.families.option import (
     listed,
     one_of,
 )
-from workbench.families.requirements import ratio_notion
+from workbench.families.requirements import convex_or_ratio_notion, ratio_notions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from workbench.families.channel.notion_design import ChannelNotionRequest
     from workbench.families.channel.request import ChannelRequest
     from workbench.families.design import Design
     from workbench.mechanisms.finite_query import FiniteQuery
@@ -68,6 +69,7 @@ class _Channels(Family):
         "design channel --answers red,green,blue --neighbours all --loss loss.csv --prior worst --epsilon 1",
         "design channel --answers 0..10 --max-shift 1 --epsilon 4 --delta 1e-5 --runs 8",
         "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --budget 1.5 --save channel.json",
+        "design channel --answers 0..20 --max-shift 1 --notion zcdp --rho 0.1",
         "(loss.csv has a row for every input and a column for every output)",
     )
     options = (
@@ -88,7 +90,11 @@ class _Channels(Family):
             "loss", _loss, "squared",
             "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a function too).",
         ),
-        Option("notion", ratio_notion, "dp", "dp, pure, pdp or metric."),
+        Option("notion", convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, renyi, zcdp or gdp."),
+        Option("alpha", exact, help="renyi: the order > 1.", added=True),
+        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
+        Option("mu", positive, help="gdp: the budget > 0.", added=True),
+        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: or a function "
@@ -109,6 +115,7 @@ class _Channels(Family):
         ),
     )  # fmt: skip
     frontier = "workbench.families.channel.frontier_options"
+    verification = "workbench.families.channel.verification"
     recommendation = "workbench.families.channel.recommendation"
 
     @property
@@ -121,19 +128,33 @@ class _Channels(Family):
         names = ("outputs", "max_shift", "neighbours", "prior")
         return self.question(values["answers"], **{name: values[name] for name in names})
 
-    def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
+    def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest | ChannelNotionRequest:
         from workbench.families.channel.request import ChannelRequest
+        from workbench.families.convex_notion import without_parameters
         from workbench.families.user_constraints import checked_constraints
 
         if callable(values["constraints"]):
             values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
+        if values["notion"] not in ratio_notions():
+            from workbench.families.channel.notion_design import ChannelNotionRequest
+
+            return ChannelNotionRequest.of(question, values)
+        without_parameters(values)
         return ChannelRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:
+        from workbench.families.channel.notion_design import ChannelNotionRequest
         from workbench.families.channel.session import ChannelSession
         from workbench.families.many_runs import ManyRuns
 
+        if isinstance(request, ChannelNotionRequest):
+            return super().open(request)
         return ChannelSession(request) if request.runs == 1 else ManyRuns(request)
+
+    def solve(self, request: Any) -> Design:
+        from workbench.families.channel.notion_design import design
+
+        return design(request)
 
     # Keys of sweeps.
 
@@ -178,6 +199,12 @@ class _Channels(Family):
     def json(self, design: Design) -> dict[str, Any]:
         request = design.request
         epsilon = request.epsilon
+        if not design.claim.in_epsilon_delta:
+            return {
+                **design.claim.to_dict(), "loss_name": request.losses.name,
+                "loss_value": jsonable(design.details["loss"]),
+                "question": request.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
+            }  # fmt: skip
         return {
             **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "budget")},
             **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
@@ -190,6 +217,10 @@ class _Channels(Family):
     def request_words(self, design: Design) -> str:
         """The budget in words."""
         r = design.request
+        if not design.claim.in_epsilon_delta:
+            from workbench.families.convex_notion import budget_words
+
+            return f"{r.notion}, {budget_words(design.claim)}"
         per = " per unit of distance" if r.per_distance else ""
         budget = "" if r.budget is None else f", {r.losses.name} loss <= {float(r.budget):.9g}"
         delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"

@@ -16,6 +16,8 @@ from workbench.families.channel.baselines import BASELINES
 from workbench.families.channel.family import FAMILY
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
 from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, few, heat, lines
+from workbench.families.notion_points import LEAST_EPSILON, notion_plots
+from workbench.families.requirements import ratio_notions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,16 +37,26 @@ def plan(points: Sequence[tuple[Row, ChannelRequest]], *, baselines: bool = True
     tasks: list[Task] = [_point(row, request) for row, request in points]
     if baselines:
         tasks += [_baseline(name, make, row, request) for name, make in BASELINES.items() for row, request in points
-                  if make(request) is not None]  # fmt: skip
+                  if _comparable(request) and make(request) is not None]  # fmt: skip
+    if not points:
+        return Plan("", [])
     request = points[0][1]
     title = f"{request.question!r}, {request.losses.name} loss"
     return Plan(title, tasks, lambda table: _draw(table, title, request.losses.name))
 
 
+def _comparable(request: ChannelRequest) -> bool:
+    """Whether baselines are made for the budget: ε and δ, the loss minimised."""
+    return request.minimise == "error" and request.notion in ratio_notions()
+
+
 def _point(row: Row, request: ChannelRequest) -> Task:
+    least = request.minimise == "epsilon"
+    known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": "channel"}
+
     def compute() -> list[Row]:
         with FAMILY.open(request) as session:
-            return [design_row(session.design, curve="point", mechanism="channel", **row)]
+            return [design_row(session.design, **known, **row)]
 
     return compute
 
@@ -57,8 +69,10 @@ def _baseline(name: str, make: Callable[[Any], Any], row: Row, request: ChannelR
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
-    words, ours = f"{loss} loss", table[table["mechanism"].eq("channel")]
-    least = table[table["delta"].eq(table["delta"].min())]
+    words = f"{loss} loss"
+    plain = table[table["notion"].isin(ratio_notions()) & ~table["mechanism"].eq(LEAST_EPSILON)]
+    ours = plain[plain["mechanism"].eq("channel")]
+    least = plain[plain["delta"].eq(plain["delta"].min())] if len(plain) else plain
     series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(ours["delta"].tolist(), 6))}
     epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
     return {
@@ -73,4 +87,5 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
             f"{title} against δ",
         ),
         "heat_map": partial(heat, ours, epsilon, Quantity("delta", "δ (one row each)"), error, title),
+        **notion_plots(table, SERIES, title, words),
     }  # fmt: skip

@@ -34,7 +34,6 @@ from workbench.families.option import (
     one_of,
     or_zero,
     share,
-    spell,
 )
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notion
 from workbench.io.files import read_text
@@ -71,7 +70,7 @@ def _notion(value: Any, name: str) -> str:
 
 
 def _check_epsilon(values: Mapping[str, Any]) -> None:
-    if values["epsilon"] is None and values["notion"] in _notions():
+    if values["epsilon"] is None and values["notion"] in _notions() and values.get("minimise") != "epsilon":
         raise InvalidRequest("epsilon must be given. Got none.")
 
 
@@ -178,7 +177,7 @@ class _Noise(Family):
             "constraints", anything, places=frozenset(("python",)),
             help="More linear constraints, as a function of the CVXPY variable f (N,).",
         ),
-        Option("minimise", one_of("error", "delta"), "error", "error, or delta for a given --budget."),
+        Option("minimise", one_of("error", "delta", "epsilon"), "error", "error; delta or epsilon for a --budget."),
         Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int, added=True),
         Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
         check_option(*CHECKS),
@@ -190,12 +189,13 @@ class _Noise(Family):
         ),
         Option("seed", count(0, 2**31 - 1), help="Of the solver.", kind=int, solver=True),
         OPTIONS,
-        Option("budget", exact, help="Largest cost allowed, with --minimise delta.", hot=True),
+        Option("budget", exact, help="Largest cost allowed, where delta or epsilon is minimised.", hot=True),
         Option(
             "delta", probability, help="In [0, 1]; 0 by default. With --minimise delta: an upper limit.", hot=True
         ),
         Option(
-            "epsilon", _epsilon, help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own.', hot=True,
+            "epsilon", _epsilon, hot=True,
+            help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a limit.',
         ),
     )  # fmt: skip
     frontier = "workbench.families.noise.frontier_options"
@@ -216,15 +216,13 @@ class _Noise(Family):
         return self.question(**{name: values[name] for name in names})
 
     def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest | NoiseNotionRequest:
-        from workbench.families.convex_notion import PARAMETERS
+        from workbench.families.convex_notion import without_parameters
         from workbench.families.noise.notion_design import NoiseNotionRequest
         from workbench.families.noise.request import request
 
         if values["notion"] not in _notions():
             return NoiseNotionRequest.of(question, values)
-        for name in PARAMETERS[1:]:
-            if (got := values.pop(name, None)) is not None:
-                InvalidRequest.must(name, f"left out when notion is {values['notion']}", spell(got))
+        without_parameters(values)
         _check_epsilon(values)
         return request(question, values)
 
@@ -327,10 +325,13 @@ class _Noise(Family):
         epsilon = jsonable(design.claim.epsilon)
         if r.minimise == "delta":
             return f"the least delta for {r.notion}, epsilon = {epsilon}, {r.cost} <= {float(r.budget):.9g}"
+        if r.minimise == "epsilon":
+            delta = float(design.claim.delta)
+            return f"the least epsilon for {r.notion}, delta = {delta:g}, {r.cost} <= {float(r.budget):.9g}"
         return f"{r.notion}, epsilon = {epsilon}, delta = {float(design.claim.delta):g}"
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
-        what = "delta" if design.request.minimise == "delta" else design.request.cost
+        what = design.request.cost if design.request.minimise == "error" else design.request.minimise
         exact, epsilon = exact_words(design), design.privacy.epsilon
         at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
         order = "x".join(map(str, design.question.sizes))
@@ -356,7 +357,7 @@ class _Noise(Family):
     def figure(self, design: Design) -> Figure:
         from workbench.io.figures import pmf_plot
 
-        what = design.request.cost if design.request.minimise == "error" else "δ"
+        what = {"error": design.request.cost, "delta": "δ", "epsilon": "ε"}[design.request.minimise]
         title = f"{self.heading(design)}\n{self.requested(design)}: {what} {design.objective:.6g}"
         return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
 

@@ -40,10 +40,10 @@ Budgets = Mapping[Shift, Fraction]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseRequest(Request):
-    """The least-cost noise within (ε, δ), or the least δ within a cost budget.
+    """The least-cost noise within (ε, δ), or the least δ or ε within a cost budget.
 
     epsilon: one number, or one for each shift; budgets: the same for every difference.
-    delta: with minimise="error" what may be spent, else an upper limit or None; budget: of the cost, where δ is
+    delta: where δ is not minimised what may be spent, else an upper limit or None; budget: of the cost, where it is not
     minimised. costs: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
     runs: that the budget is for in all.
     """
@@ -65,6 +65,10 @@ class NoiseRequest(Request):
     costs: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.minimise == "epsilon":
+            if isinstance(self.epsilon, Mapping):
+                raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
+            object.__setattr__(self, "epsilon", self.epsilon or Fraction(MOST_EPSILON))
         object.__setattr__(self, "budgets", budgets_of(self.question, self.epsilon))
         if "costs" not in self.__dict__:  # they do not move with hot options
             prior = None if self.prior is None else np.array([float(p) for p in self.prior])
@@ -80,8 +84,10 @@ class NoiseRequest(Request):
             if self.budget is None:
                 raise InvalidRequest("budget must be given when minimise is delta. Got none.")
             return
-        if self.budget is not None:
-            InvalidRequest.must("budget", "left out unless minimise is delta", spelled(self.budget))
+        if self.minimise == "epsilon" and self.budget is None:
+            raise InvalidRequest("budget must be given when minimise is epsilon. Got none.")
+        if self.budget is not None and self.minimise == "error":
+            InvalidRequest.must("budget", "left out unless delta or epsilon is minimised", spelled(self.budget))
         object.__setattr__(self, "delta", self.delta or Fraction(0))
         if self.delta and not notion(self.notion).has_delta:
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
@@ -93,7 +99,7 @@ class NoiseRequest(Request):
     @property
     def bounds(self) -> Bounds:
         """What the notion requires of every difference; δ = 1 where it is minimised."""
-        return ratio_bounds(self.notion, self.budgets, self.delta if self.minimise == "error" else None)
+        return ratio_bounds(self.notion, self.budgets, self.delta if self.minimise != "delta" else None)
 
     @property
     def cost_limit(self) -> Fraction | None:

@@ -143,7 +143,17 @@ class NoiseSession(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """Solve, judge, audit, certify."""
-        request, limit = self.at(point), self.options.time_limit
+        request = self.at(point)
+        if request.minimise == "epsilon":
+            from workbench.families.noise.least_epsilon import least_epsilon
+
+            self._explains = False
+            return least_epsilon(lambda asked: self._design(asked, start), request)
+        return self._design(request, start)
+
+    def _design(self, request: NoiseRequest, start: str) -> Design:
+        """Of a request that minimises its cost or δ."""
+        limit = self.options.time_limit
         stop = math.inf if limit is None else time.perf_counter() + _CERTIFIED_BY * limit
         solution = self.solve(request, start)
         unproven = why_unproven(solution)
@@ -236,7 +246,7 @@ class NoiseSession(Session):
     def row(self, point: Values, *, start: str = "hot") -> Row:
         """The answer at a point, checked as far as the request says."""
         self._explains = False
-        if self.request.check in ("audit", "certify"):
+        if self.request.check in ("audit", "certify") or self.request.minimise == "epsilon":
             return super().row(point, start=start)
         solution = self.solve(self.at(point), start)
         if stopped(solution):
