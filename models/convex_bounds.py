@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from models.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
@@ -36,6 +35,8 @@ def is_conic(bounds: Iterable[Bound]) -> bool:
 
 def bound_rows(p: Any, q: Any, bound: Bound, label: str) -> list[Any]:
     """The rows that state a bound; p, q: expressions (n,); label: of the variables that they need."""
+    import cvxpy as cp
+
     n = p.shape[0]
     if bound.kind == POWER_CONE:
         t = cp.Variable(n, name=f"t_{label}", bounds=[0, bound.limit])

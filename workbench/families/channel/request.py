@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -27,6 +26,9 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 __all__ = ["ChannelRequest", "checked_rows"]
 
@@ -239,6 +241,8 @@ class _Checked:
     make: UserRows
 
     def __call__(self, M: cp.Variable) -> list[cp.Constraint]:
+        import cvxpy as cp
+
         expected = "a function of the CVXPY variable M (k, m) that returns a list of its linear constraints"
         try:
             rows = list(self.make(M))

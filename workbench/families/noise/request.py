@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from models import noise
-from models.noise import UserConstraints, cost_vector
+from models.noise import cost_vector
+from models.noise_constraints import Equations, StatedEquations, UserConstraints, equal_masses, equations_of, zero_mean
 from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real
@@ -24,6 +23,9 @@ from workbench.io.files import spelled
 from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 __all__ = ["Budgets", "NoiseRequest", "budgets_of", "constraints_of", "request"]
 
@@ -110,12 +112,12 @@ def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstra
     """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
     makers = []
     if values.pop("zero_mean", False):
-        makers.append(noise.zero_mean(question.sizes))
+        makers.append(zero_mean(question.sizes))
     if (equal := values.pop("equal", None)) is not None:
         if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):
             groups = ",".join("=".join(map(str, group)) for group in equal)
             InvalidRequest.must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
-        makers.append(noise.equal_masses([list(group) for group in equal]))
+        makers.append(equal_masses([list(group) for group in equal]))
     if (more := checked_constraints(values.pop("constraints", None))) is not None:
         makers.append(more)
     return checked_constraints(None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers)))
@@ -137,7 +139,7 @@ def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Bud
 
 
 @dataclass(frozen=True)
-class _Together:
+class _Together(StatedEquations):
     """Several sets of constraints as one."""
 
     makers: tuple[UserConstraints, ...]
@@ -145,14 +147,20 @@ class _Together:
     def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
         return [row for make in self.makers for row in make(f)]
 
+    def equations(self) -> list[Equations] | None:
+        parts = [equations_of(make) for make in self.makers]
+        return None if None in parts else [block for part in parts for block in part or ()]
+
 
 @dataclass(frozen=True)
-class _Checked:
+class _Checked(StatedEquations):
     """The user's function; two of the same function are equal, so that their models are compiled once."""
 
     make: UserConstraints
 
     def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
+        import cvxpy as cp
+
         expected = "a function of the CVXPY variable f that returns a list of its linear constraints"
         try:
             rows = list(self.make(f))
@@ -164,6 +172,9 @@ class _Checked:
             if row.label is None:
                 row.set_label(str(row))  # by which an infeasible request names it
         return rows
+
+    def equations(self) -> list[Equations] | None:
+        return equations_of(self.make)
 
 
 def checked_constraints(constraints: Callable[..., Any] | None) -> UserConstraints | None:
