@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -96,6 +97,7 @@ def plan(
         tasks += [made.points(notion, epsilon) for epsilon in epsilons]
     for notion in notions:
         tasks += [made.pieces(notion, epsilon) for epsilon in made.traced(notion)]
+    waits = [len(tasks)]  # levels are chosen from the errors of all points
     for notion in notions:
         if named(notion).has_delta and (levels is None or levels):
             tasks += [made.levels(notion, epsilon, levels) for epsilon in epsilons]
@@ -104,13 +106,19 @@ def plan(
             tasks += [made.baseline(notion, epsilon, family) for notion in notions for epsilon in epsilons]
     relation = "directed" if question.directed else "symmetric"
     title = f"{question!r}, {relation} differences, {cost}"
-    return Plan(title, tasks, lambda table: draw(table, title, cost), made.close)
+    return Plan(title, tasks, lambda table: draw(table, title, cost), made.close, made.learn, waits)
 
 
 def _dp_line(law: oracles.ClosedForm) -> Piece:
     """The DP frontier (1 - δ) ρ₀; below an upper bound nothing is proven."""
     proven = law.kind == "optimum"
     return Piece(0.0, 1.0, law.value, 0.0, proven, law.value if proven else 0.0, 0.0)
+
+
+@lru_cache(maxsize=8)
+def _scan(family: str, n: int, distances: tuple[int, ...]) -> Scan:
+    """One for all tasks of a process."""
+    return Scan(family, n, distances)
 
 
 class _Frontier:
@@ -127,7 +135,6 @@ class _Frontier:
         self.question, self.epsilons, self.deltas, self.cost = question, epsilons, deltas, cost
         self.solver, self.certify, self.options = solver, certify, Options(time_limit=time_limit)
         self.designers: dict[tuple[str, str], NoiseDesigner] = {}
-        self.scans: dict[str, Scan] = {}
         self.errors: list[float] = []  # of the points so far
         self.tracing = 0.0  # seconds spent on exact pieces
         self.patience: float | None = _PATIENCE
@@ -136,6 +143,14 @@ class _Frontier:
     def close(self) -> None:
         for designer in self.designers.values():
             designer.close()
+
+    def learn(self, rows: Sequence[Row]) -> None:
+        """Keep what later tasks go by."""
+        for row in rows:
+            if row["curve"] == "point" and row.get("objective") is not None:
+                self.errors.append(row["objective"])
+            elif row["curve"] == "piece":
+                self.tracing += row["seconds"]
 
     def _designer(self, notion: str, minimise: str) -> NoiseDesigner:
         if (notion, minimise) not in self.designers:
@@ -157,8 +172,6 @@ class _Frontier:
             for delta in self.deltas:
                 known = self._known("point", "optimal", notion, epsilon) | {"delta": float(delta)}
                 rows.append(design_row(lambda d=delta: designer.design(epsilon, d), **known))  # type: ignore[misc]
-                if rows[-1].get("objective") is not None:
-                    self.errors.append(rows[-1]["objective"])
             return rows
 
         return compute
@@ -204,7 +217,6 @@ class _Frontier:
                     )
                     name = "pattern frontier"
             seconds = time.perf_counter() - begin
-            self.tracing += seconds
             known = self._known("piece", "optimal", notion, epsilon)
             return [
                 known | {
@@ -275,11 +287,9 @@ class _Frontier:
 
     def _clamped(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row | None:
         n = self.question.order - 1
-        if family not in self.scans:
-            # beyond N/2 a shift μ may have been meant as μ - N: protect both distances rather than guess
-            given = {shift[0] for shift in self.question.shifts}
-            self.scans[family] = Scan(family, n, sorted(given | {n + 1 - s for s in given if 2 * s > n + 1}))
-        scan = self.scans[family]
+        # beyond N/2 a shift μ may have been meant as μ - N: protect both distances rather than guess
+        given = {shift[0] for shift in self.question.shifts}
+        scan = _scan(family, n, tuple(sorted(given | {n + 1 - s for s in given if 2 * s > n + 1})))
         parameter = scan.least(epsilon, delta, notion)
         if parameter is None:
             return None
