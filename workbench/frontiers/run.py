@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pickle import PicklingError
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
@@ -150,7 +149,9 @@ def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]
         for at, rows in on_processes(tasks, jobs, _rows):
             died = WorkbenchError("The processes that worked on it died again and again.")
             yield at, [failed_row(died, curve="failed")] if rows is None else rows
-    except PicklingError as error:
+    except Exception as error:
+        if type(error).__name__ != "PicklingError":
+            raise
         raise WorkbenchError(f"These tasks cannot be sent to other processes; leave out jobs. ({error})") from None
 
 
