@@ -276,10 +276,8 @@ class Session(ABC):
         later = reading.later(self.program, raw.rest)
         if callable(raw.rest):
             self._last = weakref.ref(later)  # to be read before the live object moves on
-        return reading.solution(
-            self.program, p, raw, later, seconds, solver=self.owner.label, version=self._version,
-            options=self.options, effective=self._effective_options(),
-        )  # fmt: skip
+        run = reading.SolverRun(self.owner.label, self._version, self.options, self._effective_options())
+        return reading.solution(self.program, p, raw, later, seconds, run)
 
     def _decide(self, solution: Solution) -> Solution:
         """Infeasible or unbounded: re-solve with a zero objective and record both answers."""

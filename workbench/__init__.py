@@ -64,6 +64,7 @@ _HOMES = {
     "certify_quantizer": "workbench.privacy.certify",
     "compose": "workbench.privacy.composition",
     "evaluate": "workbench.comparison.evaluate",
+    "explore": "workbench.explorer.notebook",
     "error_at": "workbench.families.noise.delta_frontier",
     "frontier": "workbench.frontiers.run",
     "list_families": "workbench.families.api",

@@ -18,6 +18,7 @@ from workbench.errors import NotProven as NotProven
 from workbench.errors import SolverUnavailable as SolverUnavailable
 from workbench.errors import WorkbenchError as WorkbenchError
 from workbench.exact.integer_law import IntegerLaw as IntegerLaw
+from workbench.explorer.notebook import explore as explore
 from workbench.families.api import list_families as list_families
 from workbench.families.design import Design as Design
 from workbench.families.design import OracleVerdict as OracleVerdict
@@ -74,7 +75,7 @@ ChannelPairs = Channel
 Quantizer = PiecewiseAffine
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'frontier', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'explore', 'frontier', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
 
 @overload
 def design(

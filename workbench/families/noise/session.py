@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,10 +105,10 @@ class NoiseSession(Session):
         key, limit = (positive, groups), request.cost_limit
         with translated_errors():
             if key not in self._sessions:
-                model = _model(
+                model = _model(_Shape(
                     request.question.sizes, tuple(request.budgets), bounds.kind, request.cost, request.minimise,
                     positive, groups, request.constraints, request.prior,
-                )  # fmt: skip
+                ))  # fmt: skip
                 fast = request.method == "fast" and applies(model)
                 opened = (
                     FastSession(model, self.backend, self.options) if fast
@@ -248,21 +248,27 @@ class NoiseSession(Session):
         }  # fmt: skip
 
 
+class _Shape(NamedTuple):
+    """What a model is compiled for; the rest of a request are its parameters."""
+
+    sizes: tuple[int, ...]
+    shifts: tuple[tuple[int, ...], ...]
+    kind: RatioBound
+    cost: str
+    minimise: str
+    positive: bool
+    groups: tuple[int, ...]
+    constraints: UserConstraints | None
+    prior: tuple[Fraction, ...] | None
+
+
 @lru_cache(maxsize=64)
-def _model(
-    sizes: tuple[int, ...],
-    shifts: tuple[tuple[int, ...], ...],
-    kind: RatioBound,
-    cost: str,
-    minimise: str,
-    positive: bool,
-    groups: tuple[int, ...],
-    constraints: UserConstraints | None,
-    prior: tuple[Fraction, ...] | None,
-) -> NoiseModel:
+def _model(shape: _Shape) -> NoiseModel:
     """A compiled model; compiling costs more than many of the solves."""
-    costs = cost_vector(cost, sizes, None if prior is None else np.array([float(p) for p in prior]))
-    return NoiseModel(sizes, shifts, kind, costs, minimise, positive, groups, constraints)
+    weights = None if shape.prior is None else np.array([float(p) for p in shape.prior])
+    costs = cost_vector(shape.cost, shape.sizes, weights)
+    return NoiseModel(shape.sizes, shape.shifts, shape.kind, costs, shape.minimise, shape.positive, shape.groups,
+                      shape.constraints)  # fmt: skip
 
 
 def _wrapping(mechanism: AdditiveNoise, cost: float) -> list[str]:
