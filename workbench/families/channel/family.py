@@ -10,6 +10,7 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family, Session
+from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
     OPTIONS,
@@ -19,6 +20,7 @@ from workbench.families.option import (
     anything,
     certify_option,
     check_option,
+    count,
     listed,
     one_of,
 )
@@ -64,6 +66,7 @@ class _Channels(Family):
         "design channel --answers 0..100 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
         "design channel --answers 0..20 --neighbours consecutive --loss absolute --epsilon 1 --notion pure --json",
         "design channel --answers red,green,blue --neighbours all --loss loss.csv --prior worst --epsilon 1",
+        "design channel --answers 0..10 --max-shift 1 --epsilon 4 --delta 1e-5 --runs 8",
         "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --budget 1.5 --save channel.json",
         "(loss.csv has a row for every input and a column for every output)",
     )
@@ -92,6 +95,7 @@ class _Channels(Family):
                  "of the CVXPY variable).",
         ),
         Option("minimise", one_of("error", "delta", "epsilon"), "error", "error; delta or epsilon for a --budget."),
+        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int, added=True),
         check_option("audit", "certify"),
         certify_option(),
         SOLVER,
@@ -127,8 +131,9 @@ class _Channels(Family):
 
     def open(self, request: Any) -> Session:
         from workbench.families.channel.session import ChannelSession
+        from workbench.families.many_runs import ManyRuns
 
-        return ChannelSession(request)
+        return ChannelSession(request) if request.runs == 1 else ManyRuns(request)
 
     # Keys of sweeps.
 
@@ -164,6 +169,9 @@ class _Channels(Family):
 
     # What a design shows.
 
+    def status(self, design: Design) -> str:
+        return super().status(design) if design.request.runs == 1 else "found"
+
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
 
@@ -172,8 +180,10 @@ class _Channels(Family):
         epsilon = request.epsilon
         return {
             **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "budget")},
+            **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
             "loss_name": request.losses.name, "loss_value": jsonable(design.details["loss"]),
-            "epsilon": None if epsilon is None else float(epsilon), "delta": float(design.claim.delta),
+            "epsilon": None if epsilon is None else float(epsilon),
+            "delta": float(design.claim.delta if request.runs == 1 else request.delta or 0),
             "question": request.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
         }  # fmt: skip
 
@@ -183,6 +193,8 @@ class _Channels(Family):
         per = " per unit of distance" if r.per_distance else ""
         budget = "" if r.budget is None else f", {r.losses.name} loss <= {float(r.budget):.9g}"
         delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
+        if r.runs > 1:
+            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
         if r.minimise == "epsilon":
             return f"the least epsilon for {r.notion}{per}{delta}{budget}"
         least = "the least delta for " if r.minimise == "delta" else ""
@@ -192,7 +204,8 @@ class _Channels(Family):
         r = design.request
         what = f"{r.losses.name} loss" if r.minimise == "error" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
-        value = f"{design.objective:.9g} (best of all channels on these outputs, {under})"
+        best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
+        value = f"{design.objective:.9g} ({best}, {under})"
         shown = exact_words(design)
         used = self.columns(design)["outputs_used"]
         return [
@@ -202,6 +215,7 @@ class _Channels(Family):
             ("exact", f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, "
                       f"PDP delta {shown['pdp_delta']}"),
             ("outputs", f"{used} of {r.question.m} in use"),
+            *composed_facts(design),
         ]  # fmt: skip
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:

@@ -20,6 +20,7 @@ from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
+from workbench.families.composed import check_runs
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
@@ -43,7 +44,7 @@ class ChannelRequest(Request):
     loss: a name, a matrix (k, m), or a function (input, output) -> number. minimise: "error", "delta" or "epsilon";
     budget: of the loss, where it is not minimised. epsilon: with notion "metric" per unit of distance; an upper limit
     where it is minimised. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY variable.
-    losses: the table of the loss.
+    runs: that the budget is for in all. losses: the table of the loss.
     """
 
     question: FiniteQuery
@@ -55,6 +56,7 @@ class ChannelRequest(Request):
     budget: Fraction | None = None
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
+    runs: int = 1
     solver: str = "highs"
     options: Options = field(default_factory=Options)
     losses: LossTable = field(init=False, repr=False)
@@ -72,6 +74,8 @@ class ChannelRequest(Request):
             got = spelled(worst) if worst.denominator < 10**9 else f"{float(worst):g}"
             InvalidRequest.must("epsilon", f"between {float(LEAST):g} and {LARGEST} for every pair of neighbours", got)
         self._check_size()
+        if self.runs > 1:
+            check_runs(self)
 
     def _check_budget(self) -> None:
         named = notion(self.notion)

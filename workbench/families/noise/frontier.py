@@ -23,6 +23,7 @@ import numpy as np
 from models import oracles
 from models.noise import cost_vector
 from models.noise_frontier import Piece, delta_frontier
+from models.noise_level_frontier import LEAST
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
@@ -195,6 +196,7 @@ class _Frontier:
                 return []
             begin = time.perf_counter()
             q = self.question
+            solver: str | None = None
             with translated_errors():
                 if by_law:
                     law = oracles.judge(
@@ -211,14 +213,17 @@ class _Frontier:
                         time_limit=self.patience,
                         solver=self._tracer(),
                     )
-                    name = "pattern frontier"
+                    if q.order > LEAST and self.cost == "error-rate":
+                        name, solver = "level frontier", None
+                    else:
+                        name, solver = "pattern frontier", self._tracer()
             seconds = time.perf_counter() - begin
             known = self._known("piece", "optimal", notion, epsilon)
             return [
                 known | {
                     "delta": piece.delta_low, "delta_high": piece.delta_high, "objective": piece.value_low,
                     "objective_high": piece.value_high, "oracle": name,
-                    "solver": None if by_law else self._tracer(),
+                    "solver": solver,
                     "bound": piece.bound_low,
                     "bound_high": piece.bound_high, "status": "optimal" if piece.proven else "not_proven",
                     "seconds": seconds / len(found),

@@ -16,6 +16,7 @@ from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real
 from workbench.families.base import Request
+from workbench.families.composed import check_runs
 from workbench.families.noise.own_costs import own_costs
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import Bounds, ratio_bounds
@@ -44,6 +45,7 @@ class NoiseRequest(Request):
     epsilon: one number, or one for each shift; budgets: the same for every difference.
     delta: with minimise="error" what may be spent, else an upper limit or None; budget: of the cost, where δ is
     minimised. costs: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
+    runs: that the budget is for in all.
     """
 
     question: ModuloNoise
@@ -56,6 +58,7 @@ class NoiseRequest(Request):
     budget: Fraction | None = None
     constraints: UserConstraints | None = None
     method: str = "fast"
+    runs: int = 1
     solver: str = "highs"
     options: Options = field(default_factory=Options)
     budgets: Budgets = field(init=False, repr=False)
@@ -67,6 +70,8 @@ class NoiseRequest(Request):
             prior = None if self.prior is None else np.array([float(p) for p in self.prior])
             with translated_errors():
                 object.__setattr__(self, "costs", cost_vector(self.cost, self.question.sizes, prior))
+        if self.runs > 1:
+            check_runs(self)
         if self.minimise == "delta":
             if not notion(self.notion).has_delta:
                 raise InvalidRequest(

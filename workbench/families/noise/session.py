@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -32,6 +34,7 @@ from workbench.privacy.repair import exact_cost
 
 __all__ = ["NoiseSession"]
 
+_CERTIFIED_BY = 1.5  # of the time limit: until then the exact program of a pattern is solved, its floats repaired after
 _DEFEATED = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
 
 
@@ -85,12 +88,17 @@ class NoiseSession(Session):
         """
         if not isinstance(start, str) or start not in set(Start):
             InvalidRequest.must("start", f"one of {', '.join(Start)}", repr(start))
+        begin, limit = time.perf_counter(), request.options.time_limit
         session, values = self._live(request)
+
+        def left() -> float | None:
+            return None if limit is None else max(1e-3, limit - (time.perf_counter() - begin))
+
         with translated_errors():
-            solution = session.solve(values, start=Start(start))
+            solution = session.solve(values, start=Start(start), time_limit=left())
             if self.options != request.options and solution.termination in _DEFEATED:
                 with self.backend.open(session.program, request.options) as second:
-                    solution = second.solve(values)
+                    solution = second.solve(values, time_limit=left())
         return solution
 
     def _live(self, request: NoiseRequest) -> tuple[SolverSession | FastSession, Mapping[str, Any]]:
@@ -136,7 +144,8 @@ class NoiseSession(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """Solve, judge, audit, certify."""
-        request = self.at(point)
+        request, limit = self.at(point), self.options.time_limit
+        stop = math.inf if limit is None else time.perf_counter() + _CERTIFIED_BY * limit
         solution = self.solve(request, start)
         unproven = why_unproven(solution)
         raw = self._raw(request, solution, unproven is None)
@@ -144,7 +153,7 @@ class NoiseSession(Session):
         design = raw
         if request.certified:
             try:
-                design = certified_design(raw, lambda: self.oracle.law(request.budgets, float(raw.claim.delta)))
+                design = certified_design(raw, lambda: self.oracle.law(request.budgets, float(raw.claim.delta)), stop)
             except NotCertified as error:
                 if proven:
                     raise

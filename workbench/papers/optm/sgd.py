@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, WorkbenchError
 from workbench.exact.numbers import exact
-from workbench.families.quantizer.law_program import optimised_bins
 from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.io.figures import COLOURS, panels
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import uniform
