@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,6 +38,8 @@ def is_conic(bounds: Iterable[Bound]) -> bool:
 def bound_rows(p: Any, q: Any, bound: Bound, label: str, units: NDArray[np.float64] | None = None) -> list[Any]:
     """The rows that state a bound; p, q: expressions (n,); label: of the variables that they need; units: of every
     outcome's p and q, so that solvers see numbers of one size (all the terms are homogeneous). (n,)"""
+    import cvxpy as cp
+
     n = p.shape[0]
     box = units is None  # in units only the sums bound the terms: boxes as large as 1/unit are no use to a solver
     total = cp.sum if box else lambda t: units @ t

@@ -34,11 +34,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 __all__ = ["RepeatedNoiseBound", "composed_letters", "hockey_stick_bounds"]
 
@@ -110,6 +113,8 @@ class RepeatedNoiseBound:
 
     def problem(self) -> cp.Problem:
         """The program in CVXPY; a floating-point E is rounded up, which only weakens it."""
+        import cvxpy as cp
+
         size = self.support
         span = min(self.epsilon, 4 * self.epsilon / math.sqrt(self.runs) + 0.5)
         wide, near = np.linspace(0.0, span, self.levels), np.linspace(0.8, 1.6, self.levels // 2)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from models import oracles
-from models.noise import NoiseModel, cost_vector, equal_masses, shifted, zero_mean
+from models.noise import NoiseModel, cost_vector, shifted
+from models.noise_constraints import equal_masses, zero_mean
 from models.noise_fast import FastSession
 from models.noise_holes import facts, hole_search, weights
 from models.noise_patterns import Facts, Noise, milp, relaxation

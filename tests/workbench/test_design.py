@@ -81,7 +81,7 @@ def test_what_leaves_the_workbench_is_certified():
 
 
 def test_extra_constraints_are_kept_exactly():
-    from models.noise import equal_masses, zero_mean
+    from models.noise_constraints import equal_masses, zero_mean
 
     d = wb.design(paper(), epsilon=1.5, delta=0.05, constraints=zero_mean((9,)))
     f = d.mechanism.exact_pmf
@@ -145,7 +145,7 @@ def test_budgets_per_difference_are_audited_one_by_one():
 
 
 def test_extra_constraints_turn_the_oracle_into_a_bound():
-    from models.noise import zero_mean
+    from models.noise_constraints import zero_mean
 
     d = wb.design(paper(), epsilon=1.5, constraints=zero_mean((9,)))
     assert d.oracle.kind == "lower bound"

@@ -10,8 +10,6 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
-
 from solvers.canonical import compile
 from solvers.solution import Solution
 from workbench import __version__
@@ -109,6 +107,8 @@ def _residual(request: ChannelRequest | ChannelNotionRequest, channel: Channel) 
     """The largest violation of the extra constraints, exact; None where they are not linear in the channel alone."""
     if not request.constraints and request.more is None:
         return Fraction(0)
+    import cvxpy as cp
+
     q = request.question
     M = cp.Variable((q.k, q.m), name="M", bounds=[0, 1])
     with translated_errors():

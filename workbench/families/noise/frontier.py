@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -101,6 +102,7 @@ def plan(asked: NoiseFrontier) -> Plan:
         tasks += [frontier.points(notion, epsilon) for epsilon in epsilons]
     for notion in notions:
         tasks += [frontier.pieces(notion, epsilon) for epsilon in frontier.traced(notion)]
+    waits = [len(tasks)]  # levels are chosen from the errors of all points
     for notion in notions:
         if named(notion).has_delta and (levels is None or levels):
             tasks += [frontier.levels(notion, epsilon, levels) for epsilon in epsilons]
@@ -109,7 +111,7 @@ def plan(asked: NoiseFrontier) -> Plan:
             tasks += [frontier.baseline(notion, epsilon, family) for notion in notions for epsilon in epsilons]
     relation = "directed" if question.directed else "symmetric"
     title = f"{question!r}, {relation} differences, {cost}"
-    return Plan(title, tasks, lambda table: draw(table, title, cost), frontier.close)
+    return Plan(title, tasks, lambda table: draw(table, title, cost), frontier.close, frontier.learn, waits)
 
 
 def _dp_line(law: oracles.ClosedForm) -> Piece:
@@ -118,13 +120,18 @@ def _dp_line(law: oracles.ClosedForm) -> Piece:
     return Piece(0.0, 1.0, law.value, 0.0, proven, law.value if proven else 0.0, 0.0)
 
 
+@lru_cache(maxsize=8)
+def _scan(family: str, n: int, distances: tuple[int, ...]) -> Scan:
+    """One for all tasks of a process."""
+    return Scan(family, n, distances)
+
+
 class _Frontier:
     def __init__(self, asked: NoiseFrontier) -> None:
         self.question, self.epsilons, self.deltas = asked.question, list(asked.epsilons), list(asked.deltas)
         self.cost, self.solver, self.certify = asked.cost, asked.solver, asked.certify
         self.options = Options(time_limit=asked.time_limit)
         self.designers: dict[tuple[str, str], NoiseDesigner] = {}
-        self.scans: dict[str, Scan] = {}
         self.errors: list[float] = []  # of the points so far
         self.tracing = 0.0  # seconds spent on exact pieces
         self.patience = None if asked.whole else _PATIENCE
@@ -133,6 +140,14 @@ class _Frontier:
     def close(self) -> None:
         for designer in self.designers.values():
             designer.close()
+
+    def learn(self, rows: Sequence[Row]) -> None:
+        """Keep what later tasks go by."""
+        for row in rows:
+            if row["curve"] == "point" and row.get("objective") is not None:
+                self.errors.append(row["objective"])
+            elif row["curve"] == "piece":
+                self.tracing += row["seconds"]
 
     def _designer(self, notion: str, minimise: str) -> NoiseDesigner:
         if (notion, minimise) not in self.designers:
@@ -154,8 +169,6 @@ class _Frontier:
             for delta in self.deltas:
                 known = self._known("point", "optimal", notion, epsilon) | {"delta": float(delta)}
                 rows.append(design_row(lambda d=delta: designer.design(epsilon, d), **known))  # type: ignore[misc]
-                if rows[-1].get("objective") is not None:
-                    self.errors.append(rows[-1]["objective"])
             return rows
 
         return compute
@@ -205,7 +218,6 @@ class _Frontier:
                     else:
                         name, solver = "pattern frontier", self._tracer()
             seconds = time.perf_counter() - begin
-            self.tracing += seconds
             known = self._known("piece", "optimal", notion, epsilon)
             return [
                 known | {
@@ -276,11 +288,9 @@ class _Frontier:
 
     def _clamped(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row | None:
         n = self.question.order - 1
-        if family not in self.scans:
-            # beyond N/2 a shift μ may have been meant as μ - N: protect both distances rather than guess
-            given = {shift[0] for shift in self.question.shifts}
-            self.scans[family] = Scan(family, n, sorted(given | {n + 1 - s for s in given if 2 * s > n + 1}))
-        scan = self.scans[family]
+        # beyond N/2 a shift μ may have been meant as μ - N: protect both distances rather than guess
+        given = {shift[0] for shift in self.question.shifts}
+        scan = _scan(family, n, tuple(sorted(given | {n + 1 - s for s in given if 2 * s > n + 1})))
         parameter = scan.least(epsilon, delta, notion)
         if parameter is None:
             return None

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.noise import UserConstraints, cost_vector
+from models.noise import cost_vector
+from models.noise_constraints import UserConstraints
 from models.noise_notions import NoiseNotionModel
 from solvers.backend import Options
 from solvers.program import Program

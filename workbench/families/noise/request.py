@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models import noise
-from models.noise import UserConstraints, cost_vector
+from models.noise import cost_vector
+from models.noise_constraints import Equations, StatedEquations, UserConstraints, equal_masses, equations_of, zero_mean
 from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real
@@ -122,17 +122,17 @@ def request(question: ModuloNoise, values: dict[str, Any]) -> NoiseRequest:
 
 def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstraints | None:
     """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
-    makers = []
+    makers: list[UserConstraints] = []
     if values.pop("zero_mean", False):
-        makers.append(noise.zero_mean(question.sizes))
+        makers.append(zero_mean(question.sizes))
     if (equal := values.pop("equal", None)) is not None:
         if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):
             groups = ",".join("=".join(map(str, group)) for group in equal)
             InvalidRequest.must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
-        makers.append(noise.equal_masses([list(group) for group in equal]))
+        makers.append(equal_masses([list(group) for group in equal]))
     if (more := checked_constraints(values.pop("constraints", None), "f")) is not None:
         makers.append(more)
-    return checked_constraints(None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers)), "f")
+    return None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers))
 
 
 def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:
@@ -151,10 +151,14 @@ def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Bud
 
 
 @dataclass(frozen=True)
-class _Together:
+class _Together(StatedEquations):
     """Several sets of constraints as one."""
 
     makers: tuple[UserConstraints, ...]
 
     def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
         return [row for make in self.makers for row in make(f)]
+
+    def equations(self) -> list[Equations] | None:
+        parts = [equations_of(make) for make in self.makers]
+        return None if None in parts else [block for part in parts for block in part or ()]

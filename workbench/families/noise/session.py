@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.noise import NoiseModel, UserConstraints, cost_vector
+from models.noise import NoiseModel, cost_vector
+from models.noise_constraints import UserConstraints
 from models.noise_fast import FastSession, applies
 from models.requirements import RatioBound
 from solvers.backend import Session as SolverSession
