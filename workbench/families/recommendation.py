@@ -20,6 +20,7 @@ from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
 from workbench.families.registry import families
 from workbench.io.files import spelled
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.privacy.notions import notion
 
 __all__ = ["Candidate", "Query", "Value", "all_candidates", "texts"]
 
@@ -38,7 +39,8 @@ class Candidate:
     """One class of mechanisms for a query.
 
     name: of the class; needs: what it does with answers, in a few words; command: the one that makes it, or None.
-    solve: its value, computed when asked for; reason: why the class does not apply, instead.
+    solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_cost: what makes the
+    class cost more than another, such as "Wrapping around", where that is worth a sentence.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Candidate:
     command: str | None = None
     solve: Callable[[], Value] | None = None
     reason: str | None = None
+    extra_cost: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +84,11 @@ class Query:
         return reach if near == len(self.question.listed) else None
 
     @property
+    def per_distance(self) -> bool:
+        """Whether ε is per unit of distance."""
+        return notion(self.notion).per_distance
+
+    @property
     def budget(self) -> dict[str, Any]:
         """notion, epsilon and delta."""
         return {"notion": self.notion, "epsilon": self.epsilon, "delta": self.delta}
@@ -106,8 +114,8 @@ def all_candidates(query: Query) -> Iterator[Candidate]:
     """Those of every family, those of other packages last."""
     for kind in families():
         if kind.recommendation is not None:
-            found: Iterable[Candidate] = importlib.import_module(kind.recommendation).candidates(query)
-            yield from found
+            candidates: Iterable[Candidate] = importlib.import_module(kind.recommendation).candidates(query)
+            yield from candidates
 
 
 def texts(given: Mapping[str, Any]) -> dict[str, str | None]:

@@ -96,8 +96,10 @@ def _artifact(
             assert figure is not None  # the rows are complete
             return figure
 
-        judged = table["oracle_agrees"].dropna() if "oracle_agrees" in table else pd.Series(dtype=bool)
-        words = f" Closed forms agree with {int(judged.sum())} of {len(judged)} solver runs." if len(judged) else ""
+        verdicts = table["oracle_agrees"].dropna() if "oracle_agrees" in table else pd.Series(dtype=bool)
+        words = (
+            f" Closed forms agree with {int(verdicts.sum())} of {len(verdicts)} solver runs." if len(verdicts) else ""
+        )
         return Artifact(name, title, table, draw, caption + words)
 
     return compute

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
@@ -153,13 +153,6 @@ class _Additive(Family):
         if design.request.runs > 1:
             return "found"
         return "stopped" if design.details.get("stopped") else "gap_limit" if is_open(design) else "optimal"
-
-    def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
-        return {
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon,
-        }  # fmt: skip
 
     def columns(self, design: Design) -> dict[str, Any]:
         return {"class": self.class_words(design)}

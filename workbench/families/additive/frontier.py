@@ -16,7 +16,7 @@ from workbench.families.additive.beside import beside
 from workbench.families.additive.request import AdditiveRequest
 from workbench.families.base import Request
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
-from workbench.families.frontier_plots import Series, all_series, lines
+from workbench.families.frontier_plots import Quantity, Series, all_series, lines
 from workbench.mechanisms.real_noise import RealNoise
 
 if TYPE_CHECKING:
@@ -75,6 +75,12 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
             drawn = rows.groupby("mechanism")[axis].nunique()
             series = {name: look for name, look in all_series(_SERIES, rows).items() if drawn.get(name, 0) > 1}
             plots[f"cost_{axis}" + (f"_{k + 1}" if k else "")] = partial(
-                lines, rows, axis, label, unit, "mechanism", series, f"{title}\n{at}", log_x=True
+                lines,
+                rows,
+                Quantity(axis, label, log=True),
+                Quantity("objective", unit, log=True),
+                "mechanism",
+                series,
+                f"{title}\n{at}",
             )
     return plots

@@ -27,7 +27,7 @@ def clamped_geometric(request: ChannelRequest) -> Channel | None:
     """Pr[z | y] ~ e^(-ε |y - z|) with what falls outside at the ends, where neighbours follow each other in a row and
     outputs are the inputs; rounded so that it is private exactly."""
     q = request.question
-    if not q.line or q.outputs != q.inputs or request.notion == "metric":
+    if not q.line or q.outputs != q.inputs or request.per_distance:
         return None
     assert request.epsilon is not None
     K = to_integers(geometric(q.k, float(request.epsilon)))
@@ -38,7 +38,7 @@ def clamped_geometric(request: ChannelRequest) -> Channel | None:
 def randomized_response(request: ChannelRequest) -> Channel | None:
     """The input with e^ε times the probability of any other output; private for every neighbour relation."""
     own = _own_outputs(request)
-    if own is None or request.notion == "metric":
+    if own is None or request.per_distance:
         return None
     assert request.epsilon is not None
     q = request.question

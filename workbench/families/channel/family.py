@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family, Session
 from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words, jsonable
@@ -123,10 +122,11 @@ class _Channels(Family):
         return self.question(values["answers"], **{name: values[name] for name in names})
 
     def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
-        from workbench.families.channel.request import ChannelRequest, checked_rows
+        from workbench.families.channel.request import ChannelRequest
+        from workbench.families.user_constraints import checked_constraints
 
         if callable(values["constraints"]):
-            values |= {"constraints": (), "more": checked_rows(values["constraints"])}
+            values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
         return ChannelRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:
@@ -144,11 +144,6 @@ class _Channels(Family):
                 if name not in spelling}  # fmt: skip
         return rest | self.spelled_question(values).to_dict()
 
-    def completed(self, values: Mapping[str, Any], point: Mapping[str, Any]) -> Mapping[str, Any]:
-        """δ is 0 unless it is minimised, when leaving it out means no limit."""
-        missing = point["delta"] is None and values["minimise"] != "delta"
-        return {**point, "delta": Fraction(0)} if missing else point
-
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         return 4
 
@@ -158,31 +153,24 @@ class _Channels(Family):
         """The expected (or largest) loss of a channel of the question's inputs and outputs, in their order."""
         from workbench.families.channel.repair import loss_of
 
-        found = self.related(request, mechanism)
-        rows = np.array([row.integers for row in found.rows], dtype=object)
+        channel = self.related(request, mechanism)
+        rows = np.array([row.integers for row in channel.rows], dtype=object)
         return float(loss_of(rows, request.losses, request.question.prior))
 
     def related(self, request: Any, mechanism: Any) -> Any:
         from workbench.mechanisms.channel import Channel
         from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 
-        found = mechanism.whole_channel() if isinstance(mechanism, LabelMechanism) else mechanism
+        channel = mechanism.whole_channel() if isinstance(mechanism, LabelMechanism) else mechanism
         shape = (request.question.k, request.question.m)
-        if not isinstance(found, Channel) or (len(found.rows), len(found.outputs)) != shape:
+        if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
             InvalidRequest.must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))
-        return request.channel(found)
+        return request.channel(channel)
 
     # What a design shows.
 
     def status(self, design: Design) -> str:
         return super().status(design) if design.request.runs == 1 else "found"
-
-    def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
-        return {
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon,
-        }  # fmt: skip
 
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
@@ -202,7 +190,7 @@ class _Channels(Family):
     def request_words(self, design: Design) -> str:
         """The budget in words."""
         r = design.request
-        per = " per unit of distance" if r.notion == "metric" else ""
+        per = " per unit of distance" if r.per_distance else ""
         budget = "" if r.budget is None else f", {r.losses.name} loss <= {float(r.budget):.9g}"
         delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
         if r.runs > 1:

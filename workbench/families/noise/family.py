@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family, Session
 from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words, jsonable
@@ -282,11 +282,6 @@ class _Noise(Family):
         pairs = ({shift} if question.directed else {shift, question.negative(shift)} for shift in question.shifts)
         return rest | question.to_dict() | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
 
-    def completed(self, values: Mapping[str, Any], point: Mapping[str, Any]) -> Mapping[str, Any]:
-        """δ is 0 unless it is minimised, when leaving it out means no limit."""
-        missing = point["delta"] is None and values["minimise"] != "delta"
-        return {**point, "delta": Fraction(0)} if missing else point
-
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
         bare = values["check"] in ("none", "bound") and values["notion"] in _notions()
@@ -296,13 +291,6 @@ class _Noise(Family):
 
     def status(self, design: Design) -> str:
         return super().status(design) if design.request.runs == 1 else "found"
-
-    def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
-        return {
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon,
-        }  # fmt: skip
 
     def json(self, design: Design) -> dict[str, Any]:
         asked = design.request

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from models.noise import UserConstraints, cost_vector
 from models.noise_notions import NoiseNotionModel
 from solvers.backend import Options
+from solvers.program import Program
 from solvers.solution import Solution
 from workbench import __version__
 from workbench.errors import InvalidRequest, NotCertified
@@ -121,10 +122,14 @@ def _solved(request: NoiseNotionRequest) -> tuple[Solution, float | None]:
         f = np.maximum(solution["f"], 0.0)
         return f, f[question.index(shift)]
 
+    def columns(program: Program, shift: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        at = program.block("f").start + np.arange(question.order)
+        return at, at[question.index(shift)]
+
     return solve_with_cuts(
         request.claim, question.differences,
         lambda bounds: NoiseNotionModel(question.sizes, bounds, request.costs, request.constraints).program,
-        laws, request.solver, request.options,
+        laws, request.solver, request.options, columns,
     )  # fmt: skip
 
 
