@@ -38,6 +38,7 @@ __all__ = ["ManyRuns"]
 
 _SHARES = (Fraction(0), Fraction(1, 4), Fraction(3, 4))  # s
 _MOST = Fraction(16)  # s at ε/T, from 1 on
+_NARROW = Fraction(1, 300)  # ε/T below which integer noise is too wide to be worth the search
 _STRETCH = (Fraction(1, 2), Fraction(6, 5))  # factors of losses
 _LEVELS = (0.02, 0.25, 0.5, 0.75, 0.9, 1.0, 1.25, 2.0)  # of ln E, in units of ε/T
 _HALVINGS = 10
@@ -76,8 +77,8 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         if request.delta:
             for part in _SHARES:
                 search.along(with_share(part), share, request.epsilon)
-            search.along(lambda part: split(share, part), Fraction(1), _MOST)
-            if within_curve is not None:
+            search.along(lambda part: split(share, part), Fraction(1), min(_MOST, request.runs / request.delta))
+            if within_curve is not None and share >= _NARROW:
                 losses = best_losses(request.runs, float(request.epsilon), float(request.delta), np.square, rounds=0)
                 search.along(lambda factor: within_curve(one, _curve(losses * float(factor))), *_STRETCH)
         best = search.best

@@ -26,6 +26,7 @@ __all__ = ["NAMED", "NOTIONS", "AdditiveRequest"]
 
 NOTIONS = ("dp", "pure")
 MOST_EPSILON = 20
+LEAST_DELTA = Fraction(1, 10**12)
 NAMED = ("absolute", "squared", "zero-one")
 _LOSS: dict[str, Callable[[int], int]] = {
     "absolute": abs, "squared": lambda r: r * r, "zero-one": lambda r: int(r != 0),
@@ -144,6 +145,9 @@ class AdditiveRequest(Request):
             InvalidRequest.must("runs", "1 but for noise on all integers of sensitivity 1", self.runs)
         if not self.delta or self.notion != "dp" or self.cost not in ("absolute", "squared"):
             InvalidRequest.must("runs", "1 where delta is 0, or the cost neither absolute nor squared", self.runs)
+        if not LEAST_DELTA <= self.delta <= Fraction(1, 2) or self.epsilon > 10 * self.runs:
+            within = f"1 unless delta is between {float(LEAST_DELTA):g} and 0.5 and epsilon at most 10 for each run"
+            InvalidRequest.must("runs", f"{within} (the search is in floating point)", self.runs)
         if self.gap is not None:
             raise InvalidRequest("gap must be left out for more than 1 run: the search ends where it finds no better.")
 
