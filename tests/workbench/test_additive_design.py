@@ -115,6 +115,20 @@ def test_reals_from_both_sides(real, tmp_path: Path):
     assert "Gaussian" in page
 
 
+@pytest.mark.parametrize("solver", ["gurobi", "cvxpy:clarabel", "ortools:pdlp"])
+def test_every_solver_with_duals_bounds_real_noise(solver: str):
+    found = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", cost="absolute", gap="0.01", solver=solver)
+    assert found.certificate.holds()
+    assert found.bound <= 0.558765
+    assert 0.558576 <= found.objective <= found.bound * 1.01
+    assert found.details["solver"] == solver
+
+
+def test_a_solver_without_duals_is_refused():
+    with pytest.raises(wb.InvalidRequest, match="dual values"):
+        wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", cost="absolute", solver="scip")
+
+
 @pytest.mark.parametrize("shift", ["1/3", "0.77", "0.999", "1"])
 def test_shifts_between_grid_points_are_covered(real, shift: str):
     """The hockey stick at a real shift, by cutting the line at every edge of either density."""

@@ -154,7 +154,7 @@ def _reals(request: AdditiveRequest, begin: float) -> _Found:
     assert isinstance(question, RealNoise)
     result = real_bracket(
         float(epsilon), _exp_up(epsilon), request.delta, name, gap=0.9 * request.target, steps=request.steps,
-        stop=_stop(request, begin),
+        stop=_stop(request, begin), solver=request.solver,
     )  # fmt: skip
     upper = result.upper
     size, atom = upper.program.reach, max(0.0, float(upper.x[-1]))
