@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,8 @@ EXAMPLES = """Examples:
 
   workbench recommend --answers 0..20 --max-shift 2 --epsilon 0.5 --cost absolute --prior worst --plot classes.png
 
+  workbench recommend --answers 0..20 --max-shift 1 --epsilon 1 --delta 0.3 --baseline pmf.csv
+
   workbench recommend --answers red,green,blue --neighbours all --epsilon 1 --cost error-rate --json"""
 
 
@@ -32,6 +34,9 @@ def recommend(
     cost: Annotated[str, typer.Option("--cost", help="squared, absolute, error-rate, ... or a CSV.")] = "squared",
     delta: Annotated[str, typer.Option("--delta", help="In [0, 1].")] = "0",
     notion: Annotated[str, typer.Option("--notion", help="dp, pure, pdp or metric.")] = "dp",
+    baseline: Annotated[
+        list[str] | None, typer.Option("--baseline", help="Your own: a CSV of noise,probability or a matrix.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Write a picture (.png, .svg or .pdf).")] = None,
     json: Json = False,
 ) -> None:
@@ -40,7 +45,16 @@ def recommend(
 
     files = {"answers": answers, "neighbours": neighbours, "outputs": outputs, "prior": prior, "cost": cost}
     output_files(None, plot, files)
-    given = {**files, "max_shift": max_shift, "epsilon": epsilon, "delta": delta, "notion": notion}
+    files_given = {f"baseline {k}": path for k, path in enumerate(baseline or [])}
+    output_files(None, plot, files_given)
+    given: dict[str, Any] = {
+        **files,
+        "baseline": baseline,
+        "max_shift": max_shift,
+        "epsilon": epsilon,
+        "delta": delta,
+        "notion": notion,
+    }
     plain = {"prior": "uniform", "delta": "0"}  # need not be repeated in commands
     result = recommended(**{name: v for name, v in given.items() if v not in (None, plain.get(name))})
     if plot is not None:

@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.channel.family import FAMILY
+from workbench.families.channel.request import ChannelTooLarge
+from workbench.families.integer_laws import NotApplicable
 from workbench.families.option import Option
+from workbench.families.own_baseline import read_baselines
 from workbench.families.recommendation import Candidate, Query, all_candidates, texts
 from workbench.io.result import Plots, Result, Row
 
@@ -36,6 +39,7 @@ OPTIONS: tuple[Option, ...] = (
     FAMILY.option("notion"),
     FAMILY.option("delta"),
     Option("epsilon", FAMILY.option("epsilon").read, help="Privacy budget > 0.", required=True),
+    Option("baseline", read_baselines, kind=list, help="Your own."),
 )
 
 
@@ -49,7 +53,9 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "
 
     Args:
         epsilon, delta, notion: the budget. cost: a loss by name, a matrix (answers, outputs), or a function.
-        question: answers, outputs, max_shift or neighbours, prior, as `workbench.FiniteQuery` takes them.
+        question: answers, outputs, max_shift or neighbours, prior, as `workbench.FiniteQuery` takes them; baseline:
+            your own, a PMF {noise: probability}, a matrix, a function (epsilon, delta) -> one of these, a CSV file, or
+            a mapping from names to such.
 
     Returns:
         One row for each class (the module's columns); a class that does not apply says why.
@@ -66,9 +72,9 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "
     asked = FAMILY.spelled_question({"answers": None, **values})
     query = Query(
         question=asked, epsilon=values["epsilon"], delta=values["delta"] or Fraction(0), notion=values["notion"],
-        loss=values["cost"], words=texts(given),
+        loss=values["cost"], words=texts(given), own=values["baseline"] or (),
     )  # fmt: skip
-    FAMILY.request(asked, loss=query.loss, **query.budget)  # refuses what no class could serve
+    _check(query)
     begin = time.perf_counter()
     rows = sorted((_row(one) for one in all_candidates(query)), key=_order)
     title = f"{asked!r}, {query.losses.name} loss, {query.notion} at epsilon = {float(query.epsilon):g}, "
@@ -79,6 +85,14 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "
     )  # fmt: skip
 
 
+def _check(query: Query) -> None:
+    """Refuse what no class could serve; a channel too large is a row of its own."""
+    try:
+        FAMILY.request(query.question, loss=query.loss, **query.budget)
+    except ChannelTooLarge:
+        assert query.losses  # whose errors are the user's as well
+
+
 def _row(one: Candidate) -> Row:
     row: Row = {"class": one.name, "objective": None, "bound": None, "certified": None, "command": one.command,
                 "notes": one.reason or one.needs}  # fmt: skip
@@ -86,9 +100,13 @@ def _row(one: Candidate) -> Row:
         return row
     try:
         value = one.solve()
+    except NotApplicable as error:
+        return row | {"command": None, "notes": str(error)}
     except WorkbenchError as error:
         return row | {"notes": f"{type(error).__name__}: {error}"}
-    return row | value._asdict()
+    found = value._asdict()
+    notes = ": ".join(filter(None, (one.needs, found.pop("parameter"))))
+    return row | found | {"notes": notes}
 
 
 def _order(row: Row) -> tuple[bool, float]:

@@ -26,11 +26,13 @@ __all__ = ["Candidate", "Query", "Value", "all_candidates", "texts"]
 
 class Value(NamedTuple):
     """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost
-    (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private."""
+    (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private;
+    parameter: of a published mechanism, in words."""
 
     objective: float
     bound: float | None
     certified: bool
+    parameter: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A finite query with its budget. words: option, where given -> its text on a command line (None: it has none)."""
+    """A finite query with its budget. words: option, where given -> its text on a command line (None: it has none);
+    own: baselines of the user, as `workbench.families.own_baseline` reads them."""
 
     question: FiniteQuery
     epsilon: Fraction
@@ -58,6 +61,7 @@ class Query:
     notion: str = "dp"
     loss: OwnLoss = "squared"
     words: Mapping[str, str | None] | None = None
+    own: tuple[tuple[str, Any], ...] = ()
 
     @cached_property
     def losses(self) -> LossTable:
