@@ -6,7 +6,8 @@
     proven       exit code 0    everything the file states follows from its integers, by the definitions below
     false        1              it does not, or the file is no certificate
     too large    2              the count of work below is beyond the limit: nothing is said about the claim
-    unknown      2              a newer version of the format, or a mechanism or notion that this checker does not know
+    unknown      2              a newer version of the format, a mechanism that this checker does not know, or a claim
+                                of zcdp or gdp so nearly tight that it is neither proven nor refuted
 
 With several files, 1 wins over 2. Nothing under "record" is looked at: it proves nothing.
 
@@ -26,7 +27,8 @@ What is counted, before any of it is done ("too large"). With
 
     C  ordered comparisons: the differences of noise, the pairs of a channel, L² for L different end laws
     n  outcomes of a law        T  weights in all: n, or n for every row or end law; + k n for k labels
-    b  bits of the largest total, + the most bits of ε (numerator and denominator), + those of δ
+    b  bits of the largest total, + the most bits (numerator and denominator) of ε and of every other number of the
+       claim, + those of δ
     w  b + the most factors 2 in a denominator, + the bits of every different odd part of one, + those of the largest
        numerator, among the other numbers: knots, outputs, and what the objective and the bias hold
 
@@ -34,7 +36,8 @@ What is counted, before any of it is done ("too large"). With
     (k of the reals), n_w weights:  C = 2D, n = n_w + 2D + 2P (tails) + 2 (atom), b counts bits of W, of u and v t
     times, t = ⌈D/P⌉ + 3, and of the atom. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
 
-    audit       C n (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
+    audit       C n a (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
+                a = 1; the points of a curve; 10,000 for renyi and gdp, 20,000 for zcdp
                 pure on a channel whose rows are all neighbours: C is at most n
     cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
@@ -50,16 +53,34 @@ import os
 import re
 import stat
 import sys
-from decimal import Decimal, InvalidOperation
+from collections import Counter
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+)  # fmt: skip
 from fractions import Fraction
 from functools import cmp_to_key, partial
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, groupby, pairwise, permutations, product
+from statistics import NormalDist
 from types import SimpleNamespace
 
 FORMAT, VERSION = "dp-workbench certificate", 3
 LIMIT = 200_000_000  # units of work
 BYTES = 16 << 20  # of a file
-BEYOND = ("curve", "renyi", "zcdp", "gdp")  # notions that the workbench knows and this checker does not
+PARAMETERS = {  # of each notion, in their order; the first may be one number for each comparison
+    "pure": ("epsilon", "delta"), "dp": ("epsilon", "delta"), "pdp": ("epsilon", "delta"),
+    "metric": ("epsilon", "delta"), "curve": ("curve",), "renyi": ("epsilon", "alpha"), "zcdp": ("rho",),
+    "gdp": ("mu",),
+}  # fmt: skip
+OUTCOME_WORK = {"renyi": 10_000, "zcdp": 20_000, "gdp": 10_000}
+DIGITS, PIECES = 1300, 4000  # beyond which a claim of gdp, of zcdp, is left undecided
 CELLS = 4_000_000  # weights that columns may stand for
 
 
@@ -163,8 +184,24 @@ def violations(p, q, power):
     return found
 
 
-def check_pair(p, q, notion, power, delta, name):
-    """Refuse unless P against Q meets the notion at (ε, δ)."""
+class Demand:
+    """A notion with its budget for one comparison, or for all: notion, power (e^ε), delta, and the other numbers."""
+
+    def __init__(self, notion, values):
+        self.notion, self.delta = notion, values.get("delta")
+        self.power = Power(values["epsilon"]) if "epsilon" in values else None
+        self.alpha, self.rho, self.mu = (values.get(name) for name in ("alpha", "rho", "mu"))
+        self.points = [Demand("dp", {"epsilon": e, "delta": d}) for e, d in values.get("curve", ())]
+
+
+def check_pair(p, q, demand, name):
+    """Refuse unless P against Q meets the demand."""
+    if demand.notion in ("curve", "renyi", "zcdp", "gdp"):
+        {"curve": check_curve, "renyi": check_renyi, "zcdp": check_concentrated, "gdp": check_gaussian}[demand.notion](
+            p, q, demand, name
+        )
+        return
+    notion, power, delta = demand.notion, demand.power, demand.delta
     broken = violations(p, q, power)
     if notion in ("pure", "metric"):
         need(not broken, f"{name}: outcome {broken[:1]} exceeds e^epsilon times its mass in the other law.")
@@ -178,19 +215,269 @@ def check_pair(p, q, notion, power, delta, name):
         need(excess <= 0, f"{name}: the hockey stick exceeds delta.")
 
 
+def check_curve(p, q, demand, name):
+    """Refuse unless P against Q meets every point (ε, δ)."""
+    for point in demand.points:
+        check_pair(p, q, point, name)
+
+
+# --------------------------------------------------------------------- logarithms, exponentials and Φ, enclosed
+
+
+class Enclosed:
+    """Arithmetic on pairs (low, high) of decimals of so many digits, rounded outwards by the methods of `down` and `up`
+    (operators would round to 28 digits).
+
+    `decimal` rounds ln, exp and sqrt correctly, so that the next decimal on either side encloses them.
+    """
+
+    def __init__(self, digits):
+        wide = {"prec": digits, "Emin": MIN_EMIN, "Emax": MAX_EMAX}
+        traps = [InvalidOperation, DivisionByZero, Overflow]
+        self.down = Context(rounding=ROUND_FLOOR, traps=traps, **wide)
+        self.up = Context(rounding=ROUND_CEILING, traps=traps, **wide)
+        self.digits = digits
+
+    def of(self, x):
+        """A rational."""
+        top, bottom = Decimal(x.numerator), Decimal(x.denominator)
+        return self.down.divide(top, bottom), self.up.divide(top, bottom)
+
+    def sum(self, x, y):
+        """x + y."""
+        return self.down.add(x[0], y[0]), self.up.add(x[1], y[1])
+
+    def times(self, x, y):
+        """x y, for x >= 0."""
+        return (
+            self.down.multiply(x[y[0] < 0], y[0]),
+            self.up.multiply(x[y[1] >= 0], y[1]),
+        )
+
+    def quotient(self, x, y):
+        """x / y, for x >= 0 and y > 0."""
+        return self.down.divide(x[0], y[1]), self.up.divide(x[1], y[0])
+
+    def outwards(self, function, x):
+        """An increasing function of a context, correctly rounded: "ln", "exp" or "sqrt"."""
+        low, high = getattr(self.down, function)(x[0]), getattr(self.up, function)(x[1])
+        tiny = Decimal((0, (1,), -self.digits))  # beside 0 the next decimal has an exponent of some 10^18
+        return (
+            self.down.next_minus(low) if low else tiny.copy_negate(),
+            self.up.next_plus(high) if high else tiny,
+        )
+
+
+class Divergence:
+    """P against Q by the ratios of their masses: what Rényi divergences are sums over."""
+
+    def __init__(self, p, q):
+        (k, k_sum), (l, l_sum) = p, q
+        counts = Counter((x, y) for x, y in zip(k, l, strict=True) if x)
+        self.unbounded = any(not y for _, y in counts)
+        self.same = all(x * l_sum == y * k_sum for x, y in zip(k, l, strict=True))
+        self.masses = [
+            (Fraction(x * count, k_sum), Fraction(x * l_sum, y * k_sum)) for (x, y), count in counts.items() if y
+        ]
+        self.known = {}
+
+    def losses(self, digits):
+        """[(mass of P, ln P/Q)], enclosed, and the arithmetic."""
+        if digits not in self.known:
+            real = Enclosed(digits)
+            terms = [(real.of(mass), real.outwards("ln", real.of(ratio))) for mass, ratio in self.masses]
+            self.known = {digits: (real, terms)}
+        return self.known[digits]
+
+    def moment(self, alpha, digits):
+        """g(α) = ln Σ P^α Q^(1-α) = (α-1) D_α, between two rationals."""
+        real, terms = self.losses(digits)
+        power, total = real.of(alpha - 1), (Decimal(0), Decimal(0))
+        for mass, loss in terms:
+            total = real.sum(total, real.times(mass, real.outwards("exp", real.times(power, loss))))
+        return tuple(map(Fraction, real.outwards("ln", total)))
+
+    def mean(self, digits):
+        """Σ P ln P/Q, between two rationals."""
+        real, terms = self.losses(digits)
+        total = (Decimal(0), Decimal(0))
+        for mass, loss in terms:
+            total = real.sum(total, real.times(mass, loss))
+        return tuple(map(Fraction, total))
+
+
+def check_renyi(p, q, demand, name):
+    """Refuse unless Σ P^α Q^(1-α) <= e^((α-1) ε): never equal for ε > 0, as the left side is algebraic."""
+    loss, alpha, epsilon = Divergence(p, q), demand.alpha, demand.power.epsilon
+    if loss.same:
+        return
+    need(not loss.unbounded and epsilon, f"{name}: the Rényi divergence exceeds epsilon.")
+    digits = 40
+    while True:
+        low, high = loss.moment(alpha, digits)
+        need(low <= (alpha - 1) * epsilon, f"{name}: the Rényi divergence of order {shown(alpha)} exceeds epsilon.")
+        if high <= (alpha - 1) * epsilon:
+            return
+        digits *= 2
+
+
+def check_concentrated(p, q, demand, name):
+    """Refuse unless g(α) = (α-1) D_α <= ρ α (α-1) for every α > 1.
+
+    D_α does not fall in α and is at most the largest ln P/Q: orders from that over ρ on are decided, and those in
+    (1, b] when D_b <= ρ. On [a, b], g is convex, so below its chord, whose excess over the right side is a concave
+    quadratic in α. A piece that neither decides is halved; what breaks ρ at an end of a piece refutes the claim.
+    """
+    loss, rho = Divergence(p, q), demand.rho
+    if loss.same:
+        return
+    sentence = f"{name}: a Rényi divergence exceeds rho times its order."
+    need(not loss.unbounded and rho, sentence)
+    need(loss.mean(80)[0] <= rho, sentence)
+    largest = max(Fraction(high) for _, (_, high) in loss.losses(80)[1])
+    last = max(Fraction(2), Fraction(math.ceil(largest / rho)))
+    if last > 10**15:
+        raise Refused("unknown", f"{name}: rho is too small beside the largest ratio to be decided.")
+    ends = {}
+
+    def upper(alpha):
+        if alpha not in ends:
+            low, ends[alpha] = loss.moment(alpha, 80)
+            need(low <= rho * alpha * (alpha - 1), sentence)
+        return ends[alpha]
+
+    pieces = [(Fraction(1), last)]
+    for _ in range(PIECES):
+        if not pieces:
+            return
+        a, b = pieces.pop()
+        right = upper(b)
+        if a == 1:
+            decided = right <= rho * (b - 1)
+        else:
+            slope = (right - upper(a)) / (b - a)
+            worst = min(max((slope / rho + 1) / 2, a), b)
+            decided = upper(a) + slope * (worst - a) <= rho * worst * (worst - 1)
+        if not decided:
+            pieces += [(a, (a + b) / 2), ((a + b) / 2, b)]
+    raise Refused("unknown", f"{name}: {PIECES} pieces of the orders do not decide whether rho is enough.")
+
+
+def normal(x, real):
+    """Φ(x) for a decimal x, enclosed: 1/2 - φ(t) Σ t^(2n+1)/(1·3·…·(2n+1)) for t = -x >= 0."""
+    if x > 0:
+        low, high = normal(x.copy_negate(), real)
+        return real.down.subtract(1, high), real.up.subtract(1, low)
+    t = x.copy_negate(), x.copy_negate()
+    square = real.times(t, t)
+    half = real.quotient(square, (Decimal(2), Decimal(2)))
+    density = real.outwards("exp", (half[1].copy_negate(), half[0].copy_negate()))
+    density = real.quotient(density, real.outwards("sqrt", real.times((Decimal(2), Decimal(2)), PI)))
+    term, total, n = t, t, 0
+    tiny = Decimal((0, (1,), -real.digits - 5))
+    while real.up.multiply(2, square[1]) > 2 * n + 3 or real.up.multiply(term[1], density[1]) > tiny:
+        n += 1
+        odd = Decimal(2 * n + 1)
+        term = real.quotient(real.times(term, square), (odd, odd))
+        total = real.sum(total, term)
+    total = total[0], real.up.add(total[1], term[1])  # each further term is at most half of the one before it
+    mass = real.times(density, total)
+    return real.down.subtract(Decimal("0.5"), mass[1]), real.up.subtract(Decimal("0.5"), mass[0])
+
+
+def pi(digits):
+    """π between two decimals: 16 arctan 1/5 - 4 arctan 1/239 in integers, each division off by less than 1."""
+    unit, terms = 10 ** (digits + 20), 0
+
+    def arctan(k):
+        nonlocal terms
+        power, total, n = unit // k, 0, 1
+        while power:
+            total += power // n if n % 4 == 1 else -(power // n)
+            power //= k * k
+            n += 2
+        terms += n
+        return total
+
+    whole_number = 16 * arctan(5) - 4 * arctan(239)
+    wide = 100 * terms
+    scale = Context(prec=digits + 40, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    return tuple(scale.scaleb(Decimal(whole_number + sign * wide), -digits - 20) for sign in (-1, 1))
+
+
+PI = pi(DIGITS)
+
+
+def check_gaussian(p, q, demand, name):
+    """Refuse unless Φ^-1(P(A)) - Φ^-1(Q(A)) <= μ for every set A of outcomes.
+
+    For each Q(A), P(A) is largest for a set of the outcomes of largest ratio (Neyman and Pearson); between two such
+    sets the curve of (Q(A), P(A)) is straight and Φ(Φ^-1(·) + μ) concave, so the sets themselves decide.
+    """
+    (k, k_sum), (l, l_sum) = p, q
+    outcomes = [(Fraction(x * l_sum, y * k_sum) if y else math.inf, x, y) for x, y in zip(k, l, strict=True) if x or y]
+    above, below = 0, 0
+    for _, group in groupby(sorted(outcomes, reverse=True), key=lambda outcome: outcome[0]):
+        for _, x, y in group:
+            above, below = above + x, below + y
+        if above * l_sum > below * k_sum:
+            a, b = Fraction(above, k_sum), Fraction(below, l_sum)
+            sentence = f"{name}: the trade-off curve falls below the Gaussian one."
+            need(a < 1 and b > 0 and demand.mu, sentence)
+            need(within_gaussian(a, b, demand.mu, name), sentence)
+
+
+def within_gaussian(a, b, mu, name):
+    """Whether a <= Φ(Φ^-1(b) + μ), for 0 < b < a < 1: Φ at both ends of a small interval around Φ^-1(b)."""
+    small = min(b, 1 - a)
+    digits = 40 + 2 * len(str(small.denominator // small.numerator))
+    while digits <= DIGITS:
+        real = Enclosed(digits)
+        z, step = quantile(b, real), Decimal((0, (1,), -digits // 2))
+        low, high = real.down.subtract(z, step), real.up.add(z, step)
+        enclosed, shift, (least, most) = real.of(b), real.of(mu), real.of(a)
+        if normal(low, real)[1] <= enclosed[0] and most <= normal(real.down.add(low, shift[0]), real)[0]:
+            return True
+        if normal(high, real)[0] >= enclosed[1] and least > normal(real.up.add(high, shift[1]), real)[1]:
+            return False
+        digits *= 2
+    raise Refused("unknown", f"{name}: {DIGITS} digits do not decide whether mu is enough.")
+
+
+def quantile(b, real):
+    """About Φ^-1(b): Newton's steps on ln Φ, from the float or, far out, from the tail's size."""
+    if 2 * b > 1:
+        return quantile(1 - b, real).copy_negate()
+    low, _ = real.of(b)
+    context, far = real.down, b < Fraction(1, 10**300)
+    tail = context.multiply(-2, context.ln(low))
+    z = context.sqrt(tail).copy_negate() if far else Decimal(NormalDist().inv_cdf(float(b)))
+    for _ in range(60):
+        z = context.plus(z)
+        reached = normal(z, real)[1]
+        density = context.exp(context.divide(context.multiply(z, z).copy_negate(), 2))
+        density = context.divide(density, context.sqrt(context.multiply(2, PI[0])))
+        step = context.multiply(context.divide(reached, density), context.ln(context.divide(reached, low)))
+        z = context.subtract(z, step)
+        if step.copy_abs() < Decimal((0, (1,), -real.digits // 2 - 3)):
+            break
+    return z
+
+
 # ------------------------------------------------------------------------------------- laws affine in a real input
 
 
-def check_real_inputs(quantizer, notion, power, delta):
-    """Refuse unless the laws at every two real inputs meet the notion.
+def check_real_inputs(quantizer, demand):
+    """Refuse unless the laws at every two real inputs meet the demand.
 
     pure, dp    max(0, P - E Q) is convex in P and in Q, and both are affine in their inputs on a piece: its sum is
                 largest, and the ratio exceeds E first, at ends of pieces. All ordered pairs of end laws decide.
+    curve, renyi, zcdp, gdp    so are hockey sticks, which trade-off curves follow from, and Σ P^α Q^(1-α): as above.
     metric      P(i|x) <= e^(ε |x - x'|) P(i|x') for all x, x' holds just when every mass p is continuous, with
                 |p'| <= ε p. On a piece p' is constant and p is least at an end.
     pdp         is convex in neither: see `check_pdp`.
     """
-    knots, ends = quantizer.knots, quantizer.laws
+    knots, ends, notion, power = quantizer.knots, quantizer.laws, demand.notion, demand.power
     pieces = [*zip(ends[::2], ends[1::2], strict=True)]
     if notion == "metric":
         for (_, right), (left, _) in pairwise(pieces):
@@ -201,10 +488,10 @@ def check_real_inputs(quantizer, notion, power, delta):
                 need(abs(q - p) <= power.epsilon * (b - a) * min(p, q), "A mass changes faster than epsilon allows.")
     elif notion == "pdp":
         for p, q in product(dict.fromkeys(pieces), repeat=2):
-            check_pdp(p, q, power, delta)
+            check_pdp(p, q, power, demand.delta)
     else:
         for p, q in product(dict.fromkeys(ends), repeat=2):
-            check_pair(p, q, notion, power, delta, "Two end laws")
+            check_pair(p, q, demand, "Two end laws")
 
 
 def check_pdp(p_ends, q_ends, power, delta):
@@ -500,13 +787,17 @@ def moved(values, sizes, shift):
     return values
 
 
-def check_privacy(mechanism, notion, epsilons, delta):
-    """Refuse unless every comparison of the mechanism meets the notion. epsilons: {label: ε}, or {None: ε} for all."""
-    powers = {value: Power(value) for value in epsilons.values()}
+def check_privacy(mechanism, notion, budgets, others):
+    """Refuse unless every comparison of the mechanism meets the notion.
+
+    budgets: {label: first parameter}, or {None: it} for all; others: the other parameters.
+    """
+    first = PARAMETERS[notion][0]
+    demands = {value: Demand(notion, {first: value, **others}) for value in budgets.values()}
     if mechanism.kind == "quantizer":
-        check_real_inputs(mechanism, notion, powers[epsilons[None]], delta)
-    if by_columns(mechanism, notion, epsilons):
-        check_columns(mechanism.laws, powers[epsilons[None]])
+        check_real_inputs(mechanism, demands[budgets[None]])
+    if by_columns(mechanism, notion, budgets):
+        check_columns(mechanism.laws, demands[budgets[None]].power)
         return
     for label in mechanism.labels:
         if mechanism.kind == "noise":
@@ -516,18 +807,15 @@ def check_privacy(mechanism, notion, epsilons, delta):
             p, q = mechanism.line.pair(*label)
         else:
             p, q = (mechanism.laws[row] for row in label)
-        power = powers[epsilons[None] if None in epsilons else epsilons[label]]
-        check_pair(p, q, notion, power, delta, f"Neighbours {label}")
+        demand = demands[budgets[None] if None in budgets else budgets[label]]
+        check_pair(p, q, demand, f"Neighbours {label}")
 
 
-def by_columns(mechanism, notion, epsilons):
+def by_columns(mechanism, notion, budgets):
     """Whether each output's largest and least mass decide: pure ε, every two rows of a channel neighbours."""
     rows = len(mechanism.laws)
     return (
-        mechanism.kind == "channel"
-        and notion == "pure"
-        and None in epsilons
-        and len(mechanism.labels) == rows**2 - rows
+        mechanism.kind == "channel" and notion == "pure" and None in budgets and len(mechanism.labels) == rows**2 - rows
     )
 
 
@@ -549,9 +837,11 @@ def bits_of(x):
     return x.numerator.bit_length() + x.denominator.bit_length()
 
 
-def work(mechanism, notion, budgets, delta, objective, bias):
-    """The count of the module's docstring."""
-    laws, labels, epsilons = mechanism.laws, (), budgets.values()
+def work(mechanism, notion, budgets, given, objective, bias):
+    """The count of the module's docstring. given: the other parameters of the claim."""
+    laws, labels, points = mechanism.laws, (), budgets.get(None) if notion == "curve" else None
+    numbers = [number for name, number in given.items() if name != "delta"]
+    numbers += [*budgets.values()] if points is None else [number for point in points for number in point]
     others = [*mechanism.knots, *mechanism.outputs] if mechanism.kind == "quantizer" else []
     if objective is not None:
         labels = objective.labels
@@ -563,7 +853,7 @@ def work(mechanism, notion, budgets, delta, objective, bias):
         n, count, b = len(laws[0][0]), len(laws), max(total.bit_length() for _, total in laws)
     else:
         c, n, count, b = mechanism.size
-    b += bits_of(delta) + max(map(bits_of, epsilons))
+    b += bits_of(given.get("delta", Fraction(0))) + max(map(bits_of, numbers))
     twos = [(x.denominator & -x.denominator).bit_length() - 1 for x in others]
     odd = {x.denominator >> two for x, two in zip(others, twos, strict=True)}
     w = b + max(twos, default=0) + sum(part.bit_length() for part in odd)
@@ -571,7 +861,8 @@ def work(mechanism, notion, budgets, delta, objective, bias):
     if by_columns(mechanism, notion, budgets):
         c = min(c, n)
     t = n * (count + len(labels))
-    units = c * n * (4 + (b // 256) ** 2) + 1000 * c + (c + 8) * (b // 64) ** 2
+    each = OUTCOME_WORK.get(notion, 1) if points is None else len(points)
+    units = c * n * each * (4 + (b // 256) ** 2) + 1000 * c + (c + 8) * (b // 64) ** 2
     units += t * (4 + (w // 256) ** 2) + (w // 64) ** 2
     if mechanism.kind == "quantizer" and notion == "pdp":
         units += (len(laws) // 2) ** 2 * n**4 * (100 + 2 * (b // 100) ** 2)
@@ -764,6 +1055,7 @@ def read_real_noise(data):
     readers = {"sensitivity": rational, "grid": rational, "steps": typed(int), "atom": rational}
     noise = read_line(data, lambda line: line.steps, lambda line: line.atom, **readers)
     need(noise.sensitivity > 0 and noise.grid > 0 and noise.steps <= 4096, "Sensitivity and grid must be positive.")
+    need(Fraction(1, 10**100) < noise.sensitivity < 10**100, "The sensitivity must lie between 1e-100 and 1e100.")
     need(not noise.atom or noise.line.first <= 0 <= noise.line.last, "The cells must lie around the atom.")
     noise.width = noise.sensitivity / noise.steps
     return noise
@@ -775,21 +1067,43 @@ KINDS = {
 }  # fmt: skip
 
 
-def read_epsilon(data, mechanism):
-    """{label: ε}, the label None meaning all comparisons."""
+def read_budgets(data, mechanism, name):
+    """{label: number}, the label None meaning all comparisons."""
     if isinstance(data, str):
-        found = {None: rational(data, "Epsilon")}
+        budgets = {None: rational(data, name)}
     else:
-        listed = items(items(anything))(data, "Epsilon")
-        need(all(len(item) == 2 for item in listed), "Epsilon must be a list of labels and numbers.")
-        found = {integers(label, "A label"): rational(value, "Epsilon") for label, value in listed}
-        need(len(found) == len(listed), "Epsilon must be given once for each label.")
-        need(found and {*found} == {*mechanism.labels}, "Epsilon must be given for every comparison, and no others.")
+        listed = items(items(anything))(data, name)
+        need(all(len(item) == 2 for item in listed), f"{name} must be a list of labels and numbers.")
+        budgets = {integers(label, "A label"): rational(value, name) for label, value in listed}
+        need(len(budgets) == len(listed), f"{name} must be given once for each label.")
+        need(budgets and {*budgets} == {*mechanism.labels}, f"{name} must be given for every comparison, no others.")
         if mechanism.kind == "noise" and not mechanism.directed:
-            same = all(found[negative(shift, mechanism.sizes)] == value for shift, value in found.items())
-            need(same, "Epsilon differs between a shift and its negative.")
-    need(all(0 <= value <= 10**6 for value in found.values()), "Epsilon must lie in [0, 1000000].")
-    return found
+            same = all(budgets[negative(shift, mechanism.sizes)] == value for shift, value in budgets.items())
+            need(same, f"{name} differs between a shift and its negative.")
+    need(all(0 <= value <= 10**6 for value in budgets.values()), f"{name} must lie in [0, 1000000].")
+    return budgets
+
+
+def read_claim(data, mechanism):
+    """The notion, {label: first parameter} (None: all comparisons), and {name: other parameter}."""
+    notion = data.get("notion") if isinstance(data, dict) else None
+    need(isinstance(notion, str) and notion in PARAMETERS, f"The notion must be one of {', '.join(PARAMETERS)}.")
+    first, *rest = PARAMETERS[notion]
+    readers = {"notion": text, first: anything, **dict.fromkeys(rest, rational)}
+    claim = vars(fields(data, "The claim", **readers))
+    if notion == "curve":
+        points = tuple(items(rationals)(claim["curve"], "The curve"))
+        need(points and all(len(point) == 2 for point in points), "The curve must be pairs of epsilon and delta.")
+        inside = all(0 <= epsilon <= 10**6 and 0 <= delta <= 1 for epsilon, delta in points)
+        need(inside, "Epsilon must lie in [0, 1000000], delta in [0, 1].")
+        need(len({epsilon for epsilon, _ in points}) == len(points), "The curve must have each epsilon once.")
+        return notion, {None: points}, {}
+    others = {name: claim[name] for name in rest}
+    if "delta" in others:
+        delta, most = others["delta"], notion in ("dp", "pdp")
+        need(0 <= delta <= most, "Delta must lie in [0, 1], and be 0 for pure and metric.")
+    need(1 < others.get("alpha", 2) <= 10**6, "Alpha must lie in (1, 1000000].")
+    return notion, read_budgets(claim[first], mechanism, first), others
 
 
 def read_objective(data, version):
@@ -857,29 +1171,33 @@ def check(data):
     mechanism = KINDS[kind](file.mechanism)
     for name in ("line", "clamp"):
         vars(mechanism).setdefault(name, None)
-    if isinstance(file.claim, dict) and file.claim.get("notion") in BEYOND:
-        raise Refused("unknown", f"A claim of {file.claim['notion']}: this checker decides pure, dp, pdp and metric.")
-    claim = fields(file.claim, "The claim", notion=text, epsilon=anything, delta=rational)
-    notion, epsilons, delta = claim.notion, read_epsilon(claim.epsilon, mechanism), claim.delta
-    need(notion in ("pure", "dp", "pdp", "metric"), "The notion must be pure, dp, pdp or metric.")
-    need(0 <= delta <= (notion in ("dp", "pdp")), "Delta must lie in [0, 1], and be 0 for pure and metric.")
+    notion, budgets, others = read_claim(file.claim, mechanism)
     objective, bias = read_objective(file.objective, file.version), read_bias(file.bias)
-    units = work(mechanism, notion, epsilons, delta, objective, bias)
+    units = work(mechanism, notion, budgets, others, objective, bias)
     if units > LIMIT:
         raise Refused("too large", f"It would take {units} units of work; {LIMIT} are allowed.")
     if mechanism.clamp:
         low, high = mechanism.clamp
         mechanism.laws = [mechanism.line.row(low - q, high - q) for q in range(low, high + 1)]
-    check_privacy(mechanism, notion, epsilons, delta)
+    check_privacy(mechanism, notion, budgets, others)
     if objective is not None:
         check_objective(objective, mechanism)
     if bias is not None:
         check_bias(bias, mechanism)
-    return words(mechanism, claim, epsilons, objective, bias)
+    return words(mechanism, f"{notion} at {budget_words(notion, budgets, others)}", objective, bias)
 
 
-def words(mechanism, claim, epsilons, objective, bias):
-    """What has been proven, in one sentence."""
+def budget_words(notion, budgets, others):
+    """ "epsilon = 1, delta = 0.1", or what the notion has."""
+    if notion == "curve":
+        return ", ".join(f"(epsilon = {shown(e)}, delta = {shown(d)})" for e, d in budgets[None])
+    first = PARAMETERS[notion][0]
+    each = f"{first} = {shown(budgets[None])}" if None in budgets else f"each comparison's own {first}"
+    return ", ".join([each, *(f"{name} = {shown(value)}" for name, value in others.items())])
+
+
+def words(mechanism, claim, objective, bias):
+    """What has been proven, in one sentence. claim: in words."""
     count, size = (
         len(mechanism.labels),
         " x ".join(str(len(x)) for x in (mechanism.laws, *(k for k, _ in mechanism.laws[:1]))),
@@ -893,11 +1211,10 @@ def words(mechanism, claim, epsilons, objective, bias):
             "pairs of clamped answers" if mechanism.clamp else "shifts"
         )
         what["real-noise"] = f"Noise on the reals, {count} shifts by cells, which decide all real shifts"
-    at = f"epsilon = {shown(epsilons[None])}" if None in epsilons else "each comparison's own epsilon"
     cost = "no cost is stated" if objective is None else f"{objective.name} at most {shown(objective.value)}"
     own = objective is not None and objective.costs is not None and objective.name not in KNOWN
     return (
-        f"{what[mechanism.kind]}: {claim.notion} at {at}, delta = {shown(claim.delta)}; {cost}"
+        f"{what[mechanism.kind]}: {claim}; {cost}"
         + (" by the file's own costs" if own else "")
         + (f"; largest bias {shown(bias.worst)}." if bias is not None else ".")
     )

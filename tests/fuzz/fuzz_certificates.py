@@ -26,8 +26,14 @@ from typing import Any
 
 import workbench as wb
 from workbench.errors import CorruptFile
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import ball_ends
 from workbench.privacy import audit_cost
 from workbench.privacy.certificate_file import mechanism_of
+from workbench.privacy.notions.gdp import TradeOff
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.notions.renyi import Loss
+from workbench.privacy.notions.zcdp import Concentrated
 
 __all__ = ["GENERATORS", "checker", "compare", "verdicts"]
 
@@ -105,6 +111,8 @@ Pairs = list[tuple[Law, Law]]
 
 def claimed(source: random.Random, mechanism: Data, pairs: Pairs, notions: list[str], epsilon: Any = None) -> Data:
     """A certificate whose δ, or ε, is near what the compared laws reach. epsilon: one for each pair, as in a file."""
+    if epsilon is None and source.random() < 0.25:
+        return beyond(source, mechanism, pairs)
     notion = source.choice(notions)
     ratios = [Fraction(k * q[1], l * p[1]) for p, q in pairs for k, l in zip(p[0], q[0], strict=True) if l]
     losses = [ratio for ratio in ratios if ratio > 1]
@@ -118,6 +126,38 @@ def claimed(source: random.Random, mechanism: Data, pairs: Pairs, notions: list[
     )
     delta = "1" if source.random() < 0.2 else nearly(source, min(max(reached, Fraction(0)), Fraction(1)))
     return certificate(mechanism, notion, epsilon or at, delta)
+
+
+def beyond(source: random.Random, mechanism: Data, pairs: Pairs) -> Data:
+    """The same for a curve, Rényi DP, zCDP and GDP, with a budget near the one that is needed."""
+    notion = source.choice(["curve", "renyi", "zcdp", "gdp"])
+    if notion == "curve":
+        epsilons = {rational(source) for _ in range(source.randrange(1, 4))}
+        reached = [max(delta_of(pair, "dp", checker.rational(text, "epsilon")) for pair in pairs) for text in epsilons]
+        points = [[text, nearly(source, min(max(at, Fraction(0)), Fraction(1)))]
+                  for text, at in zip(epsilons, reached, strict=True)]  # fmt: skip
+        return claim_of(mechanism, notion="curve", curve=points)
+    order = source.choice([Fraction(2), Fraction(3), Fraction(3, 2), Fraction(17)])
+    moments = [Laws(*(Distribution(law[0]) for law in pair)) for pair in pairs]
+    far = Fraction(1, 10 ** source.choice([1, 3, 5] if notion == "zcdp" else [1, 3, 12, 40]))
+    if notion == "renyi":
+        finite = [ball_ends(loss.log_moment(order, 256))[0] / (order - 1)
+                  for laws in moments if (loss := Loss(laws)).outside is None]  # fmt: skip
+        least = max(finite, default=Fraction(1))
+    elif notion == "gdp":
+        curves = [TradeOff(laws) for laws in moments]
+        needed = [curve.needed(p, q, 256)[0] for curve in curves if not curve.unbounded for p, q in curve.vertices]
+        least = max(needed, default=Fraction(0))
+    else:
+        bounds = [Concentrated(laws) for laws in moments]
+        least = max((b.least[0] for b in bounds if not b.unbounded and not b.loss.same), default=Fraction(0))
+    value = max(Fraction(0), least * (1 + source.choice([1, 1, -1]) * far)).limit_denominator(10**80)
+    others = {"alpha": str(order)} if notion == "renyi" else {}
+    return claim_of(mechanism, notion=notion, **{checker.PARAMETERS[notion][0]: str(value)}, **others)
+
+
+def claim_of(mechanism: Data, **claim: Any) -> Data:
+    return certificate(mechanism, "pure", "0") | {"claim": claim}
 
 
 def delta_of(pair: tuple[Law, Law], notion: str, epsilon: Fraction) -> Fraction:
@@ -319,7 +359,8 @@ def _rounded(source: random.Random, value: Fraction) -> str:
 ODD: list[Any] = [
     None, True, False, 0, 1, 2, 3, -1, 7, 0.5, 10**30, "", "0", "1", "-1", "0x0", "0x1", "0x01", "0xg", "1e400",
     "1e-400", "1/3", "1/0", "-0", "+1", ".5", "5.", "1_0", "１", " 1", "1 /2", "nan", "Infinity", "0x1/0x3",
-    "-0x1/0x3", "0x1/0x0", "1e6", "1000001", "0e99999", "1e-5001", "pdp", "dp", "pure", "metric", "noise", "channel",
+    "-0x1/0x3", "0x1/0x0", "1e6", "1000001", "0e99999", "1e-5001", "pdp", "dp", "pure", "metric",
+    "curve", "renyi", "zcdp", "gdp", "noise", "channel",
     "quantizer", "squared", "error-rate", "worst-squared", "poisson", "huber:0", "pinball:1", "huber:1", [], {}, [0],
     [[0, 1]], [1, 0], {"a": 1},
 ]  # fmt: skip
@@ -381,9 +422,9 @@ def _reweighed(source: random.Random, law: Data) -> None:
 
 def _claim_changed(source: random.Random, data: Data) -> None:
     claim = data["claim"]
-    name = source.choice(["notion", "epsilon", "delta"])
+    name = source.choice([*claim])
     if name == "notion":
-        claim["notion"] = source.choice(["pdp", "dp", "pure", "metric"])
+        claim["notion"] = source.choice([*checker.PARAMETERS])
     elif not isinstance(claim[name], list):
         claim[name] = rational(source, 3 if name == "epsilon" else 1)
     elif claim[name]:

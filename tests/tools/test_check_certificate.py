@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -180,3 +181,64 @@ def test_both_refuse_what_is_too_large(data, tmp_path: Path):
     path = tmp_path / "c.json"
     path.write_text(json.dumps(data))
     assert verdicts(path) == ("too large", "too large")
+
+
+def test_the_normal_distribution_is_enclosed():
+    from flint import arb, ctx, fmpq
+
+    source, widest = random.Random(3), 0.0
+    with ctx.workprec(600):
+        for k in range(60):
+            x = Fraction(source.randrange(-4000, 4000), 100 if k % 2 else 10 ** source.randrange(2, 9))
+            digits = source.choice([40, 100])
+            ends = checker.normal(Decimal(x.numerator) / Decimal(x.denominator), checker.Enclosed(digits))
+            low, high = (arb(fmpq(*Fraction(end).as_integer_ratio())) for end in ends)
+            true = (-arb(fmpq(x.numerator, x.denominator)) / arb(2).sqrt()).erfc() / 2
+            assert not true < low
+            assert not true > high
+            widest = max(widest, float(ends[1] - ends[0]) * 10**digits)
+    assert widest > 10
+
+
+BUDGETS = {  # of designs, and one that they miss
+    "zcdp": ({"rho": "0.1"}, {"rho": "0.0999"}),
+    "renyi": ({"alpha": "4", "epsilon": "0.5"}, {"alpha": "4", "epsilon": "0.4999"}),
+    "gdp": ({"mu": "1"}, {"mu": "0.9999"}),
+    "curve": ({"curve": [["0.5", "0.1"], ["1", "0.01"]]}, {"curve": [["0.5", "0.099"], ["1", "0.0099"]]}),
+}
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+@pytest.mark.parametrize("family", ["noise", "labels"])
+def test_designs_of_every_notion(notion, family):
+    given, missed = BUDGETS[notion]
+    question = wb.ModuloNoise(n=6, max_shift=1) if family == "noise" else wb.Labels([0, 1])
+    design = wb.design(question, notion=notion, **given, **({} if family == "noise" else {"method": "lp"}))
+    data = json.loads(json.dumps(design.certificate.to_dict()))
+    assert verdict(data) == "proven"
+    assert checker.check(data).count(notion) == 1
+    assert verdict(data | {"claim": {"notion": notion, **missed}}) == "false"
+    assert verdict(data | {"claim": {"notion": notion, **given, "delta": "0"}}) == "false"
+
+
+def test_budgets_of_the_other_notions_that_make_no_sense():
+    for claim in (
+        {"notion": "renyi", "epsilon": "1", "alpha": "1"}, {"notion": "zcdp", "rho": "-1"},
+        {"notion": "curve", "curve": []}, {"notion": "curve", "curve": [["1", "0.1"], ["1", "0.2"]]},
+        {"notion": "curve", "curve": [["1", "2"]]}, {"notion": "gdp", "mu": "0"}, {"notion": "zcdp", "rho": "0"},
+    ):  # fmt: skip
+        assert verdict(GOOD | {"claim": claim}) == "false", claim
+
+
+def test_a_claim_that_is_tight_is_left_undecided():
+    """D_α/α falls from KL at α = 1, so that ρ = KL is the boundary: no enclosure reaches it."""
+    loss = checker.Divergence(((3, 1), 4), ((1, 3), 4))
+    low, high = loss.mean(80)
+    claim = {"notion": "zcdp", "rho": str(high + (high - low))}
+    assert verdict(noise([3, 1], "pure", "0") | {"claim": claim}) in ("unknown", "false")
+
+
+def test_only_the_first_parameter_may_be_given_for_each_comparison(tmp_path: Path):
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(GOOD | {"claim": {"notion": "dp", "epsilon": "1", "delta": [[[1], "0"], [[3], "0"]]}}))
+    assert verdicts(path) == ("false", "false")

@@ -56,7 +56,7 @@ def start(spec: Path, ledger: Path, jobs: int) -> BaseProcess:
 
 
 def tidy(ended: BaseProcess) -> None:
-    """Give back what a killed process cannot, a few semaphores of 32 bytes; its tracker may be removing them as well."""
+    """Give back what a killed process cannot, a few semaphores; its tracker may be removing them as well."""
     for semaphore in Path("/dev/shm").glob(f"sem.loky-{ended.pid}-*"):
         semaphore.unlink(missing_ok=True)
 

@@ -2,7 +2,8 @@
 
 With   C  ordered comparisons: the differences of noise, the pairs of a channel, L² for L different end laws
        n  outcomes of a law        T  weights in all: n, or n for every row or end law; + k n for k labels
-       b  bits of the largest total, + the most bits of ε (numerator and denominator), + those of δ
+       b  bits of the largest total, + the most bits (numerator and denominator) of ε and of every other number of the
+          claim, + those of δ
        w  b + the most factors 2 in a denominator, + the bits of every different odd part of one, + those of the largest
           numerator, among the other numbers: knots, outputs, and what the objective and the bias hold
 
@@ -10,7 +11,8 @@ With   C  ordered comparisons: the differences of noise, the pairs of a channel,
     (k of the reals), n_w weights:  C = 2D, n = n_w + 2D + 2P (tails) + 2 (atom), b counts bits of W, of u and v t
     times, t = ⌈D/P⌉ + 3, and of the atom. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
 
-    audit       C n (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
+    audit       C n a (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
+                a: 1; the points of a curve; `outcome_cost` of notions that take a logarithm or a power of each outcome
                 where every two rows of a channel are neighbours, pure ε with one budget is decided by each output's
                 largest and least mass: C is at most n there
     cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
@@ -19,8 +21,6 @@ With   C  ordered comparisons: the differences of noise, the pairs of a channel,
 units of about 10^-7 s; the limit is 2·10^8. Squares, since integers of b bits are multiplied, divided and reduced to
 lowest terms; ln of a ratio near 1, and a comparison with e^ε that is nearly equal, take about 2b bits and are the 8.
 `tools/check_certificate.py` counts by the same rule: what one of them refuses as too large, the other does too.
-Notions that take a logarithm or a power of every outcome (which that checker does not decide) count each outcome
-`outcome_cost` times.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def cost(
     odd = {number.denominator >> two for number, two in zip(others, twos, strict=True)}
     wide = bits + max(twos, default=0) + sum(part.bit_length() for part in odd)
     wide += max((number.numerator.bit_length() for number in others), default=0)
-    each = 1 if notion is None else notion.outcome_cost
+    each = 1 if notion is None else notion.work_per_outcome(values or {})
     units = comparisons * (outcomes * (4 + (bits // 256) ** 2) * each + 1000)
     units += (comparisons + 8) * (bits // 64) ** 2
     units += outcomes * (size.laws + labels) * (4 + (wide // 256) ** 2) + (wide // 64) ** 2

@@ -127,7 +127,11 @@ class Claim:
         if set(data) != {"notion", *found.parameters}:
             names = ", ".join(["notion", *found.parameters])
             raise CorruptFile(f"The claim must have exactly the entries {names}.")
-        return found, {name: _number_or_labels(data[name], name) for name in found.parameters}
+        values = {name: _number_or_labels(data[name], name) for name in found.parameters}
+        for name in found.parameters[1:]:
+            if isinstance(values[name], Mapping):
+                raise CorruptFile(f"{name} must be one number.")
+        return found, values
 
 
 def _written(value: Any) -> Any:

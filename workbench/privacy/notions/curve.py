@@ -46,6 +46,11 @@ class Curve(Notion):
         """The exact δ at every ε of the curve."""
         return tuple(self._point.measure(laws, {"epsilon": epsilon}) for epsilon, _ in values["curve"])
 
+    def work_per_outcome(self, values: Values) -> int:
+        """One for every point."""
+        points = values.get("curve", ())
+        return max(1, len(points)) if isinstance(points, tuple) else 1
+
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether every δ is at most the one asked."""
         return all(reached.compare(delta) <= 0 for reached, (_, delta) in zip(measured, values["curve"], strict=True))

@@ -155,6 +155,10 @@ class Notion(ABC):
         """What `measure_segments` takes, in comparisons of short numbers; bits: of the integers."""
         return 0
 
+    def work_per_outcome(self, values: Values) -> int:
+        """`outcome_cost` at a budget."""
+        return self.outcome_cost
+
     @abstractmethod
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether a measured value is within a budget. Decided, never guessed."""
