@@ -106,12 +106,51 @@ class Query:
         return {"epsilon": self.epsilon} | ({"delta": self.delta} if self.delta else {})
 
 
-def all_candidates(query: Query) -> Iterator[Candidate]:
-    """Those of every family, those of other packages last."""
+@dataclass(frozen=True, kw_only=True)
+class RealQuery:
+    """A query with real answers in [low, high], of which neighbours differ by at most `sensitivity`, with its budget.
+
+    local: whether every two answers are neighbours; cost: absolute or squared, of published minus true answer, the
+    answers uniform on the range.
+    """
+
+    low: Fraction
+    high: Fraction
+    sensitivity: Fraction
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    notion: str = "dp"
+    cost: str = "absolute"
+
+    @property
+    def width(self) -> Fraction:
+        """Of the range."""
+        return self.high - self.low
+
+    @property
+    def local(self) -> bool:
+        """Whether every two answers are neighbours."""
+        return self.sensitivity == self.width
+
+    def command(self, words: str, **more: object) -> str:
+        """A command line: words, then options."""
+        options = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in more.items()]
+        return " ".join(["workbench", words, *options])
+
+
+def all_candidates(query: Query | RealQuery) -> Iterator[Candidate]:
+    """Those of every family, those of other packages last; a family serves real queries where its module has
+    `real_candidates(query)`."""
+    real = isinstance(query, RealQuery)
     for kind in families():
         if kind.recommendation is not None:
-            found: Iterable[Candidate] = importlib.import_module(kind.recommendation).candidates(query)
-            yield from found
+            module = importlib.import_module(kind.recommendation)
+            offer = getattr(module, "real_candidates" if real else "candidates", None)
+            if offer is not None:
+                found: Iterable[Candidate] = offer(query)
+                yield from found
+            elif real:
+                yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
 
 
 def texts(given: Mapping[str, Any]) -> dict[str, str | None]:
