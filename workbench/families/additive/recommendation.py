@@ -62,16 +62,16 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     request: Any = FAMILY.request(RealNoise(query.sensitivity), cost=query.cost, **budget)
 
     @cache
-    def made() -> Design:
+    def solved() -> Design:
         with FAMILY.open(request) as session:
             return session.design()
 
     def plain() -> Value:
-        design = made()
+        design = solved()
         return Value(design.objective, design.bound, design.certificate is not None)
 
     def clamped() -> Value:
-        design = made()
+        design = solved()
         return Value(
             float(clamped_cost(design.mechanism, query.width, query.cost)), None, design.certificate is not None
         )
