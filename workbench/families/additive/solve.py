@@ -89,11 +89,12 @@ def solve_additive(request: AdditiveRequest) -> Design:
         details={**found.work, **spent},
     )  # fmt: skip
     if is_open(design) and request.steps is None:
-        limited = request.options.time_limit is not None
-        if not (limited or request.gap is not None):
+        stop = _stop(request, begin)
+        late = stop is not None and time.perf_counter() > stop
+        if not late and request.gap is None:
             words = [*words, f"The largest grid was reached: the optimum lies between {bound:.9g} and {objective:.9g}."]
             return replace(design, words=tuple(words))
-        reason = "at its time limit" if limited else "at the largest program it states"
+        reason = "at its time limit" if late else "at the largest program it states"
         raise NotProven(
             f"The search stopped {reason}: incumbent {objective:.9g}, bound {bound:.9g}.", incumbent=objective,
             bound=bound, design=replace(design, details={**design.details, "stopped": True}),
