@@ -1,8 +1,9 @@
 # Two commands do everything on a machine with Python 3.11, pip and make:
 #   make reproduce    install, then regenerate every figure and table into results/
 #   make test         install, then lint, types and tests
-# Others: make bench (ratios measured in one run), make fuzz (minutes of random files), make full (reproduce with what
-# takes longer), make check-release (wheel and sdist in empty environments), make clean.
+# Others: make docs (the site, into docs/_build/html), make bench (ratios measured in one run), make fuzz (minutes of
+# random files), make full (reproduce with what takes longer), make check-release (wheel and sdist in empty environments),
+# make clean.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -10,10 +11,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help install reproduce full test lint types pytest fuzz check-release bench clean
+.PHONY: help install reproduce full test lint types pytest fuzz check-release bench docs clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -5
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -6
 
 install: $(READY)
 
@@ -53,5 +54,16 @@ check-release:
 bench: install
 	@$(BIN)/python -m bench
 
+# The site needs more than the tests do; that is installed when it is first built.
+$(VENV)/.docs: $(READY)
+	@echo "Installing what builds the documentation ..."
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
+	@$(BIN)/pytest --numprocesses=0 tests/docs/test_site.py
+	@echo "Open docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -27,10 +27,10 @@ def run() -> pd.DataFrame:
         sizes = PRINTED if loss == "squared" else PRINTED[:3]
         slow, fast = {}, {}
         for k in FAST:
-            fast[k], found = timed("fast", k, loss, 3 if k <= 10_000 else 1)
+            fast[k], optimum = timed("fast", k, loss, 3 if k <= 10_000 else 1)
             if k in sizes:
                 slow[k], printed = timed("printed", k, loss)
-                assert abs(found.objective - printed.objective) <= 1e-9 * printed.objective
+                assert abs(optimum.objective - printed.objective) <= 1e-9 * printed.objective
         slopes = [growth(list(part)[-3:], list(part.values())[-3:]) for part in (slow, fast)]
         rows += [(loss, k, slow.get(k), fast[k], slow[k] / fast[k] if k in slow else None, *slopes) for k in FAST]
     columns = ["loss", "labels", "printed_s", "fast_s", "ratio", "printed_exponent", "fast_exponent"]

@@ -71,7 +71,7 @@ def design(
     asked: ModuloNoise, notion: str, cost: str, epsilon: str, delta: str, solver: str, time_limit: float
 ) -> dict[str, Any]:
     """Solve, certify, audit once more; what came of it."""
-    found: dict[str, Any] = dict.fromkeys(("raw_private", "route", "loss_optimum", "loss_claim", "seconds"))
+    row: dict[str, Any] = dict.fromkeys(("raw_private", "route", "loss_optimum", "loss_claim", "seconds"))
     options = Options(time_limit=time_limit)
     try:
         with NoiseDesigner(asked, notion=notion, cost=cost, solver=solver, options=options, certify=True) as designer:
@@ -79,24 +79,24 @@ def design(
         request = FAMILY.request(asked, notion=notion, cost=cost, epsilon=epsilon, delta=delta)
         assert isinstance(request, NoiseRequest)
     except WorkbenchError as error:
-        return {"outcome": f"unsolved ({type(error).__name__})"} | found
+        return {"outcome": f"unsolved ({type(error).__name__})"} | row
     if solution.x is None or solution.objective is None:
-        return {"outcome": f"unsolved ({solution.termination})"} | found
+        return {"outcome": f"unsolved ({solution.termination})"} | row
     budgets, allowed = asked.budgets(epsilon), Fraction(delta)
     raw = AdditiveNoise.from_pmf(asked, solution["f"].clip(min=0.0))
-    found["raw_private"] = audit(raw, budgets).meets(notion, budgets, allowed)
+    row["raw_private"] = audit(raw, budgets).meets(notion, budgets, allowed)
     begin = time.perf_counter()
     try:
-        made = certify_noise(request, solution)
+        certified = certify_noise(request, solution)
     except NotCertified:
-        return {"outcome": "refused"} | found
-    found |= {"seconds": time.perf_counter() - begin, "route": made.route}
-    private = audit(made.mechanism, budgets).meets(notion, budgets, allowed)
-    if made.optimum:
-        found["loss_optimum"] = float((made.objective - made.optimum) / made.optimum)
+        return {"outcome": "refused"} | row
+    row |= {"seconds": time.perf_counter() - begin, "route": certified.route}
+    private = audit(certified.mechanism, budgets).meets(notion, budgets, allowed)
+    if certified.optimum:
+        row["loss_optimum"] = float((certified.objective - certified.optimum) / certified.optimum)
     claim = Fraction(solution.objective)
-    found["loss_claim"] = float((made.objective - claim) / claim) if claim else float(made.objective)
-    return {"outcome": "certified" if private else "NOT PRIVATE"} | found
+    row["loss_claim"] = float((certified.objective - claim) / claim) if claim else float(certified.objective)
+    return {"outcome": "certified" if private else "NOT PRIVATE"} | row
 
 
 def run() -> pd.DataFrame:

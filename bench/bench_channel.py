@@ -34,11 +34,11 @@ def plain(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
     M = cp.Variable((n + 1, n + 1), nonneg=True)
     rows: list[Any] = [cp.sum(M, axis=1) == 1]
     e = math.exp(float(epsilon))
-    for one, other in ((M[:-1], M[1:]), (M[1:], M[:-1])):
+    for upper, lower in ((M[:-1], M[1:]), (M[1:], M[:-1])):
         if float(delta):
-            rows.append(cp.sum(cp.pos(one - e * other), axis=1) <= float(delta))
+            rows.append(cp.sum(cp.pos(upper - e * lower), axis=1) <= float(delta))
         else:
-            rows.append(one <= e * other)
+            rows.append(upper <= e * lower)
     loss = cp.sum(cp.multiply((at[:, None] - at) ** 2.0, M)) / (n + 1)
     problem = cp.Problem(cp.Minimize(loss), rows)
     problem.solve(solver=cp.HIGHS, time_limit=_SECONDS)
@@ -63,11 +63,11 @@ def run() -> pd.DataFrame:
     rows = []
     for n, epsilon, delta in CASES:
         begin = time.perf_counter()
-        made = wb.design("channel", answers=f"0..{n}", max_shift=1, epsilon=epsilon, delta=delta)
+        design = wb.design("channel", answers=f"0..{n}", max_shift=1, epsilon=epsilon, delta=delta)
         ours = time.perf_counter() - begin
-        gap = (made.objective - (made.bound or 0.0)) / made.objective
+        gap = (design.objective - (design.bound or 0.0)) / design.objective
         known = {"n": n, "epsilon": epsilon, "delta": delta}
-        rows.append(known | {"side": "workbench, certified", "seconds": ours, "ratio": 1.0, "loss": made.objective,
+        rows.append(known | {"side": "workbench, certified", "seconds": ours, "ratio": 1.0, "loss": design.objective,
                              "off": gap, "private": "certified"})  # fmt: skip
         sides: dict[str, Callable[..., tuple[float, Any]]] = {}
         if n <= _LARGEST_PLAIN:
@@ -75,27 +75,27 @@ def run() -> pd.DataFrame:
         if n <= _LARGEST_QIF and importlib.util.find_spec("qif") is not None and not float(delta):
             sides["libqif"] = by_qif
         for side, solve in sides.items():
-            rows.append(known | {"side": side} | _timed(solve, (n, epsilon, delta), made, ours))
+            rows.append(known | {"side": side} | _timed(solve, (n, epsilon, delta), design, ours))
     return pd.DataFrame(rows)
 
 
 def _timed(
-    solve: Callable[..., tuple[float, Any]], case: tuple[int, str, str], made: wb.Design, ours: float
+    solve: Callable[..., tuple[float, Any]], case: tuple[int, str, str], design: wb.Design, ours: float
 ) -> dict[str, Any]:
     begin = time.perf_counter()
     try:
         value, channel = solve(*case)
     except Exception as error:  # of a solver that is not ours: the row says what happened
-        spent = time.perf_counter() - begin
-        return {"seconds": spent, "ratio": spent / ours, "private": f"{type(error).__name__}: {error}"[:60]}
-    spent = time.perf_counter() - begin
+        seconds = time.perf_counter() - begin
+        return {"seconds": seconds, "ratio": seconds / ours, "private": f"{type(error).__name__}: {error}"[:60]}
+    seconds = time.perf_counter() - begin
     n = len(channel) - 1
-    found = wb.audit_channel(np.maximum(channel, 0), within(n, 1), made.claim.epsilon)
-    private = "yes" if found.holds(made.claim) else "no"
+    audited = wb.audit_channel(np.maximum(channel, 0), within(n, 1), design.claim.epsilon)
+    private = "yes" if audited.holds(design.claim) else "no"
     return {
-        "seconds": spent,
-        "ratio": spent / ours,
+        "seconds": seconds,
+        "ratio": seconds / ours,
         "loss": value,
-        "off": value / made.objective - 1,
+        "off": value / design.objective - 1,
         "private": private,
     }

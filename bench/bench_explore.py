@@ -71,10 +71,10 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
     )  # fmt: skip
     try:
         assert server.stdout is not None
-        found = re.search(r"http://\S+", server.stdout.readline())
-        assert found is not None
+        match = re.search(r"http://\S+", server.stdout.readline())
+        assert match is not None
         line = time.time() - begin
-        page = browser.open(f"{found[0]}#{state}")
+        page = browser.open(f"{match[0]}#{state}")
         page.wait("performance.getEntriesByName('first-contentful-paint').length")
         paint = page.js("performance.timeOrigin + performance.getEntriesByName('first-contentful-paint')[0].startTime")
         page.wait("document.querySelector('main')?.dataset.drawn")
@@ -104,8 +104,8 @@ def _tree(pid: int) -> Iterator[int]:
 
 def _memory(pid: int) -> float:
     total = 0
-    for one in _tree(pid):
-        text = Path(f"/proc/{one}/smaps_rollup").read_text()
+    for process in _tree(pid):
+        text = Path(f"/proc/{process}/smaps_rollup").read_text()
         total += sum(int(size) for size in re.findall(r"^Pss:\s+(\d+)", text, re.MULTILINE))
     return total / 1024
 

@@ -63,8 +63,8 @@ def instance(columns: int, rows: int, density: float) -> Program:
     """max w'x, A x <= b (1 + right), 0 <= x <= 5, where one entry of every row is a_i (1 + coefficient)."""
     rng = np.random.default_rng(columns)
     here = np.arange(rows)
-    one = sp.coo_array((1.0 + rng.random(rows), (here, here % columns)), shape=(rows, columns))
-    A = sp.csc_array(sp.csc_array(sp.random_array((rows, columns), density=density, rng=rng)) + one.tocsc())
+    pattern = sp.coo_array((1.0 + rng.random(rows), (here, here % columns)), shape=(rows, columns))
+    A = sp.csc_array(sp.csc_array(sp.random_array((rows, columns), density=density, rng=rng)) + pattern.tocsc())
     b = A.sum(axis=1) * rng.uniform(0.8, 1.2, rows)
     data = Data(
         c=-rng.uniform(0.5, 1.5, columns), offset=0.0, A=A, row_lower=np.full(rows, -np.inf), row_upper=b,
@@ -275,8 +275,8 @@ class BareConic(Bare):
     """min c'x, [A; I; -I] x + s = [b; upper; -lower], s >= 0, handed to the conic solver itself."""
 
     def stack(self, A: sp.csc_array, b: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
-        one = sp.eye_array(A.shape[1], format="csc")
-        rows = sp.csc_matrix(sp.vstack([A, one, -one], format="csc"))
+        unit = sp.eye_array(A.shape[1], format="csc")
+        rows = sp.csc_matrix(sp.vstack([A, unit, -unit], format="csc"))
         return rows, np.concatenate([b, self.data.upper, -self.data.lower])
 
 

@@ -86,8 +86,8 @@ def ours(spec: Spec, place: Path) -> tuple[float, list[float]]:
     seconds = time.perf_counter() - begin
     assert outcome.solved == len(spec)
     with Ledger(place, create=False) as book:
-        found = {row.key: row.answer_values["objective"] for row in book.rows()}
-    return seconds, [found[key] for key in spec.keys]
+        objectives = {row.key: row.answer_values["objective"] for row in book.rows()}
+    return seconds, [objectives[key] for key in spec.keys]
 
 
 def bare(spec: Spec) -> tuple[float, list[float]]:
@@ -95,8 +95,8 @@ def bare(spec: Spec) -> tuple[float, list[float]]:
     tasks = [(chunk.fixed, chunk.points) for chunk in spec.chunks]
     begin = time.perf_counter()
     futures = [executor(JOBS).submit(loop, fixed, points) for fixed, points in tasks]
-    found = [future.result() for future in futures]
-    return time.perf_counter() - begin, [value for values in found for value in values]
+    objectives = [future.result() for future in futures]
+    return time.perf_counter() - begin, [value for values in objectives for value in values]
 
 
 _models: dict[str, Any] = {}
@@ -144,7 +144,7 @@ def loop(fixed: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]) -> lis
     moved = program.moves.index[sections["row_upper"]].astype(np.int32)
     low = data.row_lower[moved]
     base, matrix = program.moves.base, np.asarray(program.moves.matrix)
-    found, last = [], None
+    objectives, last = [], None
     for point in points:
         epsilon, delta = float(point["epsilon"]), float(point["delta"])
         entries = base + matrix @ program.vector({"exp_epsilon": np.array([np.exp(epsilon)]), "delta": delta})
@@ -155,8 +155,8 @@ def loop(fixed: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]) -> lis
         h.changeRowsBounds(moved.size, moved, low, entries[sections["row_upper"]] * program.scale)
         h.run()
         _x = np.array(h.getSolution().col_value)
-        found.append(h.getObjectiveValue() / program.scale)
-    return found
+        objectives.append(h.getObjectiveValue() / program.scale)
+    return objectives
 
 
 if __name__ == "__main__":

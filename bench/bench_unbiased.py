@@ -37,13 +37,13 @@ def _row(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
     if kind == "lognormal":
         labels = wb.Labels(np.sort(np.random.default_rng(5).lognormal(size=k)))
     begin = time.process_time()
-    made = wb.design(labels, epsilon=epsilon, method="unbiased")
+    design = wb.design(labels, epsilon=epsilon, method="unbiased")
     seconds = time.process_time() - begin
-    assert made.certificate is not None
-    assert made.certificate.bias is not None
-    assert made.certificate.bias.worst == 0
+    assert design.certificate is not None
+    assert design.certificate.bias is not None
+    assert design.certificate.bias.worst == 0
     with TemporaryDirectory() as folder:
-        made.save(Path(folder) / "made.json")
+        design.save(Path(folder) / "made.json")
         size = (Path(folder) / "made.json").stat().st_size / 1000
     grid_loss = grid_seconds = None
     if k <= GRID:
@@ -52,15 +52,15 @@ def _row(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
             labels, epsilon=epsilon, method="lp", outputs=tuple(range(-3 * k, 4 * k)), constraints=("unbiased",)
         )
         grid_loss, grid_seconds = plain.objective, time.process_time() - begin
-    assert made.bound is not None
-    gap = (made.objective - made.bound) / made.objective
+    assert design.bound is not None
+    gap = (design.objective - design.bound) / design.objective
     return (
         kind,
         k,
         float(epsilon),
-        made.objective,
+        design.objective,
         gap,
-        made.mechanism.outputs.size,
+        design.mechanism.outputs.size,
         seconds,
         size,
         grid_loss,

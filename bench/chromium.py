@@ -5,7 +5,6 @@ Requests that go anywhere but to this machine are counted; so are errors on the 
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -66,8 +65,8 @@ class Chromium:
             for answer in self.read(end - time.monotonic()):
                 if answer.get("id") == number:
                     assert "error" not in answer, answer
-                    found: dict[str, Any] = answer["result"]
-                    return found
+                    result: dict[str, Any] = answer["result"]
+                    return result
             assert time.monotonic() < end, f"no answer to {method}"
 
     def close_pages(self) -> None:
@@ -77,13 +76,13 @@ class Chromium:
 
     def read(self, seconds: float) -> list[dict[str, Any]]:
         """What has come within some seconds, at least one message if any comes; events are kept as well."""
-        found: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
         if select.select([self._in], [], [], max(0.0, seconds))[0]:
             self._buffer += os.read(self._in, 1 << 20)
             *whole, self._buffer = self._buffer.split(b"\0")
-            found = [json.loads(part) for part in whole]
-            self.events += [message for message in found if "method" in message]
-        return found
+            messages = [json.loads(part) for part in whole]
+            self.events += [message for message in messages if "method" in message]
+        return messages
 
     def open(self, address: str, width: int = 1280, height: int = 720, *, wait: bool = True) -> Page:
         """A page in a tab of its own; wait: until it shows something."""
@@ -149,16 +148,6 @@ class Page:
         find = f"document.getElementById({json.dumps(name)})"
         self.js(f"void ({find}.value = {json.dumps(value)}, {find}.dispatchEvent(new Event({json.dumps(event)})))")
 
-    def screenshot(self, path: Path, whole: bool = True) -> None:
-        """A PNG of the page."""
-        if whole:
-            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-            clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
-            data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
-        else:
-            data = self.call("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(data["data"]))
-
     def _own(self) -> list[dict[str, Any]]:
         return [event for event in self.browser.events if event.get("sessionId") == self.session]
 
@@ -170,12 +159,12 @@ class Page:
     @property
     def complaints(self) -> list[str]:
         """Errors and warnings on the console, exceptions."""
-        found = []
+        sentences = []
         for event in self._own():
             if event["method"] == "Runtime.exceptionThrown":
-                found.append(str(event["params"]["exceptionDetails"].get("exception", event["params"])))
+                sentences.append(str(event["params"]["exceptionDetails"].get("exception", event["params"])))
             if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] in ("error", "warning"):
-                found.append(event["params"]["entry"]["text"])
+                sentences.append(event["params"]["entry"]["text"])
             if event["method"] == "Runtime.consoleAPICalled" and event["params"]["type"] in ("error", "warning"):
-                found.append(str(event["params"]["args"]))
-        return found
+                sentences.append(str(event["params"]["args"]))
+        return sentences

@@ -13,6 +13,7 @@ from typing import Any
 
 from models.channel import ChannelModel, Pairs
 from models.convex_bounds import bound_rows, check_kinds, is_conic
+from models.noise import MASS_SCALE
 from models.requirements import Bound
 from solvers.canonical import compile
 from solvers.program import Program
@@ -44,4 +45,5 @@ class ChannelNotionModel(ChannelModel):
         k, m = self.cost.shape
         count = sum(map(len, self.bounds.values()))
         conic = is_conic(chain(*self.bounds.values()))
-        return compile(self.problem(), f"channel from {k} labels to {m} outputs under {count} bounds", conic=conic)
+        name = f"channel from {k} labels to {m} outputs under {count} bounds"
+        return compile(self.problem(), name, scale=1.0 if conic else MASS_SCALE, conic=conic)

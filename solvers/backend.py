@@ -294,8 +294,8 @@ def _class(name: str) -> type[Backend]:
     if name not in REGISTRY:
         return _more()[name]
     module, attribute = REGISTRY[name]
-    found: type[Backend] = getattr(importlib.import_module(module), attribute)
-    return found
+    loaded: type[Backend] = getattr(importlib.import_module(module), attribute)
+    return loaded
 
 
 def solve(

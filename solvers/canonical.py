@@ -185,7 +185,7 @@ def _with_cones(data: Data, dims: Any, first: int) -> tuple[Data, tuple[Cones, .
     starts = n + np.concatenate([[0], np.cumsum(sizes)[:-1]])
     cones = []
     for kind, wide in dict.fromkeys(zip(kinds, sizes.tolist(), strict=True)):
-        chosen = starts[[k for k, found in enumerate(zip(kinds, sizes, strict=True)) if found == (kind, wide)]]
+        chosen = starts[[k for k, block in enumerate(zip(kinds, sizes, strict=True)) if block == (kind, wide)]]
         exponents = np.array(dims.p3d, dtype=float) if kind is Cone.POWER else None
         cones.append(Cones(kind, chosen[:, None] + np.arange(wide), exponents))
     return wider, tuple(cones)

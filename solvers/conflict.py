@@ -52,10 +52,10 @@ def conflict(
         )  # fmt: skip
         given = replace(options or Options(), time_limit=min(left, (options and options.time_limit) or left))
         with backend(solver).open(Program("a part of an infeasible program", part, scale=scale), given) as session:
-            found = session.solve(start=Start.COLD)
-        if found.x is not None:
+            solution = session.solve(start=Start.COLD)
+        if solution.x is not None:
             return False
-        return True if found.termination is Termination.INFEASIBLE else None
+        return True if solution.termination is Termination.INFEASIBLE else None
 
     left = dict(groups)
     if not infeasible(left):

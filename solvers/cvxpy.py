@@ -205,13 +205,13 @@ def _word(native: Any) -> str:
 
 
 def _termination(word: str, status: str) -> Termination:
-    for said in (word.lower(), status):
-        if said in _TERMINATION:
-            return _TERMINATION[said]
-        if "time_limit" in said:  # SCS: "solved (inaccurate - reached time_limit_secs)"
+    for spelling in (word.lower(), status):
+        if spelling in _TERMINATION:
+            return _TERMINATION[spelling]
+        if "time_limit" in spelling:  # SCS: "solved (inaccurate - reached time_limit_secs)"
             return Termination.TIME_LIMIT
-        if "max_iters" in said:
+        if "max_iters" in spelling:
             return Termination.ITERATION_LIMIT
-        if "inaccurate" in said or "almost" in said or "error" in said or "progress" in said:
+        if "inaccurate" in spelling or "almost" in spelling or "error" in spelling or "progress" in spelling:
             return Termination.NUMERICAL
     return Termination.ERROR

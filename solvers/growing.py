@@ -79,6 +79,6 @@ class GrowingProgram:
         status = self._h.getModelStatus()
         if status != self._highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"highs ended a growing program with {self._h.modelStatusToString(status)!r}.")
-        found = self._h.getSolution()
-        duals = np.maximum(-np.array(found.row_dual)[self._fixed :], 0.0)
-        return Point(np.array(found.col_value), duals, float(self._h.getInfoValue("objective_function_value")[1]))
+        answer = self._h.getSolution()
+        duals = np.maximum(-np.array(answer.row_dual)[self._fixed :], 0.0)
+        return Point(np.array(answer.col_value), duals, float(self._h.getInfoValue("objective_function_value")[1]))

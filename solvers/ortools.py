@@ -224,11 +224,11 @@ class _MathOptSession(Session):
         return raw
 
     def _read(self, result: Any, start: Start) -> Raw:
-        said = result.termination
-        reason = self._pb_name(said, "reason")
-        limit = self._pb_name(said, "limit")
+        ended = result.termination
+        reason = self._pb_name(ended, "reason")
+        limit = self._pb_name(ended, "limit")
         raw = Raw(self._terminations.get(limit or reason, Termination.ERROR), reason, start=start)
-        raw.raw_status = " ".join(word for word in (reason.lower(), limit.lower(), said.detail) if word)
+        raw.raw_status = " ".join(word for word in (reason.lower(), limit.lower(), ended.detail) if word)
         stats = result.solve_stats
         raw.iterations = int(stats.simplex_iterations + stats.barrier_iterations + stats.first_order_iterations)
         if limit == "UNDETERMINED":  # GLOP and CP-SAT do not say which
@@ -245,7 +245,7 @@ class _MathOptSession(Session):
                 raw.x, raw.point = _scatter(primal.variable_values, self._size), PointStatus.FEASIBLE
         if self._mip or self._variant == "gscip":  # which gives an LP a bound, but no duals
             raw.nodes = int(stats.node_count) if self._variant == "gscip" else None
-            bounds = said.objective_bounds
+            bounds = ended.objective_bounds
             if raw.termination is not Termination.INFEASIBLE and abs(bounds.dual_bound) < 1e20:
                 raw.bound = bounds.dual_bound
                 raw.gap = relative_gap(bounds.primal_bound, raw.bound) if raw.x is not None else None

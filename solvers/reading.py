@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +18,24 @@ from .solution import Later, PointStatus, Rest, Seconds, Solution, Termination, 
 if TYPE_CHECKING:
     from .backend import Options
 
-__all__ = ["later", "proof", "solution"]
+__all__ = ["SolverRun", "later", "proof", "solution"]
 
 Vector = NDArray[np.float64]
 
 _TIGHT = 1e-9 * (1 + 1e-6)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
 
 
-def solution(
-    program: Program, p: Vector, raw: Raw, held: Later, seconds: Seconds, *, solver: str, version: str,
-    options: Options, effective: Mapping[str, Any],
-) -> Solution:  # fmt: skip
-    """The answer to a program at the parameters p.
+class SolverRun(NamedTuple):
+    """Who answers and how. options: as asked; effective: in the solver's own names."""
 
-    held: the rest of it, by `later`; solver, version: who answered; options: as asked; effective: in the solver's own
-    names.
-    """
+    solver: str
+    version: str
+    options: Options
+    effective: Mapping[str, Any]
+
+
+def solution(program: Program, p: Vector, raw: Raw, held: Later, seconds: Seconds, run: SolverRun) -> Solution:
+    """The answer to a program at the parameters p. held: the rest of it, by `later`."""
     scale, whole = program.scale, program.template.integrality
     x, bound, ray, notes = raw.x, raw.bound, raw.ray, raw.notes
     if scale != 1.0:
@@ -63,11 +65,11 @@ def solution(
         iterations=raw.iterations,
         nodes=raw.nodes,
         seconds=seconds,
-        solver=solver,
-        version=version,
-        options=effective,
-        seed=options.seed,
-        threads=options.threads,
+        solver=run.solver,
+        version=run.version,
+        options=run.effective,
+        seed=run.options.seed,
+        threads=run.options.threads,
         start=raw.start,
         raw_status=raw.raw_status,
         notes=notes,

@@ -18,6 +18,7 @@ from workbench.errors import NotProven as NotProven
 from workbench.errors import SolverUnavailable as SolverUnavailable
 from workbench.errors import WorkbenchError as WorkbenchError
 from workbench.exact.integer_law import IntegerLaw as IntegerLaw
+from workbench.explorer.notebook import explore as explore
 from workbench.families.api import list_families as list_families
 from workbench.families.design import Design as Design
 from workbench.families.design import OracleVerdict as OracleVerdict
@@ -25,6 +26,7 @@ from workbench.families.laplace.design import LaplaceDesign as LaplaceDesign
 from workbench.families.laplace.design import design_laplace as design_laplace
 from workbench.families.noise.delta_frontier import delta_frontier as delta_frontier
 from workbench.families.noise.delta_frontier import error_at as error_at
+from workbench.families.noise.delta_frontier import least_delta_at as least_delta_at
 from workbench.families.noise.design import NoiseDesigner as NoiseDesigner
 from workbench.frontiers.budget_table import budget_table as budget_table
 from workbench.frontiers.run import frontier as frontier
@@ -74,7 +76,7 @@ ChannelPairs = Channel
 Quantizer = PiecewiseAffine
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'frontier', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'explore', 'frontier', 'least_delta_at', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
 
 @overload
 def design(
@@ -91,6 +93,7 @@ def design(
     equal: Any = None,
     constraints: Any = None,
     minimise: Any = 'error',
+    runs: int = 1,
     method: Any = 'fast',
     certify: bool = True,
     solver: Any = 'highs',
@@ -116,6 +119,7 @@ def design(
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
         minimise (default 'error'): error, or delta for a given budget.
+        runs (default 1): With notion dp: for how many runs the budget is.
         method (default 'fast'): fast, or literal: PDP with delta > 0 as the printed MILP.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
@@ -140,6 +144,9 @@ def design(
     reach: Any = None,
     inputs: int | None = None,
     starts: int = 4,
+    prove: bool = False,
+    proof_file: Any = None,
+    proof_time: Real = '300',
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
@@ -156,6 +163,9 @@ def design(
         reach (default None): Largest output allowed with levels.
         inputs (default None): Points MVU dithers inputs to (as many as outputs).
         starts (default 4): Starts of the search over outputs.
+        prove (default False): Also search all outputs for a lower bound (uniform inputs, mae, at most 4 levels).
+        proof_file (default None): Where the search of prove is kept, and gone on from.
+        proof_time (default '300'): Seconds of the processor for prove.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.
@@ -230,6 +240,7 @@ def design(
     notion: Any = 'dp',
     constraints: Any = [],
     minimise: Any = 'error',
+    runs: int = 1,
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
@@ -246,6 +257,7 @@ def design(
         constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
             or a function of the CVXPY variable).
         minimise (default 'error'): error; delta or epsilon for a budget.
+        runs (default 1): With notion dp: for how many runs the budget is.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.

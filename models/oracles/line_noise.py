@@ -46,11 +46,11 @@ def staircase_integers(b: Fraction, sensitivity: int, cost: str) -> tuple[Fracti
     best: tuple[Fraction, int] | None = None
     for r in range(1, d + 1):
         # sums of x and x² over 0..r-1, and over r..r+d-1, where |η| = x + j d has mass a b^(j+1)
-        one, two = d * r + d * (d - 1) // 2, _squares(r + d) - _squares(r)
+        linear, square = d * r + d * (d - 1) // 2, _squares(r + d) - _squares(r)
         if power == 1:
-            spread = r * (r - 1) // 2 + one * s0 + d * d * s1
+            spread = r * (r - 1) // 2 + linear * s0 + d * d * s1
         else:
-            spread = _squares(r) + two * s0 + 2 * d * one * s1 + d**3 * s2
+            spread = _squares(r) + square * s0 + 2 * d * linear * s1 + d**3 * s2
         value = 2 * spread * (1 - b) / (2 * r + 2 * b * (d - r) - (1 - b))
         if best is None or value < best[0]:
             best = value, r

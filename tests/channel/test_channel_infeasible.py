@@ -33,3 +33,23 @@ def test_outputs_that_leave_room_name_the_least_epsilon():
     with pytest.raises(wb.Infeasible):
         wb.design("channel", answers="0..4", neighbours="all", outputs=outputs, constraints=("unbiased",),
                   epsilon=least * 0.999)  # fmt: skip
+
+
+@pytest.mark.parametrize("delta", [0, "0.01"])
+@pytest.mark.parametrize("neighbours", [{"neighbours": "all"}, {"max_shift": 1}])
+def test_constraints_of_ones_own_are_named_by_their_text(delta: object, neighbours: dict[str, object]) -> None:
+    with pytest.raises(wb.Infeasible) as caught:
+        wb.design("channel", answers="0..2", epsilon="0.1", delta=delta, **neighbours,
+                  constraints=lambda M: [M[0, 0] >= 0.9, (M[2, 0] <= 0.1).set_label("zero is rare")])  # fmt: skip
+    assert "These cannot hold together" in str(caught.value)
+    assert "0.9 <= M[0, 0]" in str(caught.value)
+    assert "zero is rare" in str(caught.value)
+    assert "dp at epsilon = 0.1" in str(caught.value)
+
+
+def test_constraints_of_ones_own_may_conflict_without_privacy() -> None:
+    with pytest.raises(wb.Infeasible) as caught:
+        wb.design("channel", answers="0..2", epsilon=20, neighbours="all",
+                  constraints=lambda M: [M[0, 0] >= 0.9, M[0, 1] >= 0.5])  # fmt: skip
+    assert "0.9 <= M[0, 0]; 0.5 <= M[0, 1]" in str(caught.value)
+    assert "dp at epsilon" not in str(caught.value)

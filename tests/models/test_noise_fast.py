@@ -277,6 +277,20 @@ def test_limits_leave_a_valid_bound():
     assert loose.termination in (Termination.GAP_LIMIT, Termination.OPTIMAL)
 
 
+@pytest.mark.parametrize(("sizes", "cost"), [((120,), "squared"), ((1200,), "error-rate"), ((120,), "worst-squared")])
+def test_a_time_limit_leaves_an_incumbent_soon(sizes, cost):
+    """However little time there was: what the search found, or uniform noise."""
+    shifts = tuple((k % sizes[0],) for k in (1, 3, 4, -1, -3, -4))
+    model = NoiseModel(sizes, shifts, PDP, cost_vector(cost, sizes))
+    for limit in (1e-9, 0.2):
+        stopped = fast(model, [0.2], 0.05, time_limit=limit)
+        assert stopped.termination is Termination.TIME_LIMIT
+        assert stopped.seconds.total < 2.0
+        assert stopped.bound is None or stopped.bound <= stopped.objective
+        assert stopped["f"].sum() == pytest.approx(1.0)
+        assert spent(sizes, shifts, [0.2] * 6, stopped["f"]) <= 0.05 + 1e-9
+
+
 def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):
     model = NoiseModel((17,), BD3, PDP, cost_vector("squared", (17,)))
     optimum = fast(model, [0.5], 0.1).objective

@@ -15,7 +15,6 @@ from models.unbiased_levels import optimum
 from solvers.backend import Options, solve
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
-from workbench.mechanisms.piecewise_affine import mean
 from workbench.privacy.audit import audit_extremes
 
 
@@ -55,7 +54,7 @@ def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
     odds, best = found(y, p, epsilon)
     outputs, channel = exact_channel(y, p, odds, best.sets, best.t, best.s, best.objective)
     values = [Fraction(o) for o in outputs.tolist()]
-    assert [mean(row, values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
+    assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
     loss = float((p[:, None] * channel.matrix * (outputs - y[:, None]) ** 2).sum())
     assert best.bound <= loss * (1 + 1e-12)
@@ -120,7 +119,7 @@ def test_floats_that_are_no_randomizer_are_refused():
     with pytest.raises(ArithmeticError, match="tell all labels apart"):
         exact_channel(y, p, Fraction(2), Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1), 1.0)
     outputs, channel = exact_channel(y, p, Fraction(2), sets, np.full(3, 0.25), np.array([-0.25, 0.25, 0.75]), 1.0)
-    assert [mean(row, [Fraction(o) for o in outputs.tolist()]) for row in channel.rows] == [0, 1, 2]
+    assert [row.mean([Fraction(o) for o in outputs.tolist()]) for row in channel.rows] == [0, 1, 2]
 
 
 def test_progress_is_told():

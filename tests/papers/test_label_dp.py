@@ -104,9 +104,8 @@ def test_models_trained_on_private_labels(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(learning, "EPSILONS", (0.05, 8.0))
     features = np.random.default_rng(0).normal(size=(600, 2))
     truth = np.clip(np.round(5 + 2 * features[:, 0]), 0, 10)
-    table = learning._experiment(
-        features, truth, np.arange(11.0), (0.1, 8.0), learning._ridge, learning._squared, 2, integer=False
-    )
+    task = learning._Task(features, truth, np.arange(11.0), learning._ridge, learning._squared, integer=False)
+    table = learning._experiment(task, (0.1, 8.0), 2)
     error = table.set_index(["epsilon", "mechanism"])["mse"]
     assert (0.1, "RR-on-Bins") not in error.index  # n <= k/ε²
     assert error[8.0, "RR-on-Bins"] < 1.5 * error[np.inf, "none"]

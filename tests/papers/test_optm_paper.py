@@ -16,7 +16,7 @@ from workbench.papers.optm import PAPER
 from workbench.papers.optm.common import largest_q, parameters, published
 from workbench.papers.optm.data import mnist
 from workbench.papers.optm.errata import all_errata
-from workbench.papers.optm.sgd import train
+from workbench.papers.optm.sgd import Training, train
 from workbench.papers.optm.table2 import standard_error, table2
 from workbench.papers.optm.tables import above, table1
 from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
@@ -122,8 +122,8 @@ def test_training_learns_and_noise_costs():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 200)
     x = rng.normal(size=(200, 3)) + 2.5 * y[:, None]
-    clean = train(x, y, None, batch=8, clip=0.1, rate=1.0, runs=6)
-    noisy = train(x, y, rqm("-2.7,-0.9,0.9,2.7", "0.22"), batch=8, clip=0.1, rate=1.0, runs=6)
+    clean = train(x, y, None, Training(batch=8, clip=0.1, rate=1.0, runs=6))
+    noisy = train(x, y, rqm("-2.7,-0.9,0.9,2.7", "0.22"), Training(batch=8, clip=0.1, rate=1.0, runs=6))
     assert clean.shape == (6, 25)
     assert clean[:, -1].mean() > 0.85
     assert clean[:, -5:].mean() >= noisy[:, -5:].mean() - 0.02

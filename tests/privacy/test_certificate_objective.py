@@ -12,10 +12,11 @@ from certificate_samples import changed, metric, noise
 import workbench as wb
 from models.losses import Loss, loss_named
 from models.noise import COSTS, cost_vector
+from workbench.mechanisms.noise_costs import known_costs
 from workbench.privacy.certificate import Certificate, ExpectedLoss, Objective
 from workbench.privacy.certificate_file import from_dict
 from workbench.privacy.certify import certify_channel
-from workbench.privacy.objective import is_exact_loss, known_costs
+from workbench.privacy.objective import is_exact_loss
 
 LOSSES = ("squared", "absolute", "zero-one", "pinball:0.3", "huber:1.5")
 

@@ -15,7 +15,7 @@ import workbench as wb
 from workbench.exact.numbers import exp_bounds
 from workbench.families.quantizer.certify import repaired
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.piecewise_affine import Quantizer, mean
+from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.privacy.claim import Claim
 from workbench.privacy.quantizer import audit_quantizer
 from workbench.privacy.repair import exact_cost, pattern_of, raised, repair_noise
@@ -161,7 +161,7 @@ def test_unbiasedness_is_kept_exactly():
     proof = wb.certify_channel(UNBIASED, epsilon=1, outputs=OUTPUTS, unbiased_for=LABELS)
     assert proof.bias.worst == 0
     for row, y in zip(proof.mechanism.rows, (0, 1, 2), strict=True):
-        assert mean(row, [Fraction(o) for o in OUTPUTS]) == y
+        assert row.mean([Fraction(o) for o in OUTPUTS]) == y
     assert np.abs(proof.mechanism.matrix - UNBIASED).max() < 1e-6
     assert "exactly unbiased" in str(proof)
 
@@ -172,7 +172,7 @@ def test_where_unbiased_is_impossible_it_is_refused_or_the_bias_stated():
         wb.certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS)
     proof = wb.certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS, allow_bias=True)
     rows = proof.mechanism.rows
-    exact = max(abs(mean(row, [Fraction(o) for o in OUTPUTS]) - y) for row, y in zip(rows, (0, 1, 2), strict=True))
+    exact = max(abs(row.mean([Fraction(o) for o in OUTPUTS]) - y) for row, y in zip(rows, (0, 1, 2), strict=True))
     assert proof.bias.worst == exact > 0
     assert "largest bias" in str(proof)
 

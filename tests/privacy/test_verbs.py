@@ -144,6 +144,20 @@ def test_profile_is_the_audit_at_every_epsilon(name: str):
         assert curve.pure_epsilon == wb.audit(form, 0).pure_epsilon
 
 
+def test_a_notebook_shows_profiles_audits_of_quantizers_and_quantized_laplace_noise():
+    pytest.importorskip("matplotlib.pyplot")
+    curve = wb.profile(Channel.from_rows([[3, 1], [1, 3]]))
+    assert "DP δ at ε = 1" in curve._repr_html_()
+    assert "<svg" in curve._repr_html_()
+    assert repr(curve) == "Profile(dp, 1 different pairs of neighbours)"
+    quantizer = rqm([-2, -1, 1, 2], 0.3)
+    assert repr(wb.audit_quantizer(quantizer).epsilon) in wb.audit_quantizer(quantizer)._repr_html_()
+    for bits, ell in ((5, "ell"), (1, "reachable")):
+        shown = wb.design_laplace(epsilon=1, bits=bits)._repr_html_()
+        assert f">{ell}</th>" in shown
+        assert "None" not in shown
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_compose(name: str):
     for form in forms(name):

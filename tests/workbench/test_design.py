@@ -291,6 +291,19 @@ def test_a_closed_form_proves_no_answer_that_is_worse():
     assert constrained.bound(FAMILY.request(question, epsilon=18, notion="pure")) is None
 
 
+def test_where_no_time_is_left_for_the_exact_program_floats_are_repaired(monkeypatch):
+    from workbench.families.noise import session
+
+    question = wb.ModuloNoise(n=8, max_shift=3)
+    exact = wb.design(question, epsilon=1.5, delta=0.1, time_limit=60)
+    assert exact.route == "exact optimum of the pattern"
+    monkeypatch.setattr(session, "_CERTIFIED_BY", 0.0)
+    late = wb.design(question, epsilon=1.5, delta=0.1, time_limit=60)
+    assert late.route == "solver's floats"
+    assert late.certificate.privacy.pdp_delta <= Fraction(1, 10)
+    assert late.objective == pytest.approx(exact.objective, abs=1e-9)
+
+
 @pytest.mark.parametrize(("notion", "delta"), [("pdp", 0), ("pure", 0), ("dp", 0.1), ("pdp", 0.1)])
 def test_a_certified_design_measures_every_difference_once(monkeypatch, notion, delta):
     """Repair, certificate, design and row share one audit; a raw design measures once more for its witness at most."""

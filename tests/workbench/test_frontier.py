@@ -17,11 +17,13 @@ from workbench.cli import main
 from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import Plan
 from workbench.families.noise.baselines import Scan, data_independent_error
-from workbench.families.noise.frontier import plan, round_levels
+from workbench.families.noise.frontier import NoiseFrontier, plan, round_levels
 from workbench.frontiers.run import run
 from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
 from workbench.mechanisms.baselines.count_queries import data_independent
+from workbench.privacy.notions.dp import DP
+from workbench.privacy.notions.notion import HockeyStick
 
 
 def test_grids_are_exact() -> None:
@@ -66,7 +68,8 @@ def test_bad_grids_of_python_are_named(value: Any) -> None:
 
 def _noise(**more: Any) -> Any:
     question = wb.ModuloNoise(n=5, max_shift=2)
-    return plan(question, grid("0.5,1.5", "epsilon"), grid("0,0.05,0.2", "delta"), notions=("pdp", "dp"), **more)
+    grids = grid("0.5,1.5", "epsilon"), grid("0,0.05,0.2", "delta")
+    return plan(NoiseFrontier(question, *grids, notions=("pdp", "dp"), **more))
 
 
 def test_noise_rows_agree_with_each_other() -> None:
@@ -108,6 +111,23 @@ def test_data_independent_noise_is_private_and_best() -> None:
                 assert not better.meets(notion, 1, delta)
 
 
+def test_baselines_keep_what_a_notion_requires_not_the_epsilon_it_is_given() -> None:
+    class Halved(DP):
+        name = "half"
+
+        def requires(self, values):
+            return (HockeyStick(values["epsilon"] / 2, values["delta"]),)
+
+        def measure(self, laws, values):
+            return super().measure(laws, {**values, "epsilon": values["epsilon"] / 2})
+
+    half, delta, notion = Fraction(1, 2), Fraction(1, 100), Halved()
+    assert data_independent_error(6, Fraction(1), delta, notion) == data_independent_error(6, half, delta, "dp")
+    assert Scan("geometric", 6, [1]).least(Fraction(1), delta, notion) == Scan("geometric", 6, [1]).least(
+        half, delta, "dp"
+    )
+
+
 def test_scan_finds_the_geometric_parameter() -> None:
     # clamped geometric noise is exactly ln(1/alpha)-private for neighbours 1 apart, d ln(1/alpha) for d
     for distance in (1, 2):
@@ -126,7 +146,8 @@ def test_round_levels() -> None:
 
 def test_what_is_not_proven_in_time_is_an_interval() -> None:
     question = wb.ModuloNoise(n=47, shifts=[3, 7, 11, 20, 22])
-    made = plan(question, grid("0.9,1.2", "epsilon"), grid("0.1", "delta"), levels=[], baselines=False, time_limit=0.05)
+    grids = grid("0.9,1.2", "epsilon"), grid("0.1", "delta")
+    made = plan(NoiseFrontier(question, *grids, levels=[], baselines=False, time_limit=0.05))
     table = run(made).to_frame()
     points = table[table["curve"] == "point"]
     late = points[points["status"] == "time_limit"]

@@ -18,7 +18,6 @@ from workbench.families.labels.design import best_bins
 from workbench.families.labels.family import FAMILY
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
-from workbench.mechanisms.piecewise_affine import mean
 from workbench.privacy.audit import audit, audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import from_dict
@@ -138,7 +137,7 @@ def test_a_biased_vertex_is_repaired_and_its_bias_stated():
     nearly = np.array([[0.4, 0.4, 0.2], [0.3, 0.4, 0.3], [0.2, 0.4, 0.4]]) + 1e-12
     exact = certified(LabelChannel(labels, outputs, Channel.from_rows(nearly)), request, unbiased=True)
     assert exact.bias.worst == 0
-    assert [mean(row, exact.bias.outputs) for row in exact.mechanism.rows] == [0, 1, 2]
+    assert [row.mean(exact.bias.outputs) for row in exact.mechanism.rows] == [0, 1, 2]
     narrow = LabelChannel(labels, np.array([0.0, 1, 2]), Channel.from_rows(np.eye(3)))
     left = certified(narrow, request, unbiased=True)
     assert left.bias.worst > Fraction(1, 10)

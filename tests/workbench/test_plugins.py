@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
@@ -46,6 +47,34 @@ def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
     without = workbench("verify-certificate", "proof.json", folder=tmp_path, path=())
     assert without.returncode == 2
     assert "must be of kind" in without.stderr
+
+
+def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    coin = importlib.import_module("workbench_example.coin").Coin("1/4")
+    proof = wb.certify(coin, "pure", "1.2")
+    assert proof.foreign == {"mechanism of kind coin": "workbench-example 1.2"}
+    with pytest.raises(wb.NotCertified, match="exact pure epsilon"):
+        wb.certify(coin, "pure", 1)
+    for form in (coin, proof):
+        assert wb.audit(form, 1).pure_epsilon == pytest.approx(math.log(3))
+        assert {*wb.sample(form, 100, answer=1)} == {0, 1}
+        assert wb.compose(form, 2, delta=0).epsilon == pytest.approx(2 * math.log(3))
+        assert wb.profile(form, "dp").deltas([0])[0] == pytest.approx(0.5)
+        assert wb.evaluate(form).rows[0]["mean_error"] == 0.25
+        assert wb.risk(form).advantage == 0.5
+    (tmp_path / "coin.json").write_bytes(proof.content())
+    (tmp_path / "rows.csv").write_text("x\n" + "0\n1\n" * 50)
+    asked = ("--column", "x", "--mechanism", "coin.json", "--out", "out.csv", "--insecure-seed", "1")
+    report = answer("privatise", "noise", "rows.csv", *asked, folder=tmp_path)
+    assert report["expected_error"] == {"probability of a wrong answer": 0.25}
+    assert 1.2 <= report["budget"]["epsilon"] < 1.2 + 1e-12
+    assert "One coin for every row." in report["words"]
+    published = (tmp_path / "out.csv").read_text().split()[1:]
+    assert 5 <= sum(a != b for a, b in zip(published, ["0", "1"] * 50, strict=True)) <= 50
+    (tmp_path / "rows.csv").write_text("x\n2\n")
+    refused = workbench("privatise", "noise", "rows.csv", *asked, folder=tmp_path)
+    assert "must be 0 or 1" in refused.stderr
 
 
 def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:

@@ -99,11 +99,13 @@ def audit(
     contents, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
     from workbench.exact.numbers import positive
     from workbench.io.files import spelled
-    from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+    from workbench.mechanisms.mechanism import Bias
     from workbench.privacy.audit import audit
 
     claim = contents.certificate
-    continuous = isinstance(mechanism, PiecewiseAffine)
+    continuous = bool(mechanism.segments)
+    means = getattr(mechanism, "unbiased_means", None) if continuous else None
+    bias = None if means is None else Bias.of(mechanism, *means)
     own = claim is not None and not (continuous and claim.claim.notion.per_distance)
     budget: Any = claim.epsilon if own and claim is not None else None
     if epsilon is not None:
@@ -119,7 +121,7 @@ def audit(
         "pdp_delta": None if budget is None else privacy.worst("pdp").measured.upper,
         "dp_delta": None if budget is None else privacy.dp_delta.upper,
         "metric_epsilon": _metric(privacy) if continuous else None,
-        "bias": float(mechanism.bias) if isinstance(mechanism, PiecewiseAffine) else None,
+        "bias": float(bias.worst) if bias is not None else None,
         "certified": None if claim is None else claim.notion,
     }
     learnt = None
@@ -143,10 +145,9 @@ def audit(
         rows.append(("exact PDP delta", f"{values['pdp_delta']!r} at {at}"))
         rows.append(("exact DP delta", f"{values['dp_delta']!r} at {at}"))
     if continuous:
-        rows += [
-            ("metric epsilon", f"{values['metric_epsilon']} for |x - x'|"),
-            ("largest bias", f"{values['bias']!r}"),
-        ]
+        rows.append(("metric epsilon", f"{values['metric_epsilon']} for |x - x'|"))
+    if bias is not None:
+        rows.append(("largest bias", f"{values['bias']!r}"))
     if values["one_sided"]:
         rows.append(("note", "one-sided neighbours: real ones go both ways, and the other way was not compared"))
     if learnt is not None:
@@ -242,14 +243,14 @@ def compose(
     counts = counts * len(file) if len(counts) == 1 else counts
     if len(counts) != len(file):
         InvalidRequest.must("times", f"one count, or one for each of the {len(file)} files", times)
-    mechanisms = [_open(one, sizes, shifts, max_shift, pairs, False)[1] for one in file]
+    mechanisms = [_open(path, sizes, shifts, max_shift, pairs, False)[1] for path in file]
     from workbench.privacy.composition import compose as run
 
     several = len(file) > 1
     given_runs = (mechanisms, list(counts)) if several else (mechanisms[0], counts[0])
     composed = run(*given_runs, delta=delta, epsilon=epsilon, interval=interval)
     report = {
-        "file": [one.name for one in file] if several else file[0].name,
+        "file": [path.name for path in file] if several else file[0].name,
         "times": list(counts) if several else counts[0],
         "epsilon": _number(composed.epsilon),
         "epsilon_low": _number(composed.epsilon_low),

@@ -31,41 +31,41 @@ def _solvers() -> tuple[list[dict[str, Any]], str | None]:
 
 def doctor(json: bool = False) -> int:
     """Print the state of the installation; the exit code: 0, or 1 where it is known to be bad or incomplete."""
-    found = installation()
-    found["solvers"], found["solvers_error"] = _solvers()
+    report = installation()
+    report["solvers"], report["solvers_error"] = _solvers()
     if json:
-        print(json_text.dumps(found, ensure_ascii=False))
+        print(json_text.dumps(report, ensure_ascii=False))
     else:
-        print("\n".join(_lines(found)))
-    return 1 if found["verdict"] in ("known bad", "incomplete") else 0
+        print("\n".join(_lines(report)))
+    return 1 if report["verdict"] in ("known bad", "incomplete") else 0
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(report: dict[str, Any]) -> list[str]:
     lines = [
-        f"workbench {found['workbench']}, Python {found['python']}, {found['platform']}",
-        f"installed set: {found['verdict']}. {found['why']}",
+        f"workbench {report['workbench']}, Python {report['python']}, {report['platform']}",
+        f"installed set: {report['verdict']}. {report['why']}",
         "",
         *_columns([("package", "installed", "tested with", "status", "extra")] + [
             (row["package"], row["installed"] or "-", row["wanted"], row["status"], row["extra"] or "")
-            for row in found["packages"]
+            for row in report["packages"]
         ]),
         "",
     ]  # fmt: skip
-    if found["solvers"]:
+    if report["solvers"]:
         heads = [("solver", "version", "can", "licence")]
         lines += _columns(heads + [
             (row["name"], row["version"] or "not installed", row["capabilities"], row["licence"] or "-")
-            for row in found["solvers"]
+            for row in report["solvers"]
         ])  # fmt: skip
     else:
-        lines.append(f"solvers: {found['solvers_error']}")
-    missing = [extra for extra, there in found["extras"].items() if not there]
+        lines.append(f"solvers: {report['solvers_error']}")
+    missing = [extra for extra, there in report["extras"].items() if not there]
     lines += ["", f"extras missing: {', '.join(missing) or 'none'}"]
     lines += [f"    pip install 'dp-workbench[{','.join(missing)}]'"] if missing else []
-    lines.append(f"Chromium: {found['chromium'] or 'not found (only the tests of pictures in a browser use it)'}")
+    lines.append(f"Chromium: {report['chromium'] or 'not found (only the tests of pictures in a browser use it)'}")
     lines += [
         f"{row['purpose']}: {row['folder']} {'can' if row['writable'] else 'CANNOT'} be written into"
-        for row in found["folders"]
+        for row in report["folders"]
     ]
     return lines
 

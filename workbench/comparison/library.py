@@ -113,18 +113,18 @@ def export(
 
 def _known(program: Program, solution: Solution) -> Row:
     """Value, violation and bound of a solution, exact where they say so."""
-    found: Row = {"value": None, "bound": None, "violation": None, "point": None, "dual": None, "dual_bound": None}
+    record: Row = {"value": None, "bound": None, "violation": None, "point": None, "dual": None, "dual_bound": None}
     if solution.x is None:
-        return {**found, "proof": f"none: {solution.raw_status}"}
+        return {**record, "proof": f"none: {solution.raw_status}"}
     data = program.template
     point, dual = _sharp(data, solution.x.tolist(), solution.seconds.total)
     proven = None if dual is None else exact_bound(data, dual)
-    found |= {"value": float(exact_objective(data, point)), "violation": float(exact_violation(data, point)),
+    record |= {"value": float(exact_objective(data, point)), "violation": float(exact_violation(data, point)),
               "point": list(point), "dual": None if dual is None else list(dual),
               "dual_bound": None if proven is None else rounded_down(proven)}  # fmt: skip
     if program.is_mip:
-        return found | {"bound": solution.bound, "proof": f"branch and bound of highs {solution.version}, its word"}
-    return found | {"bound": found["dual_bound"], "proof": "Lagrangian value of the dual, in rationals"}
+        return record | {"bound": solution.bound, "proof": f"branch and bound of highs {solution.version}, its word"}
+    return record | {"bound": record["dual_bound"], "proof": "Lagrangian value of the dual, in rationals"}
 
 
 def _sharp(data: Data, x: Sequence[float], seconds: float) -> tuple[Sequence[float], Sequence[float] | None]:
@@ -140,13 +140,17 @@ def _sharp(data: Data, x: Sequence[float], seconds: float) -> tuple[Sequence[flo
     for algorithm in (None, "interior-point"):
         options = Options(feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9, algorithm=algorithm,
                           time_limit=60 + 20 * seconds)  # fmt: skip
-        found = solve(Program("in small units", relaxed, scale=_UNITS), {}, "highs", options)
-        if found.x is None or found.row_dual is None or (bound := exact_bound(data, found.row_dual / _UNITS)) is None:
+        solution = solve(Program("in small units", relaxed, scale=_UNITS), {}, "highs", options)
+        if (
+            solution.x is None
+            or solution.row_dual is None
+            or (bound := exact_bound(data, solution.row_dual / _UNITS)) is None
+        ):
             continue
-        left = float(exact_objective(data, found.x) - bound) + float(exact_violation(relaxed, found.x))
+        left = float(exact_objective(data, solution.x) - bound) + float(exact_violation(relaxed, solution.x))
         if left < gap:
-            gap, dual = left, tuple((found.row_dual / _UNITS).tolist())
-            best = best if whole else tuple(found.x.tolist())
+            gap, dual = left, tuple((solution.row_dual / _UNITS).tolist())
+            best = best if whole else tuple(solution.x.tolist())
         if gap <= _CLOSED * max(1.0, abs(float(bound))):
             break
     return tuple(map(float, best)), dual
@@ -165,7 +169,7 @@ def read_program(path: Path) -> tuple[Program, Row]:
     with named(path):
         try:
             text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-            found = read_mps(text)
+            program = read_mps(text)
         except (UnicodeDecodeError, OSError, EOFError, InvalidProgram) as error:
             raise CorruptFile(f"This is no MPS file that can be read: {error}.") from None
     known: Row = {}
@@ -176,8 +180,8 @@ def read_program(path: Path) -> tuple[Program, Row]:
             digest = hashlib.sha256(text.encode()).hexdigest()
             if known.get("sha256", digest) != digest:
                 raise CorruptFile(f"The record is of another program than {path.name}: their sha256 differ.")
-    scale = next((float(line.removeprefix(_SCALE)) for line in found.comments if line.startswith(_SCALE)), 1.0)
-    return Program(found.name, found.data, found.sense, scale=scale), known
+    scale = next((float(line.removeprefix(_SCALE)) for line in program.comments if line.startswith(_SCALE)), 1.0)
+    return Program(program.name, program.data, program.sense, scale=scale), known
 
 
 def _check_record(known: Any) -> None:
@@ -195,14 +199,14 @@ def known_range(known: Mapping[str, Any]) -> tuple[float | None, float | None]:
 
 
 def _files(folder: Path) -> list[Path]:
-    found = sorted(path for ending in ("*.mps", "*.mps.gz") for path in folder.glob(ending))
-    return found or InvalidRequest.must("programs", "a folder with files named .mps or .mps.gz", folder)
+    files = sorted(path for ending in ("*.mps", "*.mps.gz") for path in folder.glob(ending))
+    return files or InvalidRequest.must("programs", "a folder with files named .mps or .mps.gz", folder)
 
 
 def folder_instances(folder: Path, names: str | None = None) -> list[Instance]:
     """The programs of a folder as instances; those of the library that are unchanged are judged as mechanisms too."""
     patterns = None if names is None else [part.strip() for part in names.split(",")]
-    found = []
+    instances = []
     for path in _files(folder):
         name = path.name.removesuffix(".gz").removesuffix(".mps")
         if patterns is not None and not any(fnmatch.fnmatch(name, part) for part in patterns):
@@ -210,9 +214,9 @@ def folder_instances(folder: Path, names: str | None = None) -> list[Instance]:
         program, known = read_program(path)
         bound, value = known_range(known)
         judge = _judge(name, known) if program.template.A.nnz <= _JUDGED else None
-        found.append(Instance(name, str(known.get("model", "")), _constantly(program), judge, library=True,
+        instances.append(Instance(name, str(known.get("model", "")), _constantly(program), judge, library=True,
                               parameters=str(known.get("parameters", "")), known=(bound, value)))  # fmt: skip
-    return found or InvalidRequest.must("instances", "patterns that match some of the folder", repr(names))
+    return instances or InvalidRequest.must("instances", "patterns that match some of the folder", repr(names))
 
 
 def _constantly(program: Program) -> Callable[[], tuple[Program, Mapping[str, Any]]]:
@@ -243,15 +247,15 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
         row: Row = {"solver": solver, **dict.fromkeys(_ANSWER), "known_bound": bound, "known_value": value}
         try:
             with translated_errors():
-                found = solve(program, {}, solver, _options(solver, time_limit))
+                solution = solve(program, {}, solver, _options(solver, time_limit))
         except WorkbenchError as error:
             rows.append(row | {"status": "failed", "error": str(error)})
             continue
-        row |= {"version": found.version, "status": str(found.termination), "objective": found.objective,
-                "bound": found.bound, "residual": found.residuals and found.residuals.worst,
-                "seconds": found.seconds.total}  # fmt: skip
+        row |= {"version": solution.version, "status": str(solution.termination), "objective": solution.objective,
+                "bound": solution.bound, "residual": solution.residuals and solution.residuals.worst,
+                "seconds": solution.seconds.total}  # fmt: skip
         if row["status"] == "optimal" and value is not None:
-            row["agrees"] = _within(found.objective, bound, value)
+            row["agrees"] = _within(solution.objective, bound, value)
         rows.append(row)
     return rows
 

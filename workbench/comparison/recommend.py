@@ -10,8 +10,9 @@ notes         what it needs, or why it does not apply
 
 from __future__ import annotations
 
+import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -125,9 +126,11 @@ def _real(given: dict[str, Any]) -> Result:
 
 def _compared(query: Query | RealQuery, subject: str) -> Result:
     begin = time.perf_counter()
-    rows = sorted((_row(one) for one in all_candidates(query)), key=_order)
+    candidates = list(all_candidates(query))
+    rows = sorted(map(_row, candidates), key=_order)
+    extra = {candidate.name: candidate.extra_cost for candidate in candidates if candidate.extra_cost}
     title = f"{subject}, {query.notion} at epsilon = {float(query.epsilon):g}, delta = {float(query.delta):g}"
-    sentences = tuple(_of_reals(query, rows) if isinstance(query, RealQuery) else _sentences(rows))
+    sentences = tuple(_of_reals(query, rows) if isinstance(query, RealQuery) else _sentences(rows, extra))
     return Result(
         title, rows, "recommend", COLUMNS, partial(_draw, title=title), len(rows), len(rows),
         time.perf_counter() - begin, sentences,
@@ -142,19 +145,19 @@ def _check(query: Query) -> None:
         assert query.losses  # whose errors are the user's as well
 
 
-def _row(one: Candidate) -> Row:
-    row: Row = {"class": one.name, "objective": None, "bound": None, "certified": None, "command": one.command,
-                "notes": one.reason or one.needs}  # fmt: skip
-    if one.solve is None:
+def _row(candidate: Candidate) -> Row:
+    row: Row = {"class": candidate.name, "objective": None, "bound": None, "certified": None,
+                "command": candidate.command, "notes": candidate.reason or candidate.needs}  # fmt: skip
+    if candidate.solve is None:
         return row
     try:
-        value = one.solve()
+        value = candidate.solve()
     except NotApplicable as error:
         return row | {"command": None, "notes": str(error)}
     except WorkbenchError as error:
         return row | {"notes": f"{type(error).__name__}: {error}"}
     found = value._asdict()
-    notes = ": ".join(filter(None, (one.needs, found.pop("parameter"))))
+    notes = ": ".join(filter(None, (candidate.needs, found.pop("parameter"))))
     return row | found | {"notes": notes}
 
 
@@ -162,8 +165,8 @@ def _order(row: Row) -> tuple[bool, float]:
     return row["objective"] is None, row["objective"] or 0.0
 
 
-def _sentences(rows: list[Row]) -> Iterator[str]:
-    """What to use, and what the next class costs beside it."""
+def _sentences(rows: list[Row], extra: Mapping[str, str]) -> Iterator[str]:
+    """What to use, and what others cost beside it. extra: class -> what makes it cost more."""
     served = [row for row in rows if row["objective"] is not None and row["certified"]]
     if not served:
         yield "No class serves this query with a certificate."
@@ -174,8 +177,8 @@ def _sentences(rows: list[Row]) -> Iterator[str]:
         ", and none of its class costs less." if proven else "."
     )
     for row in served[1:]:
-        if row["class"] == "modulo noise" and row["objective"] > 1.05 * best["objective"]:
-            yield f"Wrapping around costs {row['objective'] / best['objective']:.3g}x."
+        if row["class"] in extra and row["objective"] > 1.05 * best["objective"]:
+            yield f"{extra[row['class']]} costs {row['objective'] / best['objective']:.3g}x."
 
 
 def _of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
@@ -210,7 +213,7 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
         axes.set_xlabel("expected loss")
         if shown["objective"].max() > 20 * shown["objective"].min() > 0:
             axes.set_xscale("log")
-        axes.set_title(title, fontsize=9)
+        axes.set_title(textwrap.fill(title, 90), fontsize=9)
         return figure
 
     return {"classes": bars}

@@ -33,18 +33,19 @@ def answer(program: Any, solver: str, options: dict[str, Any]) -> dict[str, Any]
     try:
         importlib.import_module(chosen.module)  # loading a library is no part of solving
         with chosen.open(program, Options(**options)) as session:
-            found = session.solve(start=Start.COLD)
+            solution = session.solve(start=Start.COLD)
         limit = options.get("time_limit")
-        quick = limit is None or found.seconds.total < limit / 4  # so much again is left before the process is ended
+        quick = limit is None or solution.seconds.total < limit / 4  # so much again is left before the process is ended
         resolved = _hot_seconds(program, chosen, Options(**options)) if hot and quick else None
     except LicenceExceeded as error:
         return {"status": "licence", "error": str(error)}
     except SolverError as error:
         return {"status": "error", "error": str(error)}
     return {
-        "status": str(found.termination), "x": found.x, "objective": found.objective, "bound": found.bound,
-        "residual": None if found.residuals is None else found.residuals.worst, "seconds": found.seconds.total,
-        "iterations": found.iterations, "nodes": found.nodes, "version": found.version, "said": found.raw_status,
+        "status": str(solution.termination), "x": solution.x, "objective": solution.objective, "bound": solution.bound,
+        "residual": None if solution.residuals is None else solution.residuals.worst, "seconds": solution.seconds.total,
+        "iterations": solution.iterations, "nodes": solution.nodes, "version": solution.version,
+        "said": solution.raw_status,
         "error": None, **({"hot_seconds": resolved} if hot else {}),
     }  # fmt: skip
 
@@ -64,8 +65,8 @@ def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
     moving = replace(program, parameters={"c": (cost.size,)}, moves=Moves({"c": part}, cost.size))
     with chosen.open(moving, options) as session:
         session.solve({"c": cost}, start=Start.COLD)
-        found = session.solve({"c": cost * (1 + 0.01 * np.sin(np.arange(cost.size)))}, start=Start.HOT)
-    return found.seconds.total if found.termination is Termination.OPTIMAL else None
+        solution = session.solve({"c": cost * (1 + 0.01 * np.sin(np.arange(cost.size)))}, start=Start.HOT)
+    return solution.seconds.total if solution.termination is Termination.OPTIMAL else None
 
 
 def main(task: str, target: str, parent: str) -> None:

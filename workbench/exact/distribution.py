@@ -10,7 +10,7 @@ exact audit of 10^5 masses fast; only the undecided ones ever touch the integers
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -90,6 +90,12 @@ class Distribution:
 
     def __getitem__(self, i: int) -> Fraction:
         return Fraction(self.integers[i], self.total)
+
+    def mean(self, values: Sequence[Fraction]) -> Fraction:
+        """Σ Pr[i] values[i], exact. values: (len,)."""
+        scale = math.lcm(*{value.denominator for value in values})
+        parts = (k * (v.numerator * (scale // v.denominator)) for k, v in zip(self.integers, values, strict=True) if k)
+        return Fraction(sum(parts), scale * self.total)
 
     @cached_property
     def floats(self) -> NDArray[np.float64]:

@@ -113,16 +113,16 @@ class IntegerLaw:
 
     def below(self, eta: int) -> Fraction:
         """Σ_{x < eta} f(x), not normalised."""
-        found = Fraction(sum(self.weights[: max(0, min(eta - self.first, len(self.weights)))]))
+        mass = Fraction(sum(self.weights[: max(0, min(eta - self.first, len(self.weights)))]))
         if not self.ratio:
-            return found
+            return mass
         tail = self.ratio / (1 - self.ratio)
         if eta > self.last:
             return self.total - self._beyond(eta, tail)
         left = min(eta, self.first)  # the left tail below it
         blocks, rest = divmod(self.first - left, self.period)
         start = self.ratio**blocks
-        return found + start * (tail * self.ends[0] - self.ratio * sum(self.weights[self.period - rest : self.period]))
+        return mass + start * (tail * self.ends[0] - self.ratio * sum(self.weights[self.period - rest : self.period]))
 
     def _beyond(self, eta: int, tail: Fraction) -> Fraction:
         """Σ_{x >= eta} f(x) for eta > last."""
@@ -132,7 +132,7 @@ class IntegerLaw:
 
     def mean(self, cost: Callable[[int], Fraction], beyond: tuple[Fraction, ...] = ()) -> Fraction:
         """E cost(η). beyond: coefficients of 1, |η|, |η|² of the cost in the tails; none for a law without tails."""
-        found = sum((w * cost(self.first + i) for i, w in enumerate(self.weights) if w), Fraction(0))
+        total = sum((w * cost(self.first + i) for i, w in enumerate(self.weights) if w), Fraction(0))
         if self.ratio:
             if not beyond:
                 InvalidRequest.must("cost", "known beyond the weights of a law with tails", "a list")
@@ -141,8 +141,8 @@ class IntegerLaw:
             for eta, outwards in right + left:  # |η| = outwards + b period in block b
                 if outwards < 1 - self.period:
                     InvalidRequest.must("first", "far enough from 0 for its tails", self.first)
-                found += self.weights[eta - self.first] * self._tail_mean(outwards, beyond)
-        return found / self.total
+                total += self.weights[eta - self.first] * self._tail_mean(outwards, beyond)
+        return total / self.total
 
     def _tail_mean(self, start: int, beyond: tuple[Fraction, ...]) -> Fraction:
         """Σ_{b >= 1} ratio^b Σ_k beyond_k (start + b period)^k, k <= 2."""
@@ -159,7 +159,7 @@ class IntegerLaw:
         """Independent η, exactly distributed: the number of blocks into a tail by Bernoulli(ratio) trials."""
         left, right = (self.ratio / (1 - self.ratio) * end for end in self.ends)
         which = Sampler(Distribution([left, *self.weights, right]), source).draw(count)
-        found = which + (self.first - 1)
+        drawn = which + (self.first - 1)
         for outside, block, sign in (
             (np.flatnonzero(which == 0), self.weights[: self.period], -1),
             (np.flatnonzero(which == len(self.weights) + 1), self.weights[-self.period :], 1),
@@ -173,8 +173,8 @@ class IntegerLaw:
                 steps[going] += 1
             place = Sampler(Distribution(block), source).draw(outside.size)
             start = self.first if sign < 0 else self.last + 1 - self.period
-            found[outside] = start + place + sign * steps * self.period
-        return found
+            drawn[outside] = start + place + sign * steps * self.period
+        return drawn
 
     def mixed(self, other: IntegerLaw, share: Fraction) -> IntegerLaw:
         """(1 - share) of this law, which has no tails, and share of another."""

@@ -32,9 +32,9 @@ def along(name: str, label: str, rows: Sequence[Mapping[str, Any]], *, log: bool
     note = "Marks are computed; the thin lines only join them for the eye." if len(solved) > 1 else ""
     if failed:
         note += f" {len(failed)} of {len(rows)} values have no design there: {failed[0]}"
-    found = lines(f"{label} against {name}", name, label, drawn, log_x=log, along=name, note=note)
-    found["y"]["log"] = bool(y) and min(y) > 0 and max(y) > _TALL * min(y)
-    return found
+    figure = lines(f"{label} against {name}", name, label, drawn, log_x=log, along=name, note=note)
+    figure["y"]["log"] = bool(y) and min(y) > 0 and max(y) > _TALL * min(y)
+    return figure
 
 
 def rivals(rows: Sequence[Mapping[str, Any]], asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,12 +69,12 @@ def _rank(row: Mapping[str, Any]) -> tuple[bool, float]:
 def tradeoffs(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
     """The rows of a frontier (`workbench.families.frontier_plan`): error against ε, and against δ by exact pieces."""
     solved = [row for row in rows if isinstance(row.get("objective"), (int, float))]
-    found = []
+    figures = []
     for notion_name in dict.fromkeys(row.get("notion") for row in solved):
         mine = [row for row in solved if row.get("notion") == notion_name]
         title = f" ({notion_name})" if notion_name else ""
         if drawn := _by_epsilon([row for row in mine if row.get("curve") in ("point", "baseline")]):
-            found.append(lines(f"Error against ε{title}", "ε", "error", drawn))
+            figures.append(lines(f"Error against ε{title}", "ε", "error", drawn))
         pieces = [row for row in mine if row.get("curve") == "piece"]
         drawn = [
             series(f"ε = {epsilon:g}", "segments", k, [row[at] for row in part for at in ("delta", "delta_high")],
@@ -83,8 +83,8 @@ def tradeoffs(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
             for part in [[row for row in pieces if row["epsilon"] == epsilon]]
         ]  # fmt: skip
         if drawn:
-            found.append(lines(f"Error against δ: exact pieces{title}", "δ", "error", drawn))
-    return found
+            figures.append(lines(f"Error against δ: exact pieces{title}", "δ", "error", drawn))
+    return figures
 
 
 def _by_epsilon(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:

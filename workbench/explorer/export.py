@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from workbench.io.result import Result
 
 __all__ = [
+    "as_page",
     "audit_page",
     "design_page",
     "document",
@@ -61,6 +62,13 @@ def _section(title: str, *parts: Mapping[str, Any], narrow: bool = True, **more:
 def export_page(result: Mapping[str, Any]) -> str:
     """The page of what the task "export" has computed."""
     return page(f"{result['view']['heading']} - dp-workbench", {"mode": "document", "export": result})
+
+
+def as_page(task: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message of a task for its reader, who gets the result of "export" as a page."""
+    if task == "export" and "result" in message:
+        return {"result": {"html": export_page(message["result"])}}
+    return message
 
 
 def write_export(
@@ -115,9 +123,9 @@ def result_page(result: Result) -> str:
     table = result.to_frame()
     rows = result.to_dict()["rows"]
     drawn = [
-        {"kind": "picture", "title": name.replace("_", " "), "svg": figures.svg_text(made)}
+        {"kind": "picture", "title": name.replace("_", " "), "svg": figures.svg_text(picture)}
         for name, draw in result.draw(table).items()
-        if (made := draw()) is not None
+        if (picture := draw()) is not None
     ]
     sections = [
         *([_section("What follows", *({"kind": "text", "text": words} for words in result.sentences), narrow=False)]

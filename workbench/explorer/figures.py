@@ -68,11 +68,11 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], note:
 def law_figures(design: Design) -> list[Figure]:
     """The mechanism: bars, a heat map or lines from its law, else the family's own picture, else its tables."""
     mechanism = design.mechanism
-    found = None if mechanism is None else law_figure(mechanism)
-    if found is None and mechanism is not None and design.family.draws:
-        found = {"kind": "picture", "title": "The mechanism", "svg": svg_text(design.plot())}
+    figure = None if mechanism is None else law_figure(mechanism)
+    if figure is None and mechanism is not None and design.family.draws:
+        figure = {"kind": "picture", "title": "The mechanism", "svg": svg_text(design.plot())}
     tables = [table(title, heads, rows) for title, heads, rows in design.family.tables(design)] if mechanism else []
-    return [found, *([] if found["kind"] != "picture" else tables)] if found is not None else tables
+    return [figure, *([] if figure["kind"] != "picture" else tables)] if figure is not None else tables
 
 
 def law_figure(mechanism: Any) -> Figure | None:
@@ -113,7 +113,7 @@ def _affine(mechanism: Any) -> Figure | None:
     segments, outputs = mechanism.segments, np.asarray(mechanism.outputs, dtype=float)
     if outputs.size > _OUTPUTS or len(segments) * outputs.size > _CELLS:
         return None
-    ends = [(float(one.low), float(one.high), one.left, one.right) for one in segments]
+    ends = [(float(segment.low), float(segment.high), segment.left, segment.right) for segment in segments]
     drawn = []
     for i, output in enumerate(outputs):
         x: list[float | None] = []

@@ -30,6 +30,7 @@ __all__ = [
     "option_range",
     "python_call",
     "suggestions",
+    "texts_of",
 ]
 
 Given = Mapping[str, Any]  # option -> text, bool, or list of texts
@@ -68,8 +69,8 @@ def _listed(option: Option) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    found = spell(value)
-    return "" if found is None else ",".join(map(str, found)) if isinstance(found, list) else str(found)
+    spelled = spell(value)
+    return "" if spelled is None else ",".join(map(str, spelled)) if isinstance(spelled, list) else str(spelled)
 
 
 def _refusal(option: Option, value: Any) -> str | None:
@@ -84,7 +85,7 @@ def _refusal(option: Option, value: Any) -> str | None:
 
 def suggestions(kind: Family) -> dict[str, Any]:
     """The words that options take, and the examples that need no file; to know them loads models and solvers."""
-    words = {option.name: found for option in known(kind) if (found := _words(option))}
+    words = {option.name: choices for option in known(kind) if (choices := _words(option))}
     examples = []
     for text, given in _examples(kind):
         with contextlib.suppress(WorkbenchError):  # one that reads a file
@@ -95,8 +96,8 @@ def suggestions(kind: Family) -> dict[str, Any]:
 
 def _words(option: Option) -> list[str]:
     """The words of one option, as its reader lists them when it refuses another."""
-    found = _WORDS.search(_refusal(option, "?") or "") if option.kind in (str, list) and not option.hot else None
-    return [word for word in re.split(r",? or |, ", found[1]) if _WORD.fullmatch(word)] if found else []
+    match = _WORDS.search(_refusal(option, "?") or "") if option.kind in (str, list) and not option.hot else None
+    return [word for word in re.split(r",? or |, ", match[1]) if _WORD.fullmatch(word)] if match else []
 
 
 def option_range(option: Option) -> dict[str, Any] | None:
@@ -122,7 +123,7 @@ def from_words(kind: Family, words: Sequence[str], ignore: Collection[str] = ())
     Raises InvalidRequest for what is no option of the family.
     """
     named = {(option.command or option.name).replace("_", "-"): option for option in known(kind)}
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     rest = list(words)
     while rest:
         flag, equals, text = rest.pop(0).partition("=")
@@ -137,12 +138,30 @@ def from_words(kind: Family, words: Sequence[str], ignore: Collection[str] = ())
             wanted = f"an option of {kind.name} (--{', --'.join(named)})"
             InvalidRequest.must("argument", wanted, repr(flag))
         if option.kind is bool:
-            found[option.name] = not negated
+            options[option.name] = not negated
             continue
         if not equals and not rest:
             raise InvalidRequest(f"{flag} must have a value. Got none.")
         value = text if equals else rest.pop(0)
-        found[option.name] = [*found.get(option.name, []), value] if option.kind is list else value
+        options[option.name] = [*options.get(option.name, []), value] if option.kind is list else value
+    return options
+
+
+def texts_of(kind: Family, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The texts of options that Python gives, as a page holds them. Raises InvalidRequest."""
+    named = {option.name: option for option in known(kind)}
+    found: dict[str, Any] = {}
+    for name, value in options.items():
+        option = named.get(name) or InvalidRequest.must("option", f"one of {', '.join(named)}", repr(name))
+        if value is None or isinstance(value, (bool, str)):
+            found |= {} if value is None else {name: value}
+            continue
+        exact, same = option.of(value), False
+        with contextlib.suppress(InvalidRequest, TypeError):  # what has no text, or another one
+            found[name] = _text(exact)
+            same = option.of(_typed(option, found[name])) == exact
+        if not same:
+            InvalidRequest.must(name, "a text, as the command line takes it", repr(value))
     return found
 
 
@@ -224,11 +243,11 @@ def _question(kind: Family, names: Sequence[str], given: Given, values: Mapping[
         with no_files():
             if parse is not None and len(names) == 1:
                 return f"wb.{name}.parse({given[names[0]]!r})" if repr(parse(given[names[0]])) == wanted else None
-            made = kind.question(**{option: ast.literal_eval(text) for option, text in literals.items()})
+            question = kind.question(**{option: ast.literal_eval(text) for option, text in literals.items()})
     except (TypeError, ValueError, SyntaxError, WorkbenchError):
         return None
     arguments = ", ".join(f"{option}={text}" for option, text in literals.items())
-    return f"wb.{name}({arguments})" if repr(made) == wanted else None
+    return f"wb.{name}({arguments})" if repr(question) == wanted else None
 
 
 def _literal(value: Any) -> str:

@@ -15,26 +15,28 @@ from typing import Any
 from workbench import __version__
 from workbench.explorer.figures import plain
 
-__all__ = ["page", "policy"]
+__all__ = ["asset", "page", "policy", "script"]
 
 _PACKED = 1 << 20  # characters of data from where they are compressed
-_SCRIPTS = ("charts.js", "parts.js", "explorer.js")  # one module, in this order
+_SCRIPTS = ("charts.js", "parts.js", "explorer.js")  # one module, in this order, and a host after them
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of the page."""
     return resources.files("workbench.explorer").joinpath("assets", name).read_text("utf-8")
 
 
 @cache
-def _script() -> str:
-    return "\n".join(map(_asset, _SCRIPTS))
+def script(host: str = "page.js") -> str:
+    """The drawing module with its host, as one module: of a page, or of a notebook's widget ("widget.js")."""
+    return "\n".join(map(asset, (*_SCRIPTS, host)))
 
 
 def policy(*, live: bool) -> str:
     """The content security policy: this script alone, pictures from the file itself, no connection but a live page's
     to its own server."""
-    mark = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
+    mark = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
     connect = "'self'" if live else "'none'"
     return (f"default-src 'none'; script-src 'sha256-{mark}'; style-src 'unsafe-inline'; img-src data:; "
             f"connect-src {connect}; base-uri 'none'; form-action 'none'")  # fmt: skip
@@ -61,12 +63,12 @@ def page(title: str, data: Mapping[str, Any]) -> str:
 <link rel="icon" href="data:,">
 <title>{html.escape(title)}</title>
 <style>
-{_asset("explorer.css")}</style>
+{asset("explorer.css")}</style>
 </head>
 <body>
 <div id="app"><noscript>This page draws its figures with JavaScript.</noscript></div>
 <script type="application/json" id="data"{" data-packed" if packed else ""}>{content}</script>
-<script type="module">{_script()}</script>
+<script type="module">{script()}</script>
 </body>
 </html>
 """

@@ -34,8 +34,8 @@ def profile_figures(mechanism: Any, asked: Mapping[str, Any]) -> list[Figure]:
     if len(list(islice(subject.comparisons(), most + 1))) > most:
         raise WorkbenchError(f"A profile is drawn for up to {most} comparisons of neighbours; there are more.")
     real = on_real_inputs(subject)
-    named = [found for name in known() if isinstance(found := notion(name), DeltaNotion)]
-    curves = {one: profile(subject, one.name) for one in named if one.convex or not real}
+    named = [each for name in known() if isinstance(each := notion(name), DeltaNotion)]
+    curves = {measure: profile(subject, measure.name) for measure in named if measure.convex or not real}
     numbers = [asked.get("epsilon"), asked.get("delta", 0)]
     known_both = all(isinstance(number, (int, float, Fraction)) for number in numbers)
     budget = (float(numbers[0]), float(numbers[1])) if known_both else None
@@ -44,15 +44,15 @@ def profile_figures(mechanism: Any, asked: Mapping[str, Any]) -> list[Figure]:
     near = ends if ends.size <= 300 else np.linspace(0, float(ends[-1]), 300)
     grid = np.unique(np.concatenate([np.linspace(0, last, 150), near]))
     drawn = []
-    for k, (one, curve) in enumerate(curves.items()):
+    for k, (measure, curve) in enumerate(curves.items()):
         x, y = grid, curve.heights(grid)
         if all(not piece.q for pieces in curve.curves for piece in pieces):  # a staircase
             x, y = np.repeat(grid, 2)[1:], np.repeat(y, 2)[:-1]
-        drawn.append(series(f"{one.title} δ", "line", k, x, y))
+        drawn.append(series(f"{measure.title} δ", "line", k, x, y))
     if budget is not None:
         drawn.append(series("asked", "filled", 6, *([part] for part in budget)))
     shown = [lines("Privacy profile: the δ that holds at every ε", "ε", "δ(ε)", drawn)]
-    dp = next((curve for one, curve in curves.items() if one.name == "dp"), None)
+    dp = next((curve for measure, curve in curves.items() if measure.name == "dp"), None)
     if dp is not None and not subject.one_sided:
         shown.append(_tradeoff(dp, budget))
     return shown

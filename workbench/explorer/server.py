@@ -18,7 +18,7 @@ import json
 import secrets
 import socket
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -129,12 +129,12 @@ class _Handler(BaseHTTPRequestHandler):
         if len(length) > 9 or int(length) > _BODY:
             raise _Refused(413, f"The body must have at most {_BODY} bytes.")
         try:
-            found = json.loads(self.rfile.read(int(length)))
+            content = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError):
             raise _Refused(400, "The body must be JSON.") from None
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise _Refused(400, "The body must be a JSON object.")
-        return found
+        return content
 
     # Answers.
 
@@ -165,16 +165,14 @@ class _Handler(BaseHTTPRequestHandler):
         messages = self.server.lanes.run(task, asked)
         try:
             for message in messages:
-                if "result" in message and task == "export":
-                    message = {"result": {"html": self.server.exported(message["result"])}}
-                self._line(message)
+                self._line(self.server.shown(task, message))
         except Stopped as stopped:
             self._line({"error": "Stopped", "message": str(stopped)})
         finally:
             messages.close()  # type: ignore[attr-defined]  # stops a task whose reader has left
         self.wfile.write(b"0\r\n\r\n")
 
-    def _line(self, message: dict[str, Any]) -> None:
+    def _line(self, message: Mapping[str, Any]) -> None:
         line = (json.dumps(message, allow_nan=False, ensure_ascii=False) if message else "").encode() + b"\n"
         self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
 
@@ -203,11 +201,13 @@ class Server(ThreadingHTTPServer):
         fragment = f"#{urlencode(state, doseq=True)}" if state else ""
         return f"http://127.0.0.1:{self.port}/?token={self.token}{fragment}"
 
-    def exported(self, result: dict[str, Any]) -> str:
-        """The page of an export."""
-        from workbench.explorer.export import export_page
+    def shown(self, task: str, message: dict[str, Any]) -> Mapping[str, Any]:
+        """A message as the page takes it."""
+        if task != "export":
+            return message
+        from workbench.explorer.export import as_page
 
-        return export_page(result)
+        return as_page(task, message)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A thread for a connection, where there is room for one more."""

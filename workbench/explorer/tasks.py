@@ -61,8 +61,8 @@ class Tasks:
             return suggestions(kind)
         values = exact_values(kind, given, self.files)
         known = {name: value for name, value in (given or {}).items() if value not in ("", None, [])}
-        found: View = TASKS[task](self, kind, known, values, asked, tell)
-        return found
+        view: View = TASKS[task](self, kind, known, values, asked, tell)
+        return view
 
     # Sessions.
 
@@ -112,10 +112,10 @@ class Tasks:
             request = kind.request_of(dict(values) | {"check": "certify"})
         with kind.open(request) as session:
             design = session.design()
-        found = _view(design, kind, given, values)
+        view = _view(design, kind, given, values)
         if design.certificate is not None:
-            found["certificate"] = design.certificate.content().decode()
-        return found
+            view["certificate"] = design.certificate.content().decode()
+        return view
 
     def profile(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
         """The figures of its privacy."""
@@ -171,8 +171,8 @@ class Tasks:
 
         def cost(value: Fraction) -> float:
             row, _ = attempt(partial(session.design, _point(kind, values, **{name: value})))
-            found = row.get("objective")
-            return math.inf if found is None else float(found)
+            objective = row.get("objective")
+            return math.inf if objective is None else float(objective)
 
         low, high = _short(reach["low"]), _short(reach["high"])
         if cost(high) > limit:
@@ -190,40 +190,40 @@ class Tasks:
     def export(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
         """The certified design where the family certifies, its curves, and designs along the fastest hot option."""
         parts: list[Callable[[], None]] = []
-        found: View = {"family": kind.name, "given": dict(given), "errors": {}, "along": {}, "steps": []}
+        page: View = {"family": kind.name, "given": dict(given), "errors": {}, "along": {}, "steps": []}
 
         def part(name: str, compute: Callable[[], Any], put: Callable[[Any], None]) -> None:
             def run_part() -> None:
                 try:
                     put(compute())
                 except WorkbenchError as error:
-                    found["errors"][name] = str(error)
+                    page["errors"][name] = str(error)
 
             parts.append(run_part)
 
         best = self.certify if kind.certifies else self.design
-        found["view"] = best(kind, given, values, asked, tell)
+        page["view"] = best(kind, given, values, asked, tell)
         nothing: Tell = lambda done, total: None  # noqa: E731
         hot = [name for name in kind.hot if values[name] is not None and option_range(kind.option(name))]
         part("profile", lambda: self.profile(kind, given, values, asked, nothing),
-             lambda made: found.update(profile=made["figures"]))  # fmt: skip
+             lambda view: page.update(profile=view["figures"]))  # fmt: skip
         for name in hot:
             part(f"along {name}", partial(self.along, kind, given, values, {"along": name}, nothing),
-                 partial(_put, found["along"], name))  # fmt: skip
+                 partial(_put, page["along"], name))  # fmt: skip
         part("rivals", lambda: self.rivals(kind, given, values, asked, nothing),
-             lambda made: found.update(rivals={key: made[key] for key in ("overlays", "table")}))  # fmt: skip
+             lambda view: page.update(rivals={key: view[key] for key in ("overlays", "table")}))  # fmt: skip
         if hot:
             name = hot[-1]
             for value in _grid(kind, values, name, _EXPORTED):
                 text = _spelled(value)
                 moved = {**given, name: text}
                 part(f"{name} {text}", partial(self.design, kind, moved, {**values, name: value}, asked, nothing),
-                     found["steps"].append)  # fmt: skip
+                     page["steps"].append)  # fmt: skip
         for done, compute in enumerate(parts):
             tell(done, len(parts))
             compute()
-        found["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
-        return found
+        page["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
+        return page
 
 
 TASKS: dict[str, Callable[..., View]] = {
@@ -232,8 +232,8 @@ TASKS: dict[str, Callable[..., View]] = {
 }  # fmt: skip
 
 
-def _put(figures_of: dict[str, Any], name: str, made: View) -> None:
-    figures_of[name] = made["figure"]
+def _put(figures_of: dict[str, Any], name: str, view: View) -> None:
+    figures_of[name] = view["figure"]
 
 
 def _point(kind: Family, values: Mapping[str, Any], **moved: Any) -> dict[str, Any]:
@@ -243,8 +243,8 @@ def _point(kind: Family, values: Mapping[str, Any], **moved: Any) -> dict[str, A
 
 
 def _range(kind: Family, name: Any) -> dict[str, Any]:
-    found = option_range(kind.option(name)) if name in kind.hot else None
-    return found or InvalidRequest.must("along", f"a number among {', '.join(kind.hot)}", repr(name))
+    ends = option_range(kind.option(name)) if name in kind.hot else None
+    return ends or InvalidRequest.must("along", f"a number among {', '.join(kind.hot)}", repr(name))
 
 
 def _short(value: Any) -> Fraction:
@@ -260,12 +260,12 @@ def _grid(kind: Family, values: Mapping[str, Any], name: Any, steps: int = _STEP
     reach = _range(kind, name)
     places = [k / (steps - 1) for k in range(steps)]
     if reach["scale"] == "share":
-        found = {Fraction(f"{place**3:.3g}") for place in places}
+        numbers = {Fraction(f"{place**3:.3g}") for place in places}
     else:
         low, high = reach["low"], reach["high"]
-        found = {Fraction(f"{low * (high / low) ** place:.3g}") for place in places}
+        numbers = {Fraction(f"{low * (high / low) ** place:.3g}") for place in places}
     now = values[name]
-    return sorted(found | ({now} if isinstance(now, Fraction) else set()))
+    return sorted(numbers | ({now} if isinstance(now, Fraction) else set()))
 
 
 def _coarse_first(grid: list[Fraction], now: Any) -> list[Fraction]:

@@ -14,10 +14,12 @@ import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.numbers import round_up
 from workbench.families.option import Option, Place, spell
 
 if TYPE_CHECKING:
@@ -226,8 +228,10 @@ class Family(ABC):
         }
 
     def completed(self, values: Values, point: Values) -> Values:
-        """A point with its defaults; values: the fixed options."""
-        return point
+        """A point with its defaults; values: the fixed options. Where a family minimises one of several things, δ is 0
+        unless it is minimised, when leaving it out means no limit."""
+        missing = "delta" in point and point["delta"] is None and values.get("minimise", "delta") != "delta"
+        return {**point, "delta": Fraction(0)} if missing else point
 
     def backend(self, values: Values) -> str | None:
         """The label of the solver that is asked, None when there is none."""
@@ -255,7 +259,11 @@ class Family(ABC):
 
     def exact(self, design: Design) -> dict[str, Any]:
         """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
-        raise NotImplementedError
+        privacy = design.privacy
+        return {
+            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
+            "pure_epsilon": privacy.pure_epsilon,
+        }  # fmt: skip
 
     def columns(self, design: Design) -> Row:
         """Columns of a row that only this family has."""

@@ -24,6 +24,7 @@ from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.families.design import Design
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
+from workbench.families.tangent_cuts import Tangents, polish
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Requirement
@@ -33,11 +34,14 @@ __all__ = ["CLOSE", "PARAMETERS", "budget_words", "meets", "proven", "solve_with
 PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve")  # of these notions
 CLOSE = 1e-7  # relative gap at which no other repair is tried
 _ENOUGH = 1e-5  # and that of what counts as an optimum
-_ROUNDS = 40  # of cuts
+_CLOSE_ENOUGH = 1e-6  # at which linear programs do not go on
+_ROUNDS, _FEW = 40, 3  # of cuts; of them before linear programs go on
+_LARGE = 1e6  # limits of cones that are stated
 _CONES = 20_000  # outcomes times bounds of a conic program
 _CONIC, _NAMES, _FINE = "cvxpy:clarabel", ("tol_gap_abs", "tol_gap_rel", "tol_feas"), (1e-10, 1e-9, 1e-8)
 
 Label = tuple[int, ...]
+Columns = tuple[NDArray[np.intp], NDArray[np.intp]]
 Masses = NDArray[np.float64]
 
 
@@ -48,18 +52,24 @@ def solve_with_cuts(
     laws: Callable[[Solution, Label], tuple[Masses, Masses]],
     solver: str,
     options: Options,
+    columns: Callable[[Program, Label], Columns] | None = None,
 ) -> tuple[Solution, float | None]:
     """(the last program's answer, the best bound of all programs).
 
-    labels: of the comparisons; state: the program under some bounds; laws: (P, Q) of a comparison at an answer.
-    Raises Infeasible, InvalidRequest, NotProven, SolverUnavailable.
+    labels: of the comparisons; state: the program under some bounds; laws: (P, Q) of a comparison at an answer;
+    columns: those of P and Q in a program, where their masses are columns: then an answer that its bound does not reach
+    is improved by linear programs. Raises Infeasible, InvalidRequest, NotProven, SolverUnavailable.
     """
     bounds: dict[Label, list[Requirement]] = {label: [*claim.notion.relaxed(claim.at(label))] for label in labels}
     best: float | None = None
     last: Solution | None = None
-    for _ in range(_ROUNDS):
+    whole = False  # whether the last answer broke no further bound
+    for turn in range(_ROUNDS):
         with translated_errors():
-            program = state({label: [*map(in_numbers, several)] for label, several in bounds.items()})
+            stated = {label: [*map(in_numbers, several)] for label, several in bounds.items()}
+            if columns is not None:  # tangents state what is too large for a solver
+                stated = {label: [one for one in several if one.limit < _LARGE] for label, several in stated.items()}
+            program = state(stated)
             solution = _solved(program, solver, options)
         if solution.x is None:
             if solution.termination is Termination.INFEASIBLE:
@@ -74,10 +84,44 @@ def solve_with_cuts(
         before = sum(map(len, bounds.values()))
         for label, several in bounds.items():
             several += [one for one in claim.notion.cuts(*laws(solution, label), claim.at(label)) if one not in several]
-        if sum(map(len, bounds.values())) == before:
+        whole = sum(map(len, bounds.values())) == before == sum(map(len, stated.values()))
+        if sum(map(len, bounds.values())) == before or (columns is not None and not program.cones and turn >= _FEW):
             break
     assert last is not None
-    return last, best
+    if columns is None or (whole and best is not None and _reached(last, best)):
+        return last, best
+    return _polished(claim, bounds, state, columns, (solver, options), (last, best))
+
+
+def _reached(solution: Solution, bound: float) -> bool:
+    """Whether a solver's answer is an optimum by its bound."""
+    value = solution.objective
+    return value is not None and value - bound <= _CLOSE_ENOUGH * max(abs(value), 1e-9)
+
+
+def _polished(
+    claim: Claim,
+    bounds: Mapping[Label, Sequence[Requirement]],
+    state: Callable[[Mapping[Any, Sequence[Bound]]], Program],
+    columns: Callable[[Program, Label], Columns],
+    by: tuple[str, Options],
+    reached: tuple[Solution, float | None],
+) -> tuple[Solution, float | None]:
+    """A conic answer and its bound, improved by linear programs where they do."""
+    last, best = reached
+    with translated_errors():
+        program = state({label: [] for label in bounds})
+        if program.moves.sections or program.cones:
+            return last, best
+        tangents = Tangents(program, {label: columns(program, label) for label in bounds})
+        answer, better = polish(
+            last,
+            tangents,
+            {label: [*map(in_numbers, several)] for label, several in bounds.items()},
+            lambda label, p, q: [*map(in_numbers, claim.notion.cuts(p, q, claim.at(label)))],
+            lambda stated: _solved(stated, *by),
+        )
+    return answer, better if best is None or (better is not None and better > best) else best
 
 
 def _solved(program: Program, solver: str, options: Options) -> Solution:

@@ -72,8 +72,8 @@ class Design:
     @property
     def family(self) -> Family:
         """The kind of question."""
-        found: Family = self.request.family
-        return found
+        family: Family = self.request.family
+        return family
 
     @property
     def claimed(self) -> float:
@@ -196,19 +196,19 @@ class Design:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
-        found: dict[str, Any] = {
+        record: dict[str, Any] = {
             "objective": jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
             "exact": {name: jsonable(value) for name, value in self.exact.items()}, "private": self.private,
             "certified": self.certificate is not None, "route": self.route, "optimum_of_pattern": self.optimum,
             "oracle": self.oracle.to_dict(), "words": list(self.words),
         }  # fmt: skip
         if self.solution is not None:
-            found |= {
+            record |= {
                 "solver": self.solution.solver, "version": self.solution.version,
                 "seconds": self.solution.seconds.total, "claimed": self.claimed, "loss": self.loss,
                 "loss_to_bound": self.loss_to_bound,
             }  # fmt: skip
-        return found | self.family.json(self)
+        return record | self.family.json(self)
 
 
 def upward(value: float | str | None, *asked: float) -> str:

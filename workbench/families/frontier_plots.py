@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Series", "all_series", "by_panel", "few", "heat", "lines"]
+__all__ = ["Quantity", "Series", "all_series", "by_panel", "few", "heat", "lines"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,15 @@ class Series:
     label: str
     colour: int
     dash: str = "-"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What an axis shows: a column of the table, its label, and whether the axis is logarithmic."""
+
+    column: str
+    label: str
+    log: bool = False
 
 
 def few(values: Sequence[float], most: int = 5) -> list[float]:
@@ -54,33 +63,25 @@ def plain_log(axes: Axes, which: str) -> None:
 
 
 def by_panel(
-    table: pd.DataFrame,
-    panel_by: str,
-    x: str,
-    x_label: str,
-    y_label: str,
-    series: Mapping[str, Series],
-    title: str,
-    *,
-    panel: str,
-    log: bool = False,
-    most: int = 4,
-) -> Figure | None:
-    """objective against x, one line per mechanism, one panel per value of another column; None with too few rows.
+    table: pd.DataFrame, panel: Quantity, across: Quantity, up: Quantity, series: Mapping[str, Series], title: str,
+    *, most: int = 4,
+) -> Figure | None:  # fmt: skip
+    """One line per mechanism, one panel per value of another column, whose label is a format of it; None with too few
+    rows. most: of panels.
 
     Points have markers, baselines none. Rows without a value of the panel's column (Laplace has no number of outputs)
     stand in every panel; a "limit" is a band from its bound to its objective.
     """
-    rows = table[table["objective"].notna()]
-    if rows.empty or panel_by not in rows or x not in rows:
+    rows, x = table[table[up.column].notna()], across.column
+    if rows.empty or panel.column not in rows or x not in rows:
         return None
-    values = few(rows[rows["curve"] == "point"][panel_by].dropna().astype(float).tolist(), most)
+    values = few(rows[rows["curve"] == "point"][panel.column].dropna().astype(float).tolist(), most)
     if not values or rows[rows["curve"] == "point"][x].nunique() < 2:
         return None
     figure, axes = panels(len(values), width=max(3.6, 11.0 / max(2, len(values))), height=4.0)
     span = rows[rows["curve"] == "point"][x].astype(float)
     for axis, value in zip(axes, values, strict=True):
-        here = rows[(rows[panel_by] == value) | rows[panel_by].isna()]
+        here = rows[(rows[panel.column] == value) | rows[panel.column].isna()]
         _band(axis, here[here["curve"] == "limit"], x, (float(span.min()), float(span.max())))
         for name, look in series.items():
             part = here[(here["mechanism"] == name) & (here["curve"] != "limit")]
@@ -88,19 +89,19 @@ def by_panel(
                 continue
             style: dict[str, Any] = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
             if part[x].isna().all():  # a mechanism without this coordinate is a level line
-                axis.axhline(float(part["objective"].iloc[0]), **style)
+                axis.axhline(float(part[up.column].iloc[0]), **style)
                 continue
             part = part.dropna(subset=[x]).sort_values(x)
             if (part["curve"] == "point").any():
                 style |= {"marker": MARKERS[look.colour], "markersize": 4.5}
-            axis.plot(part[x].astype(float), part["objective"], linewidth=1.5, **style)
-        axis.set_title(panel.format(value), fontsize=10)
-        axis.set_xlabel(x_label)
-        if log:
+            axis.plot(part[x].astype(float), part[up.column], linewidth=1.5, **style)
+        axis.set_title(panel.label.format(value), fontsize=10)
+        axis.set_xlabel(across.label)
+        if up.log:
             plain_log(axis, "y")
         else:
-            axis.set_ylim(0, 1.08 * float(here["objective"].max()))
-    axes[0].set_ylabel(y_label)
+            axis.set_ylim(0, 1.08 * float(here[up.column].max()))
+    axes[0].set_ylabel(up.label)
     figure.suptitle(title, fontsize=10)
     legend_below(figure, axes, columns=4)
     return figure
@@ -122,10 +123,9 @@ def _band(axis: Axes, limit: pd.DataFrame, x: str, span: tuple[float, float]) ->
     axis.fill_between(line[x].astype(float), line["bound"].astype(float), line["objective"].astype(float), **look)
 
 
-def heat(
-    table: pd.DataFrame, x: str, y: str, x_label: str, y_label: str, value: str, title: str, column: str = "objective"
-) -> Figure | None:
-    """A column over two others, one row of cells per value of y; None unless both have several values."""
+def heat(table: pd.DataFrame, across: Quantity, up: Quantity, value: Quantity, title: str) -> Figure | None:
+    """A column over two others, one row of cells per value of `up`; None unless both have several values."""
+    x, y, column = across.column, up.column, value.column
     rows = table[table[column].notna()] if column in table and y in table else table[:0]
     if rows.empty or rows[x].nunique() < 2 or rows[y].nunique() < 2:
         return None
@@ -137,27 +137,18 @@ def heat(
     axis.grid(False)
     step = max(1, len(grid) // 12)
     axis.set_yticks(range(0, len(grid), step), [f"{float(level):.4g}" for level in grid.index][::step])
-    axis.set_xlabel(x_label)
-    axis.set_ylabel(y_label)
+    axis.set_xlabel(across.label)
+    axis.set_ylabel(up.label)
     axis.set_title(title, fontsize=10)
-    figure.colorbar(image, ax=axis, label=value)
+    figure.colorbar(image, ax=axis, label=value.label)
     return figure
 
 
 def lines(
-    table: pd.DataFrame,
-    x: str,
-    x_label: str,
-    y_label: str,
-    by: str,
-    series: Mapping[Any, Series],
-    title: str,
-    *,
-    y: str = "objective",
-    log: bool = True,
-    log_x: bool = False,
+    table: pd.DataFrame, across: Quantity, up: Quantity, by: str, series: Mapping[Any, Series], title: str
 ) -> Figure | None:
-    """y against x, one line per value of a column; points with markers, closed forms over them, open gaps as bands."""
+    """One line per value of a column; points with markers, closed forms over them, open gaps as bands."""
+    x, y = across.column, up.column
     rows = table[table[y].notna()] if y in table else table[:0]
     if rows.empty or rows[x].nunique() < 2:
         return None
@@ -173,11 +164,11 @@ def lines(
         if y == "objective" and (part["objective"] - part["bound"] > 1e-6 * part["objective"].abs()).any():
             axis.fill_between(part[x].astype(float), part["bound"].astype(float), part[y].astype(float),
                               color=COLOURS[look.colour], alpha=0.25, linewidth=0)  # fmt: skip
-    axis.set_xlabel(x_label)
-    axis.set_ylabel(y_label)
-    if log:
+    axis.set_xlabel(across.label)
+    axis.set_ylabel(up.label)
+    if up.log:
         plain_log(axis, "y")
-    if log_x:
+    if across.log:
         plain_log(axis, "x")
     axis.set_title(title, fontsize=10)
     legend_below(figure, [axis], columns=3)

@@ -26,11 +26,11 @@ _DIGITS = 1e-6  # relative width at which a bisection stops
 
 def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndarray]:
     """Wish, in the user's words -> positions of its rows. wishes: name of a block of rows -> wish."""
-    found: dict[str, list[np.ndarray]] = {}
+    positions: dict[str, list[np.ndarray]] = {}
     for block in program.rows:
         if block.name in wishes:
-            found.setdefault(wishes[block.name], []).append(np.arange(block.start, block.start + block.size))
-    return {wish: np.concatenate(parts) for wish, parts in found.items()}
+            positions.setdefault(wishes[block.name], []).append(np.arange(block.start, block.start + block.size))
+    return {wish: np.concatenate(parts) for wish, parts in positions.items()}
 
 
 def conflict_words(
@@ -40,12 +40,13 @@ def conflict_words(
 
     asked: what no wish can be left out of, such as "with delta = 0.1".
     """
-    found = conflict(data, wishes, solver, options, scale=scale, seconds=SECONDS)
-    if not found:
+    conflicting = conflict(data, wishes, solver, options, scale=scale, seconds=SECONDS)
+    if not conflicting:
         return (), ""
-    if len(found) == 1:
-        return found, f" By itself it cannot hold{asked}: {found[0]}."
-    return found, f" These cannot hold together{asked}, and could without any one of them: {'; '.join(found)}."
+    if len(conflicting) == 1:
+        return conflicting, f" By itself it cannot hold{asked}: {conflicting[0]}."
+    listed = "; ".join(conflicting)
+    return conflicting, f" These cannot hold together{asked}, and could without any one of them: {listed}."
 
 
 def least(feasible: Callable[[float], bool | None], at: float, most: float) -> float | None:

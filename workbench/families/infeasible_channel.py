@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from models.channel import ChannelModel
 from solvers.backend import Options, backend
@@ -11,44 +11,58 @@ from solvers.errors import SolverError
 from solvers.solution import Start, Termination
 from workbench.families.infeasible import SECONDS, conflict_words, least, least_words, rows_named
 
-__all__ = ["explanation"]
+__all__ = ["ChannelBudget", "explanation"]
 
 
-def explanation(
-    model: ChannelModel, epsilon: float, epsilons: Sequence[float], delta: float, *, notion: str, largest: float,
-    solver: str, options: Options, budget: float = 0.0,
-) -> str:  # fmt: skip
-    """Sentences that follow "No channel meets ..."; empty where nothing could be found in time.
+@dataclass(frozen=True)
+class ChannelBudget:
+    """What was asked of a channel. epsilon: as it was given; epsilons: of the model's groups of pairs; largest: ε that
+    is tried; loss: the budget of it, where δ is minimised."""
 
-    epsilon: as it was asked for; epsilons: of the model's groups of pairs; largest: ε that is tried; budget: of the
-    loss, where δ is minimised.
-    """
+    notion: str
+    epsilon: float
+    epsilons: Sequence[float]
+    delta: float
+    largest: float
+    loss: float = 0.0
+
+
+def explanation(model: ChannelModel, budget: ChannelBudget, solver: str, options: Options) -> str:
+    """Sentences that follow "No channel meets ..."; empty where nothing could be found in time."""
+    epsilon, delta = budget.epsilon, budget.delta
     options = replace(options, time_limit=options.time_limit or SECONDS)
     program, free = model.program, model.minimise == "delta"
-    privacy = f"{notion} at epsilon = {epsilon:g}" + (f" and delta = {delta:g}" if delta and not free else "")
-    wishes = {block.name: privacy for block in program.rows[1:]}  # the first says that rows are distributions
-    wishes |= {name: name for name in model.constraints}
+    privacy = f"{budget.notion} at epsilon = {epsilon:g}" + (f" and delta = {delta:g}" if delta and not free else "")
+    # the first block says that rows are distributions; constraints by name and the user's own are called by their label
+    wishes = {block.name: privacy if _states_privacy(block.name) else block.name for block in program.rows[1:]}
     if free:
-        wishes["losses"] = f"a loss of at most {budget:g}"
+        wishes["losses"] = f"a loss of at most {budget.loss:g}"
     try:
-        data = program.data(model.values(epsilons, delta, budget))
+        data = program.data(model.values(budget.epsilons, delta, budget.loss))
         named = rows_named(program, wishes)
-        _, said = conflict_words(data, named, solver, options, program.scale, " on these outputs")
+        _, words = conflict_words(data, named, solver, options, program.scale, " on these outputs")
         with backend(solver).open(program, options) as session:
 
             def feasible(factor: float, share: float) -> bool | None:
-                found = session.solve(model.values([factor * e for e in epsilons], share, budget), start=Start.COLD)
-                if found.x is not None:
+                solution = session.solve(
+                    model.values([factor * e for e in budget.epsilons], share, budget.loss), start=Start.COLD
+                )
+                if solution.x is not None:
                     return True
-                return False if found.termination is Termination.INFEASIBLE else None
+                return False if solution.termination is Termination.INFEASIBLE else None
 
-            most = largest / epsilon
+            most = budget.largest / epsilon
             factor = least(lambda factor: feasible(factor, delta), 1.0, most)
             value = factor and factor * epsilon
-            said += least_words("epsilon", value, f"No epsilon up to {largest:g} would do")
+            words += least_words("epsilon", value, f"No epsilon up to {budget.largest:g} would do")
             if model.approximate and not free:
                 value = least(lambda share: feasible(1.0, share), delta, 1.0)
-                said += least_words("delta", value, "No delta would do")
-        return said
+                words += least_words("delta", value, "No delta would do")
+        return words
     except SolverError:  # a solver that gives up explains nothing
         return ""
+
+
+def _states_privacy(name: str) -> bool:
+    """Whether the model's privacy rows have this name; those that add up to δ have no label."""
+    return name in ("least", "most") or name.startswith(("ratio_", "constraint["))

@@ -187,10 +187,10 @@ def anything(value: Any, name: str) -> Any:
 def seconds(value: Any, name: str) -> Fraction:
     """A time limit."""
     wanted = "a finite number of seconds > 0"
-    found = exact(value, name, wanted)
-    if not 0 < found < _HUGE:
+    limit = exact(value, name, wanted)
+    if not 0 < limit < _HUGE:
         InvalidRequest.must(name, wanted, repr(value))
-    return found
+    return limit
 
 
 def solver(value: Any, name: str) -> str:
@@ -209,8 +209,8 @@ def progress(value: Any, name: str) -> Callable[[str], None]:
     """A function of one line."""
     if not callable(value):
         InvalidRequest.must(name, "a function of one line of text", repr(value))
-    found: Callable[[str], None] = value
-    return found
+    report: Callable[[str], None] = value
+    return report
 
 
 def path(value: Any, name: str) -> Path:
@@ -220,8 +220,8 @@ def path(value: Any, name: str) -> Path:
 
 def or_zero(value: Any, name: str) -> Fraction:
     """A number >= 0 that is one in floating point too."""
-    found = positive(value, name, or_zero=True)
-    return found if found < _HUGE else InvalidRequest.must(name, "a finite number >= 0", value)
+    number = positive(value, name, or_zero=True)
+    return number if number < _HUGE else InvalidRequest.must(name, "a finite number >= 0", value)
 
 
 # Options that several families have.

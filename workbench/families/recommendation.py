@@ -20,6 +20,7 @@ from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
 from workbench.families.registry import families
 from workbench.io.files import spelled
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.privacy.notions import notion
 
 __all__ = ["Candidate", "Query", "Value", "all_candidates", "texts"]
 
@@ -40,7 +41,8 @@ class Candidate:
     """One class of mechanisms for a query.
 
     name: of the class; needs: what it does with answers, in a few words; command: the one that makes it, or None.
-    solve: its value, computed when asked for; reason: why the class does not apply, instead.
+    solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_cost: what makes the
+    class cost more than another, such as "Wrapping around", where that is worth a sentence.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Candidate:
     command: str | None = None
     solve: Callable[[], Value] | None = None
     reason: str | None = None
+    extra_cost: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +86,11 @@ class Query:
         reach = max(j - i for i, j in self.question.listed)
         near = sum(self.question.k - d for d in range(1, reach + 1))
         return reach if near == len(self.question.listed) else None
+
+    @property
+    def per_distance(self) -> bool:
+        """Whether ε is per unit of distance."""
+        return notion(self.notion).per_distance
 
     @property
     def budget(self) -> dict[str, Any]:

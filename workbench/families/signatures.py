@@ -76,7 +76,7 @@ def stub(homes: Mapping[str, str], aliases: Mapping[str, str], docstring: str) -
         "",
         "from workbench.exact.numbers import Real",
         *sorted(f"from {home} import {name} as {name}" for name, home in homes.items() if name != "design"),
-        *sorted({f"from {one.__module__} import {one.__name__}" for one in asked if one.__name__ not in homes}),
+        *sorted({f"from {each.__module__} import {each.__name__}" for each in asked if each.__name__ not in homes}),
         "",
         *(f"{old} = {new}" for old, new in aliases.items()),
         "",

@@ -12,7 +12,7 @@ __all__ = ["EXTRAS", "need", "present", "says_what_is_missing"]
 
 # extra of pyproject.toml -> the module that it brings
 EXTRAS = {
-    "cluster": "distributed", "learning": "sklearn", "opendp": "opendp",
+    "cluster": "distributed", "learning": "sklearn", "notebook": "anywidget", "opendp": "opendp",
     "parquet": "pyarrow", "scip": "pyscipopt",
 }  # fmt: skip
 _OURS = ("workbench", "models", "solvers")

@@ -47,8 +47,8 @@ CLASHES = (
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    found = re.match(r"\d+(\.\d+)*", version)
-    parts = [int(part) for part in found.group().split(".")] if found else []
+    match = re.match(r"\d+(\.\d+)*", version)
+    parts = [int(part) for part in match.group().split(".")] if match else []
     while parts and parts[-1] == 0:  # 1.14 is 1.14.0
         parts.pop()
     return tuple(parts)
@@ -58,10 +58,10 @@ def within(version: str, specifier: str) -> bool:
     """Whether a version meets a specifier such as ">=2.4,<2.5"; only ==, >=, <=, < and > are known."""
     have = _numbers(version)
     for part in filter(None, specifier.split(",")):
-        found = re.fullmatch(r"\s*(==|>=|<=|<|>)\s*([\w.]+)\s*", part)
-        if found is None:
+        match = re.fullmatch(r"\s*(==|>=|<=|<|>)\s*([\w.]+)\s*", part)
+        if match is None:
             raise ValueError(f"the specifier {part!r} is of no known form")
-        sign, other = found.group(1), _numbers(found.group(2))
+        sign, other = match.group(1), _numbers(match.group(2))
         if not {"==": have == other, ">=": have >= other, "<=": have <= other, "<": have < other,
                 ">": have > other}[sign]:  # fmt: skip
             return False

@@ -6,7 +6,7 @@ f is held exactly (`Distribution`), so that what is audited, saved and sampled i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,8 +20,9 @@ from workbench.exact.plain import plain_numbers, refuse_masked
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
-from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment
+from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
 from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
+from workbench.mechanisms.noise_costs import known_costs
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class AdditiveNoise(ShownMechanism):
     masses: Distribution
 
     segments: ClassVar[tuple[Segment, ...]] = ()
+    repaired_by: ClassVar[str] = "masses"
 
     def __init__(self, question: ModuloNoise, weights: Iterable[Any] | Distribution) -> None:
         self._set(question, weights if isinstance(weights, Distribution) else Distribution(weights))
@@ -148,6 +150,33 @@ class AdditiveNoise(ShownMechanism):
         noise = self.draws(None, given.size, Source(insecure_seed))
         return np.asarray((given.astype(np.int64) + noise) % self.question.order)
 
+    def publisher(self) -> Callable[[int], int]:
+        """`publish` of one answer 0..N-1 of a scalar query at a time; what it draws from is built once."""
+        sampler = Sampler(self.masses)
+        return lambda answer: (answer + int(sampler.draw(1)[0])) % self.question.order
+
+    @property
+    def column_inputs(self) -> ColumnInputs | None:
+        """The answers of a scalar query."""
+        n = self.question.order - 1
+        return ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True) if self.question.scalar else None
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """That answers which differ otherwise are no neighbours."""
+        if len(self.question.differences) == self.question.order - 1:
+            return ()
+        return (
+            "The budget holds between numbers that differ by one of the mechanism's differences, modulo n + 1; numbers "
+            "further apart are protected less, or not at all.",
+        )
+
+    def published_error(self) -> dict[str, float]:
+        """How often an answer is wrong, and how far off it is around the circle."""
+        steps = np.arange(self.question.order)
+        around = self.expected(np.minimum(steps, steps.size - steps))
+        return {"probability of a wrong answer": self.error_rate, "mean distance modulo n + 1": around}
+
     def describe(self) -> str:
         """One line."""
         q = self.question
@@ -182,6 +211,28 @@ class AdditiveNoise(ShownMechanism):
     def error_rate(self) -> float:
         """ER = Pr[η != 0] = 1 - f(0), the float nearest to the exact value."""
         return float(1 - self.masses[0])
+
+    def exact_cost(self, name: str, costs: tuple[Fraction, ...] | None) -> Fraction:
+        """Σ f(η) cost(η), exact. costs: (N,), None for error-rate; a name that is known must have its own costs.
+
+        Raises InvalidRequest.
+        """
+        k, total = self.masses.integers, self.masses.total
+        if (costs is None) != (name == "error-rate"):
+            raise InvalidRequest("costs must be given for every objective but error-rate, and not there.")
+        if name == "worst-squared":
+            raise InvalidRequest("objective must be left out for worst-squared, which has no one cost for each noise.")
+        if costs is None:
+            return Fraction(total - k[0], total)
+        if len(costs) != len(k):
+            InvalidRequest.must("costs", f"{len(k)} numbers", len(costs))
+        if known_costs(name, self.question.sizes) not in (None, costs):
+            raise InvalidRequest(f"costs must be those of {name}, or have a name of their own.")
+        return sum((c * w for c, w in zip(costs, k, strict=True) if c and w), Fraction(0)) / total
+
+    def within(self, distance: int) -> AdditiveNoise:
+        """The same noise on a scalar query under the relation "answers at most so far apart", both ways."""
+        return AdditiveNoise(ModuloNoise(sizes=self.question.sizes, max_shift=distance), self.masses)
 
     def expected(self, cost: ArrayLike) -> float:
         """Σ f(η) cost(η), correct to a few ulps. cost: shape (N,) row-major, or the sizes of the group; finite."""

@@ -25,6 +25,7 @@ from workbench.io.records import column_records, law_record, listed, read_column
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.mechanism import (
     AuditSize,
+    Bias,
     Budget,
     Comparison,
     Label,
@@ -54,6 +55,8 @@ class Channel(ShownMechanism):
     neighbours: tuple[tuple[int, int], ...] | None = None
 
     segments: ClassVar[tuple[Segment, ...]] = ()
+    repaired_by: ClassVar[str] = "rows"
+    numbered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.rows or len({len(row) for row in self.rows}) != 1:
@@ -165,6 +168,15 @@ class Channel(ShownMechanism):
         """JSON-ready, read back by `from_dict`: rows and ordered pairs."""
         return {"kind": "channel", "rows": [*map(law_record, self.rows)], "pairs": [*map(list, self.pairs)]}
 
+    @property
+    def record_digits(self) -> int:
+        """How many digits `to_dict` takes at least where `short_record` may take fewer, else 0."""
+        return 0 if self.neighbours is not None else sum(int(row.exponent.sum()) // 4 + len(row) for row in self.rows)
+
+    def short_record(self) -> dict[str, Any] | None:
+        """`to_columns`, where it can be written."""
+        return None if self.neighbours is not None else self.to_columns()
+
     def to_columns(self) -> dict[str, Any]:
         """The same for a channel whose rows are all neighbours, short where columns repeat their weights."""
         return {
@@ -188,6 +200,16 @@ class Channel(ShownMechanism):
         if not all(isinstance(pair, list) and len(pair) == 2 and all(type(k) is int for k in pair) for pair in pairs):
             refuse("pairs", "pairs of row numbers")
         return cls.of(cls(rows), pairs, directed=True)
+
+    def bias_of(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
+        """How far the mean of a row is from what it should be. outputs: (m,); inputs: one for each row.
+
+        Raises InvalidRequest.
+        """
+        if len(outputs) != len(self.rows[0]) or len(inputs) != len(self.rows):
+            raise InvalidRequest(f"A {len(self.rows)} x {len(self.rows[0])} channel needs as many inputs and outputs.")
+        worst = max(abs(row.mean(outputs) - y) for row, y in zip(self.rows, inputs, strict=True))
+        return Bias(tuple(outputs), tuple(inputs), worst)
 
     def with_rows(self, rows: Sequence[Distribution]) -> Channel:
         """Other laws under the same relation."""

@@ -59,11 +59,11 @@ class FiniteQuery:
     def __init__(
         self, inputs: Any, outputs: Any = None, *, neighbours: Any = None, max_shift: Any = None, prior: Any = None
     ) -> None:
-        found = points(inputs, "inputs")
-        object.__setattr__(self, "inputs", found)
-        object.__setattr__(self, "outputs", found if outputs is None else points(outputs, "outputs"))
-        if len(found) < 2:
-            InvalidRequest.must("inputs", "at least two for a neighbour relation", len(found))
+        values = points(inputs, "inputs")
+        object.__setattr__(self, "inputs", values)
+        object.__setattr__(self, "outputs", values if outputs is None else points(outputs, "outputs"))
+        if len(values) < 2:
+            InvalidRequest.must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
             raise InvalidRequest("A neighbour relation must be given by exactly one of max_shift and neighbours.")
         pairs, distances = self._relation(neighbours if max_shift is None else {"max_distance": max_shift})
@@ -149,9 +149,9 @@ class FiniteQuery:
         }  # fmt: skip
 
     def __repr__(self) -> str:
-        one, other = shown(self.inputs[0]), shown(self.inputs[-1])
+        first, last = shown(self.inputs[0]), shown(self.inputs[-1])
         relation = "every two neighbours" if self.pairs is None else f"{len(self.pairs)} pairs of neighbours"
-        return f"FiniteQuery({self.k} inputs {one}..{other}, {self.m} outputs, {relation})"
+        return f"FiniteQuery({self.k} inputs {first}..{last}, {self.m} outputs, {relation})"
 
     # Reading.
 
@@ -203,10 +203,10 @@ class FiniteQuery:
 
     @cached_property
     def _positions(self) -> dict[Point, int]:
-        return {one: i for i, one in enumerate(self.inputs)}
+        return {value: i for i, value in enumerate(self.inputs)}
 
     def _listed(self, entries: Sequence[Any]) -> tuple[Pairs, tuple[Fraction, ...] | None]:
-        found: dict[tuple[int, int], Fraction | None] = {}
+        measured: dict[tuple[int, int], Fraction | None] = {}
         for entry in entries:
             row = plain_list(entry, "a pair of neighbours", "two inputs")
             if len(row) not in (2, 3):
@@ -221,20 +221,20 @@ class FiniteQuery:
                 InvalidRequest.must("neighbours", "pairs of different inputs", f"{shown(self.inputs[ends[0]])} twice")
             pair = min(ends), max(ends)
             distance = _distance(row[2], pair, self.inputs) if len(row) == 3 else None
-            if pair in found and found[pair] != distance:
+            if pair in measured and measured[pair] != distance:
                 InvalidRequest.must("neighbours", "pairs with one distance each", f"two for {row[:2]}")
-            found[pair] = distance
-        if not found:
+            measured[pair] = distance
+        if not measured:
             InvalidRequest.must("neighbours", "at least one pair of inputs", "none")
-        if len({distance is None for distance in found.values()}) > 1:
+        if len({distance is None for distance in measured.values()}) > 1:
             raise InvalidRequest("Distances must be given for every pair of neighbours, or for none.")
-        pairs = tuple(sorted(found))
-        distances = tuple(d for pair in pairs if (d := found[pair]) is not None)
+        pairs = tuple(sorted(measured))
+        distances = tuple(d for pair in pairs if (d := measured[pair]) is not None)
         return pairs, distances or None
 
     def _matrix(self, rows: Sequence[Any]) -> tuple[Pairs, tuple[Fraction, ...]]:
         table = [list(row) for row in rows]
-        found: list[tuple[tuple[int, int], Fraction]] = []
+        pairs: list[tuple[tuple[int, int], Fraction]] = []
         for i in range(self.k):
             if not is_zero(table[i][i]):
                 InvalidRequest.must("a matrix of distances", "0 on its diagonal", table[i][i])
@@ -243,10 +243,10 @@ class FiniteQuery:
                 if there != back:
                     InvalidRequest.must("a matrix of distances", "symmetric", f"{there} and {back} for {(i, j)}")
                 if not (is_number(there) and math.isinf(float(there)) and float(there) > 0):
-                    found.append(((i, j), _distance(there, (i, j), self.inputs)))
-        if not found:
+                    pairs.append(((i, j), _distance(there, (i, j), self.inputs)))
+        if not pairs:
             InvalidRequest.must("a matrix of distances", "finite for some pair", "none")
-        return tuple(pair for pair, _ in found), tuple(distance for _, distance in found)
+        return tuple(pair for pair, _ in pairs), tuple(distance for _, distance in pairs)
 
     def _prior(self, given: Any) -> tuple[Fraction, ...] | None:
         if given is None or (isinstance(given, str) and given == "uniform"):
@@ -287,8 +287,8 @@ class FiniteQuery:
 
 def _distance(value: Any, pair: tuple[int, int], inputs: Sequence[Point]) -> Fraction:
     words = f"the distance of {shown(inputs[pair[0]])} and {shown(inputs[pair[1]])}"
-    found = exact(value, words, "a finite number > 0")
-    return found if found > 0 else InvalidRequest.must(words, "a finite number > 0", value)
+    distance = exact(value, words, "a finite number > 0")
+    return distance if distance > 0 else InvalidRequest.must(words, "a finite number > 0", value)
 
 
 def _length(row: Any) -> int:

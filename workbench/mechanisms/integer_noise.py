@@ -30,6 +30,7 @@ from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.mechanism import (
     AuditSize,
     Budget,
+    ColumnInputs,
     Comparison,
     Label,
     Segment,
@@ -42,11 +43,13 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LAW", "AdditiveIntegerNoise", "IntegerNoise", "UnboundedNoise", "law_entries", "line_comparisons",
-           "line_size", "ratio_bits", "read_entries", "shift_budgets"]  # fmt: skip
+__all__ = ["LAW", "OWN_COSTS", "AdditiveIntegerNoise", "IntegerNoise", "LineNoise", "UnboundedNoise",
+           "law_entries", "line_comparisons", "line_size", "ratio_bits", "read_entries",
+           "shift_budgets"]  # fmt: skip
 
 MAX_SENSITIVITY = 10_000
 MAX_ANSWERS = 10_001
+OWN_COSTS = "costs must be left out for absolute and squared, and for noise on the reals."
 LAW = {"first", "period", "ratio", "total", "weights"}  # the entries of a law's record
 
 
@@ -85,16 +88,41 @@ class IntegerNoise(UnboundedNoise):
         return {"sensitivity": self.sensitivity, "clamp": None if self.clamp is None else [*self.clamp]}
 
 
+class LineNoise(ShownMechanism):
+    """What noise on the integers and on the reals share: neighbours are answers at most `sensitivity` apart."""
+
+    question: Any
+
+    segments: ClassVar[tuple[Segment, ...]] = ()  # shifts decide every notion
+    one_sided: ClassVar[bool] = False
+    repaired_by: ClassVar[str] = "line"
+
+    def cost(self, name: str) -> Fraction:
+        """The exact mean of |η| ("absolute") or η² ("squared"). Raises InvalidRequest."""
+        raise NotImplementedError
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """That numbers further apart than the sensitivity are no neighbours."""
+        return (
+            f"The budget holds between numbers that differ by at most {float(self.question.sensitivity):g}; those "
+            "further apart are protected less, or not at all.",
+        )
+
+    def published_error(self) -> dict[str, float] | None:
+        """What a number plus noise is off by; None where what is published depends on the answer."""
+        squared = float(self.cost("squared"))
+        return {"mean absolute error": float(self.cost("absolute")), "root mean squared error": squared**0.5}
+
+
 @dataclass(frozen=True, repr=False)
-class AdditiveIntegerNoise(ShownMechanism):
+class AdditiveIntegerNoise(LineNoise):
     """The mechanism q -> q + η of a question, η ~ noise, clamped where the question says so. Raises InvalidRequest."""
 
     question: IntegerNoise
     noise: IntegerLaw
 
     kind: ClassVar[str] = "integer-noise"
-    segments: ClassVar[tuple[Segment, ...]] = ()
-    one_sided: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, IntegerNoise) or not isinstance(self.noise, IntegerLaw):
@@ -185,6 +213,18 @@ class AdditiveIntegerNoise(ShownMechanism):
         published: NDArray[np.int64] = np.clip(given.astype(np.int64) + noise, low, high)
         return published
 
+    @property
+    def column_inputs(self) -> ColumnInputs:
+        """The answers of clamped noise; else the integers that floats hold."""
+        clamp = self.question.clamp
+        if clamp is None:
+            return ColumnInputs("noise", -(2.0**53), 2.0**53, "an integer of size at most 2^53", True, bounded=False)
+        return ColumnInputs("noise", float(clamp[0]), float(clamp[1]), f"an integer in {clamp[0]}..{clamp[1]}", True)
+
+    def published_error(self) -> dict[str, float] | None:
+        """Of unclamped noise; clamped it depends on the answer."""
+        return None if self.question.clamp is not None else super().published_error()
+
     def cost(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared") of unclamped noise."""
         power = {"absolute": 1, "squared": 2}.get(name)
@@ -193,6 +233,16 @@ class AdditiveIntegerNoise(ShownMechanism):
                 "objective must be absolute or squared for unclamped noise, an expected loss for clamped."
             )
         return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (Fraction(0),) * power + (Fraction(1),))
+
+    def exact_cost(self, name: str, costs: tuple[Fraction, ...] | None) -> Fraction:
+        """`cost`, or Σ f(η) cost(η) of costs of one's own, one for each weight. Raises InvalidRequest."""
+        if costs is None:
+            return self.cost(name)
+        if name in ("absolute", "squared"):
+            raise InvalidRequest(OWN_COSTS)
+        if self.noise.ratio or self.question.clamp is not None or len(costs) != len(self.noise.weights):
+            raise InvalidRequest("costs must be one for each weight of unclamped noise without tails.")
+        return sum((c * w for c, w in zip(costs, self.noise.weights, strict=True)), Fraction(0)) / self.noise.total
 
     # Repair, files, words.
 
@@ -294,19 +344,19 @@ def shift_budgets(reach: int, epsilon: Budget) -> dict[Label, Fraction]:
     """The budget of every shift ±1..±reach; a mapping may be by s or (s,), for both signs. Raises InvalidRequest."""
     shifts = [s for s in range(-reach, reach + 1) if s]
     if not isinstance(epsilon, Mapping):
-        one = positive(epsilon, "epsilon", or_zero=True)
-        return {(s,): one for s in shifts}
+        common = positive(epsilon, "epsilon", or_zero=True)
+        return {(s,): common for s in shifts}
     given = {(key[0] if isinstance(key, tuple) and len(key) == 1 else key): value for key, value in epsilon.items()}
     for key in given:
         if key not in shifts:
             raise InvalidRequest(f"epsilon has a budget for {key}, which is no difference in 1..{reach}.")
-    found: dict[Label, Fraction] = {}
+    budgets: dict[Label, Fraction] = {}
     for s in shifts:
         amount = given.get(s, given.get(-s))
         if amount is None:
             raise InvalidRequest(f"epsilon has no budget for the difference {abs(s)}.")
-        found[s,] = positive(amount, f"epsilon of difference {abs(s)}", or_zero=True)
-    return found
+        budgets[s,] = positive(amount, f"epsilon of difference {abs(s)}", or_zero=True)
+    return budgets
 
 
 def law_entries(law: IntegerLaw) -> dict[str, Any]:

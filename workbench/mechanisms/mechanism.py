@@ -12,6 +12,24 @@ The mechanism says who is compared with whom; a request gives the budgets; a not
     piecewise affine law         end laws (i, j)         every two end laws; between them the law is affine (`segments`)
     randomized response          labels (y, y')          one pair of labels for every kind of pair
 
+Beside what the protocol lists, a mechanism may have these; what it has not is refused in one sentence, or not needed:
+
+    audit_size                     what an audit works through, where listing the comparisons is too slow
+    not_exact, not_certifiable     why it has no exact laws; why no certificate can hold it
+    certified_form()               the mechanism that a certificate holds instead of it
+    repaired_by                    how it is repaired: "rows" (`rows`, `with_rows`), "line" (`noise`, `reach`,
+                                   `with_noise`), "masses" (noise on a group); without one it is certified as it is
+    rows                           the laws of finitely many inputs, over which a certificate states an expected loss
+    unbiased_means                 (published values, the mean of them that every row should have)
+    bias_of(outputs, inputs)       the `Bias` of its means
+    exact_cost(name, costs)        what an objective of that name costs, exactly
+    proof_words                    sentences that a proof about it needs
+    numbered                       its inputs and outputs are positions, whose values a certificate may know
+    record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter form of it
+    within(distance)               the same law under the relation "inputs at most so far apart" (OpenDP)
+    publisher()                    a function that publishes one input at a time, where `publish` has much to build
+    column_inputs, ...             what `ColumnPublisher` lists, to publish columns
+
 On real inputs finitely many laws suffice where the measure is a maximum at ends: ratios and hockey sticks are. What is
 no such maximum (the PDP δ, the slope of a metric) is measured on `segments`.
 """
@@ -32,8 +50,8 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, positive
 from workbench.exact.random_source import Source
 
-__all__ = ["AuditSize", "Budget", "Comparison", "Label", "Mechanism", "Segment", "as_mechanism", "compare_pairs",
-           "extreme_pairs", "on_real_inputs", "pair_budgets"]  # fmt: skip
+__all__ = ["AuditSize", "Bias", "Budget", "ColumnInputs", "ColumnPublisher", "Comparison", "Label", "Mechanism",
+           "Segment", "as_mechanism", "compare_pairs", "extreme_pairs", "on_real_inputs", "pair_budgets"]  # fmt: skip
 
 Label: TypeAlias = tuple[int, ...]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
@@ -84,6 +102,40 @@ class AuditSize:
         """Of laws that are held."""
         bits = max(law.total.bit_length() for law in laws)
         return cls(comparisons, len(laws[0]), len(laws), bits, numbers, extremes)
+
+
+@dataclass(frozen=True)
+class Bias:
+    """The mean of the output on every input, compared with what it should be.
+
+    outputs: (m,) values published; inputs: one for every row (a quantizer has its own); worst: max |E[o|y] - y|, exact.
+    """
+
+    outputs: tuple[Fraction, ...]
+    inputs: tuple[Fraction, ...]
+    worst: Fraction
+
+    @classmethod
+    def of(cls, mechanism: Any, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
+        """The exact bias of a mechanism that states one (`bias_of`). Raises InvalidRequest."""
+        if not hasattr(mechanism, "bias_of"):
+            raise InvalidRequest("bias must be left out of the certificate of additive noise.")
+        stated: Bias = mechanism.bias_of(outputs, inputs)
+        return stated
+
+
+@dataclass(frozen=True)
+class ColumnInputs:
+    """The numbers of a column that a mechanism publishes. command: of `workbench privatise`, noise or quantizer; low,
+    high: the least and the largest; constraint: what a number must be, in words; whole: whether only integers;
+    bounded: whether other numbers may be moved to the nearest input, not so where only the format sets an end."""
+
+    command: str
+    low: float
+    high: float
+    constraint: str
+    whole: bool
+    bounded: bool = True
 
 
 class Mechanism(Protocol):
@@ -139,6 +191,28 @@ class Mechanism(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, with the entry "kind"; read back by `from_dict` of its class."""
+        ...
+
+
+class ColumnPublisher(Mechanism, Protocol):
+    """A mechanism that publishes columns of numbers."""
+
+    @property
+    def column_inputs(self) -> ColumnInputs | None:
+        """Which numbers; None for a mechanism of this kind that takes none, such as noise on vectors."""
+        ...
+
+    @property
+    def column_cautions(self) -> tuple[str, ...]:
+        """Sentences on the numbers between which the budget does not hold."""
+        ...
+
+    def published_error(self) -> dict[str, float] | None:
+        """What a published number is off by, in words; None where the expected loss on every input says it."""
+        ...
+
+    def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:
+        """One draw for each of many inputs, independently. answers: (n,). Raises InvalidRequest."""
         ...
 
 

@@ -16,7 +16,6 @@ p(., i), every ratio of two and every hockey stick (convex in both laws) takes i
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +38,17 @@ from workbench.io.records import law_record, listed, numbers, read_law, take
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.density import Density, uniform
-from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment, compare_pairs, extreme_pairs
+from workbench.mechanisms.mechanism import (
+    AuditSize,
+    Bias,
+    Budget,
+    ColumnInputs,
+    Comparison,
+    Label,
+    Segment,
+    compare_pairs,
+    extreme_pairs,
+)
 from workbench.mechanisms.quantization_error import cost_weights, error_function, grid_51
 from workbench.mechanisms.real_inputs import rationals, read_bins, read_inputs
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
@@ -47,7 +56,7 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PiecewiseAffine", "Quantizer", "mean"]
+__all__ = ["PiecewiseAffine", "Quantizer"]
 
 Vector = NDArray[np.float64]
 
@@ -65,6 +74,7 @@ class PiecewiseAffine(ShownMechanism):
     ends: tuple[Distribution, ...]
     name: str = field(default="quantizer", compare=False)
 
+    repaired_by: ClassVar[str] = "rows"
     inputs: ClassVar[None] = None  # the numbers from the first knot to the last
     one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
 
@@ -178,6 +188,16 @@ class PiecewiseAffine(ShownMechanism):
         return float(drawn) if drawn.ndim == 0 else drawn
 
     publish = sample
+    column_cautions: ClassVar[tuple[str, ...]] = ()  # every two inputs are neighbours
+
+    @property
+    def column_inputs(self) -> ColumnInputs:
+        """The numbers from the first knot to the last."""
+        low, high = float(self.knots[0]), float(self.knots[-1])
+        return ColumnInputs("quantizer", low, high, f"in [{low:g}, {high:g}]", False)
+
+    def published_error(self) -> None:
+        """None: it depends on the input."""
 
     def describe(self) -> str:
         """One line."""
@@ -271,7 +291,16 @@ class PiecewiseAffine(ShownMechanism):
     @cached_property
     def bias(self) -> Fraction:
         """The largest |E M(x) - x| over all x, exact: it is affine on every piece."""
-        return max(abs(mean(end, self.bins) - x) for end, x in zip(self.ends, self.places, strict=True))
+        return max(abs(end.mean(self.bins) - x) for end, x in zip(self.ends, self.places, strict=True))
+
+    @property
+    def unbiased_means(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+        """(what is published, the input of every end law), which the mean is where the mechanism is unbiased."""
+        return self.bins, self.places
+
+    def bias_of(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
+        """That of its own outputs and inputs, whatever is given."""
+        return Bias(self.bins, self.places, self.bias)
 
     def from_knots(self) -> Channel:
         """The channel from the knots, for inputs dithered to them; every two knots are neighbours.
@@ -318,13 +347,6 @@ class PiecewiseAffine(ShownMechanism):
 
 
 Quantizer = PiecewiseAffine  # what a request for one calls it
-
-
-def mean(law: Distribution, outputs: Sequence[Fraction]) -> Fraction:
-    """Σ Pr[i] outputs[i], exact."""
-    scale = math.lcm(*{o.denominator for o in outputs})
-    parts = (k * (o.numerator * (scale // o.denominator)) for k, o in zip(law.integers, outputs, strict=True) if k)
-    return Fraction(sum(parts), scale * law.total)
 
 
 def _law(weights: Any) -> Distribution:

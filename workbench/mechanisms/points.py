@@ -23,13 +23,13 @@ def points(given: Any, name: str) -> tuple[Point, ...]:
     """Inputs or outputs: "0..100", "0..5:0.5", "a,b", a CSV file of one column, or a list. Raises InvalidRequest."""
     if isinstance(given, (str, Path)):
         given = _spelled(given, name)
-    found = [point(value, f"every one of the {name}") for value in plain_list(given, name, "a list")][: MOST + 1]
-    if not 1 <= len(found) <= MOST:
-        InvalidRequest.must(name, f"1 to {MOST} of them", "none" if not found else f"more than {MOST}")
-    if len({*found}) < len(found):
-        twice = next(one for at, one in enumerate(found) if one in found[:at])
+    read = [point(value, f"every one of the {name}") for value in plain_list(given, name, "a list")][: MOST + 1]
+    if not 1 <= len(read) <= MOST:
+        InvalidRequest.must(name, f"1 to {MOST} of them", "none" if not read else f"more than {MOST}")
+    if len({*read}) < len(read):
+        twice = next(repeated for at, repeated in enumerate(read) if repeated in read[:at])
         InvalidRequest.must(name, "all different (1, 1.0 and '1' are one number)", f"{shown(twice)} twice")
-    return tuple(found)
+    return tuple(read)
 
 
 def _spelled(given: str | Path, name: str) -> Iterable[Any]:
@@ -76,8 +76,8 @@ def shown(value: Point) -> Any:
 
 def rationals_of(values: Sequence[Point]) -> tuple[Fraction, ...] | None:
     """The values where all are numbers, else None."""
-    found = tuple(value for value in values if isinstance(value, Fraction))
-    return found if len(found) == len(values) else None
+    rationals = tuple(value for value in values if isinstance(value, Fraction))
+    return rationals if len(rationals) == len(values) else None
 
 
 def is_number(cell: Any) -> bool:
@@ -104,7 +104,7 @@ def number_table(given: Any, name: str, shape: tuple[int, ...]) -> list[list[Fra
     if len(entries) != shape[0] or any(len(row) != shape[1] for row in entries):
         widths = sorted({len(row) for row in entries})
         InvalidRequest.must(name, expected, f"{len(entries)} rows of {' or '.join(map(str, widths[:3])) or 0} columns")
-    found = [[exact(cell, f"every entry of {name}", "a finite number >= 0") for cell in row] for row in entries]
-    if (least := min(min(row) for row in found)) < 0:
+    table = [[exact(cell, f"every entry of {name}", "a finite number >= 0") for cell in row] for row in entries]
+    if (least := min(min(row) for row in table)) < 0:
         InvalidRequest.must(f"every entry of {name}", "a finite number >= 0", spelled(least))
-    return found
+    return table

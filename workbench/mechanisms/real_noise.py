@@ -36,6 +36,8 @@ from workbench.io.files import spelled
 from workbench.io.records import refuse, take
 from workbench.mechanisms.integer_noise import (
     LAW,
+    OWN_COSTS,
+    LineNoise,
     UnboundedNoise,
     law_entries,
     line_comparisons,
@@ -43,8 +45,7 @@ from workbench.mechanisms.integer_noise import (
     read_entries,
     shift_budgets,
 )
-from workbench.mechanisms.mechanism import AuditSize, Budget, Comparison, Label, Segment
-from workbench.mechanisms.shown_mechanism import ShownMechanism
+from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,7 +85,7 @@ class RealNoise(UnboundedNoise):
 
 
 @dataclass(frozen=True, repr=False)
-class AdditiveRealNoise(ShownMechanism):
+class AdditiveRealNoise(LineNoise):
     """The mechanism x -> x + η. steps: k, the cells of one sensitivity; cells: their masses by j, up to a factor;
     atom: the point mass at 0, in the same units. Raises InvalidRequest."""
 
@@ -94,8 +95,7 @@ class AdditiveRealNoise(ShownMechanism):
     atom: Fraction = Fraction(0)
 
     kind: ClassVar[str] = "real-noise"
-    segments: ClassVar[tuple[Segment, ...]] = ()  # its shifts decide every notion, see the module's docstring
-    one_sided: ClassVar[bool] = False
+    proof_words: ClassVar[tuple[str, ...]] = (ALL_SHIFTS,)
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):
@@ -173,15 +173,20 @@ class AdditiveRealNoise(ShownMechanism):
         at_zero = source.bernoulli(self.atom.numerator * self.total.denominator,
                                    self.atom.denominator * self.total.numerator, count)  # fmt: skip
         cells, words = self.cells.draw(count, source), source.words(count)
-        found = np.empty(count)
+        published = np.empty(count)
         scale = width / grid
         for k, (answer, zero, j, word) in enumerate(zip(answers, at_zero, cells.tolist(), words.tolist(), strict=True)):
             start = answer / grid + Fraction(1, 2)
             if not zero:
                 start += scale * (j - Fraction(1, 2))
             multiple = math.floor(start) if zero else _floor(start, scale, word, source)
-            found[k] = float(multiple * grid)
-        return found
+            published[k] = float(multiple * grid)
+        return published
+
+    @property
+    def column_inputs(self) -> ColumnInputs:
+        """All finite numbers, but for the largest."""
+        return ColumnInputs("noise", -1e300, 1e300, "a number of size at most 1e300", False, bounded=False)
 
     def cost(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
@@ -193,6 +198,12 @@ class AdditiveRealNoise(ShownMechanism):
         else:
             mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
         return mean * self.cells.total / self.total
+
+    def exact_cost(self, name: str, costs: tuple[Fraction, ...] | None) -> Fraction:
+        """`cost`; there are none of one's own. Raises InvalidRequest."""
+        if costs is not None:
+            raise InvalidRequest(OWN_COSTS)
+        return self.cost(name)
 
     # Repair, files, words.
 

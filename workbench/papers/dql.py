@@ -122,9 +122,17 @@ def _fig3(full: bool) -> Artifact:
     data = DataLaw.uniform(claims["parameters"]["low"], claims["parameters"]["high"])
     rows = []
     for epsilon in [*_spaced(0.1, 10.0, 81 if full else _POINTS), 10.2, 10.4, _LIMIT]:
-        made = design_laplace(epsilon, float(claims["parameters"]["bits"]), code, data)
+        design = design_laplace(epsilon, float(claims["parameters"]["bits"]), code, data)
         rows.append(
-            [epsilon, made.mse, made.ell, made.delta0, made.database_epsilon, made.decoder_epsilon, made.mean_bits]
+            [
+                epsilon,
+                design.mse,
+                design.ell,
+                design.delta0,
+                design.database_epsilon,
+                design.decoder_epsilon,
+                design.mean_bits,
+            ]
         )
     columns = ["epsilon", "mse", "ell", "delta0", "database_epsilon", "decoder_epsilon", "mean_bits"]
     frame = pd.DataFrame(rows, columns=columns, dtype=float)
@@ -133,8 +141,8 @@ def _fig3(full: bool) -> Artifact:
     # the outputs of an MVU end a search: its error and ε to the digits that this converges to
     mvu = pd.DataFrame(
         [
-            ["MVU", epsilon, rounded(mse, 4), rounded(audit_quantizer(found, "absolute").epsilon, 6), found.m]
-            for epsilon, mse, found in other
+            ["MVU", epsilon, rounded(mse, 4), rounded(audit_quantizer(searched, "absolute").epsilon, 6), searched.m]
+            for epsilon, mse, searched in other
         ],
         columns=["mechanism", "epsilon", "mse", "database_epsilon", "outputs"],
     )

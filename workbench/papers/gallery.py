@@ -26,7 +26,7 @@ FOLD = 12  # comparisons that are shown without a click
 
 def write_index(results: Path, shown: Sequence[Shown]) -> Path:
     """Write results/index.html; returns its path."""
-    sections = [section for one in shown for section in _paper(results, *one)]
+    sections = [section for entry in shown for section in _paper(results, *entry)]
     path = results / "index.html"
     write_page(path, document("Results: every figure and table, printed numbers beside ours", sections))
     return path
@@ -39,14 +39,14 @@ def _paper(results: Path, paper: Paper, records: Sequence[dict[str, Any]], errat
         "title": paper.title,
         "level": 1,
         "id": paper.name,
-        "parts": [{"kind": "text", "text": one} for one in words],
+        "parts": [{"kind": "text", "text": sentence} for sentence in words],
     }
-    found = [head, *(_artifact(results / paper.name, record) for record in records)]
+    sections = [head, *(_artifact(results / paper.name, record) for record in records)]
     if errata:
         rows = [[e.place, e.printed, e.right, e.evidence, "yes" if e.holds else "NOT SHOWN"] for e in errata]
         heads = ["place", "printed", "right", "check", "shown"]
-        found.append({"title": f"{paper.title}: errata, each with its check", "parts": [_table(heads, rows)]})
-    return found
+        sections.append({"title": f"{paper.title}: errata, each with its check", "parts": [_table(heads, rows)]})
+    return sections
 
 
 def _artifact(folder: Path, record: dict[str, Any]) -> dict[str, Any]:

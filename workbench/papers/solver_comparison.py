@@ -13,7 +13,7 @@ from workbench.families.programs import SUITES, chosen
 from workbench.io.result import Result
 from workbench.papers.artifact import Artifact, Paper
 
-__all__ = ["PAPER", "TITLES", "artifacts"]
+__all__ = ["PAPER", "TITLES", "artifacts", "comparison_paper"]
 
 TIME_LIMIT = 20.0
 TITLES = ("summary", "performance_profile", "scatter")
@@ -63,23 +63,30 @@ def _scattered(table: pd.DataFrame) -> pd.DataFrame:
     return table[columns]
 
 
-@lru_cache
-def _report(full: bool) -> dict[str, Artifact]:
+def comparison_paper(
+    name: str, title: str, citation: str, compare: Callable[[bool], tuple[Result, str, float]],
+    remarks: tuple[str, ...] = (),
+) -> Paper:  # fmt: skip
+    """The report as a paper. compare: whether all -> (runs, the suite's name or what it is, seconds of a run)."""
+
+    @lru_cache
+    def report(full: bool) -> dict[str, Artifact]:
+        run, suite, time_limit = compare(full)
+        if run.interrupted:
+            raise KeyboardInterrupt
+        return {artifact.name: artifact for artifact in artifacts(run, suite, time_limit)}
+
+    drawn = {name: lambda full, name=name: report(full)[name] for name in TITLES}
+    return Paper(name=name, title=title, citation=citation, artifacts=drawn, on_demand=True, remarks=remarks)
+
+
+def _compare(full: bool) -> tuple[Result, str, float]:
     suite = "default" if full else "small"
-    run = run_suite(chosen(suite), installed(), time_limit=TIME_LIMIT)
-    if run.interrupted:
-        raise KeyboardInterrupt
-    return {artifact.name: artifact for artifact in artifacts(run, suite, TIME_LIMIT)}
+    return run_suite(chosen(suite), installed(), time_limit=TIME_LIMIT), suite, TIME_LIMIT
 
 
-def _artifact(name: str) -> Callable[[bool], Artifact]:
-    return lambda full: _report(full)[name]
-
-
-PAPER = Paper(
-    name="solver_comparison",
-    title="Solver comparison",
-    citation="Every backend on the same programs: `workbench compare --suite default`.",
-    artifacts={name: _artifact(name) for name in TITLES},
-    on_demand=True,
-)
+PAPER = comparison_paper(
+    "solver_comparison", "Solver comparison",
+    "Every backend on the same programs: `workbench compare --suite default`.",
+    _compare,
+)  # fmt: skip

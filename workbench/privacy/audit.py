@@ -128,11 +128,11 @@ class Privacy(Shown):
     ) -> Result:
         """The comparison that a notion finds worst, at these budgets unless others are given; on real inputs what it
         measures over all of them. Raises InvalidRequest."""
-        found = notion(named)
-        if epsilon is None and "epsilon" in found.parameters:
+        measured_by = notion(named)
+        if epsilon is None and "epsilon" in measured_by.parameters:
             epsilon = self.budgets if self.epsilon is None else self.epsilon
-        results = self.results(self.claim(found, epsilon, delta, **parameters))
-        return results[0] if len(results) == 1 else found.worst(results)
+        results = self.results(self.claim(measured_by, epsilon, delta, **parameters))
+        return results[0] if len(results) == 1 else measured_by.worst(results)
 
     @cached_property
     def pdp_delta(self) -> Fraction:
@@ -167,7 +167,7 @@ class Privacy(Shown):
     def results(self, claim: Claim) -> tuple[Result, ...]:
         """What the notion of a claim measures of every comparison, measured once. Raises InvalidRequest."""
         claim = claim.on(self.mechanism)
-        known = next((results for one, results in self._measured if one == claim), None)
+        known = next((results for earlier, results in self._measured if earlier == claim), None)
         if known is None:
             known = tuple(self._results(claim))
             self._measured.append((claim, known))
@@ -219,8 +219,8 @@ class Privacy(Shown):
         if not broken or not worst.label:  # no single comparison stands for a mechanism measured as a whole
             return sentence
         result = measuring.most_broken(broken)
-        one = next(one for one in self.mechanism.comparisons() if one.label == result.label)
-        witness = measuring.witness(Laws(one.p, one.q), result, one.describe)
+        comparison = next(comparison for comparison in self.mechanism.comparisons() if comparison.label == result.label)
+        witness = measuring.witness(Laws(comparison.p, comparison.q), result, comparison.describe)
         return sentence if witness is None else f"{sentence} ({witness})"
 
 
@@ -238,13 +238,14 @@ def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
         privacy = audit(mechanism, claim.values.get("epsilon", 0))
         privacy._measured.append((claim, (Result((), whole, claim.values),)))
         return privacy
-    for one in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
-        laws, values = Laws(one.p, one.q), claim.at(one.label)
-        result = Result(one.label, measuring.measure(laws, values), values)
+    for comparison in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
+        laws, values = Laws(comparison.p, comparison.q), claim.at(comparison.label)
+        result = Result(comparison.label, measuring.measure(laws, values), values)
         if not measuring.meets(result.measured, values):
             return None
         known.append(result)
-        pairs.append(_pair(one.label, laws, values.get("epsilon", Fraction(0)), {measuring.quantity: result.measured}))
+        measured = {measuring.quantity: result.measured}
+        pairs.append(_pair(comparison.label, laws, values.get("epsilon", Fraction(0)), measured))
     privacy = _privacy(pairs, mechanism)
     privacy._measured.append((claim, tuple(known)))
     return privacy
@@ -265,7 +266,7 @@ def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
     that of all; so are its δ's where pure ε holds, and they are too small elsewhere. Raises InvalidRequest."""
     subject, value = as_mechanism(mechanism), positive(epsilon, "epsilon", or_zero=True)
     extremes = tuple(subject.extremes())
-    return _audit(subject, extremes, {one.label: value for one in extremes})
+    return _audit(subject, extremes, {comparison.label: value for comparison in extremes})
 
 
 def audit_channel(rows: Rows, pairs: Iterable[Any], epsilon: Budget, *, directed: bool = False) -> Privacy:
@@ -276,14 +277,16 @@ def audit_channel(rows: Rows, pairs: Iterable[Any], epsilon: Budget, *, directed
 
 
 def _audit(mechanism: Mechanism, comparisons: Iterable[Comparison], budgets: Mapping[Any, Fraction]) -> Privacy:
-    return _privacy([_pair(one.label, Laws(one.p, one.q), budgets[one.label], {}) for one in comparisons], mechanism)
+    pairs = (_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label], {}) for pair in comparisons)
+    return _privacy(list(pairs), mechanism)
 
 
 def _pair(label: tuple[int, ...], laws: Laws, epsilon: Fraction, known: Mapping[str, Any]) -> PairAudit:
     """One comparison at ε. known: what was measured of it before, by quantity."""
     values = {"epsilon": epsilon}
     measured = {
-        one.quantity: known[one.quantity] if one.quantity in known else one.measure(laws, values) for one in _REPORTED
+        measure.quantity: known[measure.quantity] if measure.quantity in known else measure.measure(laws, values)
+        for measure in _REPORTED
     }
     return PairAudit(label, epsilon, measured)
 

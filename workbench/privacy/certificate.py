@@ -14,25 +14,20 @@ See `workbench.privacy.certificate_file` for the file.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import round_up
 from workbench.io.files import LIMIT, spelled, write_whole
 from workbench.io.plugins import origin
 from workbench.io.shown import Shown
-from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.mechanisms.mechanism import on_real_inputs
-from workbench.mechanisms.piecewise_affine import PiecewiseAffine, mean
-from workbench.mechanisms.real_noise import ALL_SHIFTS, AdditiveRealNoise
+from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs
 from workbench.privacy.audit import Privacy, audit, audit_extremes
 from workbench.privacy.audit_cost import affordable
 from workbench.privacy.claim import Claim
@@ -58,33 +53,6 @@ __all__ = [
 FORMAT, VERSION = "dp-workbench certificate", 1
 EXPECTED_LOSS = 2  # the version that brought the cost of a channel
 COLUMNS = 3  # ... and the one that brought columns, for channels whose rows would be too long a file
-
-Mechanism: TypeAlias = "AdditiveNoise | Channel | PiecewiseAffine | AdditiveIntegerNoise | AdditiveRealNoise"
-
-
-@dataclass(frozen=True)
-class Bias:
-    """The mean of the output on every input, compared with what it should be.
-
-    outputs: (m,) values published; inputs: one for every row (a quantizer has its own); worst: max |E[o|y] - y|, exact.
-    """
-
-    outputs: tuple[Fraction, ...]
-    inputs: tuple[Fraction, ...]
-    worst: Fraction
-
-    @classmethod
-    def of(cls, mechanism: Mechanism, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
-        """The exact bias of a channel or quantizer. Raises InvalidRequest."""
-        if isinstance(mechanism, PiecewiseAffine):
-            return cls(mechanism.bins, mechanism.places, mechanism.bias)
-        if not isinstance(mechanism, Channel):
-            raise InvalidRequest("bias must be left out of the certificate of additive noise.")
-        rows = mechanism.rows
-        if len(outputs) != len(rows[0]) or len(inputs) != len(rows):
-            raise InvalidRequest(f"A {len(rows)} x {len(rows[0])} channel needs as many inputs and outputs.")
-        worst = max(abs(mean(row, outputs) - y) for row, y in zip(rows, inputs, strict=True))
-        return cls(tuple(outputs), tuple(inputs), worst)
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,8 +132,7 @@ class Certificate(Shown):
         """What this certificate proves, one sentence each."""
         sentences = [f"{self.mechanism.describe()}."]
         sentences.append(self.deciding.words(self.claim))
-        if isinstance(self.mechanism, AdditiveRealNoise):
-            sentences.append(ALL_SHIFTS)
+        sentences += getattr(self.mechanism, "proof_words", ())
         whole = not self.deciding.results(self.claim)[0].label  # measured over all real inputs: not pair by pair
         if "epsilon" in self.claim.values and not whole:
             p = self.deciding
@@ -194,7 +161,7 @@ class Certificate(Shown):
     @property
     def labelled(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]] | None:
         """(input of every row, published value of every output) of a channel on labels; None where it has none."""
-        if self.bias is None or not isinstance(self.mechanism, Channel):
+        if self.bias is None or not getattr(self.mechanism, "numbered", False):
             return None
         return self.bias.inputs, self.bias.outputs
 
@@ -203,12 +170,12 @@ class Certificate(Shown):
 
         columns: a channel whose rows are all neighbours by its columns.
         """
-        objective, bias, mechanism = self.objective, self.bias, self.mechanism
+        objective, bias = self.objective, self.bias
         version = EXPECTED_LOSS if isinstance(objective, ExpectedLoss) else VERSION
         return {
             "format": FORMAT,
             "version": COLUMNS if columns else version,
-            "mechanism": mechanism.to_columns() if columns and isinstance(mechanism, Channel) else mechanism.to_dict(),
+            "mechanism": (self._short_record() if columns else None) or self.mechanism.to_dict(),
             "claim": self.claim.to_dict(),
             "objective": None if objective is None else objective.to_dict(),
             "bias": None
@@ -231,9 +198,9 @@ class Certificate(Shown):
             self.check_cost()
         except CorruptFile as error:
             raise NotCertified(f"The certificate could not be proven again from its file. {error}") from None
-        content = b"" if self._too_long() else self._content()
-        if (not content or len(content) > LIMIT) and isinstance(self.mechanism, Channel):
-            content = self._content(columns=self.mechanism.neighbours is None)
+        content = b"" if getattr(self.mechanism, "record_digits", 0) > LIMIT else self._content()
+        if not content or (len(content) > LIMIT and self._short_record() is not None):
+            content = self._content(columns=True)
         if len(content) > LIMIT:
             raise NotCertified(f"The certificate would take {len(content)} bytes; {LIMIT} are allowed.")
         return content
@@ -245,12 +212,10 @@ class Certificate(Shown):
     def _content(self, *, columns: bool = False) -> bytes:
         return (json.dumps(self.to_dict(columns=columns), indent=1, allow_nan=False) + "\n").encode()
 
-    def _too_long(self) -> bool:
-        """Whether a channel's digits alone, row by row, are too many for a file."""
-        if not isinstance(self.mechanism, Channel) or self.mechanism.neighbours is not None:
-            return False
-        digits = (int(row.exponent.sum()) // 4 + len(row) for row in self.mechanism.rows)
-        return sum(digits) > LIMIT
+    def _short_record(self) -> dict[str, Any] | None:
+        """Of the mechanism, where it has one."""
+        short: Callable[[], dict[str, Any] | None] | None = getattr(self.mechanism, "short_record", None)
+        return None if short is None else short()
 
     def facts(self) -> list[tuple[str, str]]:
         """What is proven."""
@@ -263,7 +228,9 @@ class Certificate(Shown):
 
     def figure(self) -> Figure:
         """The law of its mechanism."""
-        return self.mechanism.figure()
+        mechanism: Any = self.mechanism
+        figure: Figure = mechanism.figure()
+        return figure
 
     def __repr__(self) -> str:
         return f"Certificate({self.notion}, {self.mechanism!r})"

@@ -19,14 +19,10 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact, positive
-from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, Rows
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 from workbench.mechanisms.mechanism import Budget, as_mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.real_inputs import rationals
-from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.audit import Privacy, audit_for
 from workbench.privacy.certificate import Bias, Certificate, Mechanism, Objective
 from workbench.privacy.claim import Claim
@@ -81,8 +77,8 @@ def certify(
     if reason is not None:
         raise InvalidRequest(f"mechanism must be one that a certificate can hold. {reason}")
     values, means = _means(subject, getattr(mechanism, "labelled", None), outputs, unbiased_for)
-    if isinstance(subject, LabelMechanism):
-        subject = subject.whole_channel()
+    if hasattr(subject, "certified_form"):
+        subject = subject.certified_form()
     if metric is not None:
         if isinstance(epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number when a metric is given.")
@@ -90,7 +86,8 @@ def certify(
         epsilon = {(i, j): scale * _distance(metric, i, j) for i, j in subject.pairs}
     claim = Claim.of(notion, subject, {"epsilon": epsilon, "delta": delta, **parameters})
     noted = dict(record or {})
-    if isinstance(subject, AdditiveNoise):
+    repaired_by = getattr(subject, "repaired_by", None)
+    if repaired_by == "masses":
         audited = audit_for(subject, claim)
         if audited is not None:
             return _proof(subject, claim, record=noted, audited=audited)
@@ -98,11 +95,11 @@ def certify(
         repaired: Any = audited.mechanism
         moved = sum(abs(a - b) for a, b in zip(repaired.exact_pmf, subject.exact_pmf, strict=True)) / 2
         return _proof(repaired, claim, record=noted | {"repair_moved_mass": float(moved)}, audited=audited)
-    if isinstance(subject, (AdditiveIntegerNoise, AdditiveRealNoise)):
-        if holds(subject, claim):
-            return _proof(subject, claim, record=noted)
+    if repaired_by == "line" and not holds(subject, claim):
         rebuilt, share = repair_line(subject, claim)
         return _proof(rebuilt, claim, record=noted | {"repair_moved_mass": float(share)})
+    if repaired_by != "rows":
+        return _proof(subject, claim, record=noted)
     kept = unbiased or unbiased_for is not None
     rebuilt, share = repair_rows(
         subject, lambda candidate: holds(candidate, claim), outputs=values if kept else None,
@@ -130,9 +127,7 @@ def _means(
         return values, means
     if labelled is not None:
         return labelled[1], labelled[0]
-    if isinstance(subject, LabelMechanism):
-        return rationals(subject.outputs.tolist(), "outputs"), rationals(subject.label_values.tolist(), "labels")
-    return (subject.bins, subject.places) if subject.segments else (None, None)
+    return getattr(subject, "unbiased_means", (None, None))
 
 
 # Earlier names: the mechanism and its certificate in one call.
@@ -173,7 +168,7 @@ def _proof(
 
 def _distance(metric: Metric, i: int, j: int) -> Fraction:
     value = metric(i, j) if callable(metric) else metric[i][j]
-    found = exact(value, f"the distance of rows {i} and {j}", "a finite number > 0")
-    if found <= 0:
+    distance = exact(value, f"the distance of rows {i} and {j}", "a finite number > 0")
+    if distance <= 0:
         InvalidRequest.must(f"the distance of rows {i} and {j}", "a finite number > 0", value)
-    return found
+    return distance

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,7 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.io.csv_column import CsvColumn, locate
-from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, on_real_inputs
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.claim import Claim
 from workbench.privacy.expected_error import expected_error
@@ -27,22 +24,19 @@ from workbench.privacy.releases import PrivacyBudget, Release, ReleaseLedger, bu
 
 __all__ = ["Account", "ColumnMechanism", "Rows", "mechanism_for_column", "rows_of_one_person"]
 
-Scalar: TypeAlias = "AdditiveNoise | PiecewiseAffine | AdditiveIntegerNoise | AdditiveRealNoise"
-
-_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "noise": (
-        (AdditiveNoise, AdditiveIntegerNoise, AdditiveRealNoise),
-        "additive noise on the answers 0..n, on the integers or on the reals",
-    ),
-    "quantizer": ((PiecewiseAffine,), "a mechanism on real inputs"),
+_CALLED = {
+    "noise": "additive noise on the answers 0..n, on the integers or on the reals",
+    "quantizer": "a mechanism on real inputs",
 }
 
 
 @dataclass(frozen=True)
 class ColumnMechanism:
-    """A mechanism for the numbers of a column. claim: what its certificate proves, None without one."""
+    """A mechanism for the numbers of a column. inputs: those it takes; claim: what its certificate proves, None
+    without one."""
 
-    mechanism: Scalar
+    mechanism: ColumnPublisher
+    inputs: ColumnInputs
     claim: Claim | None
     words: tuple[str, ...]
 
@@ -65,23 +59,17 @@ class ColumnMechanism:
     @property
     def expected_error(self) -> dict[str, float]:
         """What a published number is off by, on average; of the mechanism alone, never of the data."""
-        mechanism = self.mechanism
-        if isinstance(mechanism, AdditiveNoise):
-            size = mechanism.question.order
-            steps = np.arange(size)
-            around = mechanism.expected(np.minimum(steps, size - steps))
-            return {"probability of a wrong answer": mechanism.error_rate, "mean distance modulo n + 1": around}
-        if isinstance(mechanism, AdditiveIntegerNoise) and mechanism.question.clamp is not None:
-            return {
-                "largest mean absolute error of any answer": round_up(expected_error(mechanism).worst or Fraction(0))
-            }
-        if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
-            squared = float(mechanism.cost("squared"))
-            return {"mean absolute error": float(mechanism.cost("absolute")), "root mean squared error": squared**0.5}
-        error = expected_error(mechanism)
-        assert error.worst is not None
-        return {"largest mean absolute error of any input": round_up(error.worst),
-                "mean absolute error of inputs spread evenly": round_up(Fraction(error.mean))}  # fmt: skip
+        stated = self.mechanism.published_error()
+        if stated is not None:
+            return stated
+        error = expected_error(self.mechanism)
+        real = on_real_inputs(self.mechanism)
+        if error.worst is not None:
+            name = "input" if real else "answer"
+            stated = {f"largest mean absolute error of any {name}": round_up(error.worst)}
+        return (stated or {}) | (
+            {"mean absolute error of inputs spread evenly": round_up(Fraction(error.mean))} if real else {}
+        )
 
     def account(self, column: str, output: str, rows: Rows, ledger: Path | None) -> Account:
         """What publishing these rows costs, alone and with the ledger. Raises CorruptFile, InvalidRequest."""
@@ -95,12 +83,11 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     Raises CorruptFile, also where a certificate does not prove its claim, and InvalidRequest.
     """
     stored = read(path)
-    expected, called = _KINDS[kind]
-    mechanism = stored.mechanism
-    if not isinstance(mechanism, expected) or (isinstance(mechanism, AdditiveNoise) and not mechanism.question.scalar):
+    mechanism: Any = stored.mechanism
+    inputs: ColumnInputs | None = getattr(mechanism, "column_inputs", None)
+    if inputs is None or inputs.command != kind:
         got = mechanism.describe() if stored.relates and hasattr(mechanism, "describe") else "no such mechanism"
-        InvalidRequest.must("mechanism", called, f"{path.name}: {got}")
-    assert isinstance(mechanism, (AdditiveNoise, PiecewiseAffine, AdditiveIntegerNoise, AdditiveRealNoise))
+        InvalidRequest.must("mechanism", _CALLED[kind], f"{path.name}: {got}")
     words = []
     if stored.certificate is None:
         if not raw:
@@ -108,17 +95,9 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
         words.append("The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon.")
     elif mechanism.one_sided:
         words.append("Only one side of each pair of neighbours is protected (directed differences).")
-    if isinstance(mechanism, AdditiveNoise) and len(mechanism.question.differences) < mechanism.question.order - 1:
-        words.append(
-            "The budget holds between numbers that differ by one of the mechanism's differences, modulo n + 1; numbers "
-            "further apart are protected less, or not at all."
-        )
-    if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
-        words.append(
-            f"The budget holds between numbers that differ by at most {float(mechanism.question.sensitivity):g}; those "
-            "further apart are protected less, or not at all."
-        )
-    return ColumnMechanism(mechanism, None if stored.certificate is None else stored.certificate.claim, tuple(words))
+    words += mechanism.column_cautions
+    claim = None if stored.certificate is None else stored.certificate.claim
+    return ColumnMechanism(mechanism, inputs, claim, tuple(words))
 
 
 @dataclass(frozen=True)
@@ -138,19 +117,20 @@ class Rows:
     @classmethod
     def read(cls, table: CsvColumn, subject: ColumnMechanism, *, clip: bool, person: str | None) -> Rows:
         """The rows of a column. Raises InvalidRequest with the row and the file for what does not fit."""
-        given, mechanism = table.numbers(), subject.mechanism
-        low, high, constraint, whole = _inputs(mechanism)
-        if clip and isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)) and "size" in constraint:
+        given, inputs = table.numbers(), subject.inputs
+        low, high = inputs.low, inputs.high
+        if clip and not inputs.bounded:
             raise InvalidRequest("clip must be left out: noise that is not clamped takes every number.")
-        if whole:
-            table.refuse(given != np.floor(given), constraint)
+        if inputs.whole:
+            table.refuse(given != np.floor(given), inputs.constraint)
         outside = (given < low) | (given > high)
         if not clip:
-            table.refuse(outside, constraint, "--clip moves them to the nearest input")
+            table.refuse(outside, inputs.constraint, "--clip moves them to the nearest input")
         values = np.clip(given, low, high)
         words = [f"Numbers outside [{low:g}, {high:g}] were moved to the nearest of them first."] if clip else []
         most = None if person is None else rows_of_one_person(table, person)
-        return cls(given, values.astype(np.int64) if whole else values, int(outside.sum()), most, tuple(words))
+        taken = values.astype(np.int64) if inputs.whole else values
+        return cls(given, taken, int(outside.sum()), most, tuple(words))
 
 
 @dataclass(frozen=True)
@@ -212,19 +192,6 @@ class Account:
         except OSError as error:
             InvalidRequest.must("ledger", "a file that can be written", f"{path.name}: {error.strerror}")
         return lambda: path.unlink(missing_ok=True) if before is None else before.save(path)
-
-
-def _inputs(mechanism: Scalar) -> tuple[float, float, str, bool]:
-    """(least and largest input, what an input must be, whether inputs are integers)."""
-    if isinstance(mechanism, AdditiveRealNoise):
-        return -1e300, 1e300, "a number of size at most 1e300", False
-    if isinstance(mechanism, PiecewiseAffine):
-        low, high = float(mechanism.knots[0]), float(mechanism.knots[-1])
-        return low, high, f"in [{low:g}, {high:g}]", False
-    ends = (0, mechanism.question.order - 1) if isinstance(mechanism, AdditiveNoise) else mechanism.question.clamp
-    if ends is None:
-        return -(2.0**53), 2.0**53, "an integer of size at most 2^53", True
-    return float(ends[0]), float(ends[1]), f"an integer in {ends[0]}..{ends[1]}", True
 
 
 def rows_of_one_person(table: CsvColumn, person: str) -> int:

@@ -13,7 +13,7 @@ rationals); the envelope is decided exactly wherever it is asked for, and its br
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
+from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
 from workbench.privacy.notions import delta_notion
 from workbench.privacy.notions.delta_notion import DeltaNotion
@@ -48,8 +49,8 @@ class Piece:
     q: Fraction
 
 
-@dataclass(frozen=True)
-class Profile:
+@dataclass(frozen=True, repr=False)
+class Profile(Shown):
     """δ(ε) of a mechanism for every ε >= 0, exact. curves: the pieces of every different pair, from ε = 0 upwards.
 
     notion: one with a δ at every ε, such as "dp" or "pdp".
@@ -57,6 +58,9 @@ class Profile:
 
     notion: str
     curves: tuple[tuple[Piece, ...], ...]
+
+    def __repr__(self) -> str:
+        return f"Profile({self.notion}, {len(self.curves)} different pairs of neighbours)"
 
     def at(self, epsilon: Real) -> ExpNumber:
         """The exact δ at ε >= 0, as the number a - b e^ε (b = 0 for "pdp"). Raises InvalidRequest."""
@@ -105,6 +109,16 @@ class Profile:
             heights = np.maximum(heights, height)
         return heights
 
+    def facts(self) -> list[tuple[str, str]]:
+        """Some of its values, rounded up."""
+        title = delta_notion(self.notion).title
+        shown = [(f"{title} δ at ε = {epsilon}", repr(self.delta(epsilon))) for epsilon in (0, 1)]
+        return [*shown, ("exact pure epsilon", repr(self.pure_epsilon))]
+
+    def figure(self) -> Figure:
+        """The curve."""
+        return _curves_figure([self], (), "Privacy profile, exact for all neighbours")
+
     @property
     def pure_epsilon(self) -> float:
         """Where the profile reaches 0 for good, rounded up; inf when it never does."""
@@ -150,23 +164,27 @@ def plot_profile(mechanism: Any, path: Path | str, epsilons: Iterable[Real] = ()
 
 def profile_figure(mechanism: Any, epsilons: Iterable[Real] = (), title: str = "") -> Figure:
     """The exact profiles of a mechanism, budgets marked. Raises InvalidRequest."""
-    from workbench.io.figures import COLOURS, panels
-
     real_inputs = on_real_inputs(as_mechanism(mechanism))
     drawn = [delta_notion(name) for name in ("dp", "pdp")]
-    curves = {measure: profile(mechanism, measure.name) for measure in drawn if measure.convex or not real_inputs}
-    ends = next(iter(curves.values())).ends
+    curves = [profile(mechanism, measure.name) for measure in drawn if measure.convex or not real_inputs]
+    return _curves_figure(curves, epsilons, title or "Privacy profile, exact for all neighbours")
+
+
+def _curves_figure(curves: Sequence[Profile], epsilons: Iterable[Real], title: str) -> Figure:
+    from workbench.io.figures import COLOURS, panels
+
+    ends = curves[0].ends
     last = max(1e-3, 1.15 * float(ends[-1]))
     steps = ends if len(ends) <= _STEPS else np.linspace(0, last, _STEPS)  # finer than a picture can show
     grid = np.unique(np.concatenate([np.linspace(0, last, 300), np.minimum(steps, last)]))
     figure, (axis,) = panels(width=6.4)
-    for colour, (notion, curve) in zip(COLOURS, curves.items(), strict=False):
+    for colour, curve in zip(COLOURS, curves, strict=False):
         steps_only = all(not piece.q for pieces in curve.curves for piece in pieces)
         style: dict[str, Any] = {"drawstyle": "steps-post"} if steps_only else {}
-        axis.plot(grid, curve.heights(grid), color=colour, label=f"{notion.title} δ", **style)
+        axis.plot(grid, curve.heights(grid), color=colour, label=f"{delta_notion(curve.notion).title} δ", **style)
     for epsilon in epsilons:
         axis.axvline(float(positive(epsilon, "epsilon", or_zero=True)), color=COLOURS[7], linestyle="--", linewidth=1)
     axis.set(xlabel="ε", ylabel="δ(ε)")
     axis.legend(frameon=False)
-    axis.set_title(title or "Privacy profile, exact for all neighbours", fontsize=10)
+    axis.set_title(title, fontsize=10)
     return figure

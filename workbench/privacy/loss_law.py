@@ -131,8 +131,8 @@ class LossLaw:
     def epsilon(self, delta: Fraction) -> Fraction | None:
         """A bound on the least ε >= 0 that holds at δ in (0, 1), to the side of the law; None: there is none."""
         shift, lost = self._shifted(delta / 1000)
-        found = self._epsilon(min(Fraction(1), delta + lost))
-        return None if found is None else max(Fraction(0), found - shift)
+        least = self._epsilon(min(Fraction(1), delta + lost))
+        return None if least is None else max(Fraction(0), least - shift)
 
     def _delta(self, epsilon: Fraction) -> Fraction:
         from flint import arb, ctx, fmpq
@@ -147,8 +147,8 @@ class LossLaw:
             for mass in reversed(beyond):
                 tilted = tilted * factor + mass
             gap = epsilon - self.step * (self.first + start)
-            found = arb(self.infinite + sum(beyond)) - tilted * arb(fmpq(gap.numerator, gap.denominator)).exp()
-            low, high = ball_ends(found)
+            enclosed = arb(self.infinite + sum(beyond)) - tilted * arb(fmpq(gap.numerator, gap.denominator)).exp()
+            low, high = ball_ends(enclosed)
         bound = (high if self.upper else low) / (1 << self.bits)
         return min(Fraction(1), max(Fraction(0), bound))
 

@@ -25,9 +25,9 @@ def measure(mechanism: Mechanism, claim: Claim) -> Iterator[Result]:
     if whole is not None:
         yield Result((), whole, claim.values)
         return
-    for one in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
-        values = claim.at(one.label)
-        yield Result(one.label, measuring.measure(Laws(one.p, one.q), values), values)
+    for comparison in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
+        values = claim.at(comparison.label)
+        yield Result(comparison.label, measuring.measure(Laws(comparison.p, comparison.q), values), values)
 
 
 def measure_whole(mechanism: Mechanism, measuring: Notion, values: Mapping[str, Any]) -> Any | None:

@@ -26,35 +26,19 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import round_up
 from workbench.io.files import ratio, spelled
-from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.mechanisms.mechanism import on_real_inputs
+from workbench.mechanisms.noise_costs import PART_COSTS
 
-__all__ = ["ExpectedLoss", "Objective", "expected_losses", "is_exact_loss", "known_costs", "rounded_value"]
+__all__ = ["ExpectedLoss", "Objective", "expected_losses", "is_exact_loss", "rounded_value"]
 
-_PART: dict[str, Callable[[int, int], int]] = {
-    "squared": lambda part, size: part * (size - part),
-    "eta-squared": lambda part, size: part**2,
-    "circular-squared": lambda part, size: min(part, size - part) ** 2,
-}
 _PLAIN = ("squared", "absolute", "zero-one")
 Rational = tuple[Fraction, ...]
-
-
-def known_costs(name: str, sizes: Sequence[int]) -> Rational | None:
-    """The costs (N,) of every η in row-major order, for a name of the table but error-rate; None for other names."""
-    if name not in _PART:
-        return None
-    parts = [[_PART[name](part, size) for part in range(size)] for size in sizes]
-    return tuple(Fraction(sum(point)) for point in product(*parts))
 
 
 @dataclass(frozen=True)
@@ -86,34 +70,10 @@ class Objective:
 
     def of(self, mechanism: object) -> Fraction:
         """The exact cost of a mechanism. Raises InvalidRequest when these costs do not fit it or are not its name's."""
-        if isinstance(mechanism, (AdditiveIntegerNoise, AdditiveRealNoise)):
-            return self._on_a_line(mechanism)
-        if not isinstance(mechanism, AdditiveNoise):
+        exact: Callable[[str, Rational | None], Fraction] | None = getattr(mechanism, "exact_cost", None)
+        if exact is None:
             raise InvalidRequest("objective must be an expected loss for a channel, and left out for a quantizer.")
-        k, total = mechanism.masses.integers, mechanism.masses.total
-        if (self.costs is None) != (self.name == "error-rate"):
-            raise InvalidRequest("costs must be given for every objective but error-rate, and not there.")
-        if self.name == "worst-squared":
-            raise InvalidRequest("objective must be left out for worst-squared, which has no one cost for each noise.")
-        if self.costs is None:
-            return Fraction(total - k[0], total)
-        if len(self.costs) != len(k):
-            InvalidRequest.must("costs", f"{len(k)} numbers", len(self.costs))
-        known = known_costs(self.name, mechanism.question.sizes)
-        if known is not None and known != self.costs:
-            raise InvalidRequest(f"costs must be those of {self.name}, or have a name of their own.")
-        return sum((c * w for c, w in zip(self.costs, k, strict=True) if c and w), Fraction(0)) / total
-
-    def _on_a_line(self, mechanism: AdditiveIntegerNoise | AdditiveRealNoise) -> Fraction:
-        """Of noise on the integers or reals: absolute, squared, or costs of one's own for each of the weights."""
-        if self.costs is None:
-            return mechanism.cost(self.name)
-        if self.name in ("absolute", "squared") or not isinstance(mechanism, AdditiveIntegerNoise):
-            raise InvalidRequest("costs must be left out for absolute and squared, and for noise on the reals.")
-        noise = mechanism.noise
-        if noise.ratio or mechanism.question.clamp is not None or len(self.costs) != len(noise.weights):
-            raise InvalidRequest("costs must be one for each weight of unclamped noise without tails.")
-        return sum((c * w for c, w in zip(self.costs, noise.weights, strict=True)), Fraction(0)) / noise.total
+        return exact(self.name, self.costs)
 
     def holds(self, mechanism: object) -> bool:
         """Whether `value` is what the mechanism costs, rounded up by at most 1e-15 of it."""
@@ -122,7 +82,7 @@ class Objective:
     @property
     def words(self) -> str:
         """The cost in one sentence, for an objective that holds."""
-        if self.costs is None or self.name in _PART:
+        if self.costs is None or self.name in PART_COSTS:
             return f"Its {self.name} is {round_up(self.value)!r}, recomputed."
         return f"Its cost is {round_up(self.value)!r}, recomputed from the file's own costs, named {self.name!r}."
 
@@ -162,21 +122,21 @@ class ExpectedLoss:
             stated[name] = [*map(spelled, getattr(self, name))]
         return stated | {"rows": [*self.rows]}
 
-    def of(self, mechanism: object) -> Fraction:
+    def of(self, mechanism: Any) -> Fraction:
         """The exact expected loss of a channel. Raises InvalidRequest when labels, outputs and rows do not fit it."""
-        if not isinstance(mechanism, (Channel, AdditiveIntegerNoise)):
+        laws: Sequence[Distribution] = getattr(mechanism, "rows", ())
+        if not laws or on_real_inputs(mechanism):
             raise InvalidRequest("An expected loss must be left out of the certificate of anything but a channel.")
-        laws = mechanism.rows
         if len(self.outputs) != len(laws[0]) or not all(0 <= row < len(laws) for row in self.rows):
             raise InvalidRequest(f"outputs and rows must be those of a {len(laws)} x {len(laws[0])} channel.")
         losses = expected_losses(self.name, self.labels, [laws[row] for row in self.rows], self.outputs)
         return sum((w * value for w, value in zip(self.prior, losses, strict=True)), Fraction(0)) / sum(self.prior)
 
-    def at(self, mechanism: object) -> ExpectedLoss:
+    def at(self, mechanism: Any) -> ExpectedLoss:
         """The same question with the `value` that the mechanism has. Raises InvalidRequest."""
         return replace(self, value=rounded_value(self.of(mechanism)))
 
-    def holds(self, mechanism: object) -> bool:
+    def holds(self, mechanism: Any) -> bool:
         """Whether `value` is what the mechanism costs, rounded up by at most 1e-15 of it."""
         return _rounds(self.value, self.of(mechanism))
 

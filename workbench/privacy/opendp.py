@@ -21,12 +21,12 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import Real, exact, positive, round_up
-from workbench.exact.sampler import Sampler
 from workbench.io.extras import need
-from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.mechanisms.mechanism import Mechanism
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.renyi import Loss
@@ -45,7 +45,8 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
     Raises InvalidRequest; NotInstalled without the extra, WorkbenchError with OpenDP's features not enabled.
     """
     noise = getattr(mechanism, "mechanism", mechanism)
-    if not isinstance(noise, AdditiveNoise) or not noise.question.scalar:
+    inputs = getattr(noise, "column_inputs", None)
+    if inputs is None or not inputs.whole or not hasattr(noise, "within"):
         InvalidRequest.must("mechanism", "additive noise on a scalar query", repr(mechanism))
     if measure not in MEASURES:
         InvalidRequest.must("measure", f"one of {', '.join(MEASURES)}", repr(measure))
@@ -55,11 +56,13 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
     need("opendp", "Exporting")
     import opendp.prelude as dp
 
-    n = noise.question.sizes[0] - 1
-    sampler = Sampler(noise.masses)
+    low, high = int(inputs.low), int(inputs.high)
+    publish: Callable[[int], int] = getattr(
+        noise, "publisher", lambda: lambda x: int(noise.publish(np.array([x]))[0])
+    )()
 
     def release(answer: int) -> int:
-        return (min(max(int(answer), 0), n) + int(sampler.draw(1)[0])) % (n + 1)
+        return publish(min(max(int(answer), low), high))
 
     measures = {
         "max_divergence": dp.max_divergence,
@@ -70,7 +73,7 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
     try:
         return dp.m.make_user_measurement(
             dp.atom_domain(T="i32"), dp.absolute_distance(T="i32"), measures[measure](), release,
-            _privacy_map(noise, measure, at), TO="i32",
+            _privacy_map(noise, high - low, measure, at), TO="i32",
         )  # fmt: skip
     except dp.OpenDPException as error:
         if "honest-but-curious" in str(error) or "contrib" in str(error):
@@ -80,13 +83,13 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
         raise
 
 
-def _privacy_map(noise: AdditiveNoise, measure: str, epsilon: Fraction | None) -> Callable[[int], Any]:
+def _privacy_map(noise: Any, span: int, measure: str, epsilon: Fraction | None) -> Callable[[int], Any]:
     @lru_cache(maxsize=256)
     def audited(distance: int) -> Privacy:
-        return audit(_within(noise, distance), 0 if epsilon is None else epsilon)
+        return audit(noise.within(distance), 0 if epsilon is None else epsilon)
 
     def mapped(d_in: int) -> Any:
-        distance = min(int(d_in), noise.question.sizes[0] - 1)
+        distance = min(int(d_in), span)
         if distance < 0:
             InvalidRequest.must("d_in", "an integer >= 0", d_in)
         pure = audited(distance).pure_epsilon if distance else 0.0
@@ -97,17 +100,12 @@ def _privacy_map(noise: AdditiveNoise, measure: str, epsilon: Fraction | None) -
             return (round_up(epsilon), min(1.0, audited(distance).dp_delta.upper)) if distance else (0.0, 0.0)
         if measure == "zero_concentrated_divergence":
             return math.inf if pure == math.inf else round_up(Fraction(pure) ** 2 / 2)
-        return lambda alpha: renyi(_within(noise, distance), alpha) if distance else 0.0
+        return lambda alpha: renyi(noise.within(distance), alpha) if distance else 0.0
 
     return mapped
 
 
-def _within(noise: AdditiveNoise, distance: int) -> AdditiveNoise:
-    """The same noise under the relation "answers at most so far apart", both ways."""
-    return AdditiveNoise(ModuloNoise(sizes=noise.question.sizes, max_shift=distance), noise.masses)
-
-
-def renyi(mechanism: AdditiveNoise, alpha: float) -> float:
+def renyi(mechanism: Mechanism, alpha: float) -> float:
     """max over differences of D_α = 1/(α-1) ln Σ P^α Q^(1-α), rounded up; inf where Q misses mass of P.
 
     alpha: > 1. Raises InvalidRequest.

@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, ln_up, positive, round_up, sign_exp
+from workbench.io.html import document, facts
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Comparison, as_mechanism
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
@@ -71,6 +72,10 @@ class QuantizerPrivacy:
         if self.ratio is None or self.metric == "absolute":
             return self.ratio is not None and self.ratio <= budget
         return sign_exp(self.ratio, Fraction(1), budget * self.step) <= 0
+
+    def _repr_html_(self) -> str:
+        rows = [("exact epsilon", repr(self.epsilon)), ("bias", str(self.bias)), ("where", self.witness)]
+        return document("Quantizer, every real input", facts([row for row in rows if row[1]]))
 
     def holds(self, claim: Claim) -> bool:
         """`meets` of a claim."""

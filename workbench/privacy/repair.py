@@ -118,9 +118,11 @@ def repair_noise(
             return None
 
     required = {shift: claim.requirements(shift) for shift in question.differences}
-    kinds = {one.kind for several in required.values() for one in several}
-    budgets = {shift: min(one.epsilon for one in several) for shift, several in required.items() if several}
-    if kinds and all(one.delta == 0 for several in required.values() for one in several):
+    kinds = {requirement.kind for several in required.values() for requirement in several}
+    budgets = {
+        shift: min(requirement.epsilon for requirement in several) for shift, several in required.items() if several
+    }
+    if kinds and all(requirement.delta == 0 for several in required.values() for requirement in several):
         repaired = private(raised(question, k, budgets, None))
         if repaired is None:
             raise NotCertified("The exact audit refuses the repaired masses.")
@@ -147,8 +149,8 @@ def repair_noise(
             low, high = Fraction(1, 16 << power), Fraction(1, 1 << power)
             for _ in range(10):
                 middle = (low + high) / 2
-                found = mixed(middle)
-                low, high, repaired = (middle, high, repaired) if found is None else (low, middle, found)
+                audited = mixed(middle)
+                low, high, repaired = (middle, high, repaired) if audited is None else (low, middle, audited)
             return repaired
     raise NotCertified("The exact audit refuses the repaired masses.")
 

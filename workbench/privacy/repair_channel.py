@@ -21,7 +21,6 @@ from typing import Any, Protocol, TypeVar
 
 from workbench.errors import NotCertified
 from workbench.exact.distribution import Distribution
-from workbench.mechanisms.piecewise_affine import mean
 
 __all__ = ["repair_rows"]
 
@@ -151,7 +150,7 @@ def _unbiased_centres(rows: Rows, outputs: Sequence[Fraction], means: Sequence[F
 
 def _with_mean(row: Distribution, outputs: Sequence[Fraction], y: Fraction) -> Distribution:
     """The row with mean exactly y: mass moves between its two heaviest outputs of different value."""
-    miss = y - mean(row, outputs)
+    miss = y - row.mean(outputs)
     if not miss:
         return row
     heavy = sorted(range(len(row)), key=lambda i: -row.integers[i])

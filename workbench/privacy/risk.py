@@ -217,14 +217,14 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
     """
     subject, value = as_mechanism(mechanism), probability(prior, "prior")
     laws, masses = [], 0
-    for one in subject.comparisons():
-        masses += len(one.p)
+    for comparison in subject.comparisons():
+        masses += len(comparison.p)
         if masses > _LIMIT:
             raise InvalidRequest(
                 f"The comparisons of the mechanism must have at most {_LIMIT} masses in all for its risk. Got more."
             )
-        laws.append(Laws(one.p, one.q))
-    ratios = [one.max_ratio[0] for one in laws]
+        laws.append(Laws(comparison.p, comparison.q))
+    ratios = [pair.max_ratio[0] for pair in laws]
     factor = None if None in ratios else max(ratio for ratio in ratios if ratio is not None)
     return Risk(subject, _vertices(dominating_pair(subject)), factor, value, tuple(laws))
 
@@ -242,7 +242,7 @@ def _claimed(claim: Claim | None) -> dict[str, tuple[list[float], list[float]]]:
     """The trade-off function that a claim of hockey sticks grants, by its name: points (α, β)."""
     if claim is None or isinstance(claim.values[claim.notion.parameters[0]], Mapping):
         return {}
-    sticks = [(float(one.epsilon), float(one.delta)) for one in claim.requirements(())]
+    sticks = [(float(stick.epsilon), float(stick.delta)) for stick in claim.requirements(())]
     if not sticks:
         return {}
     alphas = [k / 400 for k in range(401)]

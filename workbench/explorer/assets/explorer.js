@@ -1,4 +1,8 @@
-// The page: live (asks its server), or a document (shows what it holds). State of a live page is in the fragment.
+// What is shown: live (asks its host), or a document (shows what it holds). A host is
+//   ask(task, asked, signal, progress)  the result of a task, or Failure; aborting the signal stops the computation
+//   state(), keep(query, step)          family and options as the text of a query; step: one for the history
+//   follow(read)                        tells when the state was changed from elsewhere
+// page.js is the host of a page, widget.js that of a notebook.
 
 class Failure extends Error {}
 const SOLVING = "solving …";
@@ -66,10 +70,9 @@ function inverse(view, limit) {
   return el("div", { class: "inverse" }, el("span", {}, `For a ${view.label} of at most`), input, ...buttons);
 }
 
-// A live page.
+// What asks its host.
 
-function live(root, data) {
-  const token = new URLSearchParams(location.search).get("token") ?? "";
+function live(root, data, host) {
   const families = new Map(data.families.map((one) => [one.name, one]));
   let state = { family: data.families[0].name, given: {} }, controls = {}, curves = new Map();
   let busy = false, again = false, moving = false, slow = null, fast = null, timer = 0;
@@ -89,32 +92,7 @@ function live(root, data) {
 
   const say = (words, bad = false) => { status.textContent = words; status.className = bad ? "status error" : "status"; };
 
-  // One task: lines of JSON, the last one the result. Aborting it stops the computation on the server.
-  async function ask(task, more, signal, progress = () => {}) {
-    let answer;
-    try {
-      answer = await fetch(`/api/${task}`, { method: "POST", signal, headers: { "Content-Type": "application/json", "X-Workbench-Token": token }, body: JSON.stringify({ ...state, ...more }) });
-    } catch (error) {
-      if (error.name === "AbortError") throw error;
-      throw new Failure("The server does not answer. It may have been stopped: start workbench explore again.");
-    }
-    if (!answer.ok) throw new Failure((await answer.json()).message);
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    for (;;) {
-      const { done, value } = await reader.read().catch((error) => { throw error.name === "AbortError" ? error : new Failure("The server has stopped."); });
-      if (done) throw new Failure("The server has stopped.");
-      text += value;
-      const lines = text.split("\n");
-      text = lines.pop();
-      for (const line of lines.filter(Boolean)) {
-        const message = JSON.parse(line);
-        if (message.error) throw new Failure(`${message.error}: ${message.message}`);
-        if (message.result) return message.result;
-        if (message.total) progress(message.done, message.total);
-      }
-    }
-  }
+  const ask = (task, more, signal, progress = () => {}) => host.ask(task, { ...state, ...more }, signal, progress);
 
   // Live designs: one at a time, the newest request next; one that is slow makes room for it.
   async function design() {
@@ -215,12 +193,12 @@ function live(root, data) {
   function write(done) {
     const query = new URLSearchParams({ family: state.family });
     for (const [name, value] of Object.entries(state.given)) for (const one of [value].flat()) if (one !== "") query.append(name, one);
-    history[moving ? "replaceState" : "pushState"](null, "", `#${query}`);
+    host.keep(String(query), !moving);
     moving = !done;
   }
 
   function read() {
-    const query = new URLSearchParams(location.hash.slice(1)), name = query.get("family") ?? state.family;
+    const query = new URLSearchParams(host.state()), name = query.get("family") ?? state.family;
     const entry = families.get(name);
     query.delete("family");
     if (!entry) {
@@ -279,7 +257,7 @@ function live(root, data) {
     const found = families.get(state.family).examples[Number(example.value)];
     if (example.value !== "" && found) { choose(state.family, { ...found.given }); write(true); }
   });
-  addEventListener("popstate", read);
+  host.follow(read);
   read();
 }
 
@@ -339,17 +317,8 @@ function sections(root, data) {
   root.replaceChildren(el("header", {}, el("h1", {}, data.title), ...links), el("div", { class: "layout wide" }, el("main", { class: "cards" }, ...body)), zoom);
 }
 
-export function mount(root, data) {
-  if (data.mode === "live") live(root, data);
+function mount(root, data, host) {
+  if (data.mode === "live") live(root, data, host);
   else if (data.export) exported(root, data.export);
   else sections(root, data);
 }
-
-// The page's data; a long text is compressed.
-async function content(node) {
-  if (!("packed" in node.dataset)) return JSON.parse(node.textContent);
-  const bytes = Uint8Array.from(atob(node.textContent), (letter) => letter.charCodeAt(0));
-  return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
-}
-
-content(document.getElementById("data")).then((data) => mount(document.getElementById("app"), data));

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
@@ -84,6 +84,7 @@ class _Additive(Family):
     title = "additive noise on all integers or all reals"
     summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
     joins = ("noise", "--on")
+    frontier = "workbench.families.additive.frontier_options"
     programs = "workbench.families.additive.programs"
     recommendation = "workbench.families.additive.recommendation"
     examples = (
@@ -103,7 +104,7 @@ class _Additive(Family):
         Option("notion", one_of("dp", "pure"), "dp", "dp or pure."),
         Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
         Option("gap", or_zero, help="Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default."),
-        Option("runs", count(1, 4096), 1, "For how many runs the budget is, of integer noise.", kind=int, added=True),
+        Option("runs", count(1, 1024), 1, "For how many runs the budget is, of integer noise.", kind=int, added=True),
         check_option("audit", "certify"),
         certify_option(),
         SOLVER,
@@ -152,13 +153,6 @@ class _Additive(Family):
         if design.request.runs > 1:
             return "found"
         return "stopped" if design.details.get("stopped") else "gap_limit" if is_open(design) else "optimal"
-
-    def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
-        return {
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon,
-        }  # fmt: skip
 
     def columns(self, design: Design) -> dict[str, Any]:
         return {"class": self.class_words(design)}

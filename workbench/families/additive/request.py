@@ -80,6 +80,8 @@ class AdditiveRequest(Request):
             InvalidRequest.must("runs", "1 but for noise on all integers of sensitivity 1", self.runs)
         if not self.delta or self.notion != "dp" or self.cost not in ("absolute", "squared"):
             InvalidRequest.must("runs", "1 where delta is 0, or the cost neither absolute nor squared", self.runs)
+        if self.gap is not None:
+            raise InvalidRequest("gap must be left out for more than 1 run: the search ends where it finds no better.")
 
     @property
     def target(self) -> float:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family, Session
+from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
     OPTIONS,
@@ -20,6 +20,7 @@ from workbench.families.option import (
     anything,
     certify_option,
     check_option,
+    count,
     listed,
     one_of,
 )
@@ -65,6 +66,7 @@ class _Channels(Family):
         "design channel --answers 0..100 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
         "design channel --answers 0..20 --neighbours consecutive --loss absolute --epsilon 1 --notion pure --json",
         "design channel --answers red,green,blue --neighbours all --loss loss.csv --prior worst --epsilon 1",
+        "design channel --answers 0..10 --max-shift 1 --epsilon 4 --delta 1e-5 --runs 8",
         "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --budget 1.5 --save channel.json",
         "(loss.csv has a row for every input and a column for every output)",
     )
@@ -93,6 +95,7 @@ class _Channels(Family):
                  "of the CVXPY variable).",
         ),
         Option("minimise", one_of("error", "delta", "epsilon"), "error", "error; delta or epsilon for a --budget."),
+        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int, added=True),
         check_option("audit", "certify"),
         certify_option(),
         SOLVER,
@@ -119,16 +122,18 @@ class _Channels(Family):
         return self.question(values["answers"], **{name: values[name] for name in names})
 
     def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
-        from workbench.families.channel.request import ChannelRequest, checked_rows
+        from workbench.families.channel.request import ChannelRequest
+        from workbench.families.user_constraints import checked_constraints
 
         if callable(values["constraints"]):
-            values |= {"constraints": (), "more": checked_rows(values["constraints"])}
+            values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
         return ChannelRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:
         from workbench.families.channel.session import ChannelSession
+        from workbench.families.many_runs import ManyRuns
 
-        return ChannelSession(request)
+        return ChannelSession(request) if request.runs == 1 else ManyRuns(request)
 
     # Keys of sweeps.
 
@@ -139,11 +144,6 @@ class _Channels(Family):
                 if name not in spelling}  # fmt: skip
         return rest | self.spelled_question(values).to_dict()
 
-    def completed(self, values: Mapping[str, Any], point: Mapping[str, Any]) -> Mapping[str, Any]:
-        """δ is 0 unless it is minimised, when leaving it out means no limit."""
-        missing = point["delta"] is None and values["minimise"] != "delta"
-        return {**point, "delta": Fraction(0)} if missing else point
-
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         return 4
 
@@ -153,28 +153,24 @@ class _Channels(Family):
         """The expected (or largest) loss of a channel of the question's inputs and outputs, in their order."""
         from workbench.families.channel.repair import loss_of
 
-        found = self.related(request, mechanism)
-        rows = np.array([row.integers for row in found.rows], dtype=object)
+        channel = self.related(request, mechanism)
+        rows = np.array([row.integers for row in channel.rows], dtype=object)
         return float(loss_of(rows, request.losses, request.question.prior))
 
     def related(self, request: Any, mechanism: Any) -> Any:
         from workbench.mechanisms.channel import Channel
         from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 
-        found = mechanism.whole_channel() if isinstance(mechanism, LabelMechanism) else mechanism
+        channel = mechanism.whole_channel() if isinstance(mechanism, LabelMechanism) else mechanism
         shape = (request.question.k, request.question.m)
-        if not isinstance(found, Channel) or (len(found.rows), len(found.outputs)) != shape:
+        if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
             InvalidRequest.must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))
-        return request.channel(found)
+        return request.channel(channel)
 
     # What a design shows.
 
-    def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
-        return {
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon,
-        }  # fmt: skip
+    def status(self, design: Design) -> str:
+        return super().status(design) if design.request.runs == 1 else "found"
 
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
@@ -184,17 +180,21 @@ class _Channels(Family):
         epsilon = request.epsilon
         return {
             **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "budget")},
+            **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
             "loss_name": request.losses.name, "loss_value": jsonable(design.details["loss"]),
-            "epsilon": None if epsilon is None else float(epsilon), "delta": float(design.claim.delta),
+            "epsilon": None if epsilon is None else float(epsilon),
+            "delta": float(design.claim.delta if request.runs == 1 else request.delta or 0),
             "question": request.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
         }  # fmt: skip
 
     def request_words(self, design: Design) -> str:
         """The budget in words."""
         r = design.request
-        per = " per unit of distance" if r.notion == "metric" else ""
+        per = " per unit of distance" if r.per_distance else ""
         budget = "" if r.budget is None else f", {r.losses.name} loss <= {float(r.budget):.9g}"
         delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
+        if r.runs > 1:
+            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
         if r.minimise == "epsilon":
             return f"the least epsilon for {r.notion}{per}{delta}{budget}"
         least = "the least delta for " if r.minimise == "delta" else ""
@@ -204,7 +204,8 @@ class _Channels(Family):
         r = design.request
         what = f"{r.losses.name} loss" if r.minimise == "error" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
-        value = f"{design.objective:.9g} (best of all channels on these outputs, {under})"
+        best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
+        value = f"{design.objective:.9g} ({best}, {under})"
         shown = exact_words(design)
         used = self.columns(design)["outputs_used"]
         return [
@@ -214,6 +215,7 @@ class _Channels(Family):
             ("exact", f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, "
                       f"PDP delta {shown['pdp_delta']}"),
             ("outputs", f"{used} of {r.question.m} in use"),
+            *composed_facts(design),
         ]  # fmt: skip
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from workbench.families.channel.baselines import BASELINES, BudgetedQuery, published
 from workbench.families.channel.family import FAMILY
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
-from workbench.families.frontier_plots import Series, all_series, by_panel, few, heat, lines
+from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, few, heat, lines
 from workbench.families.integer_laws import NotApplicable
 from workbench.privacy.audit import audit
 
@@ -70,18 +70,20 @@ def published_row(query: BudgetedQuery, name: str) -> Row:
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
-    said, ours = f"{loss} loss", table[table["mechanism"].eq("channel")]
+    words, ours = f"{loss} loss", table[table["mechanism"].eq("channel")]
     least = table[table["delta"].eq(table["delta"].min())]
     series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(ours["delta"].tolist(), 6))}
+    epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
     return {
         "error_epsilon": partial(
-            lines, least, "epsilon", "ε", said, "mechanism", all_series(SERIES, least), f"{title}: least δ"
+            lines, least, epsilon, logged, "mechanism", all_series(SERIES, least), f"{title}: least δ"
         ),
         "error_epsilon_delta": partial(
-            lines, ours if len(series) > 1 else ours[:0], "epsilon", "ε", said, "delta", series, f"{title}, per δ"
+            lines, ours if len(series) > 1 else ours[:0], epsilon, logged, "delta", series, f"{title}, per δ"
         ),
         "error_delta": partial(
-            by_panel, ours, "epsilon", "delta", "δ", said, SERIES, f"{title} against δ", panel="ε = {:.3g}"
+            by_panel, ours, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error, SERIES,
+            f"{title} against δ",
         ),
-        "heat_map": partial(heat, ours, "epsilon", "delta", "ε", "δ (one row each)", said, title),
+        "heat_map": partial(heat, ours, epsilon, Quantity("delta", "δ (one row each)"), error, title),
     }  # fmt: skip

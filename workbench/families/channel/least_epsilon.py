@@ -39,15 +39,15 @@ def least_epsilon(session: ChannelSession, request: ChannelRequest) -> Design:
     assert budget is not None
     assert limit is not None
 
-    one = np.zeros((request.question.k, request.question.m), dtype=object)
-    one[:, cheapest(request.losses, request.question.prior)] = 1
-    constant = loss_of(one, request.losses, request.question.prior)
+    cheapest_rows = np.zeros((request.question.k, request.question.m), dtype=object)
+    cheapest_rows[:, cheapest(request.losses, request.question.prior)] = 1
+    constant = loss_of(cheapest_rows, request.losses, request.question.prior)
     if constant <= budget:
         need = f"less than {float(constant):.9g}, what one output for every input costs (any epsilon is enough)"
         InvalidRequest.must("budget", need, f"{float(budget):g}")
 
     def at(epsilon: Fraction) -> tuple[Design, Fraction, Fraction | None]:
-        design = session.solved(_asking(request, epsilon))
+        design = session.solved(_least_error_at(request, epsilon))
         return design, design.details["loss"], design.details["bound"]
 
     best, cost, bound = at(limit)
@@ -86,14 +86,14 @@ def least_epsilon(session: ChannelSession, request: ChannelRequest) -> Design:
     )
 
 
-def _asking(request: ChannelRequest, epsilon: Fraction) -> ChannelRequest:
+def _least_error_at(request: ChannelRequest, epsilon: Fraction) -> ChannelRequest:
     """The least error at an ε."""
     asked = request.at({})
     for name, value in (("minimise", "error"), ("budget", None)):
         object.__setattr__(asked, name, value)
-    found = asked.at({"epsilon": epsilon})
-    assert isinstance(found, ChannelRequest)
-    return found
+    moved = asked.at({"epsilon": epsilon})
+    assert isinstance(moved, ChannelRequest)
+    return moved
 
 
 def _next(low: Fraction, high: Fraction, ends: list[float], stuck: int) -> Fraction:
@@ -108,5 +108,5 @@ def _next(low: Fraction, high: Fraction, ends: list[float], stuck: int) -> Fract
         # the last chord's side is right: step over the root by a little
         share = min(max(ends[0] / (ends[0] - ends[1]) * (1 + (1e-3 if stuck < 0 else -1e-3)), 1e-9), 1 - 1e-9)
         chosen = float(low) + share * float(high - low)
-    found = Fraction(f"{chosen:.15g}")
-    return found if low < found < high else middle
+    tried = Fraction(f"{chosen:.15g}")
+    return tried if low < tried < high else middle

@@ -60,8 +60,8 @@ def read_loss(value: Any, name: str) -> OwnLoss:
         with translated_errors():
             return loss_named(value.strip()).name
     if callable(value):
-        found: Callable[[Any, Any], Any] = value
-        return found
+        function: Callable[[Any, Any], Any] = value
+        return function
     refuse_masked(value, name)
     try:
         return tuple(tuple(exact(cell, f"every entry of {name}") for cell in row) for row in value)

@@ -61,16 +61,16 @@ def _rows(losses: LossTable, shares: Sequence[int]) -> Integers:
     return np.asarray((losses.values * np.array(shares, dtype=object)[:, None]) // losses.unit)
 
 
-def _with_ratios(rows: Integers, found: Mapping[str, Vector], relation: Relation) -> Integers:
+def _with_ratios(rows: Integers, multipliers: Mapping[str, Vector], relation: Relation) -> Integers:
     """The reduced losses: rows with the multipliers' terms."""
     rows = rows.copy()
-    if "ratio" in found:
-        u = _ints(found["ratio"])
+    if "ratio" in multipliers:
+        u = _ints(multipliers["ratio"])
         for p, (i, j, epsilon) in enumerate(zip(relation.first, relation.second, relation.epsilons, strict=True)):
             rows[i] += u[p]
             rows[j] -= -((-u[p] * _e(epsilon)) >> _EXP)
         return rows
-    a, b, e = _ints(found["least"]), _ints(found["most"]), _e(relation.epsilons[0])
+    a, b, e = _ints(multipliers["least"]), _ints(multipliers["most"]), _e(relation.epsilons[0])
     for o in range(rows.shape[1]):
         least, most = int(a[:, o].sum()) << _EXP, int(b[:, o].sum()) * e
         if most > least:
@@ -82,9 +82,11 @@ def _e(epsilon: Fraction) -> int:
     return exp_bounds(epsilon, _EXP)[1]
 
 
-def _largest(found: Mapping[str, Vector]) -> int:
+def _largest(multipliers: Mapping[str, Vector]) -> int:
     """Σ_p max_o u[p,o] over 2^_BITS."""
-    return int(_ints(found["ratio"]).max(axis=1).sum()) if "ratio" in found and found["ratio"].size else 0
+    if "ratio" not in multipliers or not multipliers["ratio"].size:
+        return 0
+    return int(_ints(multipliers["ratio"]).max(axis=1).sum())
 
 
 def least_loss_bound(
@@ -92,22 +94,22 @@ def least_loss_bound(
     prior: Sequence[Fraction] | None,
     relation: Relation,
     delta: Fraction,
-    found: Mapping[str, Vector],
+    multipliers: Mapping[str, Vector],
 ) -> Fraction:
     """A number that the (expected, or with prior None the largest) loss of no private channel is below.
 
-    found: multipliers as `models.channel.ChannelModel.multipliers` has them; any are right, bad ones prove little.
+    multipliers: as `models.channel.ChannelModel.multipliers` has them; any are right, bad ones prove little.
     """
     if prior is not None:
         shares = _shares(prior)
     else:
-        weights = np.maximum(found["losses"], 0.0)
+        weights = np.maximum(multipliers["losses"], 0.0)
         shares = _ints(weights / max(float(weights.sum()), 1e-300)).tolist()
         excess = sum(shares) - (1 << _BITS)
         shares[int(np.argmax(weights))] -= excess
-    rows = _with_ratios(_rows(losses, shares), found, relation)
-    spent = delta * _largest(found) if delta else Fraction(0)
-    return Fraction(sum(int(row.min()) for row in rows) - spent, 1 << _BITS)
+    rows = _with_ratios(_rows(losses, shares), multipliers, relation)
+    of_delta = delta * _largest(multipliers) if delta else Fraction(0)
+    return Fraction(sum(int(row.min()) for row in rows) - of_delta, 1 << _BITS)
 
 
 def least_delta_bound(
@@ -115,15 +117,15 @@ def least_delta_bound(
     prior: Sequence[Fraction] | None,
     relation: Relation,
     budget: Fraction,
-    found: Mapping[str, Vector],
+    multipliers: Mapping[str, Vector],
 ) -> Fraction:
     """A number that δ of no channel is below whose loss is within the budget: the same sum with τ ℓ for ℓ and the
     budget handed back, over Σ_p max_o u[p,o] where that is more than 1."""
-    tau = _ints(np.maximum(found["losses"], 0.0)).tolist()
+    tau = _ints(np.maximum(multipliers["losses"], 0.0)).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
-    rows = _with_ratios(_rows(losses, shares), found, relation)
+    rows = _with_ratios(_rows(losses, shares), multipliers, relation)
     value = Fraction(sum(int(row.min()) for row in rows)) - budget * sum(tau)
-    least: Fraction = value / max(1 << _BITS, _largest(found))
+    least: Fraction = value / max(1 << _BITS, _largest(multipliers))
     return max(Fraction(0), least)
 
 

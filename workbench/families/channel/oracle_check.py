@@ -32,8 +32,8 @@ def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
     q, losses, prior = request.question, request.losses.floats, request.weights
     if request.minimise != "error":
         return f"no closed form is known for the least {request.minimise}."
-    if request.notion == "metric":
-        return "no closed form is known for metric privacy."
+    if request.per_distance:
+        return f"no closed form is known for {request.notion} privacy."
     assert request.epsilon is not None
     epsilon, delta = float(request.epsilon), float(request.delta or 0)
     if q.line:
@@ -41,8 +41,8 @@ def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
         kind = "optimum" if rising and not delta else "upper bound"
         if prior is not None:
             proof = "Geometric noise with the best post-processing (Ghosh, Roughgarden, Sundararajan 2009, Theorem 3.2)"
-            found = post_processed(losses, prior, epsilon).value
-            return "geometric, post-processed", found, kind, f"{proof}{_why(kind, delta)}."
+            least = post_processed(losses, prior, epsilon).value
+            return "geometric, post-processed", least, kind, f"{proof}{_why(kind, delta)}."
         if losses.size <= _MINIMAX:
             proof = "Geometric noise with the best post-processing for the worst input (Gupte, Sundararajan 2010)"
             return "geometric, minimax", minimax_value(losses, epsilon), kind, f"{proof}{_why(kind, delta)}."

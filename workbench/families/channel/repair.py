@@ -55,13 +55,13 @@ class Edges:
 
 def to_integers(rows: NDArray[np.float64]) -> Integers:
     """Rows over 2^96, each of that sum: what rounding leaves goes to the heaviest output. Shape (k, m)."""
-    one = 1 << _BITS
-    found = np.empty(rows.shape, dtype=object)
+    unit = 1 << _BITS
+    integers = np.empty(rows.shape, dtype=object)
     for y, row in enumerate(np.maximum(rows, 0.0)):
         law = Distribution.from_floats(row, "a row of the channel")
-        found[y] = [(value << _BITS) // law.total for value in law.integers]
-        found[y, int(np.argmax(row))] += one - sum(found[y])
-    return found
+        integers[y] = [(value << _BITS) // law.total for value in law.integers]
+        integers[y, int(np.argmax(row))] += unit - sum(integers[y])
+    return integers
 
 
 def _raised(K: Integers, edges: Edges, free: NDArray[np.bool_] | None = None) -> Integers:
@@ -91,12 +91,12 @@ def _equalised(K: Integers, edges: Edges, output: int) -> Integers:
     top, low = max(sums), min(sums)
     whole = top
     if top > low:
-        one = 1 << _EXP
+        unit = 1 << _EXP
         every = [(top, low, edges.thresholds[0])] if edges.pairs is None else [
             (sums[j], sums[i], e) for (i, j), e in zip(edges.pairs, edges.thresholds, strict=True)
         ]  # fmt: skip
         for there, here, e in every:  # S - here <= E (S - there)
-            whole = max(whole, -(-(e * there - here * one) // (e - one)) + 1)
+            whole = max(whole, -(-(e * there - here * unit) // (e - unit)) + 1)
     K = K.copy()
     for y, total in enumerate(sums):
         K[y, output] += whole - total

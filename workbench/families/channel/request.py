@@ -9,7 +9,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -21,6 +20,7 @@ from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
+from workbench.families.composed import check_runs
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
@@ -28,7 +28,7 @@ from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
-__all__ = ["ChannelRequest", "ChannelTooLarge", "checked_rows"]
+__all__ = ["ChannelRequest", "ChannelTooLarge"]
 
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
 MOST = 1_000_000  # masses that a program compares; a minute or two
@@ -48,7 +48,7 @@ class ChannelRequest(Request):
     loss: a name, a matrix (k, m), or a function (input, output) -> number. minimise: "error", "delta" or "epsilon";
     budget: of the loss, where it is not minimised. epsilon: with notion "metric" per unit of distance; an upper limit
     where it is minimised. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY variable.
-    losses: the table of the loss.
+    runs: that the budget is for in all. losses: the table of the loss.
     """
 
     question: FiniteQuery
@@ -60,6 +60,7 @@ class ChannelRequest(Request):
     budget: Fraction | None = None
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
+    runs: int = 1
     solver: str = "highs"
     options: Options = field(default_factory=Options)
     losses: LossTable = field(init=False, repr=False)
@@ -77,6 +78,8 @@ class ChannelRequest(Request):
             got = spelled(worst) if worst.denominator < 10**9 else f"{float(worst):g}"
             InvalidRequest.must("epsilon", f"between {float(LEAST):g} and {LARGEST} for every pair of neighbours", got)
         self._check_size()
+        if self.runs > 1:
+            check_runs(self)
 
     def _check_budget(self) -> None:
         named = notion(self.notion)
@@ -139,9 +142,14 @@ class ChannelRequest(Request):
         )
 
     @property
+    def per_distance(self) -> bool:
+        """Whether ε is per unit of distance."""
+        return notion(self.notion).per_distance
+
+    @property
     def pairs(self) -> Pairs | None:
         """Unordered neighbouring positions; None for all in the compact form, which has one ratio and no δ."""
-        if self.notion == "metric":
+        if self.per_distance:
             return self.question.metric_pairs()[0]
         compact = self.question.pairs is None and not self.bounds.delta
         return None if compact else self.question.listed
@@ -161,7 +169,7 @@ class ChannelRequest(Request):
         """Whether geometric noise followed by the best post-processing is the first candidate: pure ratios along a
         line, under a prior."""
         return (
-            self.minimise == "error" and not self.bounds.delta and self.question.line and self.notion != "metric"
+            self.minimise == "error" and not self.bounds.delta and self.question.line and not self.per_distance
             and self.question.prior is not None and not self.extended
         )  # fmt: skip
 
@@ -170,7 +178,7 @@ class ChannelRequest(Request):
         """What the notion requires of every ordered pair; δ = 1 where it is minimised."""
         assert self.epsilon is not None
         delta = self.delta if self.minimise != "delta" else None
-        if self.notion != "metric":
+        if not self.per_distance:
             return ratio_bounds(self.notion, {(): self.epsilon}, delta)
         return ratio_bounds(self.notion, self._metric_budgets(), delta)
 
@@ -182,7 +190,7 @@ class ChannelRequest(Request):
     def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
         """(the group of every pair, the ε of every group)."""
         epsilons = list(self.bounds.epsilons.values())
-        if self.notion != "metric":
+        if not self.per_distance:
             return (0,) * len(self.pairs or ()), epsilons
         levels = sorted(set(epsilons))
         return tuple(map(levels.index, epsilons)), levels
@@ -192,13 +200,13 @@ class ChannelRequest(Request):
         """What a mechanism is audited for."""
         assert self.epsilon is not None
         epsilon: Fraction | Mapping[Any, Fraction] = self.epsilon
-        if self.notion == "metric":
+        if self.per_distance:
             epsilon = self._metric_budgets()
         return Claim(self.notion, epsilon, self.delta or Fraction(0))
 
     def channel(self, rows: Any) -> Channel:
         """Rows as a mechanism under the neighbour relation."""
-        if self.notion == "metric":
+        if self.per_distance:
             return Channel.of(rows, self.question.metric_pairs()[0])
         return Channel.of(rows, self.question.pairs)
 
@@ -234,26 +242,3 @@ class ChannelRequest(Request):
             self.more, self.bounds.kind, "delta" if self.minimise == "delta" else "error", MASS_SCALE,
             support,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """The user's function, whose errors are ours."""
-
-    make: UserRows
-
-    def __call__(self, M: cp.Variable) -> list[cp.Constraint]:
-        expected = "a function of the CVXPY variable M (k, m) that returns a list of its linear constraints"
-        try:
-            rows = list(self.make(M))
-        except Exception as error:
-            InvalidRequest.must("constraints", expected, f"{type(error).__name__}: {error}")
-        for row in rows:
-            if not isinstance(row, cp.Constraint):
-                InvalidRequest.must("constraints", expected, f"a list with {row!r}")
-        return rows
-
-
-def checked_rows(make: UserRows) -> UserRows:
-    """The user's constraints, whose errors are InvalidRequest from now on."""
-    return make if isinstance(make, _Checked) else _Checked(make)

@@ -28,7 +28,7 @@ from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import LARGEST, MOST, ChannelRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible_channel import explanation
+from workbench.families.infeasible_channel import ChannelBudget, explanation
 from workbench.families.noise.answer import meets
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
@@ -86,15 +86,15 @@ class ChannelSession(Session):
         free = _pattern(model, solution) if request.bounds.mass else None
         proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
         oracle = verdict(request, solution.objective or 0.0)
-        made = self._made(request, K, free, raw, bound, solution, oracle, "exact repair")
-        shown = made.bound is None or meets(made.objective, made.bound)
+        design = self._designed(request, K, free, raw, bound, solution, oracle, "exact repair")
+        shown = design.bound is None or meets(design.objective, design.bound)
         if proven and shown:
-            return made
+            return design
         why = "says optimal, but its bound does not prove it" if proven else (
             f"stopped with {solution.raw_status!r} before proving an optimum")  # fmt: skip
         raise NotProven(
-            f"{solution.solver} {why}: incumbent {made.objective:.9g}, bound {made.bound_words}.",
-            incumbent=made.objective, bound=made.bound, design=made,
+            f"{solution.solver} {why}: incumbent {design.objective:.9g}, bound {design.bound_words}.",
+            incumbent=design.objective, bound=design.bound, design=design,
             interrupted=solution.termination is Termination.INTERRUPTED,
         )  # fmt: skip
 
@@ -103,14 +103,14 @@ class ChannelSession(Session):
         assert request.weights is not None
         assert request.question.prior is not None
         assert request.epsilon is not None
-        found = post_processed(request.losses.floats, request.weights, float(request.epsilon))
-        K = to_integers(found.channel)
-        bound = line_bound(request.losses, request.question.prior, request.epsilon, found.share)
-        proven = found.value - float(bound) <= _PROVEN * found.value
+        geometric = post_processed(request.losses.floats, request.weights, float(request.epsilon))
+        K = to_integers(geometric.channel)
+        bound = line_bound(request.losses, request.question.prior, request.epsilon, geometric.share)
+        proven = geometric.value - float(bound) <= _PROVEN * geometric.value
         if not proven and request.compared <= MOST:
             return None
         raw = request.channel(_rows(K))
-        design = self._made(request, K, None, raw, bound, None, verdict(request, found.value),
+        design = self._designed(request, K, None, raw, bound, None, verdict(request, geometric.value),
                             "geometric noise, post-processed")  # fmt: skip
         if not proven:
             raise NotProven(
@@ -135,7 +135,7 @@ class ChannelSession(Session):
             model, solution = self.answer(request, start, algorithm, truncated=truncated)
             bound = self._bound(request, model, solution)
             if best is not None:
-                bound = max((one for one in (bound, best[2]) if one is not None), default=None)
+                bound = max((known for known in (bound, best[2]) if known is not None), default=None)
                 if solution.x is None or (
                     best[1].x is not None and (best[1].objective or 0) < (solution.objective or 0)
                 ):
@@ -161,7 +161,7 @@ class ChannelSession(Session):
         key = (shape, algorithm)
         with translated_errors():
             if key not in self._live:
-                model = next((one for (same, _), (one, _) in self._live.items() if same == shape), None)
+                model = next((compiled for (same, _), (compiled, _) in self._live.items() if same == shape), None)
                 model, options = model or request.model(support), request.options
                 if algorithm is not None:
                     options = replace(options, algorithm=algorithm)
@@ -178,7 +178,7 @@ class ChannelSession(Session):
         constraints have a part in it."""
         if request.constraints or request.more or request.bounds.mass or solution.row_dual is None:
             return None if solution.bound is None else Fraction(solution.bound)
-        found = model.multipliers(solution.row_dual)
+        multipliers = model.multipliers(solution.row_dual)
         _, epsilons = request.levels()
         if request.pairs is None:
             relation = Relation(np.zeros(0, dtype=int), np.zeros(0, dtype=int), epsilons)
@@ -188,12 +188,12 @@ class ChannelSession(Session):
         prior = request.question.prior
         if request.minimise == "delta":
             assert request.budget is not None
-            return least_delta_bound(request.losses, prior, relation, request.budget, found)
-        return least_loss_bound(request.losses, prior, relation, request.bounds.delta, found)
+            return least_delta_bound(request.losses, prior, relation, request.budget, multipliers)
+        return least_loss_bound(request.losses, prior, relation, request.bounds.delta, multipliers)
 
     # Designs.
 
-    def _made(
+    def _designed(
         self, request: ChannelRequest, K: Integers, free: Any, raw: Channel, bound: Fraction | None,
         solution: Solution | None, oracle: OracleVerdict, route: str,
     ) -> Design:  # fmt: skip
@@ -260,7 +260,7 @@ def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) ->
     """Raise what an answer without a point means."""
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
-    said = f"{solution.solver} says {solution.raw_status!r}"
+    status = f"{solution.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
         what = "the constraints on these outputs" if request.constraints or request.more else "this request"
         if request.budget is not None:
@@ -268,9 +268,10 @@ def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) ->
         why = ""
         if request.epsilon is not None and not request.bounds.mass:
             levels = [float(e) for e in request.levels()[1]]
-            why = explanation(
-                model, float(request.epsilon), levels, float(request.bounds.delta), notion=request.notion,
-                largest=LARGEST, solver=request.solver, options=request.options, budget=float(request.budget or 0),
+            budget = ChannelBudget(
+                request.notion, float(request.epsilon), levels, float(request.bounds.delta), LARGEST,
+                float(request.budget or 0),
             )  # fmt: skip
-        raise Infeasible(f"No channel meets {what} ({said}).{why}")
-    raise NotProven(f"{said} and returned no channel.", bound=solution.bound)
+            why = explanation(model, budget, request.solver, request.options)
+        raise Infeasible(f"No channel meets {what} ({status}).{why}")
+    raise NotProven(f"{status} and returned no channel.", bound=solution.bound)

@@ -11,7 +11,7 @@ from models.oracles.bins import BIN_LOSSES, optimal_bins
 from solvers.backend import solve
 from workbench.errors import InvalidRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible_channel import explanation
+from workbench.families.infeasible_channel import ChannelBudget, explanation
 from workbench.families.labels.certify import audited, certified, check_size, proven, refuse, rows_of, shortfall
 from workbench.families.labels.relation import groups_of
 from workbench.families.labels.request import LARGEST, LabelRequest
@@ -50,8 +50,8 @@ def best_channel(request: LabelRequest) -> Design:
         refuse(
             solution, constraints,
             lambda: explanation(
-                model, float(request.epsilon), epsilons, float(request.delta), notion=request.notion, largest=LARGEST,
-                solver=request.solver, options=options,
+                model, ChannelBudget(notion, float(epsilon), epsilons, float(request.delta), LARGEST), request.solver,
+                options,
             ),
         )  # fmt: skip
     mechanism = LabelChannel(question, grid, Channel.from_rows(np.maximum(solution["M"], 0.0)))

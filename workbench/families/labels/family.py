@@ -26,6 +26,7 @@ from workbench.families.option import (
     spell,
     text,
 )
+from workbench.privacy.notions import OURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,10 +39,16 @@ if TYPE_CHECKING:
 __all__ = ["FAMILY", "METHODS"]
 
 METHODS = ("bins", "printed", "lp", "unbiased")
-NOTIONS = ("pure", "dp", "metric")
-CONVEX = ("curve", "renyi", "zcdp", "gdp")
 _USED = 1e-9  # an output of less mass than this, for every label, is not in use
 _SHOWN = 40  # bins or outputs in a report
+
+
+def _notions() -> Iterable[str]:
+    """The notions whose programs are linear without binaries or convex, of those whose budgets the options spell."""
+    from workbench.families.requirements import HOCKEY_STICK, convex_notions, ratio_kind, ratio_notions
+
+    linear = (name for name in ratio_notions() if ratio_kind(name) == HOCKEY_STICK)
+    return (name for name in (*linear, *convex_notions()) if name in OURS)
 
 
 def _labels(value: Any, name: str) -> Labels:
@@ -117,7 +124,7 @@ class _LabelFamily(Family):
         Option("method", one_of(*METHODS), "bins", "bins, printed, lp or unbiased."),
         Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
-        Option("notion", one_of(*NOTIONS, *CONVEX), "pure", "lp: pure, dp or metric; curve, renyi, zcdp or gdp."),
+        Option("notion", one_of(more=_notions), "pure", "lp: pure, dp or metric; curve, renyi, zcdp or gdp."),
         Option("alpha", exact, help="renyi: the order > 1.", added=True),
         Option("rho", positive, help="zcdp: the budget > 0.", added=True),
         Option("mu", positive, help="gdp: the budget > 0.", added=True),
@@ -156,8 +163,9 @@ class _LabelFamily(Family):
         from workbench.families.convex_notion import PARAMETERS
         from workbench.families.labels.notion_design import LabelNotionRequest
         from workbench.families.labels.request import LabelRequest, own_loss
+        from workbench.families.requirements import ratio_notions
 
-        if values["notion"] in CONVEX:
+        if values["notion"] not in ratio_notions():
             return LabelNotionRequest.of(question, values)
         for name in PARAMETERS[1:]:
             if (got := values.pop(name, None)) is not None:
@@ -200,7 +208,7 @@ class _LabelFamily(Family):
 
     def exact(self, design: Design) -> dict[str, Any]:
         privacy = design.privacy
-        if design.claim.notion.has_delta or design.request.notion in CONVEX:
+        if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
             return {
                 "pdp_delta": float(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
                 "pure_epsilon": privacy.pure_epsilon,
@@ -215,12 +223,12 @@ class _LabelFamily(Family):
         request, mechanism = design.request, design.mechanism
         budget = (
             design.claim.to_dict()
-            if request.notion in CONVEX
+            if not design.claim.in_epsilon_delta
             else {"epsilon": float(request.epsilon), "delta": float(request.delta)}
         )
         exact = {name: jsonable(value) for name, value in design.exact.items()}
         exact["epsilon"] = exact["pure_epsilon"]
-        if design.claim.notion.has_delta or request.notion in CONVEX:
+        if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
             exact["delta"] = exact["dp_delta"]
         shown = {
             "method": request.method, "loss": request.named_loss.name, **budget, "notion": request.notion,
@@ -262,7 +270,7 @@ class _LabelFamily(Family):
         from workbench.io.figures import channel_plot
 
         r, mechanism = self.json(design), design.mechanism
-        budget = f"ε = {r['epsilon']:g}" if r["notion"] in NOTIONS else _budget(design)
+        budget = f"ε = {r['epsilon']:g}" if design.claim.in_epsilon_delta else _budget(design)
         title = f"{design.question!r}, {r['notion']} at {budget}: {r['loss']} loss {design.objective:.6g}"
         return channel_plot(design.question.values, mechanism.outputs, mechanism.matrix, title)
 
@@ -270,7 +278,7 @@ class _LabelFamily(Family):
 def _budget(design: Design) -> str:
     """What was asked, in words."""
     asked = design.request
-    if asked.notion in NOTIONS:
+    if design.claim.in_epsilon_delta:
         return f"epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"
     from workbench.families.convex_notion import budget_words
 

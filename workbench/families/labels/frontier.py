@@ -19,7 +19,7 @@ from solvers.backend import backend
 from workbench.errors import InvalidRequest
 from workbench.families.api import design
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
-from workbench.families.frontier_plots import Series, all_series, by_panel, few, heat, lines
+from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, few, heat, lines
 from workbench.families.labels.family import METHODS
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
@@ -125,20 +125,19 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     pure = table[table["delta"].eq(0.0)]
     several = table[(table["mechanism"] == "lp")]
     series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(several["delta"].tolist(), 6))}
-    error, every = f"expected {loss} loss", all_series(SERIES, pure)
+    words, every = f"expected {loss} loss", all_series(SERIES, pure)
+    epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
     return {
-        "error_epsilon": partial(lines, pure, "epsilon", "ε", error, "mechanism", every, f"{title}: pure"),
+        "error_epsilon": partial(lines, pure, epsilon, logged, "mechanism", every, f"{title}: pure"),
         "error_epsilon_delta": partial(
-            lines,
-            several if len(series) > 1 else several[:0], "epsilon", "ε", error, "delta", series,
+            lines, several if len(series) > 1 else several[:0], epsilon, logged, "delta", series,
             f"{title}: channel LP, loss against ε per δ",
         ),
         "error_delta": partial(
-            by_panel,
-            several, "epsilon", "delta", "δ", error, SERIES, f"{title}: channel LP, loss against δ", panel="ε = {:.3g}"
+            by_panel, several, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error, SERIES,
+            f"{title}: channel LP, loss against δ",
         ),
         "heat_map": partial(
-            heat,
-            several, "epsilon", "delta", "ε", "δ (one row each)", error, f"{title}: channel LP"
+            heat, several, epsilon, Quantity("delta", "δ (one row each)"), error, f"{title}: channel LP"
         ),
     }  # fmt: skip

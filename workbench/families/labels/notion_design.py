@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from models.channel_notions import ChannelNotionModel
 from models.losses import Loss, loss_named
 from solvers.backend import Options
+from solvers.program import Program
 from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotProven
 from workbench.families.base import Request
@@ -110,7 +111,12 @@ def design(request: LabelNotionRequest) -> Design:
             question.values, grid, question.prior, cost, (), constraints=request.constraints, bounds=bounds
         ).program
 
-    solution, bound = solve_with_cuts(claim, ordered, state, laws, request.solver, request.options)
+    def columns(program: Program, pair: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        block = program.block("M")
+        rows = np.arange(block.start, block.start + block.size).reshape(block.shape, order="F")
+        return rows[pair[0]], rows[pair[1]]
+
+    solution, bound = solve_with_cuts(claim, ordered, state, laws, request.solver, request.options, columns)
     raw = LabelChannel(question, grid, Channel.from_rows(np.maximum(solution["M"], 0.0)))
     mechanism, certificate, words = raw, None, []
     if request.certified:

@@ -18,7 +18,7 @@ _NAME = "RR-on-Bins"
 def candidates(query: Query) -> Iterable[Candidate]:
     """RR-on-Bins, where its labels are the answers."""
     q, named = query.question, query.losses.named
-    if q.pairs is not None or q.numbers is None or q.prior is None or query.notion == "metric":
+    if q.pairs is not None or q.numbers is None or q.prior is None or query.per_distance:
         yield Candidate(_NAME, reason="it is for numbers of which every two are neighbours, under a prior")
         return
     inputs = q.numbers[0]

@@ -32,31 +32,31 @@ def best_unbiased(request: LabelRequest) -> Design:
         check_size(question.k, _OUTPUTS * question.k, None, UNBIASED)
     odds, _ = odds_below(request.epsilon)
     with translated_errors():
-        found = optimum(y, p, float(odds) - 1, request.solver, request.options,
+        answer = optimum(y, p, float(odds) - 1, request.solver, request.options,
                         progress=request.progress or (lambda line: None))  # fmt: skip
-    if not isinstance(found, Optimum):
-        refuse(found, ("unbiased",))
+    if not isinstance(answer, Optimum):
+        refuse(answer, ("unbiased",))
     try:
-        outputs, channel = exact_channel(y, p, odds, found.sets, found.t, found.s, found.objective)
+        outputs, channel = exact_channel(y, p, odds, answer.sets, answer.t, answer.s, answer.objective)
     except ArithmeticError as error:
-        raise NotProven(f"The program ended, but {error}.", bound=found.bound) from None
+        raise NotProven(f"The program ended, but {error}.", bound=answer.bound) from None
     mechanism = LabelChannel(question, outputs, channel)
     reached = mechanism.loss(request.named_loss)
     certificate = certified(mechanism, request, unbiased=True)
     privacy = certificate.deciding if certificate is not None else audited(mechanism.channel, request)
-    gap = (reached - found.bound) / max(reached, 1e-300)
-    solution = found.solution
+    gap = (reached - answer.bound) / max(reached, 1e-300)
+    solution = answer.solution
     if gap <= _ENOUGH and solution.termination is not Termination.OPTIMAL:  # decided by the exact channel and the bound
         solution = replace(solution, termination=Termination.OPTIMAL)
     words = (*shortfall(privacy, request), "Every mass is an exact rational, with E[o|y] = y exactly.")
     reason = "no closed form is known; the bound prices all sets of labels and all real outputs."
-    made = Design(
-        request, mechanism, reached, min(found.bound, reached), request.claim, OracleVerdict.none(reason),
+    design = Design(
+        request, mechanism, reached, min(answer.bound, reached), request.claim, OracleVerdict.none(reason),
         solution, words, privacy, certificate, None, "exact masses on intervals of labels",
     )  # fmt: skip
     if gap > _ENOUGH:
         raise NotProven(
-            f"The program ended with the optimum between {found.bound:.9g} and {reached:.9g}.",
-            incumbent=reached, bound=found.bound, design=made,
+            f"The program ended with the optimum between {answer.bound:.9g} and {reached:.9g}.",
+            incumbent=reached, bound=answer.bound, design=design,
         )  # fmt: skip
-    return made
+    return design

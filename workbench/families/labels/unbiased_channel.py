@@ -144,9 +144,9 @@ class _Tree:
         near: list[list[int]] = [[] for _ in range(k)]
         self.edges = []
         for e in sorted(range(len(tails)), key=lambda e: -weights[e]):
-            one, two = top(tails[e]), top(heads[e])
-            if one != two:
-                root[one] = two
+            above, below = top(tails[e]), top(heads[e])
+            if above != below:
+                root[above] = below
                 self.edges.append(e)
                 near[tails[e]].append(e)
                 near[heads[e]].append(e)
@@ -165,7 +165,7 @@ class _Tree:
 
     def completed(self, values: list[Any], sources: list[Any]) -> list[Any]:
         """Values on the other edges as given, on the tree's such that Σ out - Σ in = source at every node but 0."""
-        found, excess = list(values), list(sources)
+        flows, excess = list(values), list(sources)
         inside = set(self.edges)
         for e, value in enumerate(values):
             if e not in inside and value:
@@ -173,9 +173,9 @@ class _Tree:
                 excess[self.heads[e]] += value
         for node, e in reversed(self.order):
             out = self.tails[e] == node
-            found[e] = excess[node] if out else -excess[node]
+            flows[e] = excess[node] if out else -excess[node]
             excess[self.heads[e] if out else self.tails[e]] += excess[node]
-        return found
+        return flows
 
     def cycles(self, costs: list[int]) -> list[int]:
         """For every edge, what a unit around the cycle that it closes costs; 0 for the tree's."""

@@ -21,7 +21,7 @@ the last digit of a double, and [80, 160] is one whole octave, so a budget not m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Final
 
@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
+from workbench.io.html import document, facts
 from workbench.mechanisms.dyadic_laplace.dyadic_law import ell_of, levels, levels_at
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, mean_bits, mean_bits_at
@@ -70,6 +71,10 @@ class LaplaceDesign:
     mse: float | None
     mean_bits: float | None
     least_bits: float
+
+    def _repr_html_(self) -> str:
+        rows = [(field.name, str(value)) for field in fields(self) if (value := getattr(self, field.name)) is not None]
+        return document("Dyadic quantized Laplace", facts(rows))
 
 
 class _Length:

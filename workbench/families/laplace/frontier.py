@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.families.frontier_plan import Plan, Plots, Row, Task
-from workbench.families.frontier_plots import Series, few, heat, lines
+from workbench.families.frontier_plots import Quantity, Series, few, heat, lines
 from workbench.families.laplace.design import design_laplace
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels
 from workbench.mechanisms.dyadic_laplace.elias import check_code
@@ -97,22 +97,21 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
     points = points[points["decoder_epsilon"].fillna(math.inf) < 1e4] if len(points) else points
     return {
         "decoder_epsilon": partial(
-            lines,
-            points, "epsilon", "ε of the database, per unit of |x - x'|", "ℓε of the decoder", "bits", budget,
-            f"{title}:\nleast decoder ε within a bit budget", y="decoder_epsilon",
+            lines, points, Quantity("epsilon", "ε of the database, per unit of |x - x'|"),
+            Quantity("decoder_epsilon", "ℓε of the decoder", True), "bits", budget,
+            f"{title}:\nleast decoder ε within a bit budget",
         ),
         "error_epsilon": partial(
-            lines,
-            points, "decoder_epsilon", "ℓε of the decoder, per unit of |x - x'|", "mean squared error 2/ε²", "bits",
-            budget, f"{title}:\nerror against the decoder's ε", log_x=True,
+            lines, points, Quantity("decoder_epsilon", "ℓε of the decoder, per unit of |x - x'|", True),
+            Quantity("objective", "mean squared error 2/ε²", True), "bits", budget,
+            f"{title}:\nerror against the decoder's ε",
         ),
         "level_curves": partial(
-            lines,
-            fixed, "epsilon", "ε of the database", "mean bits a scalar, exact", "ell", slack,
-            f"{title}:\nmean length at fixed ℓ", y="mean_bits", log=False,
+            lines, fixed, Quantity("epsilon", "ε of the database"), Quantity("mean_bits", "mean bits a scalar, exact"),
+            "ell", slack, f"{title}:\nmean length at fixed ℓ",
         ),
         "heat_map": partial(
-            heat,
-            points, "epsilon", "bits", "ε of the database", "bits (one row each)", "ℓ", f"{title}: least ℓ", "ell",
+            heat, points, Quantity("epsilon", "ε of the database"), Quantity("bits", "bits (one row each)"),
+            Quantity("ell", "ℓ"), f"{title}: least ℓ",
         ),
     }  # fmt: skip

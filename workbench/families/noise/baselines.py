@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.exact.numbers import exp_bounds
-from workbench.families.requirements import HOCKEY_STICK, ratio_kind
+from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
 from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.claim import Claim
 from workbench.privacy.measure import holds
+from workbench.privacy.notions import Notion
 from workbench.privacy.notions import notion as named
 
 __all__ = ["SCANNED", "Scan", "data_independent_error"]
@@ -49,24 +50,24 @@ class Scan:
         self.grid = np.linspace(*SCANNED[family], steps)
         self._tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
 
-    def _deltas(self, tables: Table, epsilon: float, notion: str) -> Table:
+    def _deltas(self, tables: Table, required: Bounds) -> Table:
         """δ(ε) of tables (..., n+1, outputs)."""
-        p, q = tables[..., self._p, :], tables[..., self._q, :] * math.exp(epsilon)
-        above = np.where(p > q * (1 + _TIE), p - _weight(notion) * q, 0.0)
+        p, q = tables[..., self._p, :], tables[..., self._q, :] * math.exp(required.epsilons[()])
+        above = np.where(p > q * (1 + _TIE), p - _weight(required) * q, 0.0)
         return np.asarray(above.sum(axis=-1).max(axis=-1))
 
-    def least(self, epsilon: Fraction, delta: Fraction, notion: str) -> float | None:
+    def least(self, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> float | None:
         """The smallest parameter found that is (epsilon, delta)-private by the exact audit; None when there is none."""
-        budget, spent = float(epsilon), float(delta)
+        required = ratio_bounds(notion, {(): epsilon}, delta)
         # 1e-12: rounding of sums; the exact audit decides below
-        room = spent + (1e-12 * _weight(notion) if named(notion).has_delta else 0.0)
-        good = np.flatnonzero(self._deltas(self._tables, budget, notion) <= room)
+        room = float(required.delta) + (1e-12 * _weight(required) if named(notion).has_delta else 0.0)
+        good = np.flatnonzero(self._deltas(self._tables, required) <= room)
         if not good.size:
             return None
         high, low = float(self.grid[good[0]]), float(self.grid[max(int(good[0]) - 1, 0)])
         for _ in range(50):
             middle = (low + high) / 2
-            fits = self._deltas(self.family.table(self.n, middle), budget, notion) <= room
+            fits = self._deltas(self.family.table(self.n, middle), required) <= room
             low, high = (low, middle) if fits else (middle, high)
         for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees
             found = self.family.parameter(high) * (1 + slack)
@@ -77,13 +78,14 @@ class Scan:
         return None
 
 
-def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notion: str) -> Fraction:
+def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Fraction:
     """ρ of the best data-independent mechanism on N = `order` noise values, e^ε rounded down so that ε holds."""
-    odds = Fraction(exp_bounds(epsilon, 80)[0], 1 << 80)
-    private = (order - 1) / (order - 1 + odds)
-    return (1 - delta) * private if ratio_kind(notion) == HOCKEY_STICK else min(1 - delta, private)
+    required = ratio_bounds(notion, {(): epsilon}, delta)
+    odds = Fraction(exp_bounds(required.epsilons[()], 80)[0], 1 << 80)
+    private, share = (order - 1) / (order - 1 + odds), 1 - required.delta
+    return share * private if required.kind == HOCKEY_STICK else min(share, private)
 
 
-def _weight(notion: str) -> float:
+def _weight(required: Bounds) -> float:
     """w of what is bounded, P(V) - w e^ε Q(V)."""
-    return 1.0 if ratio_kind(notion) == HOCKEY_STICK else 0.0
+    return 1.0 if required.kind == HOCKEY_STICK else 0.0

@@ -12,9 +12,10 @@ from workbench.families.frontier_plan import Row, budget_row, design_row
 from workbench.families.noise.baselines import SCANNED, Scan, data_independent_error
 from workbench.families.noise.design import NoiseDesigner
 from workbench.families.noise.family import FAMILY
-from workbench.families.requirements import HOCKEY_STICK, ratio_kind
+from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.modulo import ModuloNoise
+from workbench.privacy.notions import notion as named
 
 __all__ = ["check", "count_rows"]
 
@@ -34,8 +35,10 @@ def count_rows(
     question = ModuloNoise(n=values["n"], max_shift=values["max_shift"])
     n, size = question.order - 1, math.log2(question.order)
     distances = [shift[0] for shift in question.shifts]
-    for notion in ("dp", "pdp"):
-        group = f"(ε, δ)-{notion.upper()}, error rate"
+    for notion in ratio_notions():
+        if not named(notion).has_delta:
+            continue
+        group = f"(ε, δ)-{named(notion).title}, error rate"
 
         def known(mechanism: str, note: str = "", group: str = group) -> Row:
             return budget_row("count", group, mechanism, epsilon, delta, size, cost="error-rate", note=note)

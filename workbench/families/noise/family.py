@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability, round_up
+from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family, Session
+from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
     OPTIONS,
@@ -144,6 +145,7 @@ class _Noise(Family):
         "design noise --n 8 --max-shift 3 --epsilon 1.5 --minimise delta --budget 0.4425",
         'design noise --n 8 --shifts 1,2 --epsilon "1=0.5,2=1" --cost squared --zero-mean',
         "design noise --n 30 --max-shift 1 --cost squared --notion zcdp --rho 0.1",
+        "design noise --n 30 --max-shift 1 --cost circular-squared --epsilon 4 --delta 1e-5 --notion dp --runs 16",
         'design noise --n 30 --max-shift 1 --cost squared --notion curve --curve "0.5:0.1,1:0.01"',
     )
     options = (
@@ -177,6 +179,7 @@ class _Noise(Family):
             help="More linear constraints, as a function of the CVXPY variable f (N,).",
         ),
         Option("minimise", one_of("error", "delta"), "error", "error, or delta for a given --budget."),
+        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int, added=True),
         Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
         check_option(*CHECKS),
         certify_option(),
@@ -226,10 +229,14 @@ class _Noise(Family):
         return request(question, values)
 
     def open(self, request: Any) -> Session:
+        from workbench.families.many_runs import ManyRuns
         from workbench.families.noise.notion_design import NoiseNotionRequest
+        from workbench.families.noise.run_curve import within_curve
         from workbench.families.noise.session import NoiseSession
 
-        return super().open(request) if isinstance(request, NoiseNotionRequest) else NoiseSession(request)
+        if isinstance(request, NoiseNotionRequest):
+            return super().open(request)
+        return NoiseSession(request) if request.runs == 1 else ManyRuns(request, within_curve)
 
     def solve(self, request: Any) -> Design:
         from workbench.families.noise.notion_design import design
@@ -275,11 +282,6 @@ class _Noise(Family):
         pairs = ({shift} if question.directed else {shift, question.negative(shift)} for shift in question.shifts)
         return rest | question.to_dict() | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
 
-    def completed(self, values: Mapping[str, Any], point: Mapping[str, Any]) -> Mapping[str, Any]:
-        """δ is 0 unless it is minimised, when leaving it out means no limit."""
-        missing = point["delta"] is None and values["minimise"] != "delta"
-        return {**point, "delta": Fraction(0)} if missing else point
-
     def points_per_task(self, values: Mapping[str, Any]) -> int:
         """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
         bare = values["check"] in ("none", "bound") and values["notion"] in _notions()
@@ -287,18 +289,20 @@ class _Noise(Family):
 
     # What a design shows.
 
-    def exact(self, design: Design) -> dict[str, Any]:
-        privacy = design.privacy
-        return {
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
-            "pure_epsilon": privacy.pure_epsilon,
-        }  # fmt: skip
+    def status(self, design: Design) -> str:
+        return super().status(design) if design.request.runs == 1 else "found"
 
     def json(self, design: Design) -> dict[str, Any]:
         asked = design.request
-        if not design.claim.in_epsilon_delta:
+        if asked.runs == 1 and not design.claim.in_epsilon_delta:
             return {
                 "pmf": design.mechanism.pmf.tolist(), "cost": asked.cost, **design.claim.to_dict(),
+                "question": asked.question.to_dict(), "directed": asked.question.directed,
+            }  # fmt: skip
+        if asked.runs > 1:
+            return {
+                "pmf": design.mechanism.pmf.tolist(), "runs": asked.runs, "exact": composed_exact(design),
+                **{name: jsonable(getattr(asked, name)) for name in ("notion", "cost", "epsilon", "delta")},
                 "question": asked.question.to_dict(), "directed": asked.question.directed,
             }  # fmt: skip
         return {
@@ -314,6 +318,8 @@ class _Noise(Family):
 
     def requested(self, design: Design) -> str:
         r = design.request
+        if r.runs > 1:
+            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
         if not design.claim.in_epsilon_delta:
             from workbench.families.convex_notion import budget_words
 
@@ -328,12 +334,15 @@ class _Noise(Family):
         exact, epsilon = exact_words(design), design.privacy.epsilon
         at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
         order = "x".join(map(str, design.question.sizes))
+        runs = design.request.runs
+        best = f"best noise modulo {order}" if runs == 1 else f"best found modulo {order} for {runs} runs"
         return [
-            (f"least {what}", f"{design.objective:.9g} (best noise modulo {order})"),
+            (f"least {what}", f"{design.objective:.9g} ({best})"),
             ("bound", design.bound_words),
             ("asked", self.requested(design)),
             ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
                       f"pure epsilon {exact['pure_epsilon']}{at}"),
+            *composed_facts(design),
         ]  # fmt: skip
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:

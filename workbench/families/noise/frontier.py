@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 from models import oracles
 from models.noise import cost_vector
 from models.noise_frontier import Piece, delta_frontier
+from models.noise_level_frontier import LEAST
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
@@ -63,28 +65,33 @@ def round_levels(errors: Sequence[float]) -> list[Fraction]:
     return [Fraction(str(x)) for x in sorted(inside) if low < x < high]
 
 
-def plan(
-    question: ModuloNoise,
-    epsilons: Sequence[Fraction],
-    deltas: Sequence[Fraction],
-    *,
-    notions: Sequence[str] = ("pdp",),
-    cost: str = "error-rate",
-    levels: Sequence[Fraction] | None = None,
-    baselines: bool = True,
-    solver: str = "highs",
-    certify: bool = True,
-    time_limit: float | None = None,
-    whole: bool = False,
-) -> Plan:
-    """The plan of a noise frontier; every request in it is validated before anything is solved.
+@dataclass(frozen=True)
+class NoiseFrontier:
+    """What a noise frontier is asked for.
 
     time_limit: seconds of one solve; what is not proven by then is a row with its interval [bound, objective].
     whole: trace every exact piece to its end, however long it takes, so that no clock decides what the table holds.
     levels: errors of the level curves; None chooses LEVELS of them from the points, an empty list draws none.
-    Raises InvalidRequest.
     """
-    fixed: dict[str, Any] = {"cost": cost, "solver": solver, "time_limit": time_limit}
+
+    question: ModuloNoise
+    epsilons: Sequence[Fraction]
+    deltas: Sequence[Fraction]
+    notions: Sequence[str] = ("pdp",)
+    cost: str = "error-rate"
+    levels: Sequence[Fraction] | None = None
+    baselines: bool = True
+    solver: str = "highs"
+    certify: bool = True
+    time_limit: float | None = None
+    whole: bool = False
+
+
+def plan(asked: NoiseFrontier) -> Plan:
+    """The plan of a noise frontier, whose requests are validated before anything is solved. Raises InvalidRequest."""
+    question, epsilons, deltas, notions = asked.question, asked.epsilons, asked.deltas, asked.notions
+    cost, levels = asked.cost, asked.levels
+    fixed: dict[str, Any] = {"cost": cost, "solver": asked.solver, "time_limit": asked.time_limit}
     for notion in notions:
         for epsilon in epsilons:
             FAMILY.request(question, epsilon=epsilon, delta=deltas[0], **fixed, notion=notion)
@@ -95,23 +102,21 @@ def plan(
     for level in levels or ():
         if level < 0:
             InvalidRequest.must("level", "errors >= 0", f"{float(level):g}")
-    made = _Frontier(question, list(epsilons), list(deltas), cost, solver, certify, time_limit)
-    if whole:
-        made.patience, made.refining = None, math.inf
+    frontier = _Frontier(asked)
     tasks: list[Task] = []
     for notion in notions:
-        tasks += [made.points(notion, epsilon) for epsilon in epsilons]
+        tasks += [frontier.points(notion, epsilon) for epsilon in epsilons]
     for notion in notions:
-        tasks += [made.pieces(notion, epsilon) for epsilon in made.traced(notion)]
+        tasks += [frontier.pieces(notion, epsilon) for epsilon in frontier.traced(notion)]
     for notion in notions:
         if named(notion).has_delta and (levels is None or levels):
-            tasks += [made.levels(notion, epsilon, levels) for epsilon in epsilons]
-    if baselines:
-        for family in made.families():
-            tasks += [made.baseline(notion, epsilon, family) for notion in notions for epsilon in epsilons]
+            tasks += [frontier.levels(notion, epsilon, levels) for epsilon in epsilons]
+    if asked.baselines:
+        for family in frontier.families():
+            tasks += [frontier.baseline(notion, epsilon, family) for notion in notions for epsilon in epsilons]
     relation = "directed" if question.directed else "symmetric"
     title = f"{question!r}, {relation} differences, {cost}"
-    return Plan(title, tasks, lambda table: draw(table, title, cost), made.close)
+    return Plan(title, tasks, lambda table: draw(table, title, cost), frontier.close)
 
 
 def _dp_line(law: oracles.ClosedForm) -> Piece:
@@ -121,25 +126,17 @@ def _dp_line(law: oracles.ClosedForm) -> Piece:
 
 
 class _Frontier:
-    def __init__(
-        self,
-        question: ModuloNoise,
-        epsilons: list[Fraction],
-        deltas: list[Fraction],
-        cost: str,
-        solver: str,
-        certify: bool,
-        time_limit: float | None,
-    ) -> None:
-        self.question, self.epsilons, self.deltas, self.cost = question, epsilons, deltas, cost
-        self.solver, self.certify, self.options = solver, certify, Options(time_limit=time_limit)
+    def __init__(self, asked: NoiseFrontier) -> None:
+        self.question, self.epsilons, self.deltas = asked.question, list(asked.epsilons), list(asked.deltas)
+        self.cost, self.solver, self.certify = asked.cost, asked.solver, asked.certify
+        self.options = Options(time_limit=asked.time_limit)
         self.designers: dict[tuple[str, str], NoiseDesigner] = {}
         self.scans: dict[str, Scan] = {}
         self.finite: FiniteQuery | None = None
         self.errors: list[float] = []  # of the points so far
         self.tracing = 0.0  # seconds spent on exact pieces
-        self.patience: float | None = _PATIENCE
-        self.refining = _REFINING
+        self.patience = None if asked.whole else _PATIENCE
+        self.refining = math.inf if asked.whole else _REFINING
 
     def close(self) -> None:
         for designer in self.designers.values():
@@ -194,6 +191,7 @@ class _Frontier:
                 return []
             begin = time.perf_counter()
             q = self.question
+            solver: str | None = None
             with translated_errors():
                 if by_law:
                     law = oracles.judge(
@@ -210,7 +208,10 @@ class _Frontier:
                         time_limit=self.patience,
                         solver=self._tracer(),
                     )
-                    name = "pattern frontier"
+                    if q.order > LEAST and self.cost == "error-rate":
+                        name, solver = "level frontier", None
+                    else:
+                        name, solver = "pattern frontier", self._tracer()
             seconds = time.perf_counter() - begin
             self.tracing += seconds
             known = self._known("piece", "optimal", notion, epsilon)
@@ -218,7 +219,7 @@ class _Frontier:
                 known | {
                     "delta": piece.delta_low, "delta_high": piece.delta_high, "objective": piece.value_low,
                     "objective_high": piece.value_high, "oracle": name,
-                    "solver": None if by_law else self._tracer(),
+                    "solver": solver,
                     "bound": piece.bound_low,
                     "bound_high": piece.bound_high, "status": "optimal" if piece.proven else "not_proven",
                     "seconds": seconds / len(found),

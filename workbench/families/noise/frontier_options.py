@@ -23,13 +23,13 @@ def _levels(value: Any, name: str) -> list[Fraction] | None:
 
 
 def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
-    from workbench.families.noise.frontier import plan
+    from workbench.families.noise.frontier import NoiseFrontier, plan
 
-    return plan(
+    return plan(NoiseFrontier(
         question or FAMILY.spelled_question(values), values["epsilon"], values["delta"], notions=values["notion"],
         cost=values["cost"], levels=values["level"], baselines=values["baselines"], solver=values["solver"],
         certify=values["certify"], time_limit=values["time_limit"], whole=values["whole"],
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Request]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from models.noise import UserConstraints, cost_vector
 from models.noise_notions import NoiseNotionModel
 from solvers.backend import Options
+from solvers.program import Program
 from solvers.solution import Solution
 from workbench import __version__
 from workbench.errors import InvalidRequest, NotCertified
@@ -54,6 +55,7 @@ class NoiseNotionRequest(Request):
     options: Options = field(default_factory=Options)
     minimise: str = "error"
     budget: Fraction | None = None
+    runs: int = 1
     claim: Claim = field(init=False, repr=False)
     costs: NDArray[np.float64] = field(init=False, repr=False)
 
@@ -70,7 +72,7 @@ class NoiseNotionRequest(Request):
     def of(cls, question: ModuloNoise, values: dict[str, Any]) -> NoiseNotionRequest:
         """The request that exact option values amount to. Raises InvalidRequest."""
         given = {name: values.pop(name) for name in PARAMETERS}
-        for name, plain in (("minimise", "error"), ("budget", None), ("delta", None), ("method", "fast")):
+        for name, plain in (("minimise", "error"), ("budget", None), ("delta", None), ("method", "fast"), ("runs", 1)):
             if (got := values.pop(name)) != plain:
                 InvalidRequest.must(name, f"left out when notion is {values['notion']}", repr(got))
         return cls(question=question, values=given, constraints=constraints_of(question, values), **values)
@@ -120,10 +122,14 @@ def _solved(request: NoiseNotionRequest) -> tuple[Solution, float | None]:
         f = np.maximum(solution["f"], 0.0)
         return f, f[question.index(shift)]
 
+    def columns(program: Program, shift: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        at = program.block("f").start + np.arange(question.order)
+        return at, at[question.index(shift)]
+
     return solve_with_cuts(
         request.claim, question.differences,
         lambda bounds: NoiseNotionModel(question.sizes, bounds, request.costs, request.constraints).program,
-        laws, request.solver, request.options,
+        laws, request.solver, request.options, columns,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ _NAME = "modulo noise"
 def candidates(query: Query) -> Iterable[Candidate]:
     """Modulo noise, where the answers are 0..n, neighbours differ by at most D, and there is a prior."""
     n, reach = query.last, query.reach
-    if n is None or reach is None or query.notion == "metric":
+    if n is None or reach is None or query.per_distance:
         yield Candidate(_NAME, reason="it is for answers 0..n, published as they are, with neighbours at most D apart")
         return
     if query.question.prior is None:
@@ -28,7 +28,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     named = _named(query)
     needs = "no prior; wraps around (answer + noise modulo n + 1), and protects the pairs that wrap as well"
     command = query.command("design noise", n=n, max_shift=reach, cost=named) if named else None
-    yield Candidate(_NAME, needs, command, lambda: _best(query, n, reach, named))
+    yield Candidate(_NAME, needs, command, lambda: _best(query, n, reach, named), extra_cost="Wrapping around")
 
 
 def _named(query: Query) -> str | None:

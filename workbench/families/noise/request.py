@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,13 +16,18 @@ from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real
 from workbench.families.base import Request
+from workbench.families.composed import check_runs
 from workbench.families.noise.own_costs import own_costs
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import Bounds, ratio_bounds
+from workbench.families.user_constraints import checked_constraints
 from workbench.io.files import spelled
 from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 __all__ = ["Budgets", "NoiseRequest", "budgets_of", "constraints_of", "request"]
 
@@ -41,6 +45,7 @@ class NoiseRequest(Request):
     epsilon: one number, or one for each shift; budgets: the same for every difference.
     delta: with minimise="error" what may be spent, else an upper limit or None; budget: of the cost, where δ is
     minimised. costs: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
+    runs: that the budget is for in all.
     """
 
     question: ModuloNoise
@@ -53,6 +58,7 @@ class NoiseRequest(Request):
     budget: Fraction | None = None
     constraints: UserConstraints | None = None
     method: str = "fast"
+    runs: int = 1
     solver: str = "highs"
     options: Options = field(default_factory=Options)
     budgets: Budgets = field(init=False, repr=False)
@@ -64,6 +70,8 @@ class NoiseRequest(Request):
             prior = None if self.prior is None else np.array([float(p) for p in self.prior])
             with translated_errors():
                 object.__setattr__(self, "costs", cost_vector(self.cost, self.question.sizes, prior))
+        if self.runs > 1:
+            check_runs(self)
         if self.minimise == "delta":
             if not notion(self.notion).has_delta:
                 raise InvalidRequest(
@@ -116,9 +124,9 @@ def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstra
             groups = ",".join("=".join(map(str, group)) for group in equal)
             InvalidRequest.must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
         makers.append(noise.equal_masses([list(group) for group in equal]))
-    if (more := checked_constraints(values.pop("constraints", None))) is not None:
+    if (more := checked_constraints(values.pop("constraints", None), "f")) is not None:
         makers.append(more)
-    return checked_constraints(None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers)))
+    return checked_constraints(None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers)), "f")
 
 
 def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:
@@ -144,36 +152,3 @@ class _Together:
 
     def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
         return [row for make in self.makers for row in make(f)]
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """The user's function; two of the same function are equal, so that their models are compiled once."""
-
-    make: UserConstraints
-
-    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
-        expected = "a function of the CVXPY variable f that returns a list of its linear constraints"
-        try:
-            rows = list(self.make(f))
-        except Exception as error:
-            InvalidRequest.must("constraints", expected, f"{type(error).__name__}: {' '.join(str(error).split())}")
-        for row in rows:
-            if not isinstance(row, cp.Constraint):
-                InvalidRequest.must("constraints", expected, f"a list with {row!r}")
-            if row.label is None:
-                row.set_label(str(row))  # by which an infeasible request names it
-        return rows
-
-
-def checked_constraints(constraints: Callable[..., Any] | None) -> UserConstraints | None:
-    """The user's constraints, whose errors are ours from now on. Raises InvalidRequest."""
-    if constraints is None or isinstance(constraints, _Checked):
-        return constraints
-    if not callable(constraints):
-        InvalidRequest.must("constraints", "a function of the CVXPY variable f", repr(constraints))
-    try:
-        hash(constraints)
-    except TypeError:
-        InvalidRequest.must("constraints", "hashable, as functions are", repr(constraints))
-    return _Checked(constraints)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +33,7 @@ from workbench.privacy.repair import exact_cost
 
 __all__ = ["NoiseSession"]
 
+_CERTIFIED_BY = 1.5  # of the time limit: until then the exact program of a pattern is solved, its floats repaired after
 _DEFEATED = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
 
 
@@ -84,12 +87,17 @@ class NoiseSession(Session):
         """
         if not isinstance(start, str) or start not in set(Start):
             InvalidRequest.must("start", f"one of {', '.join(Start)}", repr(start))
+        begin, limit = time.perf_counter(), request.options.time_limit
         session, values = self._live(request)
+
+        def left() -> float | None:
+            return None if limit is None else max(1e-3, limit - (time.perf_counter() - begin))
+
         with translated_errors():
-            solution = session.solve(values, start=Start(start))
+            solution = session.solve(values, start=Start(start), time_limit=left())
             if self.options != request.options and solution.termination in _DEFEATED:
                 with self.backend.open(session.program, request.options) as second:
-                    solution = second.solve(values)
+                    solution = second.solve(values, time_limit=left())
         return solution
 
     def _live(self, request: NoiseRequest) -> tuple[SolverSession | FastSession, Mapping[str, Any]]:
@@ -104,10 +112,10 @@ class NoiseSession(Session):
         key, limit = (positive, groups), request.cost_limit
         with translated_errors():
             if key not in self._sessions:
-                model = _model(
+                model = _model(_Shape(
                     request.question.sizes, tuple(request.budgets), bounds.kind, request.cost, request.minimise,
                     positive, groups, request.constraints, request.prior,
-                )  # fmt: skip
+                ))  # fmt: skip
                 fast = request.method == "fast" and applies(model)
                 opened = (
                     FastSession(model, self.backend, self.options) if fast
@@ -135,7 +143,8 @@ class NoiseSession(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """Solve, judge, audit, certify."""
-        request = self.at(point)
+        request, limit = self.at(point), self.options.time_limit
+        stop = math.inf if limit is None else time.perf_counter() + _CERTIFIED_BY * limit
         solution = self.solve(request, start)
         unproven = why_unproven(solution)
         raw = self._raw(request, solution, unproven is None)
@@ -143,7 +152,7 @@ class NoiseSession(Session):
         design = raw
         if request.certified:
             try:
-                design = certified_design(raw, lambda: self.oracle.law(request.budgets, float(raw.claim.delta)))
+                design = certified_design(raw, lambda: self.oracle.law(request.budgets, float(raw.claim.delta)), stop)
             except NotCertified as error:
                 if proven:
                     raise
@@ -247,21 +256,27 @@ class NoiseSession(Session):
         }  # fmt: skip
 
 
+class _Shape(NamedTuple):
+    """What a model is compiled for; the rest of a request are its parameters."""
+
+    sizes: tuple[int, ...]
+    shifts: tuple[tuple[int, ...], ...]
+    kind: RatioBound
+    cost: str
+    minimise: str
+    positive: bool
+    groups: tuple[int, ...]
+    constraints: UserConstraints | None
+    prior: tuple[Fraction, ...] | None
+
+
 @lru_cache(maxsize=64)
-def _model(
-    sizes: tuple[int, ...],
-    shifts: tuple[tuple[int, ...], ...],
-    kind: RatioBound,
-    cost: str,
-    minimise: str,
-    positive: bool,
-    groups: tuple[int, ...],
-    constraints: UserConstraints | None,
-    prior: tuple[Fraction, ...] | None,
-) -> NoiseModel:
+def _model(shape: _Shape) -> NoiseModel:
     """A compiled model; compiling costs more than many of the solves."""
-    costs = cost_vector(cost, sizes, None if prior is None else np.array([float(p) for p in prior]))
-    return NoiseModel(sizes, shifts, kind, costs, minimise, positive, groups, constraints)
+    weights = None if shape.prior is None else np.array([float(p) for p in shape.prior])
+    costs = cost_vector(shape.cost, shape.sizes, weights)
+    return NoiseModel(shape.sizes, shape.shifts, shape.kind, costs, shape.minimise, shape.positive, shape.groups,
+                      shape.constraints)  # fmt: skip
 
 
 def _wrapping(mechanism: AdditiveNoise, cost: float) -> list[str]:

@@ -19,7 +19,7 @@ from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import round_up
 from workbench.families.api import design
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row, failed_row
-from workbench.families.frontier_plots import Series, all_series, by_panel, heat
+from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, heat
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.family import METHODS
 from workbench.families.quantizer.limit import mae_limit
@@ -159,20 +159,20 @@ def _laplace(epsilon: Fraction, cost: Any) -> Task:
 
 def _draw(table: pd.DataFrame, title: str, cost: str) -> Plots:
     error = {"mae": "mean absolute error", "mse": "mean squared error"}.get(cost, f"error {cost}")
-    series = all_series(SERIES, table)
+    series, epsilon, logged = all_series(SERIES, table), Quantity("epsilon", "ε"), Quantity("objective", error, True)
     return {
         "error_epsilon": partial(
             by_panel,
-            table, "levels", "epsilon", "ε", error, series, f"{title}: error against ε", panel="{:g} outputs", log=True
+            table, Quantity("levels", "{:g} outputs"), epsilon, logged, series, f"{title}: error against ε",
         ),
         "error_levels": partial(
             by_panel,
-            table, "epsilon", "levels", "number of outputs", error, series, f"{title}: error against outputs",
-            panel="ε = {:.3g}", log=True,
+            table, Quantity("epsilon", "ε = {:.3g}"), Quantity("levels", "number of outputs"), logged, series,
+            f"{title}: error against outputs",
         ),
         "heat_map": partial(
             heat,
-            table[(table["curve"] == "point") & (table["mechanism"] == "exact")], "epsilon", "levels", "ε",
-            "outputs (one row each)", error, f"{title}: exact quantizer",
+            table[(table["curve"] == "point") & (table["mechanism"] == "exact")], epsilon,
+            Quantity("levels", "outputs (one row each)"), Quantity("objective", error), f"{title}: exact quantizer",
         ),
     }  # fmt: skip

@@ -17,6 +17,7 @@ from workbench.exact.sampler import Sampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment
+from workbench.mechanisms.real_inputs import rationals
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
@@ -90,6 +91,15 @@ class LabelMechanism(ShownMechanism):
         if k * m > _MASSES:
             InvalidRequest.must("labels times outputs", f"at most {_MASSES} for a whole channel", k * m)
         return Channel(tuple(self.row(position) for position in range(k)))
+
+    def certified_form(self) -> Channel:
+        """What a certificate holds of it: the whole channel. Raises InvalidRequest."""
+        return self.whole_channel()
+
+    @property
+    def unbiased_means(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+        """(what is published, the labels), which the mean is where the mechanism is unbiased."""
+        return rationals(self.outputs.tolist(), "outputs"), rationals(self.label_values.tolist(), "labels")
 
     def figure(self) -> Figure:
         """Pr[o|y] as marks."""

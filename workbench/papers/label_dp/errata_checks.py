@@ -91,7 +91,7 @@ def _assumption() -> Erratum:
     constant = max(shift) - min(shift)
     table = deviance.matrix(y, y)
     keeps = bool((np.diff(np.abs(np.diff(np.sign(np.diff(table, axis=0)), axis=0)).sum(axis=0)) <= 2).all())
-    one, two = optimal_bins(y, None, 1.0, loss), optimal_bins(y, None, 1.0, deviance)
+    printed, deviating = optimal_bins(y, None, 1.0, loss), optimal_bins(y, None, 1.0, deviance)
     return Erratum(
         "Sec. 3.1, Assumption 4",
         "all the standard losses satisfy it, the Poisson log loss among them",
@@ -100,7 +100,7 @@ def _assumption() -> Erratum:
         f"ℓ_Poi(10, y) at y = 10, 20: {at[9]:.4g}, {at[19]:.4g} (should rise); deviance minus ℓ_Poi is constant in ŷ "
         f"within {constant:.1g}; both give the same bins",
         bool(at[19] < at[9] < 0 and constant < 1e-12 and (table >= -1e-12).all() and keeps
-             and np.array_equal(one.starts, two.starts)),
+             and np.array_equal(printed.starts, deviating.starts)),
     )  # fmt: skip
 
 
@@ -141,17 +141,17 @@ def _caption() -> Erratum:
 
 
 def _exponential() -> Erratum:
-    found = []
+    epsilons = []
     for high in (4, 10, 51):
         noise = LatticeNoise("exponential", 0, high, 1)
         pairs = [(i, j) for i in range(high + 1) for j in range(i)]
-        found.append(audit_channel(noise.channel, pairs, 1).pure_epsilon)
+        epsilons.append(audit_channel(noise.channel, pairs, 1).pure_epsilon)
     return Erratum(
         "App. F: the exponential mechanism",
         "to guarantee the same privacy the noise must scale with 2/ε",
         "Lap(D/ε) conditioned on the label range D is ε-DP already: the factor e^{|y-y'|/b} Z(y')/Z(y) is largest for "
         "the two ends of the range, whose normalisers Z are equal: e^{D/b}; the paper's scale 2D/ε gives ε/2",
         "exact audit of the discrete mechanism with the paper's scale for ε = 1, D = 4, 10, 51: "
-        + ", ".join(f"{value:.6f}" for value in found),
-        all(abs(value - 0.5) < 1e-9 for value in found),
+        + ", ".join(f"{value:.6f}" for value in epsilons),
+        all(abs(value - 0.5) < 1e-9 for value in epsilons),
     )  # fmt: skip

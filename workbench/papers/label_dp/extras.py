@@ -62,9 +62,9 @@ _CHANNEL = (
 
 
 def _solved(k: int, epsilon: int) -> tuple[Any, ...]:
-    made = design(Labels.uniform(0, k - 1), epsilon=epsilon, method="lp")
-    assert made.bound is not None
-    return k, epsilon, "optimal", made.objective, made.bound, made.oracle.value
+    solved = design(Labels.uniform(0, k - 1), epsilon=epsilon, method="lp")
+    assert solved.bound is not None
+    return k, epsilon, "optimal", solved.objective, solved.bound, solved.oracle.value
 
 
 def _channel_table(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
@@ -83,10 +83,10 @@ def proven_gap(k: int, epsilon: int) -> tuple[Any, ...]:
     """
     labels = Labels.uniform(0, k - 1)
     options = Options(algorithm="interior-point", native={"run_crossover": "off"}, time_limit=3600)
-    made = design(labels, epsilon=epsilon, method="lp", options=options)
+    solved = design(labels, epsilon=epsilon, method="lp", options=options)
     ideal = best_bins(labels, epsilon)
     incumbent = best_on_grid(labels, ideal.own, float(epsilon))
-    return k, epsilon, "proven gap", incumbent, made.bound, ideal.loss(SQUARED)
+    return k, epsilon, "proven gap", incumbent, solved.bound, ideal.loss(SQUARED)
 
 
 def best_on_grid(labels: Labels, own: Any, epsilon: float) -> float:
@@ -105,13 +105,13 @@ def unbiasedness(full: bool) -> Artifact:
     rows = []
     labels = Labels.uniform(0, 10)
     for epsilon in (0.5, 0.75, 1, 1.5, 2, 3, 4, 5, 6, 8):
-        made = design(labels, epsilon=epsilon, method="unbiased")
+        solved = design(labels, epsilon=epsilon, method="unbiased")
         free = design(labels, epsilon=epsilon)
         # k-ary RR, the bias taken out of its outputs: o_i = ((q + k) y_i - Σ y)/q
         q, k, response = math.expm1(epsilon), labels.k, k_ary(labels, epsilon)
         outputs = ((q + k) * labels.values - labels.values.sum()) / q
         debiased = float(labels.prior @ (response.matrix * SQUARED.matrix(outputs, labels.values)).sum(axis=1))
-        rows.append((epsilon, free.objective, float(f"{made.objective:.6g}"), debiased))
+        rows.append((epsilon, free.objective, float(f"{solved.objective:.6g}"), debiased))
     frame = pd.DataFrame(rows, columns=["epsilon", "biased", "unbiased", "debiased_rr"])
     return Artifact(
         "unbiasedness",
@@ -153,8 +153,8 @@ def splits(full: bool) -> Artifact:
                 lost = []
                 for run, h in enumerate(counts):
                     prior = private_prior(h, first, projection=projection, source=Source(run))
-                    made = best_bins(Labels(labels.values, prior), second)
-                    lost.append(made.loss(SQUARED, labels.prior) / ideal - 1)
+                    randomizer = best_bins(Labels(labels.values, prior), second)
+                    lost.append(randomizer.loss(SQUARED, labels.prior) / ideal - 1)
                 rows.append((n, split, projection, float(np.mean(lost)), float(np.std(lost))))
     frame = pd.DataFrame(rows, columns=["records", "split", "projection", "excess", "std"])
     return Artifact(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -53,32 +53,34 @@ def _randomizer(values: Vector, epsilon: float, optimise: Any) -> Privatise:
 def _mechanisms(values: Vector, epsilon: float, *, integer: bool) -> dict[str, Privatise]:
     """The randomizers compared, for a label set."""
     low, high = values[0], values[-1]
-    made: dict[str, Privatise] = {"RR-on-Bins": _randomizer(values, epsilon, best_bins)}
+    mechanisms: dict[str, Privatise] = {"RR-on-Bins": _randomizer(values, epsilon, best_bins)}
     for name, kind, clip in (("Laplace", "laplace", True), ("staircase", "staircase", True),
                              ("exponential", "exponential", True), ("Laplace, unclipped", "laplace", False),
                              ("staircase, unclipped", "staircase", False)):  # fmt: skip
         if integer and clip:
             exact = LatticeNoise(kind, int(low), int(high), epsilon)
-            made[name] = lambda y, seed, exact=exact: exact.sample(y, Source(seed)).astype(float)  # type: ignore[misc]
+            mechanisms[name] = lambda y, seed, exact=exact: exact.sample(y, Source(seed)).astype(float)  # type: ignore[misc]
         elif not integer:
             noise = LabelNoise(kind, low, high, epsilon, clip=clip)
-            made[name] = lambda y, seed, noise=noise: noise.insecure_sample(y, np.random.default_rng(seed))  # type: ignore[misc]
-    return made
+            mechanisms[name] = lambda y, seed, noise=noise: noise.insecure_sample(y, np.random.default_rng(seed))  # type: ignore[misc]
+    return mechanisms
 
 
-def _experiment(
-    features: NDArray[np.float64],
-    truth: Vector,
-    values: Vector,
-    epsilons: Sequence[float],
-    fit: Callable[[Any, Vector], Any],
-    score: Callable[[Vector, Vector], float],
-    repeats: int,
-    *,
-    integer: bool,
-    extra: bool = False,
-) -> pd.DataFrame:
+class _Task(NamedTuple):
+    """What is learnt. features: (n, d); truth: (n,) what is predicted, whose labels are the values below; fit: features
+    and labels -> model; score: guesses and truth -> error; integer: whether noise stays on the labels."""
+
+    features: NDArray[np.float64]
+    truth: Vector
+    values: Vector
+    fit: Callable[[Any, Vector], Any]
+    score: Callable[[Vector, Vector], float]
+    integer: bool
+
+
+def _experiment(task: _Task, epsilons: Sequence[float], repeats: int, *, given_prior: bool = False) -> pd.DataFrame:
     """Rows (epsilon, mechanism, mse, std); "none" (epsilon inf) trains on true labels."""
+    features, truth, values = task.features, task.truth, task.values
     labels = values[np.maximum(np.searchsorted(values, truth, side="right") - 1, 0)]
     splits = []
     for run in range(repeats):
@@ -86,18 +88,18 @@ def _experiment(
         splits.append((order[: truth.size * 4 // 5], order[truth.size * 4 // 5 :]))
 
     def errors(privatise: Privatise) -> list[float]:
-        found = []
+        scores = []
         for run, (train, test) in enumerate(splits):
-            model = fit(features[train], privatise(labels[train], 1000 + run))
-            found.append(score(np.asarray(model.predict(features[test])), truth[test]))
-        return found
+            model = task.fit(features[train], privatise(labels[train], 1000 + run))
+            scores.append(task.score(np.asarray(model.predict(features[test])), truth[test]))
+        return scores
 
     rows = [(np.inf, "none", *_summary(errors(lambda y, seed: y)))]
     for epsilon in epsilons:
-        made = _mechanisms(values, epsilon, integer=integer)
-        if extra:
-            made["RRWithPrior"] = _randomizer(values, epsilon, with_prior)
-        for name, privatise in made.items():
+        mechanisms = _mechanisms(values, epsilon, integer=task.integer)
+        if given_prior:
+            mechanisms["RRWithPrior"] = _randomizer(values, epsilon, with_prior)
+        for name, privatise in mechanisms.items():
             try:
                 rows.append((epsilon, name, *_summary(errors(privatise))))
             except InvalidRequest:  # n <= k/ε²: Algorithm 3 refuses
@@ -105,8 +107,8 @@ def _experiment(
     return pd.DataFrame(rows, columns=["epsilon", "mechanism", "mse", "std"])
 
 
-def _summary(found: list[float]) -> tuple[float, float]:
-    return float(f"{np.mean(found):.8g}"), float(f"{np.std(found):.6g}")
+def _summary(errors: list[float]) -> tuple[float, float]:
+    return float(f"{np.mean(errors):.8g}"), float(f"{np.std(errors):.6g}")
 
 
 def _squared(guess: Vector, truth: Vector) -> float:
@@ -121,8 +123,9 @@ def _ridge(x: Any, y: Vector) -> Any:
 def diabetes_errors(full: bool) -> pd.DataFrame:
     """Test MSE on the diabetes data."""
     features, truth = _sklearn().datasets.load_diabetes(return_X_y=True)
-    return _experiment(features, np.asarray(truth, dtype=float), np.arange(0, 351, 10.0), EPSILONS, _ridge, _squared,
-                       100 if full else 30, integer=False)  # fmt: skip
+    values = np.arange(0, 351, 10.0)
+    task = _Task(features, np.asarray(truth, dtype=float), values, _ridge, _squared, integer=False)
+    return _experiment(task, EPSILONS, 100 if full else 30)
 
 
 @cache
@@ -132,8 +135,8 @@ def census_errors(full: bool) -> pd.DataFrame:
     truth = rng.choice(data.labels.values, p=data.labels.prior, size=100_000 if full else 20_000)
     noise = rng.normal(size=(truth.size, 3))
     features = np.column_stack([truth / 52 + 0.5 * noise[:, 0], (truth == 52) + noise[:, 1], noise[:, 2]])
-    return _experiment(features, truth, data.labels.values, (0.5, 1.0, 2.0, 4.0, 8.0), _ridge, _squared,
-                       10 if full else 3, integer=True, extra=True)  # fmt: skip
+    task = _Task(features, truth, data.labels.values, _ridge, _squared, integer=True)
+    return _experiment(task, (0.5, 1.0, 2.0, 4.0, 8.0), 10 if full else 3, given_prior=True)
 
 
 @cache
@@ -150,7 +153,7 @@ def count_errors(full: bool) -> pd.DataFrame:
     def deviance(guess: Vector, true: Vector) -> float:
         return float(np.mean(guess - true + np.where(true > 0, true * np.log(np.maximum(true, 1) / guess), 0.0)))
 
-    found = _experiment(features, truth, np.arange(41.0), (0.5, 1.0, 2.0, 4.0, 8.0), fit, deviance,
-                        10 if full else 3, integer=True)  # fmt: skip
-    base = float(found.loc[found["mechanism"] == "none", "mse"].iloc[0])
-    return found.assign(mse=found["mse"] / base - 1, std=found["std"] / base)
+    task = _Task(features, truth, np.arange(41.0), fit, deviance, integer=True)
+    table = _experiment(task, (0.5, 1.0, 2.0, 4.0, 8.0), 10 if full else 3)
+    base = float(table.loc[table["mechanism"] == "none", "mse"].iloc[0])
+    return table.assign(mse=table["mse"] / base - 1, std=table["std"] / base)

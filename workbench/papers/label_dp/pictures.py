@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
 from workbench.papers.artifact import Artifact, Comparison
-from workbench.papers.label_dp.data import census, criteo
+from workbench.papers.label_dp.data import DataSet, census, criteo
 from workbench.papers.label_dp.learning import EPSILONS, census_errors, count_errors, diabetes_errors
 from workbench.papers.label_dp.mechanism_loss import bins_at, continuous, lattice, numbers
 
@@ -70,6 +70,12 @@ def _stack(**panels_: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([part.assign(panel=name) for name, part in panels_.items()], ignore_index=True)
 
 
+def _draw_both(data: DataSet) -> Callable[[pd.DataFrame], Figure]:
+    """The mechanism's own error beside that of models trained on the diabetes data."""
+    heads = ["(a) mechanism, Criteo" + ("" if data.real else " stand-in"), "(b) generalization, diabetes data"]
+    return lambda frame: _two_panels(frame, heads, ["MSE of the randomized labels", "test MSE"], [True, True])
+
+
 def fig3(full: bool) -> Artifact:
     """Four randomizers: the labels' own error, and the error of models trained on them."""
     data = criteo()
@@ -84,11 +90,7 @@ def fig3(full: bool) -> Artifact:
         "fig3",
         "Fig. 3: error of four label randomizers, on the labels and after training",
         table,
-        lambda frame: _two_panels(
-            frame, ["(a) mechanism, Criteo stand-in" if not data.real else "(a) mechanism, Criteo",
-                    "(b) generalization, diabetes data"],
-            ["MSE of the randomized labels", "test MSE"], [True, True],
-        ),
+        _draw_both(data),
         f"(a) exact expectations on {data.words}; Laplace and staircase clipped to [0, 400], exponential by the "
         "paper's noise scale 2·400/ε. (b) the same experiment on another data set: ridge regression on scikit-learn's "
         "bundled diabetes data (442 records, labels rounded down to 0, 10, ..., 350; the paper: a network on Criteo). "
@@ -138,11 +140,7 @@ def fig6(full: bool) -> Artifact:
         "fig6",
         "Fig. 6: what clipping to the label range saves",
         table,
-        lambda frame: _two_panels(
-            frame, ["(a) mechanism, Criteo stand-in" if not data.real else "(a) mechanism, Criteo",
-                    "(b) generalization, diabetes data"],
-            ["MSE of the randomized labels", "test MSE"], [True, True],
-        ),
+        _draw_both(data),
         f"As Fig. 3, with the unclipped variants (dashed). (a) exact expectations on {data.words}. (b) ridge "
         "regression on the bundled diabetes data, another data set than the paper's. " + _TEST,
         digits=_DIGITS,
@@ -171,15 +169,17 @@ def fig5(full: bool) -> Artifact:
     """The example of a signature matrix, recomputed from its M."""
     claims = numbers()["fig5"]
     matrix = [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in claims["denominators"]]
-    found = signature(matrix, Fraction(2)) or [""] * len(matrix)
+    signatures = signature(matrix, Fraction(2)) or [""] * len(matrix)
     rows = [
         (label, *(str(value) for value in row), " ".join(signs), " ".join(printed_signs))
         for label, row, signs, printed_signs in zip(
-            claims["labels"], matrix, found, claims["signature"], strict=True
+            claims["labels"], matrix, signatures, claims["signature"], strict=True
         )
     ]  # fmt: skip
     agree = sum(
-        a == b for one, two in zip(found, claims["signature"], strict=True) for a, b in zip(one, two, strict=True)
+        a == b
+        for ours, theirs in zip(signatures, claims["signature"], strict=True)
+        for a, b in zip(ours, theirs, strict=True)
     )
     right = signature(matrix, Fraction(2)) is not None
     columns = ["label", *(f"M to {output}" for output in claims["outputs"]), "signature", "signature_printed"]

@@ -33,9 +33,9 @@ def timed(algorithm: str, k: int, loss: str, turns: int = 1) -> tuple[float, Bin
     best = math.inf
     for _ in range(turns):
         begin = time.process_time()
-        found = run(labels, prior, 2.0, loss)
+        optimum = run(labels, prior, 2.0, loss)
         best = min(best, time.process_time() - begin)
-    return best, found
+    return best, optimum
 
 
 def growth(sizes: list[int], work: list[float]) -> float:
@@ -50,10 +50,10 @@ def work(full: bool) -> Artifact:
         "fast": [100, 1000, 10_000, 100_000, 1_000_000],
     }
     rows = [
-        (algorithm, loss, k, int(float(f"{found.steps:.3g}")), found.rounds)
+        (algorithm, loss, k, int(float(f"{optimum.steps:.3g}")), optimum.rounds)
         for algorithm, loss in LINES
         for k in plan[algorithm]
-        for found in [timed(algorithm, k, loss)[1]]
+        for optimum in [timed(algorithm, k, loss)[1]]
     ]
     frame = pd.DataFrame(rows, columns=["algorithm", "loss", "labels", "steps", "rounds"])
     return Artifact(

@@ -57,7 +57,7 @@ def _scan(family: str, n: int, steps: int) -> Scan:
 def least_parameter(family: str, n: int, epsilon: float, delta: float, *, full: bool = False) -> float:
     """The smallest parameter of a family whose clamped mechanism on 0..n is (epsilon, delta)-PDP for neighbours ± 1."""
     scan = _scan(family, n, 4001 if full else 401)
-    found = scan.least(exact(epsilon, "epsilon"), exact(delta, "delta"), "pdp")
-    if found is None:
+    parameter = scan.least(exact(epsilon, "epsilon"), exact(delta, "delta"), "pdp")
+    if parameter is None:
         raise WorkbenchError(f"No {family} mechanism reaches delta = {delta:g} at epsilon = {epsilon:g}.")
-    return found
+    return parameter

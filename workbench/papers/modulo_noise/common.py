@@ -112,10 +112,10 @@ def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str =
     Raises WorkbenchError.
     """
     kind = ratio_kind(notion)
-    found = oracles.judge(question.sizes, question.differences, question.directed, epsilon, delta, kind, "error-rate")
-    if found is None:
+    verdict = oracles.judge(question.sizes, question.differences, question.directed, epsilon, delta, kind, "error-rate")
+    if verdict is None:
         raise WorkbenchError(f"No closed form is known for {question!r}.")
-    return found
+    return verdict
 
 
 def column_cut(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm:

@@ -59,15 +59,15 @@ def _variables() -> Iterator[Erratum]:
     with NoiseDesigner(bounded(n, mu_bar)) as designer:
         columns = designer.solve(1.5, 0.1).program.shape[1]
     with NoiseDesigner(single(n, 1)) as designer:
-        one = designer.solve(1.5, 0.1).program.shape[1]
-    said = numbers()["text"]["variables"]["value"]
+        alone = designer.solve(1.5, 0.1).program.shape[1]
+    printed = numbers()["text"]["variables"]["value"]
     yield Erratum(
         "text after (13h)",
-        f"the MILP has {said}(n + 1) variables",
+        f"the MILP has {printed}(n + 1) variables",
         "(1 + 2|M|)(n + 1): u and y exist for every μ; 3(n + 1) is |M| = 1",
-        f"n = {n}: the compiled program has {one} columns for |M| = 1 and {columns} for |M| = 3, {said}(n + 1) = "
-        f"{said * (n + 1)}",
-        one == said * (n + 1) and columns == (1 + 2 * mu_bar) * (n + 1),
+        f"n = {n}: the compiled program has {alone} columns for |M| = 1 and {columns} for |M| = 3, {printed}(n + 1) = "
+        f"{printed * (n + 1)}",
+        alone == printed * (n + 1) and columns == (1 + 2 * mu_bar) * (n + 1),
     )
 
 

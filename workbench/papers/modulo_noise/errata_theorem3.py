@@ -50,13 +50,13 @@ def theorem3() -> Iterator[Erratum]:
             best[delta] > printed[delta][0] + 5e-4 and uses <= delta and abs(float(pmf[0]) - best[delta]) < 1e-8,
         )
     rho = 0.4425
-    least, said = least_deltas(question, [(epsilon, rho)])[0], printed_level_curve(n, mu_bar, epsilon, rho)
+    least, theirs = least_deltas(question, [(epsilon, rho)])[0], printed_level_curve(n, mu_bar, epsilon, rho)
     yield Erratum(
         "(15), (44) with Table 1: the least δ for ρ <= 0.4425",
-        f"δ = 0.1522 (Corollary 2 gives {said:.6f})",
+        f"δ = 0.1522 (Corollary 2 gives {theirs:.6f})",
         f"δ = {least:.9f}",
         "minimum-δ MILP (15), proven by HiGHS",
-        least < said - 0.02,
+        least < theirs - 0.02,
     )
     symmetric = bounded(n, mu_bar, directed=False)
     uses_both = [needed(noise, symmetric, epsilon) for _, noise in table1_staircases()]
@@ -138,11 +138,11 @@ def _proof(n: int, mu_bar: int, epsilon: float) -> Iterator[Erratum]:
     question = bounded(n, mu_bar)
     b = n // mu_bar
     phi = float(1 - law(question, epsilon).value)
-    right, said = phi * math.exp(-b * epsilon), staircases(n, mu_bar, epsilon)[0].upper
+    right, printed = phi * math.exp(-b * epsilon), staircases(n, mu_bar, epsilon)[0].upper
     before, after = (1 - e for e in solve_each(question, [(epsilon, right * 0.999), (epsilon, right * 1.02)]))
     yield Erratum(
         "(37b), first boundary δ̄₀₀ for r >= 1",
-        f"φ₀ e^{{-(b-1)ε}} = {said:.6f} (n = {n}, μ̄ = {mu_bar}, ε = {epsilon:g})",
+        f"φ₀ e^{{-(b-1)ε}} = {printed:.6f} (n = {n}, μ̄ = {mu_bar}, ε = {epsilon:g})",
         f"φ₀ e^{{-bε}} = {right:.6f}",
         f"MILP (13): f(0) = {before:.9f} just below it, {after:.9f} 2 % above it (φ₀ = {phi:.9f})",
         abs(before - phi) < 1e-8 and after > phi + 1e-5,
@@ -167,27 +167,27 @@ def section_sd() -> Iterator[Erratum]:
     question, a = single(7, 2), math.exp(-epsilon)
     best = 1 - solve_each(question, [(epsilon, 0)])[0]
     order = 4
-    said, right = (1 - a) / (1 - a ** (order + 1)), (1 - a) / (1 - a**order)
+    printed, right = (1 - a) / (1 - a ** (order + 1)), (1 - a) / (1 - a**order)
     yield Erratum(
         "Remark 3",
         "replace n by N_μ̂",
         "replace n by N_μ̂ - 1",
-        f"n = 7, μ̂ = 2 (N_μ̂ = 4), ε = 0.75, δ = 0: (17b) gives {said:.6f} with N_μ̂, {right:.6f} with N_μ̂ - 1; LP "
+        f"n = 7, μ̂ = 2 (N_μ̂ = 4), ε = 0.75, δ = 0: (17b) gives {printed:.6f} with N_μ̂, {right:.6f} with N_μ̂ - 1; LP "
         f"(14): {best:.6f}",
-        abs(best - right) < 1e-8 and abs(best - said) > 1e-3,
+        abs(best - right) < 1e-8 and abs(best - printed) > 1e-3,
     )
     n, rho = 4, 0.55
     first, second = level_curve_breakpoints(n + 1, rho)[:2]
     at = round(float(first + second) / 2, 6)
     least = least_deltas(single(n, 1), [(at, rho)])[0]
-    said, right = (1 - rho) * math.exp(-n * at), (1 - rho) * math.exp(-(n - 1) * at)
+    printed, right = (1 - rho) * math.exp(-n * at), (1 - rho) * math.exp(-(n - 1) * at)
     yield Erratum(
         "text before (23)",
         "δ = (1 - ρ*) e^{-nε} in the first section",
         "δ = (1 - ρ*) e^{-(n-1)ε}, as (21) and (24) say",
-        f"n = {n}, μ̂ = 1, ρ = {rho}, ε = {at:.6f}: printed {said:.6f}, right {right:.6f}; minimum-δ MILP (15): "
+        f"n = {n}, μ̂ = 1, ρ = {rho}, ε = {at:.6f}: printed {printed:.6f}, right {right:.6f}; minimum-δ MILP (15): "
         f"{least:.6f}",
-        abs(least - right) < 1e-8 and abs(least - said) > 1e-3,
+        abs(least - right) < 1e-8 and abs(least - printed) > 1e-3,
     )
 
 

@@ -48,8 +48,8 @@ NOT_OPTIMAL = {0.1212: range(9), 0.1522: (0, 1, 2, 3, 6, 8)}
 
 def fig9(full: bool = False) -> Artifact:
     """SD noise for several delta, μ̂ = 3 and μ̂ = 2."""
-    said = numbers()["fig9"]
-    given = said["parameters"]
+    printed = numbers()["fig9"]
+    given = printed["parameters"]
     rows = []
     for panel, shift in (("a", given["shift_a"]), ("b", given["shift_b"])):
         question = single(given["n"], shift)
@@ -59,7 +59,7 @@ def fig9(full: bool = False) -> Artifact:
             assert closed.pmf is not None
             rows += [(panel, shift, delta, eta, mass, snap(1 - error)) for eta, mass in enumerate(closed.pmf)]
     table = pd.DataFrame(rows, columns=["panel", "shift", "delta", "eta", "law", "solver_f0"])
-    zeros = said["zeros_b"]
+    zeros = printed["zeros_b"]
     even = table[(table["panel"] == "b")].groupby("eta")["law"].max()
     comparisons = [compare(f"μ̂ = 2: f({eta})", zeros["place"], 0.0, float(even[eta]), 12) for eta in zeros["eta"]]
     caption = (
@@ -161,21 +161,21 @@ def table1_staircases() -> list[tuple[float, AdditiveNoise]]:
 
 def table1(full: bool = False) -> Artifact:
     """Table 1: printed PMFs, what they need, and the optimum at the same delta, one-sided and symmetric."""
-    said = numbers()["table1"]
-    given = said["parameters"]
+    printed = numbers()["table1"]
+    given = printed["parameters"]
     n, mu_bar, epsilon = given["n"], given["mu_bar"], given["epsilon"]
     sides = {"one-sided": bounded(n, mu_bar), "symmetric": bounded(n, mu_bar, directed=False)}
     rows: list[dict[str, object]] = []
     comparisons: list[Comparison] = []
     best = {
-        name: [1 - error for error in solve_each(question, [(epsilon, d) for d in said["delta"]])]
+        name: [1 - error for error in solve_each(question, [(epsilon, d) for d in printed["delta"]])]
         for name, question in sides.items()
     }
     for column, (delta, printed_noise) in enumerate(table1_staircases()):
         closed = column_cut(n, mu_bar, epsilon, delta)
         assert closed.pmf is not None
         pmf = [snap(best["one-sided"][column]), *closed.pmf[1:].tolist()]
-        row: dict[str, object] = {"delta": delta, "printed_f0": said["pmf"][column][0]}
+        row: dict[str, object] = {"delta": delta, "printed_f0": printed["pmf"][column][0]}
         row["optimum_f0"] = pmf[0]
         row["law_f0"] = float(closed.pmf[0])
         row["law_kind"] = closed.kind
@@ -185,11 +185,11 @@ def table1(full: bool = False) -> Artifact:
         row["optimum_f0_symmetric"] = snap(best["symmetric"][column])
         row |= {f"f{eta}": mass for eta, mass in enumerate(closed.pmf)}
         rows.append(row)
-        for eta, value in enumerate(said["pmf"][column]):
+        for eta, value in enumerate(printed["pmf"][column]):
             differs = eta in NOT_OPTIMAL.get(delta, ())
             remark = "Theorem 3 is not optimal" if differs else ""
             what = f"δ = {delta:g}: f({eta})"
-            comparisons.append(compare(what, said["place"], value, pmf[eta], 4, expected=not differs, remark=remark))
+            comparisons.append(compare(what, printed["place"], value, pmf[eta], 4, expected=not differs, remark=remark))
     table = pd.DataFrame(rows)
     both = table["printed_needs_delta_symmetric"]
     proven = int((table["law_kind"] == "optimum").sum())

@@ -51,8 +51,8 @@ def fig1(full: bool = False) -> Artifact:
     """The PMF of SD noise, and the order in which the hops of μ̂ reach the noise values."""
     rows, comparisons = [], []
     for panel, place in (("a", "order_a"), ("b", "order_b")):
-        said = numbers()["fig1"][place]
-        n, shift = numbers()["fig1"]["parameters"]["n"], said["shift"]
+        printed = numbers()["fig1"][place]
+        n, shift = numbers()["fig1"]["parameters"]["n"], printed["shift"]
         question = single(n, shift)
         closed, solved = law(question, FIG1_EPSILON), solve(question, FIG1_EPSILON)
         assert closed.pmf is not None
@@ -60,12 +60,12 @@ def fig1(full: bool = False) -> Artifact:
             hops = next((h for h in range(n + 1) if h * shift % (n + 1) == eta), -1)
             rows.append((panel, n, shift, FIG1_EPSILON, eta, hops, closed.pmf[eta], snap(solved.mechanism.pmf[eta])))
         largest_first = np.argsort(-closed.pmf, kind="stable")
-        for position, eta in enumerate(said["order"]):
+        for position, eta in enumerate(printed["order"]):
             what = f"μ̂ = {shift}: noise value whose mass has rank {position + 1}"
-            comparisons.append(compare(what, said["place"], eta, int(largest_first[position]), 0))
+            comparisons.append(compare(what, printed["place"], eta, int(largest_first[position]), 0))
         comparisons += [
-            compare(f"μ̂ = {shift}: f({eta})", said["place"], 0.0, float(closed.pmf[eta]), 12)
-            for eta in said.get("zero", ())
+            compare(f"μ̂ = {shift}: f({eta})", printed["place"], 0.0, float(closed.pmf[eta]), 12)
+            for eta in printed.get("zero", ())
         ]
     columns = ["panel", "n", "shift", "epsilon", "eta", "hops", "law", "solver"]
     caption = (

@@ -36,8 +36,8 @@ def fig7(full: bool = False) -> Artifact:
     rows: list[tuple[object, ...]] = []
     n, mse = given["a"]["n"], given["a"]["mse"]
     for name, cost, directed in (("optimal", "eta-squared", True), ("symmetric", "squared", False)):
-        found = least_deltas(single(n, 1, directed=directed), [(epsilon, mse) for epsilon in grid], cost=cost)
-        rows += [("a", name, "solver", np.nan, e, delta) for e, delta in zip(grid, found, strict=True)]
+        deltas = least_deltas(single(n, 1, directed=directed), [(epsilon, mse) for epsilon in grid], cost=cost)
+        rows += [("a", name, "solver", np.nan, e, delta) for e, delta in zip(grid, deltas, strict=True)]
     for name in ("geometric", "gaussian", "exponential"):
         x = fit(name, n, mse=mse)
         steps = pdp_steps(*adjacent_pairs(FAMILIES[name].build(n, x).matrix), MOST)
@@ -45,8 +45,8 @@ def fig7(full: bool = False) -> Artifact:
     n, rho = given["b"]["n"], given["b"]["error_rate"]
     fine = [float(e) for e in np.round(np.arange(0.25, 3.0001, 0.005), 4)]
     for name, directed in (("optimal", True), ("symmetric", False)):
-        found = least_deltas(single(n, 1, directed=directed), [(epsilon, rho) for epsilon in grid])
-        rows += [("b", name, "solver", np.nan, e, delta) for e, delta in zip(grid, found, strict=True)]
+        deltas = least_deltas(single(n, 1, directed=directed), [(epsilon, rho) for epsilon in grid])
+        rows += [("b", name, "solver", np.nan, e, delta) for e, delta in zip(grid, deltas, strict=True)]
         least = level_curve if directed else symmetric_single_least_delta
         rows += [("b", name, "law", np.nan, e, least(n + 1, e, rho)) for e in fine]
     for name in ("geometric", "gaussian"):

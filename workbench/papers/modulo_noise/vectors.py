@@ -38,8 +38,8 @@ def _both(question: ModuloNoise, epsilon: float) -> tuple[Floats, Floats]:
 
 def eq59(full: bool = False) -> Artifact:
     """Matrix (59): the optimal joint noise of a two-dimensional query against the product of the scalar optima."""
-    said = numbers()["eq59"]
-    given, place = said["parameters"], said["place"]
+    printed = numbers()["eq59"]
+    given, place = printed["parameters"], printed["place"]
     n, differences = given["n"], given["differences"]
     joint, solved = _both(plane(n, differences, differences), given["epsilon"])
     line = ModuloNoise(n=n, shifts=[d for d in differences if d], directed=True)
@@ -48,17 +48,20 @@ def eq59(full: bool = False) -> Artifact:
     assert scalar[1] is not None
     apart = np.outer(scalar[0], scalar[1])
     rows = [
-        (i, j, joint[i, j], solved[i, j], apart[i, j], said["joint"][i][j]) for i, j in product(range(n + 1), repeat=2)
+        (i, j, joint[i, j], solved[i, j], apart[i, j], printed["joint"][i][j])
+        for i, j in product(range(n + 1), repeat=2)
     ]
     comparisons = [
-        compare(f"f*({i}, {j})", "(59)", said["joint"][i][j], float(joint[i, j]), 4)
+        compare(f"f*({i}, {j})", "(59)", printed["joint"][i][j], float(joint[i, j]), 4)
         for i, j in product(range(n + 1), repeat=2)
     ]
     for what, key, ours in (
         ("f₁*({})", "scalar", scalar[0]),
         ("marginal of (59) at {}", "marginal", joint.sum(axis=1)),
     ):
-        comparisons += [compare(what.format(eta), place, said[key][eta], float(ours[eta]), 4) for eta in range(n + 1)]
+        comparisons += [
+            compare(what.format(eta), place, printed[key][eta], float(ours[eta]), 4) for eta in range(n + 1)
+        ]
     caption = (
         "Optimal joint noise (59) for a two-dimensional query (left: n = 4, differences {0, 1, 2}², ε = 3, δ = 0) and "
         "the product of the two scalar optima for ε₁ = ε₂ = 1.5 (right), which spends the same ε and is wrong more "
@@ -88,8 +91,8 @@ def _draw59(table: pd.DataFrame) -> Figure:
 
 def fig13(full: bool = False) -> Artifact:
     """Joint noise for two-dimensional queries, bounded and arbitrary differences."""
-    said = numbers()["fig13"]
-    a, b = said["parameters"]["a"], said["parameters"]["b"]
+    printed = numbers()["fig13"]
+    a, b = printed["parameters"]["a"], printed["parameters"]["b"]
     bound = list(range(a["mu_bar"] + 1))
     cases = (
         ("a", a, plane(a["n"], bound, bound), "{0, 1, 2} × {0, 1, 2}"),
@@ -100,13 +103,13 @@ def fig13(full: bool = False) -> Artifact:
         grids[panel], solved = _both(question, given["epsilon"])
         for i, j in product(range(given["n"] + 1), repeat=2):
             rows.append((panel, given["n"], relation, given["epsilon"], i, j, grids[panel][i, j], solved[i, j]))
-    grid, peaks = grids["b"], said["second_peaks"]
+    grid, peaks = grids["b"], printed["second_peaks"]
     second = np.unique(np.round(grid, 12))[-2]
-    found = sorted([int(i), int(j)] for i, j in np.argwhere(np.isclose(grid, second, rtol=1e-9)))
+    places = sorted([int(i), int(j)] for i, j in np.argwhere(np.isclose(grid, second, rtol=1e-9)))
     comparisons = [
         compare(f"second largest peak no. {k + 1}, as the number 10 η₁ + η₂", peaks["place"], 10 * p[0] + p[1],
                 10 * ours[0] + ours[1], 0)
-        for k, (p, ours) in enumerate(zip(sorted(peaks["eta"]), found, strict=True))
+        for k, (p, ours) in enumerate(zip(sorted(peaks["eta"]), places, strict=True))
     ]  # fmt: skip
     caption = (
         "Optimal joint noise for two-dimensional queries: (a) n = 4, bounded differences {0, 1, 2}², ε = 3, the same "

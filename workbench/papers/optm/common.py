@@ -11,10 +11,11 @@ from typing import Any
 from models.quantizer import usual_reach
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.law_program import exact_quantizer, optimised_bins
+from workbench.families.quantizer.law_program import exact_quantizer
 from workbench.families.quantizer.limit import Limit, mae_limit
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.published import largest_q
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.density import Density, uniform

@@ -38,8 +38,8 @@ def digits() -> Data:
 
 def _sklearn(name: str) -> Data:
     need("learning", "DP-SGD on these data")
-    found = getattr(importlib.import_module("sklearn.datasets"), name)()
-    return np.asarray(found.data, dtype=float), np.asarray(found.target, dtype=np.intp)
+    bunch = getattr(importlib.import_module("sklearn.datasets"), name)()
+    return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target, dtype=np.intp)
 
 
 def mnist(folder: Path | None = None) -> Data:

@@ -25,8 +25,8 @@ __all__ = ["all_errata"]
 
 def all_errata() -> Sequence[Erratum]:
     """Every erratum, checked now."""
-    found = [_ends(), _table1_optm(), table2_mvu(), table6_bins(), _not_available(), _metric()]
-    return [*found, _objective(), _theorem6()]
+    rows = [_ends(), _table1_optm(), table2_mvu(), table6_bins(), _not_available(), _metric()]
+    return [*rows, _objective(), _theorem6()]
 
 
 def _ends() -> Erratum:
@@ -51,16 +51,16 @@ def _table1_optm() -> Erratum:
     printed = parameters()["table1"]["OPTM"]
     authors = [authors_optm_at(epsilon) for epsilon in EPSILONS]
     all_pairs = [published(epsilon)["OPTM"].mae_51 for epsilon in EPSILONS]
-    excess = max(audit_quantizer(made).epsilon - float(e) for made, e in zip(authors, EPSILONS, strict=True))
+    excess = max(audit_quantizer(quantizer).epsilon - float(e) for quantizer, e in zip(authors, EPSILONS, strict=True))
     return Erratum(
         "Table 1, row OPTM",
         "the LP of Theorem 5, slices of width 0.01",
         "the authors' public program states another LP: p(B_2, 2) = q_2(2) is left as it is, of q_2(2) q_2(1) at B_3 "
         "the factor q_2(1) is bounded, and p(B_3, 2) from the right is left out (models/optm_authors.py)",
-        f"51-point errors of that program {_listed([made.mae_51 for made in authors])}, exactly private but for 1e-7; "
+        f"51-point errors of that program {_listed([q.mae_51 for q in authors])}, exactly private but for 1e-7; "
         f"Theorem 5 with all pairs on the same slices gives {_listed(all_pairs)}",
         excess <= 1e-7
-        and all(abs(made.mae_51 - cell) <= 5e-4 for made, cell in zip(authors, printed, strict=True))
+        and all(abs(quantizer.mae_51 - cell) <= 5e-4 for quantizer, cell in zip(authors, printed, strict=True))
         and all(abs(value - cell) > 5e-4 for value, cell in zip(all_pairs, printed, strict=True)),
     )
 
@@ -90,8 +90,10 @@ def _least_metric_epsilon(points: int) -> float:
     low, high = 0.0, 8.0
     while high - low > 1e-3:
         middle = (low + high) / 2
-        found = exact_quantizer(bins, Fraction(middle), Fraction(1), uniform(), "mse", knots=points, metric="squared")
-        low, high = (middle, high) if found is None else (low, middle)
+        quantizer = exact_quantizer(
+            bins, Fraction(middle), Fraction(1), uniform(), "mse", knots=points, metric="squared"
+        )
+        low, high = (middle, high) if quantizer is None else (low, middle)
     return high
 
 

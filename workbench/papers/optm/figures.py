@@ -75,9 +75,9 @@ def fig3(full: bool) -> Artifact:
     frames = []
     for epsilon in EPSILONS:
         bins = parameters()[{"0.5": "table3", "1": "table4", "1.5": "table5"}[epsilon]]["OPTM"]["bins"]
-        made = published(epsilon) | {"exact quantizer, OPTM's bins": exact_at(bins, epsilon),
+        mechanisms = published(epsilon) | {"exact quantizer, OPTM's bins": exact_at(bins, epsilon),
                                      "exact quantizer, 4 optimised bins": best_exact(4, epsilon)}  # fmt: skip
-        for name, quantizer in made.items():
+        for name, quantizer in mechanisms.items():
             x = np.unique(
                 np.concatenate(
                     [even, inside := quantizer.outputs[np.abs(quantizer.outputs) < 1], np.nextafter(inside, -1)]
@@ -116,8 +116,8 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
         bins = searched_bins(levels, budget, Fraction(1), law, every=2 if levels <= 6 else 4)
     except Infeasible:
         return None
-    found = optm_thinner(bins, budget, Fraction(1), law)
-    return None if found is None else certified(found.quantizer, epsilon)
+    thinned = optm_thinner(bins, budget, Fraction(1), law)
+    return None if thinned is None else certified(thinned.quantizer, epsilon)
 
 
 def price_of_bits(full: bool) -> Artifact:
@@ -127,11 +127,15 @@ def price_of_bits(full: bool) -> Artifact:
     for epsilon in epsilons:
         best: dict[str, float] = {}
         for m in range(2, 17):
-            made: dict[str, Quantizer | None] = {"exact quantizer": best_exact(m, epsilon)}
+            mechanisms: dict[str, Quantizer | None] = {"exact quantizer": best_exact(m, epsilon)}
             if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
-                found = mvu(epsilon, levels=m, starts=5, bound=False).quantizer
-                made |= {"MVU": certified(found, epsilon), "RQM": best_rqm(m, epsilon), "OPTM": _optm(m, epsilon)}
-            for name, quantizer in made.items():
+                searched = mvu(epsilon, levels=m, starts=5, bound=False).quantizer
+                mechanisms |= {
+                    "MVU": certified(searched, epsilon),
+                    "RQM": best_rqm(m, epsilon),
+                    "OPTM": _optm(m, epsilon),
+                }
+            for name, quantizer in mechanisms.items():
                 if quantizer is None:
                     continue
                 best[name] = min(best.get(name, math.inf), quantizer.mae())

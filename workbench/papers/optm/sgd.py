@@ -7,6 +7,7 @@ one mechanism are advanced together.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, WorkbenchError
 from workbench.exact.numbers import exact
-from workbench.families.quantizer.law_program import optimised_bins
 from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.io.figures import COLOURS, panels
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import uniform
@@ -30,33 +31,36 @@ from workbench.papers.optm.simulation import simulated
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["fig4c", "fig4d", "train"]
+__all__ = ["Training", "fig4c", "fig4d", "train"]
 
 _DIGITS = {"accuracy": 6, "standard error": 4}
 _TEST = 4000  # training accuracy is taken on at most so many examples
 
 
+@dataclass(frozen=True)
+class Training:
+    """One pass of SGD. batch: examples of a step; clip: of every gradient entry; rate: the learning rate; runs: with
+    orders of their own."""
+
+    batch: int
+    clip: float
+    rate: float
+    runs: int = 30
+
+
 def train(
-    x: NDArray[np.float64],
-    y: NDArray[np.intp],
-    quantizer: Quantizer | None,
-    *,
-    batch: int,
-    clip: float,
-    rate: float,
-    runs: int = 30,
-    steps: int | None = None,
-    seed: int = 0,
+    x: NDArray[np.float64], y: NDArray[np.intp], quantizer: Quantizer | None, training: Training
 ) -> NDArray[np.float64]:
     """Accuracy on the training set after every batch, for every run. Shape (runs, batches).
 
-    x: (n, d); y: (n,) classes 0..k-1; quantizer: on [-1, 1], None for clipping only; rate: the learning rate.
+    x: (n, d); y: (n,) classes 0..k-1; quantizer: on [-1, 1], None for clipping only.
     """
+    batch, clip, runs = training.batch, training.clip, training.runs
     n, d = x.shape
     classes = int(y.max()) + 1
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     orders = np.stack([rng.permutation(n) for _ in range(runs)])
-    count = n // batch if steps is None else min(steps, n // batch)  # whole batches only
+    count = n // batch  # whole batches only
     features = np.concatenate([x, np.ones((n, 1))], axis=1)
     shown = features[:_TEST] if n > _TEST else features
     answers = y[:_TEST] if n > _TEST else y
@@ -74,7 +78,7 @@ def train(
         gradients = np.clip(here[..., :, None] * gap[..., None, :], -clip, clip)  # (runs, batch, d + 1, classes)
         if quantizer is not None:
             gradients = clip * simulated(quantizer, gradients / clip, rng)
-        weights -= rate * gradients.mean(axis=1)
+        weights -= training.rate * gradients.mean(axis=1)
         # quantized steps tie scores exactly: rounding, not the machine's linear algebra, must break those ties
         accuracy[:, step] = (np.round(shown @ weights, 9).argmax(axis=2) == answers).mean(axis=1)
     return accuracy
@@ -98,17 +102,17 @@ def _mechanisms(table: dict[str, dict[str, str]], epsilon: str) -> dict[str, Qua
 
 
 def _curves(
-    data: tuple[NDArray[np.float64], NDArray[np.intp]], table: dict[str, dict[str, str]], rate: float, runs: int,
-    batch: int, clip: float, epsilon: str,
+    data: tuple[NDArray[np.float64], NDArray[np.intp]], table: dict[str, dict[str, str]], training: Training,
+    epsilon: str,
 ) -> pd.DataFrame:  # fmt: skip
     frames = []
     for name, quantizer in _mechanisms(table, epsilon).items():
-        found = train(*data, quantizer, batch=batch, clip=clip, rate=rate, runs=runs)
+        found = train(*data, quantizer, training)
         frames.append(
             pd.DataFrame(
                 {
                     "mechanism": name, "batch": np.arange(1, found.shape[1] + 1), "accuracy": found.mean(axis=0),
-                    "standard error": found.std(axis=0, ddof=1) / np.sqrt(runs),
+                    "standard error": found.std(axis=0, ddof=1) / np.sqrt(training.runs),
                 }
             )
         )  # fmt: skip
@@ -141,7 +145,7 @@ _METHOD = (
 def fig4c(full: bool) -> Artifact:
     """Breast cancer."""
     table, rate, runs = parameters()["table8"], 1.0, 30
-    frame = _curves(breast_cancer(), table, rate, runs, table["batch"], table["clip"], table["epsilon"])
+    frame = _curves(breast_cancer(), table, Training(table["batch"], table["clip"], rate, runs), table["epsilon"])
     caption = "UCI breast cancer data as shipped with scikit-learn (569 examples, 30 standardised features)." + _METHOD
     caption = caption.format(rate=rate, runs=runs, **{k: table[k] for k in ("epsilon", "batch", "clip")})
     return Artifact("fig4c", "Fig. 4c: DP-SGD on breast cancer", frame, _draw, caption, digits=_DIGITS)
@@ -158,6 +162,6 @@ def fig4d(full: bool) -> Artifact:
     except WorkbenchError as error:
         data, runs, rate = digits(), 30 if full else 10, 20.0
         what = f"Stand-in: scikit-learn's bundled digits (1797 images of 8 x 8). {error}"
-    frame = _curves(data, table, rate, runs, table["batch"], table["clip"], table["epsilon"])
+    frame = _curves(data, table, Training(table["batch"], table["clip"], rate, runs), table["epsilon"])
     method = _METHOD.format(rate=rate, runs=runs, **{k: table[k] for k in ("epsilon", "batch", "clip")})
     return Artifact("fig4d", "Fig. 4d: DP-SGD on MNIST (or digits)", frame, _draw, what + method, digits=_DIGITS)

@@ -35,7 +35,7 @@ def table2(full: bool) -> Artifact:
     rows, comparisons = [], []
     for at, sigma in enumerate(printed["sigma"]):
         density = normal(printed["mu"], sigma)
-        made = {
+        mechanisms = {
             _AUTHORS: _authors(sigma),
             "MVU": mvu_at(table["MVU"]["bins"], "1"),
             "RQM": rqm(table["RQM"]["bins"], table["RQM"]["q"]),
@@ -45,18 +45,18 @@ def table2(full: bool) -> Artifact:
         }
         best = product_optimum(read_bins(table["OPTM"]["bins"]), Fraction(1), density=density, nodes=200)
         if best is not None:
-            made["product optimum, Table 6's bins"] = best.quantizer
+            mechanisms["product optimum, Table 6's bins"] = best.quantizer
         cells = {_AUTHORS: printed["OPTM"][at], "MVU": printed["MVU"][at], "RQM": printed["RQM"][at]}
-        for name, quantizer in made.items():
+        for name, quantizer in mechanisms.items():
             quantizer = certified(quantizer, "1")
             mae, error = quantizer.mae(density), standard_error(quantizer, density)
-            found, cell = audit_quantizer(quantizer), cells.get(name)
+            privacy, cell = audit_quantizer(quantizer), cells.get(name)
             rows.append(
                 {
                     "mechanism": name, "sigma": sigma, "outputs": shown_outputs(name, quantizer),
                     "printed": cell, "mae": mae, "standard error of 1000 inputs": error, "mse": quantizer.mse(density),
-                    "exact epsilon": found.epsilon, "bias": float(found.bias),
-                    "certified": found.meets("pure", 1) and not found.bias,
+                    "exact epsilon": privacy.epsilon, "bias": float(privacy.bias),
+                    "certified": privacy.meets("pure", 1) and not privacy.bias,
                 }
             )  # fmt: skip
             if cell is not None:
@@ -93,11 +93,11 @@ def table6_bins() -> Erratum:
     printed, bins = parameters()["table2"], read_bins(parameters()["table6"]["OPTM"]["bins"])
     chosen = {sigma: _authors(sigma) for sigma in printed["sigma"]}
     agree = [
-        abs(made.mae(density) - cell) <= 0.0005 + 3 * standard_error(made, density)
-        for (sigma, made), cell in zip(chosen.items(), printed["OPTM"], strict=True)
+        abs(quantizer.mae(density) - cell) <= 0.0005 + 3 * standard_error(quantizer, density)
+        for (sigma, quantizer), cell in zip(chosen.items(), printed["OPTM"], strict=True)
         for density in [normal(printed["mu"], sigma)]
     ]
-    same = [sigma for sigma, made in chosen.items() if np.array_equal(made.outputs, [float(b) for b in bins])]
+    same = [sigma for sigma, quantizer in chosen.items() if np.array_equal(quantizer.outputs, [float(b) for b in bins])]
     other = chosen[0.3]
     value, error = (f(normal(printed["mu"], 0.3)) for f in (other.mae, lambda d: standard_error(other, d)))
     return Erratum(

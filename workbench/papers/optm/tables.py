@@ -48,7 +48,7 @@ def shown_outputs(name: str, quantizer: Quantizer) -> str:
 
 def _row(name: str, epsilon: str, quantizer: Quantizer, printed: Any) -> dict[str, Any]:
     quantizer = certified(quantizer, epsilon)
-    found = audit_quantizer(quantizer)
+    privacy = audit_quantizer(quantizer)
     top = limit(epsilon)
     return {
         "mechanism": name,
@@ -58,9 +58,9 @@ def _row(name: str, epsilon: str, quantizer: Quantizer, printed: Any) -> dict[st
         "mae (51 points)": quantizer.mae_51,
         "mae": quantizer.mae(),
         "mse": quantizer.mse(),
-        "exact epsilon": found.epsilon,
-        "bias": float(found.bias),
-        "certified": found.meets("pure", epsilon) and not found.bias,
+        "exact epsilon": privacy.epsilon,
+        "bias": float(privacy.bias),
+        "certified": privacy.meets("pure", epsilon) and not privacy.bias,
         "limit, proven": top.lower,
         "limit, reached": top.upper,
     }
@@ -81,8 +81,8 @@ def _spread(name: str, epsilon: str, ours: float) -> tuple[float, float, str]:
         outer, q = read_bins(table["RQM"]["bins"])[-1], exact(table["RQM"]["q"], "q")
         values = []
         for a, b in itertools.product((-1, 1), repeat=2):
-            made = rqm(equal_bins(4, outer + Fraction(a, 200)), q + Fraction(b, 2000))
-            values.append(made.mae_51)
+            quantizer = rqm(equal_bins(4, outer + Fraction(a, 200)), q + Fraction(b, 2000))
+            values.append(quantizer.mae_51)
         what = "outer bin printed to 0.01, q to 0.001, bins equally spaced"
     else:
         gamma, bins = exact(table["ERM"]["gamma"], "gamma"), table["ERM"]["bins"]
@@ -95,10 +95,10 @@ def table1(full: bool) -> Artifact:
     """Table 1, all 12 cells, with the exact quantizer, the product optimum and the limit beside them."""
     printed, rows, comparisons = parameters()["table1"], [], []
     for at, epsilon in enumerate(EPSILONS):
-        made = published(epsilon)
+        mechanisms = published(epsilon)
         for name in NAMES:
             cell = printed[name][at]
-            if name not in made:
+            if name not in mechanisms:
                 note = no_rqm(epsilon) if name == "RQM" else no_erm(epsilon)[1]
                 how = "only next to q = 0" if name == "RQM" else "only with inner bins beyond ±1"
                 if note is not None:
@@ -107,14 +107,14 @@ def table1(full: bool) -> Artifact:
             half = 0.0005
             if name == "OPTM":
                 rows += [_row("OPTM, as in the authors' code", epsilon, authors_optm_at(epsilon), cell),
-                         _row("OPTM, Theorem 5 with all pairs", epsilon, made[name], None)]  # fmt: skip
+                         _row("OPTM, Theorem 5 with all pairs", epsilon, mechanisms[name], None)]  # fmt: skip
                 comparisons.append(
                     Comparison(f"MAE of OPTM, ε = {epsilon}, as in the authors' code", "Table 1", cell,
                                authors_optm_at(epsilon).mae_51, half)
                 )  # fmt: skip
                 continue
-            ours = made[name].mae_51
-            rows.append(_row(name, epsilon, made[name], cell))
+            ours = mechanisms[name].mae_51
+            rows.append(_row(name, epsilon, mechanisms[name], cell))
             if abs(ours - cell) <= half:
                 comparisons.append(Comparison(f"MAE of {name}, ε = {epsilon}", "Table 1", cell, ours, half))
                 continue
@@ -149,12 +149,12 @@ def table1(full: bool) -> Artifact:
 def no_rqm(epsilon: str) -> Quantizer | None:
     """The best RQM with 4 bins at an ε where the paper has none, on a grid of outer bins; q to four digits."""
     reach = 1 / math.tanh(float(epsilon) / 2)
-    found = []
+    quantizers = []
     for factor in (1.0001, 1.001, 1.01, 1.03, 1.1, 1.3):
-        made = largest_q(equal_bins(4, Fraction(round(reach * factor * 10**6), 10**6)), epsilon, digits=4)
-        if made is not None:
-            found.append(made)
-    return min(found, key=lambda q: q.mae_51, default=None)
+        largest = largest_q(equal_bins(4, Fraction(round(reach * factor * 10**6), 10**6)), epsilon, digits=4)
+        if largest is not None:
+            quantizers.append(largest)
+    return min(quantizers, key=lambda q: q.mae_51, default=None)
 
 
 def no_erm(epsilon: str) -> tuple[int, Quantizer]:
@@ -167,16 +167,16 @@ def no_erm(epsilon: str) -> tuple[int, Quantizer]:
     for outer in np.linspace(4.1, 16, 18):
         for inner in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99):
             for gamma in (0.0, 0.01, 0.03, 0.1, 0.3, 1.0):
-                made = erm([str(round(b, 3)) for b in (-outer, -inner, inner, outer)], str(gamma))
-                count += audit_quantizer(made).meets("pure", epsilon)
+                quantizer = erm([str(round(b, 3)) for b in (-outer, -inner, inner, outer)], str(gamma))
+                count += audit_quantizer(quantizer).meets("pure", epsilon)
     beyond = []
     reach = 1 / math.tanh(float(epsilon) / 2)
     for factor in (0.9, 0.95, 0.98, 1.0, 1.0002, 1.01):
         for gamma in (0, 1, 5, 15, 40):
             b = Fraction(round(reach * factor * 10**4), 10**4)
-            made = erm([-Fraction(3, 2) * b, -b, b, Fraction(3, 2) * b], gamma)
-            if audit_quantizer(made).meets("pure", epsilon):
-                beyond.append(made)
+            quantizer = erm([-Fraction(3, 2) * b, -b, b, Fraction(3, 2) * b], gamma)
+            if audit_quantizer(quantizer).meets("pure", epsilon):
+                beyond.append(quantizer)
     return count, min(beyond, key=lambda q: q.mae_51)
 
 
@@ -194,20 +194,20 @@ def parameter_table(number: int) -> Any:
             asked = epsilon or "1"
             if name == "OPTM":
                 density = normal(0.5, 0.2) if number == 6 else None
-                made: Quantizer | None = optm_at(given["bins"], asked, density)
+                quantizer: Quantizer | None = optm_at(given["bins"], asked, density)
             elif name == "MVU":
-                made = mvu_at(given["bins"], asked)
+                quantizer = mvu_at(given["bins"], asked)
             elif name == "ERM":
-                made = erm(given["bins"], given["gamma"])
+                quantizer = erm(given["bins"], given["gamma"])
             else:
-                made = rqm(given["bins"], given["q"]) if "q" in given else largest_q(given["bins"], asked)
-            assert made is not None
-            found = audit_quantizer(made)
+                quantizer = rqm(given["bins"], given["q"]) if "q" in given else largest_q(given["bins"], asked)
+            assert quantizer is not None
+            privacy = audit_quantizer(quantizer)
             rows.append(
                 {
                     "mechanism": name, "bins": given["bins"], "q": given.get("q"), "gamma": given.get("gamma"),
-                    "asked epsilon": float(asked), "exact epsilon": found.epsilon, "bias": float(found.bias),
-                    "mae (51 points)": made.mae_51, "mae": made.mae(), "mse": made.mse(),
+                    "asked epsilon": float(asked), "exact epsilon": privacy.epsilon, "bias": float(privacy.bias),
+                    "mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(), "mse": quantizer.mse(),
                 }
             )  # fmt: skip
         omitted = table.get("omitted", [])
@@ -232,11 +232,11 @@ def above(full: bool) -> Artifact:
     """How far each published mechanism is above the limit."""
     rows = []
     for epsilon in EPSILONS:
-        made = dict(published(epsilon))
-        made["exact quantizer, 4 optimised bins"] = best_exact(4, epsilon)
-        made["exact quantizer, 16 optimised bins"] = best_exact(16, epsilon)
+        mechanisms = dict(published(epsilon))
+        mechanisms["exact quantizer, 4 optimised bins"] = best_exact(4, epsilon)
+        mechanisms["exact quantizer, 16 optimised bins"] = best_exact(16, epsilon)
         free, capped = limit(epsilon), limit(epsilon, capped=True)
-        for name, quantizer in made.items():
+        for name, quantizer in mechanisms.items():
             mae = quantizer.mae()
             rows.append(
                 {

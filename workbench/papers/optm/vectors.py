@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from models.quantizer import smallest_epsilon
 from workbench.exact.numbers import exact
-from workbench.families.quantizer.law_program import optimised_bins
 from workbench.families.quantizer.limit import unlimited
 from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.io.figures import COLOURS, MARKERS, panels
 from workbench.mechanisms.density import Density, from_function, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer

@@ -34,9 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 # one line per notion
-OURS: dict[str, Notion] = {
-    found.name: found for found in (Pure(), DP(), PDP(), Metric(), Curve(), Renyi(), ZCDP(), GDP())
-}
+OURS: dict[str, Notion] = {each.name: each for each in (Pure(), DP(), PDP(), Metric(), Curve(), Renyi(), ZCDP(), GDP())}
 
 
 def known() -> tuple[str, ...]:

@@ -138,12 +138,12 @@ class GDP(LeastParameter):
         normal, mu = NormalDist(), float(values["mu"])
         order = np.argsort(-np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(q, 1e-300)))
         above, below = np.cumsum(p[order]), np.cumsum(q[order])
-        found = []
+        sticks = []
         for a, b in zip(above.tolist(), below.tolist(), strict=True):
             if _SPECK < a < 1 - _SPECK and b < a:
                 z = normal.inv_cdf(b) if b > _SPECK * a else normal.inv_cdf(a) - mu
                 excess = (a - normal.cdf(z + mu if b > _SPECK * a else -math.inf)) / min(a, 1 - b)
                 epsilon = -mu * (z + mu / 2)
                 if excess > _CUT and epsilon < _STEEPEST:
-                    found.append((excess, epsilon))
-        return tuple(_tangent(mu, epsilon) for _, epsilon in sorted(found, reverse=True)[:_MOST])
+                    sticks.append((excess, epsilon))
+        return tuple(_tangent(mu, epsilon) for _, epsilon in sorted(sticks, reverse=True)[:_MOST])

@@ -67,10 +67,10 @@ def delta_on_segments(segments: Iterable[Any], epsilon: Fraction) -> ExpNumber:
 
 def _on_pieces(p: tuple[Line, ...], q: tuple[Line, ...], epsilon: Fraction) -> Iterable[ExpNumber]:
     """Distribution whose largest is the supremum over s, t in [0, 1]."""
-    zero, one = ExpNumber.of(Fraction(0), Fraction(0), epsilon), ExpNumber.of(Fraction(1), Fraction(0), epsilon)
+    zero, certain = ExpNumber.of(Fraction(0), Fraction(0), epsilon), ExpNumber.of(Fraction(1), Fraction(0), epsilon)
     yield zero
-    inside = [s for s in _critical(p, q, epsilon) if s.compare(zero) > 0 and s.compare(one) < 0]
-    for low, high in pairwise(_sorted([zero, one, *inside])):
+    inside = [s for s in _critical(p, q, epsilon) if s.compare(zero) > 0 and s.compare(certain) < 0]
+    for low, high in pairwise(_sorted([zero, certain, *inside])):
         for held in _violations(p, q, _between(low, high), epsilon):
             mass = sum((p[i][0] for i in held), Fraction(0))
             slope = sum((p[i][1] for i in held), Fraction(0))
@@ -93,7 +93,7 @@ def _critical(p: tuple[Line, ...], q: tuple[Line, ...], epsilon: Fraction) -> It
 def _violations(p: tuple[Line, ...], q: tuple[Line, ...], s: Fraction, epsilon: Fraction) -> Iterable[tuple[int, ...]]:
     """The sets of violating outcomes at s that some open interval of t in [0, 1] produces."""
     zero = ExpNumber.of(Fraction(0), Fraction(0), epsilon)
-    one = ExpNumber.of(Fraction(0), Fraction(-1), epsilon)  # E t for t = 1
+    growth = ExpNumber.of(Fraction(0), Fraction(-1), epsilon)  # E t for t = 1
     always: list[int] = []
     below: dict[int, ExpNumber] = {}
     above: dict[int, ExpNumber] = {}
@@ -104,8 +104,8 @@ def _violations(p: tuple[Line, ...], q: tuple[Line, ...], s: Fraction, epsilon: 
                 always.append(i)
         else:
             (below if db > 0 else above)[i] = ExpNumber.of(here / db, b / db, epsilon)  # E t_i
-    ends = [t for t in (*below.values(), *above.values()) if t.compare(zero) > 0 and t.compare(one) < 0]
-    for low, high in pairwise(_sorted([zero, one, *ends])):
+    ends = [t for t in (*below.values(), *above.values()) if t.compare(zero) > 0 and t.compare(growth) < 0]
+    for low, high in pairwise(_sorted([zero, growth, *ends])):
         yield tuple(
             always
             + [i for i, t in below.items() if t.compare(high) >= 0]

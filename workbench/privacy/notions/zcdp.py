@@ -71,17 +71,17 @@ class Concentrated:
             return self.loss.same
         if not rho or self.mean[0] > rho:
             return False
-        one = Fraction(1)
+        unit = Fraction(1)
         last = max(Fraction(2), Fraction(math.ceil(self.pure / rho)))
         if self._breaks(last, rho):
             return False
-        pieces = [(one, last)]
+        pieces = [(unit, last)]
         for _ in range(max(_LEAST, min(_PIECES, _WORK // max(1, len(self.loss.masses))))):
             if not pieces:
                 return True
             a, b = pieces.pop()
             high = self.moment(b)[1]
-            if a == one:
+            if a == unit:
                 decided = high <= rho * (b - 1)
             else:
                 start = self.moment(a)[1]
@@ -167,9 +167,11 @@ class ZCDP(LeastParameter):
         """The order α on a grid whose D_α/α is largest, where that exceeds ρ."""
         rho, grid = float(values["rho"]), 1 + 2.0 ** np.arange(-4, 10, 1 / 64)
         shown = (p > _SPECK) & (q > 0)
-        with np.errstate(divide="ignore"):
-            loss = np.log(p[shown]) - np.log(q[shown])
-        moments = np.log(np.exp(np.minimum((grid[:, None] - 1) * loss, 700.0)) @ p[shown])
+        if not shown.any():
+            return ()
+        loss = np.log(p[shown]) - np.log(q[shown])
+        powers = np.exp(np.minimum((grid[:, None] - 1) * loss, 700.0)) @ p[shown]
+        moments = np.log(np.maximum(powers, 1e-300))
         excess = moments / (grid * (grid - 1)) - rho
         if excess.max() <= _CUT * rho:
             return ()

@@ -1,0 +1,54 @@
+"""Convex bounds on two laws (P, Q) as tangents: linear inequalities that they imply, exact in floats but for rounding,
+which only weakens them.
+
+A bound Σ Q φ(P/Q) <= M, φ convex, implies for any ratios r_i (Q φ(P/Q) is convex and homogeneous in (P, Q))
+
+    Σ_i φ'(r_i) P_i + (φ(r_i) - r_i φ'(r_i)) Q_i  <=  M
+
+    hockey-stick (m, δ)     φ(r) = max(0, r - m)
+    power-cone (α, M)       φ(r) = r^α / M, bounded by 1
+    relative-entropy (K)    φ(r) = r ln r
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
+from solvers.data import SMALLEST
+
+__all__ = ["excess", "tangent"]
+
+Vector = NDArray[np.float64]
+
+_LARGEST = 1e8  # of a coefficient: steeper tangents are taken at a smaller ratio
+_ROUNDING = 1e-15
+
+
+def excess(bound: Bound, p: Vector, q: Vector) -> float:
+    """By what share of the limit (of 1 where it is smaller, for a δ) the laws break a bound; <= 0 where they do not."""
+    a, b, limit = tangent(bound, p, q)
+    reached = float(a @ p + b @ q)
+    return (reached - limit) / (1.0 if bound.kind == HOCKEY_STICK else limit)
+
+
+def tangent(bound: Bound, p: Vector, q: Vector) -> tuple[Vector, Vector, float]:
+    """(a, b, limit) with a'P + b'Q <= limit for all laws that meet the bound, tight at ratios p/q. Shapes (n,)."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        r = np.where(p > 0, np.where(q > 0, p / q, np.inf), np.where(q > 0, 0.0, 1.0))
+    limit = bound.limit
+    if bound.kind == HOCKEY_STICK:
+        above = r > bound.level
+        a, b = above.astype(float), np.where(above, -np.nextafter(bound.level, np.inf), 0.0)
+    elif bound.kind == POWER_CONE:
+        alpha = bound.level
+        r = np.minimum(r, (_LARGEST * bound.limit / alpha) ** (1 / alpha))
+        a, b, limit = alpha * r ** (alpha - 1) / bound.limit, (1 - alpha) * r**alpha / bound.limit, 1.0
+    else:
+        r = np.clip(r, 1 / _LARGEST, _LARGEST)
+        a, b = 1 + np.log(r), -r
+    lost = max(float(np.abs(part[np.abs(part) < SMALLEST]).max(initial=0.0)) for part in (a, b))  # of laws: at most so
+    a, b = (np.where(np.abs(part) < SMALLEST, 0.0, part) for part in (a, b))
+    size = float(np.abs(a).max(initial=0.0) + np.abs(b).max(initial=0.0))
+    return a, b, limit + 2 * lost + 8 * _ROUNDING * (size + abs(limit))

@@ -1,0 +1,52 @@
+"""Tangents of convex bounds: implied by the bound, tight where they touch, and enough to end a design."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from models.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
+from models.tangents import excess, tangent
+
+
+def divergence(bound: Bound, p: np.ndarray, q: np.ndarray) -> float:
+    if bound.kind == HOCKEY_STICK:
+        return float(np.maximum(0, p - bound.level * q).sum())
+    if bound.kind == POWER_CONE:
+        return float((p**bound.level * q ** (1 - bound.level)).sum())
+    return float((p * np.log(p / q)).sum())
+
+
+@pytest.mark.parametrize(("kind", "level"), [(HOCKEY_STICK, 1.7), (POWER_CONE, 3.0), (POWER_CONE, 24.0),
+                                             (RELATIVE_ENTROPY, 1.0)])  # fmt: skip
+def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
+    source, near = np.random.default_rng(1), 0
+    for _ in range(300):
+        p, q, r, s = source.dirichlet(np.full(6, source.choice([0.2, 1.0, 5.0])), size=4) + 1e-9
+        p, q, r, s = (law / law.sum() for law in (p, q, r, s))
+        if source.random() < 0.5:
+            r, s = p * source.uniform(0.95, 1.05, 6), q * source.uniform(0.95, 1.05, 6)
+        bound = Bound(kind, level, divergence(Bound(kind, level, 1.0), p, q))
+        a, b, limit = tangent(bound, r, s)
+        assert a @ p + b @ q <= limit * (1 + 1e-12)
+        near += a @ p + b @ q > 0.5 * limit
+        if bound.limit < 1e6 and (p / q).max() < 1e3:
+            assert abs(excess(bound, p, q)) < 1e-7
+    assert near > 3
+
+
+@pytest.mark.parametrize(
+    ("question", "request_"),
+    [
+        (wb.Labels([0, 1, 2]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),  # the conic solver ends inaccurate
+        (wb.Labels([0, 1, 2, 4]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),  # and here 2 % from its bound
+        (wb.Labels([0, 1, 2, 4]), {"method": "lp", "notion": "renyi", "alpha": "32", "epsilon": "2"}),
+        (wb.ModuloNoise(n=6, max_shift=2), {"cost": "squared", "notion": "renyi", "alpha": "200", "epsilon": "3"}),
+    ],
+    ids=["inaccurate", "far", "renyi-32", "renyi-200"],
+)
+def test_designs_that_a_conic_solver_alone_does_not_end(question, request_):
+    design = wb.design(question, **request_)
+    assert design.certificate is not None
+    assert 0 <= design.objective - design.bound <= 2e-6 * design.objective

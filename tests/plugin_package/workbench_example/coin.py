@@ -1,0 +1,66 @@
+"""A mechanism that shares no code with ours: randomized response on answers 0 and 1 (Warner 1965).
+
+Pr[x | x] = 1 - flip,  Pr[1 - x | x] = flip
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
+from workbench.mechanisms.mechanism import ColumnInputs, Comparison, pair_budgets
+
+
+class Coin:
+    """An answer 0 or 1, flipped with a rational probability."""
+
+    kind = "coin"
+    inputs, outputs, segments, one_sided = (0, 1), (0, 1), (), False
+    column_inputs = ColumnInputs("noise", 0.0, 1.0, "0 or 1", whole=True)
+    column_cautions = ("One coin for every row.",)
+
+    def __init__(self, flip):
+        self.flip = Fraction(flip)
+
+    def law(self, x):
+        if x not in self.inputs:
+            InvalidRequest.must("answer", "0 or 1", x)
+        keep = [1 - self.flip, self.flip]
+        return Distribution(keep if x == 0 else keep[::-1])
+
+    def comparisons(self):
+        for i, j in ((0, 1), (1, 0)):
+            yield Comparison((i, j), self.law(i), self.law(j), lambda k, i=i, j=j: (f"Pr[{k}|{i}]", f"Pr[{k}|{j}]"))
+
+    extremes = comparisons
+
+    def budgets(self, epsilon):
+        return pair_budgets([(0, 1), (1, 0)], epsilon)
+
+    def draws(self, x, count, source):
+        return Sampler(self.law(x), source).draw(count)
+
+    def published_error(self):
+        return {"probability of a wrong answer": float(self.flip)}
+
+    def publish(self, answers, *, insecure_seed=None):
+        flips = Sampler(Distribution([1 - self.flip, self.flip]), Source(insecure_seed)).draw(answers.size)
+        return np.asarray(answers) ^ flips
+
+    def within(self, distance):
+        return self
+
+    def describe(self):
+        return f"A coin that flips an answer with probability {self.flip}"
+
+    def to_dict(self):
+        return {"kind": self.kind, "flip": str(self.flip)}
+
+    @classmethod
+    def from_dict(cls, data):
+        return cls(data["flip"])

@@ -1,0 +1,120 @@
+"""The explorer's drawing module in a notebook: an anywidget, whose host is the kernel (`assets/widget.js`).
+
+    the reader's side                          the kernel
+    {id, task, asked}                ──▶       a task, in a process of its own (`workbench.explorer.processes`)
+    {stop: id}                       ──▶       which is stopped
+                                     ◀──       {id, done, total}, then {id, result} or {id, error, message}
+    state                            ◀─▶       family and options as the text of a query
+
+Tasks run beside the kernel, in threads that wait for them; they start when the kernel has finished the cell it is at.
+Of several widgets, such as those of a cell that was run again, only the one asked last keeps a process.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlencode
+
+import anywidget
+import traitlets
+
+from workbench.explorer.export import as_page
+from workbench.explorer.given import exact_values, listing
+from workbench.explorer.page import asset, script
+from workbench.explorer.processes import Lanes, Stopped
+from workbench.families.design import Design
+from workbench.families.registry import family
+
+__all__ = ["ExplorerWidget"]
+
+
+class ExplorerWidget(anywidget.AnyWidget):
+    """The explorer in a cell. `state` is what it shows, as the fragment of the explorer's address has it."""
+
+    _esm = script("widget.js")
+    style = traitlets.Unicode(asset("explorer.css")).tag(sync=True)
+    _asked_last: ClassVar[ExplorerWidget | None] = None
+    families = traitlets.Unicode().tag(sync=True)
+    state = traitlets.Unicode().tag(sync=True)
+
+    def __init__(
+        self, name: str | None = None, given: Mapping[str, Any] | None = None,
+        files: Collection[tuple[str, str, Any]] = (),
+    ) -> None:  # fmt: skip
+        known = listing()
+        entry = next(one for one in known if name in (None, one["name"]))
+        texts = given or entry["first"]
+        texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in texts.items()}
+        super().__init__(families=json.dumps(known), state=urlencode({"family": entry["name"], **texts}, doseq=True))
+        self._files = frozenset(files)
+        self._lanes = Lanes(files)
+        self._stopped: dict[int, threading.Event] = {}
+        self.on_msg(self._heard)
+
+    # What is shown.
+
+    @property
+    def family(self) -> str:
+        """The family that is shown."""
+        return parse_qs(self.state)["family"][0]
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Its options, as texts."""
+        kinds = {option.name: option.kind for option in family(self.family).options}
+        found = {name: texts for name, texts in parse_qs(self.state).items() if name != "family"}
+        return {
+            name: texts if kinds.get(name) is list else texts[0] == "true" if kinds.get(name) is bool else texts[0]
+            for name, texts in found.items()
+        }
+
+    def design(self) -> Design:
+        """What is shown, designed anew and certified where the family certifies. Errors as `workbench.design`."""
+        kind = family(self.family)
+        values = exact_values(kind, self.given, self._files)
+        with kind.open(kind.request_of(values | {"check": "certify"})) as session:
+            return session.design()
+
+    # Messages.
+
+    def _heard(self, _: Any, message: Any, __: Any) -> None:
+        if not isinstance(message, dict):
+            return
+        if "stop" in message:
+            if (event := self._stopped.get(message["stop"])) is not None:
+                event.set()
+            return
+        number, task, asked = message.get("id"), message.get("task"), message.get("asked")
+        if isinstance(number, int) and isinstance(task, str) and isinstance(asked, dict):
+            last, ExplorerWidget._asked_last = ExplorerWidget._asked_last, self
+            if last is not None and last is not self:
+                last._lanes.rest()
+            self._stopped[number] = threading.Event()
+            threading.Thread(target=self._run, args=(number, task, asked, self.send), daemon=True).start()
+
+    def _run(self, number: int, task: str, asked: dict[str, Any], tell: Callable[[Any], None]) -> None:
+        messages, stopped = self._lanes.run(task, asked), self._stopped[number]
+        try:
+            for message in messages:
+                if stopped.is_set():
+                    return
+                if message:
+                    tell({"id": number, **as_page(task, message)})
+        except Stopped as error:
+            tell({"id": number, "error": "Stopped", "message": str(error)})
+        except Exception as error:  # such as no process to be had; a thread's exception would reach nobody
+            line = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            tell({"id": number, "error": "Bug", "message": f"{line} (this is a bug)"})
+        finally:
+            messages.close()  # type: ignore[attr-defined]  # ends the computation
+            del self._stopped[number]
+
+    def close(self) -> None:
+        """Remove the widget and end its processes."""
+        self._lanes.end()
+        if ExplorerWidget._asked_last is self:
+            ExplorerWidget._asked_last = None
+        super().close()

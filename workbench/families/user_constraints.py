@@ -1,0 +1,55 @@
+"""Constraints of the user's own: a function of the CVXPY variable of a model that returns a list of linear rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+__all__ = ["CheckedConstraints", "checked_constraints"]
+
+
+@dataclass(frozen=True)
+class CheckedConstraints:
+    """The user's function, whose errors are InvalidRequest and whose rows have labels by which an infeasible request
+    names them.
+
+    Two of the same function are equal, so that their models are compiled once. variable: what it is called with.
+    """
+
+    rows: Callable[[cp.Variable], Any]
+    variable: str
+
+    def __call__(self, x: cp.Variable) -> list[cp.Constraint]:
+        """The rows, each with a label. Raises InvalidRequest."""
+        import cvxpy as cp
+
+        expected = f"a function of the CVXPY variable {self.variable} that returns a list of its linear constraints"
+        try:
+            rows = list(self.rows(x))
+        except Exception as error:
+            InvalidRequest.must("constraints", expected, f"{type(error).__name__}: {' '.join(str(error).split())}")
+        for row in rows:
+            if not isinstance(row, cp.Constraint):
+                InvalidRequest.must("constraints", expected, f"a list with {row!r}")
+            if row.label is None:
+                row.set_label(str(row))
+        return rows
+
+
+def checked_constraints(given: Any, variable: str) -> CheckedConstraints | None:
+    """The constraints as a model takes them, None for none. variable: such as "f". Raises InvalidRequest."""
+    if given is None or isinstance(given, CheckedConstraints):
+        return given
+    if not callable(given):
+        InvalidRequest.must("constraints", f"a function of the CVXPY variable {variable}", repr(given))
+    try:
+        hash(given)
+    except TypeError:
+        InvalidRequest.must("constraints", "hashable, as functions are", repr(given))
+    return CheckedConstraints(given, variable)
