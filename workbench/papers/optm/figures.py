@@ -174,7 +174,8 @@ def price_of_bits(full: bool) -> Artifact:
 
     caption = (
         "New: least exact MAE (uniform inputs) found with at most m outputs (beyond 4 from one start and the best with "
-        "fewer), every mechanism exactly ε-private by audit. Exact quantizer with optimised bins and 41 knots, outputs within twice the least feasible reach "
+        "fewer), every mechanism exactly ε-private by audit. Exact quantizer with optimised bins and 41 knots, "
+        "outputs within twice the least feasible reach "
         "2(e^ε+1)/(e^ε-1); OPTM on a coarse grid of bins, equally spaced inside; MVU with as many input points as "
         "outputs, its alphabet optimised for its squared error; RQM with the best of a few outer bins and its largest "
         "private q. OPTM and RQM are searched coarsely and MVU minimises the squared error, so what one finds with m "
