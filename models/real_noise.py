@@ -52,7 +52,8 @@ class RealBracket:
     @property
     def gap(self) -> float:
         """Relative to the upper value."""
-        return (self.upper.value - float(self.bound)) / self.upper.value
+        value = self.upper.value
+        return (value - float(self.bound)) / value if value else 0.0  # nothing costs less than nothing
 
 
 def _cells(power: int, k: int, reach: int) -> list[Fraction]:

@@ -19,7 +19,7 @@ from models.integer_noise import Budget, bracket, shared_budget
 from models.oracles import line_noise
 from models.oracles.canonical_noise import canonical_cost, discrete_gaussian, rounded_gaussian
 from models.real_noise import real_bracket
-from workbench.errors import NotCertified, NotProven
+from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
@@ -199,6 +199,9 @@ def _reals(request: AdditiveRequest, begin: float) -> _Found:
     upper = result.upper
     size, atom = upper.program.reach, max(0.0, float(upper.x[-1]))
     masses = [Fraction(mass) for mass in upper.program.masses(upper.x).tolist()]
+    if not any(masses):
+        given = f"{float(request.delta):.15g}"
+        InvalidRequest.must("delta", "less for noise on the reals: here the answer itself may be published", given)
     kept = max(abs(k - size) for k, mass in enumerate(masses) if mass)
     mechanism = AdditiveRealNoise.of(
         question, result.steps, -kept, masses[size - kept : size + kept + 1], Fraction(atom)
