@@ -239,7 +239,7 @@ class _Priced:
 class _Rounds:
     """One run of cutting planes."""
 
-    PER_ROUND = 12
+    PER_ROUND = 12  # cuts, or a quarter of the shifts where that is more
     IDLE = 3  # solves without pressure after which a row goes
 
     def __init__(self, program: LineProgram, precision: float, stall: float, stop: float | None) -> None:
@@ -299,7 +299,7 @@ class _Rounds:
                 centre = 0.7 * centre + 0.3 * point.x
             else:
                 centre = between
-            order = np.argsort(-sticks)[: self.PER_ROUND]
+            order = np.argsort(-sticks)[: max(self.PER_ROUND, program.sensitivity // 4)]
             new = [program.cut(k, gaps) for k in order.tolist() if sticks[k] - 1 > self.precision]
             if rounds % 5 == 0:
                 self.drop(point.duals)

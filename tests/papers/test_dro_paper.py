@@ -20,8 +20,8 @@ def test_certified_cells_with_an_atom_are_as_tight_as_promised():
 def test_a_normal_run_keeps_the_table_of_a_full_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     calls = []
 
-    def cell(request):
-        calls.append(request)
+    def cell(request, gap=None):
+        calls.append((request, gap))
         return {"epsilon": float(request[0]), "delta": float(request[1]), "lower": 1.0, "cost": 1.0,
                 "gap_percent": 0.0, "steps": 1, "atom": 0.0}  # fmt: skip
 
@@ -31,6 +31,7 @@ def test_a_normal_run_keeps_the_table_of_a_full_one(monkeypatch: pytest.MonkeyPa
     kept.write_text("kept")
     wb.reproduce("dro", results=tmp_path)
     assert len(calls) == 2 * len(dro._SUBSET)
+    assert {gap for (_, _, cost), gap in calls if cost == "squared"} == {dro._SQUARED_GAP}  # minutes otherwise
     assert kept.read_text() == "kept"
     with pytest.raises(wb.InvalidRequest, match="--full"):
         wb.reproduce("dro", "table1_full", tmp_path)
