@@ -4,8 +4,8 @@ Both sides of a row are measured one after the other in this process, in seconds
 thread, and what else the machine does should not count), the least of three where a side takes less than half a second.
 `literal_seconds` counts what HiGHS takes to load and solve the compiled program, without the CVXPY compilation;
 `fast_seconds` counts everything from the question to the proven answer. A literal time-out counts as what it used. The
-last rows are the totals and n = 256, which the literal model is not asked. The default is a subset of under three
-minutes; FAST_MILP=full in the environment runs the whole suite (half an hour).
+last rows are the totals and n = 256, 511 and 1023, which the literal model is not asked. The default is a subset of
+under three minutes; FAST_MILP=full in the environment runs the whole suite (half an hour).
 """
 
 from __future__ import annotations
@@ -111,6 +111,11 @@ def run() -> pd.DataFrame:
         for delta in (0.01, 0.1)
         for cost in (("error-rate", "squared") if full else ("error-rate",))
     ]
+    for n in (511, 1023):
+        for steps in ((1, 2, 3), (1, 3, 4)):
+            both = tuple((k % (n + 1),) for k in (*steps, *(-k for k in steps)))
+            group: Group = (f"symmetric {steps} n={n}", (n + 1,), both)
+            tail += [_row(group, 1.0, 0.05, cost, literal=False) for cost in ("error-rate", "squared")]
     columns = [
         "instance", "epsilon", "delta", "cost", "literal", "literal_seconds", "fast", "fast_seconds", "ratio", "nodes",
         "objective", "gap", "difference",

@@ -1,4 +1,5 @@
-"""Quantizers: the exact LP cold and hot, the paper's m = 4 search pruned and in full, 16 bins optimised.
+"""Quantizers: the exact LP cold and hot, the paper's m = 4 search pruned and in full, 16 bins optimised, MVU's alphabet
+by the slopes of its LP against SciPy's trust-constr on outputs and matrix together.
 
 Every ratio is of two times measured in this run. "result" says what both sides found, so that a wrong answer shows.
 """
@@ -6,30 +7,35 @@ Every ratio is of two times measured in this run. "result" says what both sides 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, minimize
 
-from models.quantizer import LawModel
+from models.quantizer import LawModel, smallest_reach
 from solvers.backend import solve
 from solvers.canonical import compile
-from workbench.families.quantizer.law_program import optimised_bins
-from workbench.families.quantizer.laws import end_points, exact_problem
+from workbench.families.quantizer.laws import LawProblem, end_points, exact_problem, grid_problem
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import Live, search_bins
+from workbench.families.quantizer.output_search import optimised_bins
+from workbench.families.quantizer.outputs import Found, best_outputs
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantization_error import cost_weights
 
-TITLE = "Quantizers: exact LP, the paper's search, optimised bins"
+TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabet"
+Vector = NDArray[np.float64]
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])
 
 
 def run() -> pd.DataFrame:
     """One row per task: seconds, the target, what it is compared with and the ratio."""
-    rows = [*_exact_lp(), *_search(), *_optimised()]
+    rows = [*_exact_lp(), *_search(), *_optimised(), *_alphabets(1.5), *_alphabets(0.5)]
     return pd.DataFrame(rows, columns=["task", "seconds", "target", "compared with", "its seconds", "ratio", "result"])
 
 
@@ -126,3 +132,66 @@ def _optimised() -> list[list[Any]]:
              f"squared error {answer.objective:.6f} >= {answer.bound:.6f}")
     )  # fmt: skip
     return rows
+
+
+def _alphabets(epsilon: float) -> list[list[Any]]:
+    """MVU with 4 inputs and 4 outputs from the same asymmetric alphabets."""
+    points = np.linspace(-1, 1, 4)
+    rng, least = np.random.default_rng(1), smallest_reach(epsilon)
+    starts = []
+    for _ in range(4):
+        far = least * (1.02 + rng.random(2) / 2)
+        starts.append(np.concatenate([[-far[0]], np.sort(rng.uniform(-1, 1, 2)), [far[1]]]))
+
+    def ours() -> Found:
+        problem = LawProblem(points, 4, grid_problem(points, 4).costs, symmetric=False)
+        found = best_outputs(problem, epsilon, 1.0, starts, symmetric=False)
+        problem.close()
+        return found
+
+    seconds, found = _best(ours, 1)
+    begin = time.perf_counter()
+    values = [_trust_constr(points, start, epsilon) for start in starts]
+    its = time.perf_counter() - begin
+    said = f"{found.value:.6f} and {min(values):.6f} (of {', '.join(f'{value:.4f}' for value in values)})"
+    return [_row(f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts", seconds, 1.0, "SciPy trust-constr", its, said)]
+
+
+def _trust_constr(points: Vector, outputs: Vector, epsilon: float) -> float:
+    """The mean squared error of SciPy's answer over (a, P), as it comes: feasible to its tolerance."""
+    n, m, ratio = points.size, outputs.size, float(np.exp(epsilon))
+    high = (points - outputs[0]) / (outputs[-1] - outputs[0])
+    law = np.zeros((n, m))
+    law[:, 0], law[:, -1] = 1 - high, high  # unbiased and private
+
+    def parts(z: Vector) -> tuple[Vector, Vector, Vector]:
+        a, P = z[:m], z[m:].reshape(n, m)
+        return a, P, a[None, :] - points[:, None]
+
+    def error(z: Vector) -> tuple[float, Vector]:
+        _, P, gap = parts(z)
+        return float((P * gap**2).sum() / n), np.concatenate([(2 * P * gap).sum(axis=0), (gap**2).ravel()]) / n
+
+    def mean_slope(z: Vector) -> Vector:
+        a, P, _ = parts(z)
+        return np.hstack([P, np.kron(np.eye(n), a)])
+
+    sums = np.hstack([np.zeros((n, m)), np.kron(np.eye(n), np.ones(m))])
+    pairs = []
+    for i in range(m):
+        for x in range(n):
+            for y in range(n):
+                if x != y:
+                    row = np.zeros(m + n * m)
+                    row[m + x * m + i], row[m + y * m + i] = 1.0, -ratio
+                    pairs.append(row)
+    constraints: list[Any] = [
+        LinearConstraint(sums, 1, 1), LinearConstraint(np.array(pairs), -np.inf, 0),
+        NonlinearConstraint(lambda z: (z[m:].reshape(n, m) * z[:m]).sum(axis=1), points, points, jac=mean_slope),
+    ]  # fmt: skip
+    bounds = Bounds(np.concatenate([np.full(m, -np.inf), np.zeros(n * m)]), np.inf)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = minimize(error, np.concatenate([outputs, law.ravel()]), jac=True, method="trust-constr", bounds=bounds,
+                          constraints=constraints, options={"maxiter": 1000})  # fmt: skip
+    return float(answer.fun)

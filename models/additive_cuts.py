@@ -15,6 +15,9 @@ Upper side: inner = reach, f vanishes beyond. Lower side: inner = reach - D; mas
 to ±reach, costs no more (c does not fall as |η| grows) and only relaxes what is stated, so the optimum is a lower bound
 for noise on all integers. Folded: c is even, f is (the mean of f and its mirror image), and s > 0 suffice.
 
+Several budgets (ε_i, δ_i) at once are so many times the constraints, each cut one of a budget; `more` are those beyond
+the first.
+
 Bound: for any multipliers u >= 0 of rows R,  min >= min_η (c(η) + (R'u)(η)) - δ Σ u, in exact arithmetic; a bound for a
 larger e^ε is one for e^ε, as its constraints are weaker.
 """
@@ -38,7 +41,7 @@ from solvers.growing import GrowingProgram, Point
 __all__ = ["WHOLE", "Answer", "Cut", "LineProgram", "moved", "refined"]
 
 Vector = NDArray[np.float64]
-Cut = tuple[int, NDArray[np.bool_]]  # shift s, V as a mask over -inner..inner
+Cut = tuple[int, NDArray[np.bool_], int]  # shift s, V as a mask over -inner..inner, which of the budgets
 
 _SCALE = 1 << 80  # multipliers are rounded down to multiples of its inverse
 _ROUNDS = 4000
@@ -50,7 +53,7 @@ class LineProgram:
     """One program of the module's docstring.
 
     costs: of the columns, |η| = 0..reach when folded, else η = -reach..reach; atom: the cost of one, None without;
-    exp_epsilon: a rational >= e^ε; delta: > 0.
+    exp_epsilon: a rational >= e^ε; delta: > 0; more: pairs of these, of other budgets.
     """
 
     sensitivity: int
@@ -61,6 +64,18 @@ class LineProgram:
     costs: Sequence[Fraction]
     folded: bool = True
     atom: Fraction | None = None
+    more: tuple[tuple[Fraction, Fraction], ...] = ()
+
+    @property
+    def budgets(self) -> tuple[tuple[Fraction, Fraction], ...]:
+        """All pairs (>= e^ε, δ)."""
+        return ((self.exp_epsilon, self.delta), *self.more)
+
+    @cached_property
+    def _levels(self) -> tuple[Vector, Vector]:
+        """e^ε and δ of every row of the hockey sticks: all shifts, budget by budget."""
+        pairs = [pair for pair in self.budgets for _ in self.shifts]
+        return np.array([float(e) for e, _ in pairs]), np.array([float(d) for _, d in pairs])
 
     @cached_property
     def shifts(self) -> NDArray[np.int64]:
@@ -90,15 +105,21 @@ class LineProgram:
         return counts if self.atom is None else np.append(counts, 1)
 
     def excess(self, x: Vector) -> tuple[Vector, Vector]:
-        """f(η) - e^ε f(η + s) for every shift, and the hockey sticks over δ. (shifts, 2 inner + 1), (shifts,)."""
-        f = np.append(x[: len(self.costs)], 0.0)
-        gaps = f[self.columns][None, :] - float(self.exp_epsilon) * f[self.targets]
+        """f(η) - e^ε f(η + s) for every budget and shift, and the hockey sticks over δ. (budgets shifts, 2 inner + 1),
+        (budgets shifts,)."""
+        f, (e, delta) = np.append(x[: len(self.costs)], 0.0), self._levels
+        gaps = f[self.columns][None, :] - e[:, None] * np.tile(f[self.targets], (len(self.budgets), 1))
         atom = 0.0 if self.atom is None else float(x[-1])
-        return gaps, (np.maximum(gaps, 0.0).sum(axis=1) + atom) / float(self.delta)
+        return gaps, (np.maximum(gaps, 0.0).sum(axis=1) + atom) / delta
+
+    def cut(self, row: int, gaps: Vector) -> Cut:
+        """The cut of one row of `excess`."""
+        budget, shift = divmod(row, self.shifts.size)
+        return int(self.shifts[shift]), gaps[row] > 0, budget
 
     def counts(self, cut: Cut) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """A row as (plus, minus) by column: plus - e^ε minus."""
-        shift, inside = cut
+        shift, inside, _ = cut
         size = len(self.costs)
         row = abs(shift) - 1 + (self.sensitivity if shift < 0 else 0)
         plus = np.bincount(self.columns[inside], minlength=size)
@@ -115,46 +136,37 @@ class LineProgram:
     def bound(self, cuts: Sequence[Cut], multipliers: Vector) -> Fraction:
         """A proven lower bound on the optimum, from any multipliers >= 0 of the rows of these cuts."""
         u = [int(value * _SCALE) for value in multipliers.tolist()]
-        plus, minus = [0] * self.weights.size, [0] * self.weights.size
+        priced = _Priced(self)
         for cut, amount in zip(cuts, u, strict=True):
             if amount:
                 one, two = self.counts(cut)
                 for k in np.flatnonzero(one).tolist():
-                    plus[k] += amount * int(one[k])
+                    priced.plus[k] += amount * int(one[k])
                 for k in np.flatnonzero(two).tolist():
-                    minus[k] += amount * int(two[k])
-        return self._priced(plus, minus, sum(u))
+                    priced.minus[cut[2]][k] += amount * int(two[k])
+                priced.total[cut[2]] += amount
+        return priced.bound()
 
     def whole_bound(self, v: Vector, u: Vector) -> Fraction:
         """The same from multipliers 0 <= v <= u of the inequalities of `models.additive_lp`."""
-        plus, minus = [0] * self.weights.size, [0] * self.weights.size
-        total = 0
-        for row, targets, limit in zip(v, self.targets, u.tolist(), strict=True):
-            most = int(limit * _SCALE)
-            total += most
+        priced, shifts = _Priced(self), self.shifts.size
+        for place, (row, limit) in enumerate(zip(v, u.tolist(), strict=True)):
+            most, (budget, shift) = int(limit * _SCALE), divmod(place, shifts)
+            targets = self.targets[shift]
+            priced.total[budget] += most
             for k in np.flatnonzero(row).tolist():
                 amount = min(most, int(row[k] * _SCALE))
-                plus[self.columns[k]] += amount
+                priced.plus[self.columns[k]] += amount
                 if targets[k] < len(self.costs):
-                    minus[targets[k]] += amount
+                    priced.minus[budget][targets[k]] += amount
         if self.atom is not None:
-            plus[-1] = total
-        return self._priced(plus, minus, total)
-
-    def _priced(self, plus: list[int], minus: list[int], total: int) -> Fraction:
-        """min_η of the priced costs, less δ times the multipliers, all in units of 1/_SCALE."""
-        costs = [*self.costs] if self.atom is None else [*self.costs, self.atom]
-        e, scale = self.exp_epsilon, Fraction(1, _SCALE)
-        priced = (
-            c + scale * (p - e * m) / int(w)
-            for c, p, m, w in zip(costs, plus, minus, self.weights, strict=True)
-        )  # fmt: skip
-        return min(priced) - self.delta * total * scale
+            priced.plus[-1] = sum(priced.total)
+        return priced.bound()
 
     @property
     def excesses(self) -> int:
         """How many y the program in one piece has."""
-        return self.targets.size
+        return len(self.budgets) * self.targets.size
 
     def solve(
         self, cuts: Sequence[Cut] = (), *, precision: float = 1e-9, stall: float = 0.0, stop: float | None = None,
@@ -180,7 +192,7 @@ class LineProgram:
         x = np.maximum(solution.x[: self.weights.size], 0.0)
         gaps, sticks = self.excess(x)
         near = np.flatnonzero(sticks >= 1 - 1e-7)
-        cuts = tuple((int(self.shifts[k]), gaps[k] > 0) for k in near)
+        cuts = tuple(self.cut(k, gaps) for k in near.tolist())
         value = float(solution.objective or 0.0)
         spent = time.perf_counter() - begin
         rounds, version = solution.iterations or 0, solution.version
@@ -203,6 +215,27 @@ class Answer:
     version: str
 
 
+class _Priced:
+    """Multipliers added up by column, in units of 1/_SCALE: of f(η), of e^ε f(η + s) and of δ, these by budget."""
+
+    def __init__(self, line: LineProgram) -> None:
+        self.line = line
+        self.plus = [0] * line.weights.size
+        self.minus = [[0] * line.weights.size for _ in line.budgets]
+        self.total = [0] * len(line.budgets)
+
+    def bound(self) -> Fraction:
+        """min_η of the priced costs, less δ times the multipliers."""
+        line, scale = self.line, Fraction(1, _SCALE)
+        costs = [*line.costs] if line.atom is None else [*line.costs, line.atom]
+        priced = (
+            c + scale * (p - sum(e * m for (e, _), m in zip(line.budgets, several, strict=True))) / int(w)
+            for c, p, several, w in zip(costs, self.plus, zip(*self.minus, strict=True), line.weights, strict=True)
+        )  # fmt: skip
+        spent = sum((d * total for (_, d), total in zip(line.budgets, self.total, strict=True)), Fraction(0))
+        return Fraction(min(priced) - spent * scale)
+
+
 class _Rounds:
     """One run of cutting planes."""
 
@@ -220,9 +253,9 @@ class _Rounds:
         self.idle: list[int] = []
 
     def add(self, cuts: Sequence[Cut]) -> None:
-        e, delta = float(self.program.exp_epsilon), float(self.program.delta)
-        pairs = map(self.program.counts, cuts)
-        self.master.add(((plus - e * minus) / delta for plus, minus in pairs), 1.0)
+        for cut in cuts:
+            (e, delta), (plus, minus) = self.program.budgets[cut[2]], self.program.counts(cut)
+            self.master.add([(plus - float(e) * minus) / float(delta)], 1.0)
         self.cuts += cuts
         self.idle += [0] * len(cuts)
 
@@ -267,13 +300,14 @@ class _Rounds:
             else:
                 centre = between
             order = np.argsort(-sticks)[: self.PER_ROUND]
-            new = [(int(program.shifts[k]), gaps[k] > 0) for k in order if sticks[k] - 1 > self.precision]
+            new = [program.cut(k, gaps) for k in order.tolist() if sticks[k] - 1 > self.precision]
             if rounds % 5 == 0:
                 self.drop(point.duals)
             self.add(new)
         # of scaled rows, in scaled costs
-        multipliers = point.duals * self.unit / float(program.delta)
-        cuts = self.cuts[: multipliers.size]
+        cuts = self.cuts[: point.duals.size]
+        deltas = np.array([float(program.budgets[cut[2]][1]) for cut in cuts])
+        multipliers = point.duals * self.unit / deltas
         bound = program.bound(cuts, multipliers)
         pressed = tuple(cut for cut, u in zip(cuts, multipliers, strict=True) if u > 0)
         spent = time.perf_counter() - begin
@@ -281,18 +315,18 @@ class _Rounds:
         return Answer(program, point.x, value, bound, excess, pressed, rounds, spent, self.master.version)
 
 
-def refined(cuts: Sequence[Cut], inner: int, factor: int = 2) -> list[Cut]:
+def refined(cuts: Sequence[Cut], inner: int, factor: Fraction | int = 2) -> list[Cut]:
     """Cuts of a coarse grid on one `factor` times finer, whose constraints are stated on -inner..inner: a fine cell is
-    in V where the coarse cell that holds its centre is."""
+    in V where the coarse cell that holds its centre is, and the shift is the nearest. Any such cut is valid."""
     eta = np.arange(-inner, inner + 1)
-    coarse = np.floor(eta / factor + 0.5).astype(np.int64)
+    coarse = np.floor(eta / float(factor) + 0.5).astype(np.int64)
     found = []
-    for shift, inside in cuts:
+    for shift, inside, budget in cuts:
         reach = inside.size // 2
         known = np.abs(coarse) <= reach
         fine = np.zeros(eta.size, dtype=bool)
         fine[known] = inside[coarse[known] + reach]
-        found.append((shift * factor, fine))
+        found.append((round(shift * factor), fine, budget))
     return found
 
 

@@ -30,18 +30,19 @@ SCALE = 2.0**20  # of all masses, so that tolerances are fine beside a small δ
 
 
 def stated(line: LineProgram) -> Program:
-    """The program of the module's docstring. Variables "f" (the atom last) and "y" (shifts x noise values)."""
-    shifts, values = line.targets.shape
+    """The program of the module's docstring. Variables "f" (the atom last), "y" (shifts x noise values, by budget)."""
+    budgets, (shifts, values) = line.budgets, line.targets.shape
+    shifts *= len(budgets)
     size, count = line.weights.size, shifts * values
-    e, y = float(line.exp_epsilon), np.arange(size, size + count)
+    e, y = np.repeat([float(level) for level, _ in budgets], line.targets.size), np.arange(size, size + count)
     source = np.tile(line.columns, shifts)
-    target = line.targets.ravel()
+    target = np.tile(line.targets.ravel(), len(budgets))
     inside = np.flatnonzero(target < len(line.costs))
     rows = np.arange(1, count + 1)
     spend = count + 1 + np.repeat(np.arange(shifts), values)
     parts = [
         (np.zeros(size, dtype=int), np.arange(size), line.weights),
-        (rows, source, np.ones(count)), (rows[inside], target[inside], np.full(inside.size, -e)),
+        (rows, source, np.ones(count)), (rows[inside], target[inside], -e[inside]),
         (rows, y, np.full(count, -1.0)), (spend, y, np.ones(count)),
     ]  # fmt: skip
     if line.atom is not None:
@@ -49,7 +50,7 @@ def stated(line: LineProgram) -> Program:
     row, column, entry = (np.concatenate([part[k] for part in parts]) for k in range(3))
     matrix = sp.csc_array((entry, (row, column)), shape=(1 + count + shifts, size + count))
     matrix.sum_duplicates()
-    upper = np.concatenate([[1.0], np.zeros(count), np.full(shifts, float(line.delta))])
+    upper = np.concatenate([[1.0], np.zeros(count), np.repeat([float(d) for _, d in budgets], shifts // len(budgets))])
     lower = np.full(upper.size, -np.inf)
     lower[0] = 1.0
     costs = np.array([*map(float, line.costs), *([] if line.atom is None else [float(line.atom)])])
@@ -66,13 +67,13 @@ def stated(line: LineProgram) -> Program:
 def solved(
     line: LineProgram, solver: str, options: Options | None = None
 ) -> tuple[Solution, NDArray[np.float64], NDArray[np.float64]]:
-    """(the solution, v (shifts, noise values), u (shifts,)). Raises SolverError where no optimum comes out."""
+    """(the solution, v (rows, noise values), u (rows,)), a row for each budget and shift. Raises SolverError."""
     program = stated(line)
     with backend(solver).open(program, options) as session:
         solution = session.solve({})
     if solution.x is None or solution.row_dual is None:
         raise SolverError(f"{solver} gave no optimum with duals: {solution.raw_status!r}.")
-    shifts, values = line.targets.shape
+    shifts, values = len(line.budgets) * line.targets.shape[0], line.targets.shape[1]
     duals = np.maximum(-solution.row_dual, 0.0)
     u = duals[1 + shifts * values :]
     return solution, np.minimum(duals[1 : 1 + shifts * values].reshape(shifts, values), u[:, None]), u

@@ -37,9 +37,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,11 +46,14 @@ from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
 from solvers.canonical import compile
 from solvers.program import Program, stating
 
+if TYPE_CHECKING:
+    import cvxpy as cp
+
 __all__ = ["CONSTRAINTS", "ChannelModel", "UserRows", "consecutive"]
 
 Vector = NDArray[np.float64]
 Pairs = tuple[tuple[int, int], ...]
-UserRows = Callable[[cp.Variable], Sequence[cp.Constraint]]
+UserRows = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
 CONSTRAINTS = ("unbiased", "row-monotone", "column-monotone", "symmetric", "honest")
 
@@ -106,6 +108,8 @@ class ChannelModel:
     @stating
     def problem(self) -> cp.Problem:
         """The model in CVXPY."""
+        import cvxpy as cp
+
         k, m = self.cost.shape
         M = cp.Variable((k, m), name="M", bounds=[0, self._upper()])
         exp_epsilon = cp.Parameter(max(self.groups, default=0) + 1, name="exp_epsilon", nonneg=True)
@@ -143,6 +147,8 @@ class ChannelModel:
 
     def _graph(self, M: Any, exp_epsilon: Any, pairs: Pairs, delta: Any) -> list[Any]:
         """The privacy rows of neighbouring pairs, one block for each budget."""
+        import cvxpy as cp
+
         m = self.outputs.size
         groups = np.array(self.groups or (0,) * len(pairs))
         ends = np.array(pairs, dtype=int).reshape(-1, 2)

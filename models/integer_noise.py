@@ -24,7 +24,7 @@ from itertools import pairwise
 from models.additive_cuts import Answer, LineProgram, moved
 from models.oracles.line_noise import POWERS, support
 
-__all__ = ["Bracket", "LineCost", "ProgramTooLarge", "bracket", "reach"]
+__all__ = ["Bracket", "Budget", "LineCost", "ProgramTooLarge", "bracket", "reach", "shared_budget"]
 
 LARGEST = 20_000_000  # shifts times noise values
 COLUMNS = 6_000
@@ -107,6 +107,15 @@ class LineCost:
 
 
 @dataclass(frozen=True)
+class Budget:
+    """One (ε, δ). epsilon: >= 0; exp_epsilon: a rational >= e^ε; delta: > 0."""
+
+    epsilon: float
+    exp_epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True)
 class Bracket:
     """A mechanism's program and a relaxation of all: the optimum lies between upper.value and lower.bound."""
 
@@ -123,14 +132,26 @@ class Bracket:
 def reach(sensitivity: int, epsilon: float, delta: float) -> int:
     """Where truncated Laplace noise ends and a little more: twice for small ε, three times for large δ."""
     factor = 3.0 if delta >= 0.25 else 2.0 if epsilon < 0.5 else 1.3
+    epsilon = epsilon or 1e-3
     return math.ceil(factor * support(epsilon, delta) * sensitivity) + sensitivity
 
 
-def check_size(sensitivity: int, size: int, epsilon: float, delta: float) -> None:
-    """Raise ProgramTooLarge for a program with noise values up to `size`, with the sensitivity that would fit."""
-    if sensitivity * (2 * size + 1) <= LARGEST and size <= COLUMNS:
+def shared_budget(budgets: Sequence[Budget]) -> tuple[float, float]:
+    """(ε, δ) that truncated Laplace noise within all budgets may have: their own where there is one; else it is pure,
+    with half of every δ left, ln((e^ε + δ/2)/(1 - δ/2)), but for the half of the least δ that its end takes."""
+    if len(budgets) == 1:
+        return budgets[0].epsilon, float(budgets[0].delta)
+    halves = [float(one.delta) / 2 for one in budgets]
+    losses = [math.log((math.exp(one.epsilon) + half) / (1 - half)) for one, half in zip(budgets, halves, strict=True)]
+    return min(losses), min(halves)
+
+
+def check_size(sensitivity: int, size: int, epsilon: float, delta: float, many: int = 1) -> None:
+    """Raise ProgramTooLarge for a program with noise values up to `size`, with the sensitivity that would fit. many:
+    budgets."""
+    if many * sensitivity * (2 * size + 1) <= LARGEST and size <= COLUMNS:
         return
-    fits = next((d for d in range(sensitivity, 0, -1) if d * (2 * reach(d, epsilon, delta) + 1) <= LARGEST
+    fits = next((d for d in range(sensitivity, 0, -1) if many * d * (2 * reach(d, epsilon, delta) + 1) <= LARGEST
                  and reach(d, epsilon, delta) <= COLUMNS), 0)  # fmt: skip
     more = f"sensitivity {fits} would fit" if fits else "a larger epsilon or delta would fit"
     raise ProgramTooLarge(
@@ -140,24 +161,27 @@ def check_size(sensitivity: int, size: int, epsilon: float, delta: float) -> Non
 
 
 def bracket(
-    sensitivity: int, epsilon: float, exp_epsilon: Fraction, delta: Fraction, cost: LineCost, *, gap: float = 1e-9,
-    stop: float | None = None, solver: str = "highs",
+    sensitivity: int, budgets: Sequence[Budget], cost: LineCost, *, gap: float = 1e-9, stop: float | None = None,
+    solver: str = "highs",
 ) -> Bracket:  # fmt: skip
-    """The optimum from both sides. exp_epsilon: a rational >= e^ε; delta: > 0; gap: relative, where supports stop
-    growing; stop: time (perf_counter) to stop at. Raises ProgramTooLarge."""
-    size = reach(sensitivity, epsilon, float(delta))
-    check_size(sensitivity, size + sensitivity, epsilon, float(delta))
+    """The optimum from both sides. gap: relative, where supports stop growing; stop: time (perf_counter) to stop at.
+    Raises ProgramTooLarge, SolverError."""
+    (epsilon, delta), many = shared_budget(budgets), len(budgets)
+    size = reach(sensitivity, epsilon, delta)
+    check_size(sensitivity, size + sensitivity, epsilon, delta, many)
     found: Bracket | None = None
     while True:
-        shared = (sensitivity, exp_epsilon, delta)
-        upper = LineProgram(*shared, size, size, cost.columns(size), cost.even)
+        shared = (sensitivity, budgets[0].exp_epsilon, budgets[0].delta)
+        more = tuple((one.exp_epsilon, one.delta) for one in budgets[1:])
+        upper = LineProgram(*shared, size, size, cost.columns(size), cost.even, more=more)
         one = upper.solve(
             [] if found is None else moved(found.upper.cuts, size), precision=1e-10, stop=stop, solver=solver
         )
         wide = size + sensitivity
-        lower = LineProgram(*shared, wide, size, cost.columns(wide), cost.even)
+        lower = LineProgram(*shared, wide, size, cost.columns(wide), cost.even, more=more)
         found = Bracket(one, lower.solve(one.cuts, precision=1e-10, stop=stop, solver=solver))
         late = stop is not None and time.perf_counter() > stop
         size = math.ceil(1.4 * size)
-        if found.gap <= gap or late or size + sensitivity > COLUMNS or sensitivity * (2 * size + 1) > LARGEST:
+        large = size + sensitivity > COLUMNS or many * sensitivity * (2 * size + 1) > LARGEST
+        if found.gap <= gap or late or large:
             return found

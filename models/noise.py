@@ -27,24 +27,27 @@ delta = 0. Every model takes one eps per difference (metric privacy) and linear 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
+from models.affine_program import AffineProgram, Part
+from models.noise_constraints import Equations, UserConstraints, coordinates, equations_of
 from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
 from solvers.canonical import compile
 from solvers.program import Program, stating
 
-__all__ = ["COSTS", "MASS_SCALE", "NoiseModel", "OwnCosts", "cost_vector", "equal_masses", "shifted", "zero_mean"]
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+__all__ = ["COSTS", "MASS_SCALE", "NoiseModel", "OwnCosts", "cost_vector", "shifted"]
 
 Vector = NDArray[np.float64]
 Shift = tuple[int, ...]
-UserConstraints = Callable[[cp.Variable], Sequence[cp.Constraint]]
 
 # Programs are dispatched in units of 2^-20 of probability, so that solvers' absolute tolerances (1e-6 or 1e-7) do not
 # swallow a delta of 1e-8: unscaled, HiGHS calls feasible problems infeasible and Gurobi returns 1.57e-6 for 1e-6.
@@ -64,11 +67,6 @@ def shifted(sizes: Sequence[int], shift: Shift) -> NDArray[np.intp]:
     """Positions of eta + shift, row-major, for every eta in the group: f[shifted(...)] is f(eta + mu)."""
     grid = np.arange(math.prod(sizes)).reshape(tuple(sizes))
     return np.roll(grid, tuple(-k for k in shift), axis=tuple(range(len(sizes)))).ravel()
-
-
-def _coordinates(sizes: Sequence[int]) -> NDArray[np.intp]:
-    """(k, N): the coordinates of every element, row-major."""
-    return np.stack([axis.ravel() for axis in np.indices(tuple(sizes))])
 
 
 class OwnCosts(str):
@@ -109,7 +107,7 @@ def cost_vector(cost: str, sizes: Sequence[int], prior: Vector | None = None) ->
         raise ValueError(f"prior must be given with cost prior-squared, and only there. Got {got}.")
     if cost == "error-rate":
         return np.concatenate([[0.0], np.ones(N - 1)])
-    eta = _coordinates(sizes).astype(float)
+    eta = coordinates(sizes).astype(float)
     order = np.asarray(sizes, dtype=float)[:, None]
     if cost == "eta-squared":
         return np.asarray((eta**2).sum(axis=0))
@@ -126,43 +124,6 @@ def cost_vector(cost: str, sizes: Sequence[int], prior: Vector | None = None) ->
     if p.shape != (N,) or not np.isfinite(p).all() or (p < 0).any() or not math.isclose(p.sum(), 1.0, abs_tol=1e-9):
         raise ValueError(f"prior must be {N} probabilities that sum to 1. Got shape {p.shape}, sum {p.sum():g}.")
     return np.asarray(p @ by_answer)
-
-
-def zero_mean(sizes: Sequence[int]) -> UserConstraints:
-    """Constraint "the noise has mean zero", with eta read as its representative of least size in every coordinate.
-
-    (The element N/2 of an even factor is its own negative and counts as 0.)
-    """
-    return _ZeroMean(tuple(sizes))
-
-
-def equal_masses(groups: Sequence[Sequence[int]]) -> UserConstraints:
-    """Constraint "these noise values have equal masses", for each group of row-major positions."""
-    return _EqualMasses(tuple(map(tuple, groups)))
-
-
-@dataclass(frozen=True)
-class _ZeroMean:
-    """Equal ones are one model, and can be sent to another process."""
-
-    sizes: tuple[int, ...]
-
-    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
-        order = np.asarray(self.sizes)[:, None]
-        eta = _coordinates(self.sizes)
-        signed = np.where(2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)).astype(float)
-        return [(signed @ f == 0).set_label("mean zero")]
-
-
-@dataclass(frozen=True)
-class _EqualMasses:
-    groups: tuple[tuple[int, ...], ...]
-
-    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
-        return [
-            (f[list(group[1:])] == f[group[0]]).set_label(f"equal masses {'='.join(map(str, group))}")
-            for group in self.groups
-        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +167,8 @@ class NoiseModel:
     @stating
     def problem(self) -> cp.Problem:
         """The model in CVXPY, as it stands in the paper."""
+        import cvxpy as cp
+
         N = math.prod(self.sizes)
         groups = self.groups or (0,) * len(self.shifts)
         f = cp.Variable(N, name="f", bounds=[0, 1])
@@ -246,9 +209,96 @@ class NoiseModel:
 
     @cached_property
     def program(self) -> Program:
-        """The compiled model."""
+        """The model as a program: written directly, or compiled where constraints are stated in CVXPY alone."""
         name = f"noise {self.kind} on {'x'.join(map(str, self.sizes))} with {len(self.shifts)} differences"
-        return compile(self.problem(), name, scale=MASS_SCALE)
+        equations = equations_of(self.constraints)
+        if equations is None:
+            return compile(self.problem(), name, scale=MASS_SCALE)
+        return self._direct(equations).program(name, MASS_SCALE)
+
+    def _direct(self, equations: Sequence[Equations]) -> AffineProgram:
+        """`problem` as CVXPY compiles it, entry by entry and in its order: equations come before inequalities."""
+        N, least = math.prod(self.sizes), self.minimise == "delta"
+        groups = self.groups or (0,) * len(self.shifts)
+        given = self.positive_delta and not least
+        names: dict[str, tuple[int, ...]] = {"delta": ()} if given else {}
+        p = AffineProgram(names | {"exp_epsilon": (max(groups) + 1,)} | ({"budget": ()} if least else {}))
+        delta: Any = p.columns("delta", (), 0, 1) if least else None
+        worst = self._worst(p) if self.cost.ndim == 2 and not least else None
+        f = p.columns("f", (N,), 0, 1)
+        total = p.rows("constraint[0]", 1, equal=True)
+        p.put(total, f, 1.0)  # (13b)
+        p.right(total, 1.0)
+        for block in equations:
+            block.write(p, f)
+        if delta is not None:
+            p.cost(delta, 1.0)
+        elif worst is not None:
+            p.cost(worst, 1.0)
+            self._epigraph(p, f, worst)
+        else:
+            p.cost(f, self.cost)
+        count = 0
+
+        def rows(size: int = N) -> NDArray[np.intp]:
+            nonlocal count
+            count += 1
+            return p.rows(f"constraint[{count}]", size)
+
+        for mu, group in zip(self.shifts, groups, strict=True):
+            at, label = shifted(self.sizes, mu), "_".join(map(str, mu))
+            e = p.first["exp_epsilon"] + group
+            if not self.positive_delta:
+                k = rows()
+                p.put(k, f, 1.0)  # (14c)
+                p.put(k, f[at], Part(e, -1.0))
+                continue
+            y = p.columns(f"y_{label}", (N,), 0, 1)
+            k = rows(1)
+            p.put(k, y, 1.0)  # (13c)
+            if delta is not None:
+                p.put(k, delta, -1.0)
+            else:
+                p.right(k, Part(p.first["delta"]))
+            if self.requires == HOCKEY_STICK:
+                k = rows()
+                p.put(k, f, 1.0)
+                p.put(k, f[at], Part(e, -1.0))
+                p.put(k, y, -1.0)
+                continue
+            u = p.columns(f"u_{label}", (N,), 0, 1, integer=True)
+            for row in (
+                ((y, 1.0), (u, -1.0)),  # (13c)
+                ((u, 1.0), (f, 1.0), (y, -1.0), 1.0),  # (13d)
+                ((u, 1.0), (f, -1.0), (y, 1.0), 1.0),  # (13e)
+                ((f, 1.0), (f[at], Part(e, -1.0)), (u, -1.0)),  # (13f)
+                ((f[at], Part(e)), (f, -1.0), (u, Part(e)), Part(e)),  # (13g)
+            ):
+                k = rows()
+                for term in row:
+                    if isinstance(term, tuple):
+                        p.put(k, *term)
+                    else:
+                        p.right(k, term)
+        if least:
+            count += len(equations)
+            if self.cost.ndim == 2:
+                worst = self._worst(p)
+                self._epigraph(p, f, worst)
+            budget = rows(1)
+            p.put(budget, f if worst is None else worst, self.cost if worst is None else 1.0)  # (15b)
+            p.right(budget, Part(p.first["budget"]))
+        return p
+
+    def _worst(self, p: AffineProgram) -> NDArray[np.intp]:
+        """The column of the largest cost of any true answer, within what costs can be."""
+        least, most = (np.cumsum(part(self.cost, 0.0), axis=1)[:, -1].max() for part in (np.minimum, np.maximum))
+        return p.columns("aux_worst", (), least, most)
+
+    def _epigraph(self, p: AffineProgram, f: NDArray[np.intp], worst: NDArray[np.intp]) -> None:
+        row = p.rows("aux_costs", len(self.cost))
+        p.put(row[:, None], f, self.cost)
+        p.put(row, worst, -1.0)
 
     def values(
         self, epsilons: Sequence[float], delta: float | None = None, budget: float | None = None

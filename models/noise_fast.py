@@ -49,6 +49,7 @@ Mask = NDArray[np.bool_]
 METHODS = ("fast", "literal")
 
 _SMALL = 40  # groups of so few elements are not truncated
+_GRACE = 0.3  # of the time limit, to make an incumbent of what the search found by then
 _PROVEN = 1e-9 * (1 + 1e-6)
 
 
@@ -81,13 +82,20 @@ class FastSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def solve(self, values: Mapping[str, ArrayLike], *, start: str | Start = Start.COLD, basis: Any = None) -> Solution:
+    def solve(
+        self, values: Mapping[str, ArrayLike], *, start: str | Start = Start.COLD, basis: Any = None,
+        time_limit: float | None = None,
+    ) -> Solution:  # fmt: skip
         """Solve at these parameter values; always cold, whatever `start` says.
+
+        time_limit: seconds for this solve, if less than the options'.
 
         Raises:
             BackendUnavailable, LicenceExceeded, UnsupportedOption: as `Backend.open`.
         """
         begin = time.perf_counter()
+        limits = [limit for limit in (self.options.time_limit, time_limit) if limit is not None]
+        limit = min(limits) if limits else None
         model = self.model
         groups = list(model.groups or (0,) * len(model.shifts))
         given = {key: float(np.asarray(value)) for key, value in values.items() if key != "exp_epsilon"}
@@ -96,32 +104,32 @@ class FastSession:
             np.asarray(model.cost, dtype=float), given.get("delta"), given.get("budget"), model.constraints,
         )  # fmt: skip
         if self.by_search:
-            found = _Fast(noise, self, begin).run()
+            found = _Fast(noise, self, begin, limit).run()
             if found.termination not in (Termination.NUMERICAL, Termination.ERROR):
                 return found
-        return self._whole(noise, begin)
+        return self._whole(noise, begin, limit)
 
-    def _whole(self, noise: Noise, begin: float) -> Solution:
+    def _whole(self, noise: Noise, begin: float, limit: float | None) -> Solution:
         """The mixed-integer program in one piece."""
         known = Facts.none(noise)
         if noise.error_rate:
             w = weights(noise)
             holes = hole_search(noise, w)
             known = facts(noise, w, holes.zero, holes.delta, known.kept)
-        solution = self._milp(noise, known, begin)
+        solution = self._milp(noise, known, begin, limit)
         if solution.termination is Termination.INFEASIBLE and noise.error_rate:
             # uniform noise is feasible; what is known may leave less room than the solver's tolerances need
-            solution = self._milp(noise, Facts.none(noise), begin)
+            solution = self._milp(noise, Facts.none(noise), begin, limit)
         building = time.perf_counter() - begin - solution.seconds.total
         notes = (*solution.notes, "one mixed-integer program in one piece, whose bound is the solver's own")
         seconds = replace(solution.seconds, build=solution.seconds.build + max(0.0, building))
         return replace(solution, seconds=seconds, notes=notes)
 
-    def _milp(self, noise: Noise, known: Facts, begin: float) -> Solution:
-        options = self.options
-        if options.time_limit is not None:
-            options = replace(options, time_limit=max(1e-3, options.time_limit - (time.perf_counter() - begin)))
-        with self.backend.open(milp(noise, known, _name(self.model)), options) as session:
+    def _milp(self, noise: Noise, known: Facts, begin: float, limit: float | None) -> Solution:
+        program, options = milp(noise, known, _name(self.model)), self.options
+        if limit is not None:
+            options = replace(options, time_limit=max(1e-3, limit - (time.perf_counter() - begin)))
+        with self.backend.open(program, options) as session:
             return session.solve({}, start=Start.COLD)
 
 
@@ -132,11 +140,11 @@ def _name(model: NoiseModel) -> str:
 class _Fast:
     """One solve by search."""
 
-    def __init__(self, noise: Noise, owner: FastSession, begin: float) -> None:
-        self.noise, self.owner, self.begin = noise, owner, begin
+    def __init__(self, noise: Noise, owner: FastSession, begin: float, limit: float | None) -> None:
+        self.noise, self.owner, self.begin, self.limit = noise, owner, begin, limit
         options = owner.options
         self.gap = 1e-9 if options.gap is None else options.gap
-        self.stop = None if options.time_limit is None else begin + options.time_limit
+        self.stop = None if limit is None else begin + limit
         self.options = fine(replace(options, gap=None, node_limit=None, integrality_tolerance=None), owner.backend)
         self.total = Outcome(Termination.OPTIMAL, np.inf, None, -np.inf)
         self.first: Mask | None = None  # the pattern of the first relaxation that was solved
@@ -160,12 +168,27 @@ class _Fast:
         return self._solution()
 
     def _something(self) -> None:
-        """An incumbent for who stops before the search has one: broken is what the first program breaks, or nothing."""
-        nothing = np.zeros_like(self.broken)
+        """An incumbent for who stops before the search has one: broken is what the first program breaks, or nothing.
+
+        Where there is no time for that it is uniform noise, which breaks nothing.
+        """
+        noise, total, nothing = self.noise, self.total, np.zeros_like(self.broken)
+        stop = self._late()
         for pattern in (nothing if self.first is None else self.first, nothing):
-            lifted = self._lift(pattern)
-            if lifted is not None and lifted[0] < self.total.value:
-                self.total.value, self.total.x, self.broken = lifted
+            lifted = self._lift(pattern, stop)
+            if lifted is not None and lifted[0] < total.value:
+                total.value, total.x, self.broken = lifted
+        if total.x is None and noise.budget is None and noise.constraints is None:
+            total.x = np.full(noise.N, 1.0 / noise.N)
+            total.value, self.broken = float(np.max(noise.cost @ total.x)), nothing
+
+    def _late(self) -> float | None:
+        """Until when an incumbent is made of what the search found."""
+        return None if self.stop is None or self.limit is None else self.stop + _GRACE * self.limit
+
+    def _left(self, stop: float | None) -> float | None:
+        """Seconds until a time; a little when it has passed, None without one."""
+        return None if stop is None else max(1e-3, stop - time.perf_counter())
 
     def _run(self) -> None:
         total = self.total
@@ -205,7 +228,7 @@ class _Fast:
         else:
             relaxed = relaxation(noise, Facts.none(noise))
             with self.owner.backend.open(relaxed.program, self.options) as session:
-                answer = session.solve(_free(relaxed))
+                answer = session.solve(_free(relaxed), time_limit=self._left(self.stop))
             self._count(answer)
             if answer.x is None:
                 return everything
@@ -261,20 +284,20 @@ class _Fast:
         f = np.zeros(self.noise.N)
         f[kept] = outcome.x[:size]
         if not kept.all() and outcome.x[size] > BREAK:
-            lifted = self._lift(relaxed.pattern(self.noise, outcome.x))
+            lifted = self._lift(relaxed.pattern(self.noise, outcome.x), self._late())
             if lifted is not None and lifted[0] < self.total.value:
                 self.total.value, self.total.x, self.broken = lifted
         elif outcome.value < self.total.value:
             self.total.value, self.total.x, self.broken = outcome.value, f, relaxed.pattern(self.noise, outcome.x)
 
-    def _lift(self, pattern: Mask) -> tuple[float, Vector, Mask] | None:
+    def _lift(self, pattern: Mask, stop: float | None) -> tuple[float, Vector, Mask] | None:
         """The program of the full group in which the pairs that are broken inside are broken, and no others."""
         noise = self.noise
         relaxed = relaxation(noise, Facts.none(noise))
         broken = pattern[relaxed.shift, relaxed.element]
         fixed = {"room": np.where(broken, _free(relaxed)["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
         with self.owner.backend.open(relaxed.program, self.options) as session:
-            answer = session.solve(fixed)
+            answer = session.solve(fixed, time_limit=self._left(stop))
         self._count(answer)
         if not answer.optimal or answer.x is None or answer.objective is None:
             return None

@@ -20,6 +20,9 @@ the better f is entered as well: v_B is convex, hence the lower hull of known po
 falls at the point found whatever the trace says. A piece whose program the solver cannot manage is halved. What stays
 unproven all the same has the proven bound of its search.
 
+Where the cost is the error rate, with one eps and on a group that is large, all this is left to
+`models.noise_level_frontier`, which needs no solver.
+
 v_B is traced exactly: the value and slope (the reduced cost of delta) at two points either meet in a breakpoint, which
 one more program confirms, or show another one between.
 
@@ -35,20 +38,21 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.noise import cost_vector
 from models.noise_holes import facts, weights
+from models.noise_level_frontier import Piece, has_levels, level_frontier
+from models.noise_levels import LevelSearch
 from models.noise_patterns import Facts, Noise, Relaxation, relaxation
 from models.noise_search import Outcome, fine, search
 from solvers.backend import Backend, Options, backend
 from solvers.session import Session
 from solvers.solution import Solution, Start, Termination
 
-__all__ = ["Piece", "delta_frontier", "piece_at"]
+__all__ = ["Piece", "delta_frontier", "piece_at", "proven"]
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -63,33 +67,9 @@ _HALVINGS = 6  # of a piece whose program the solver cannot manage
 _TRIES = 30  # points better than one and the same piece, each lower only by what rounding hides
 
 
-@dataclass(frozen=True)
-class Piece:
-    """rho* is linear from (delta_low, value_low) to (delta_high, value_high) when `proven`.
-
-    Otherwise rho* lies between that line and the one from (delta_low, bound_low) to (delta_high, bound_high), which is
-    proven; of a proven piece the two are the same.
-    """
-
-    delta_low: float
-    delta_high: float
-    value_low: float
-    value_high: float
-    proven: bool
-    bound_low: float
-    bound_high: float
-
-    def value(self, delta: float) -> float:
-        """The cost at a delta of the piece."""
-        return self._between(self.value_low, self.value_high, delta)
-
-    def bound(self, delta: float) -> float:
-        """A proven lower bound on rho* at a delta of the piece."""
-        return self._between(self.bound_low, self.bound_high, delta)
-
-    def _between(self, low: float, high: float, delta: float) -> float:
-        share = (delta - self.delta_low) / (self.delta_high - self.delta_low) if self.delta_high > self.delta_low else 0
-        return low + share * (high - low)
+def proven(pieces: Sequence[Piece]) -> float:
+    """How much of the interval of delta the proven pieces cover."""
+    return sum(piece.delta_high - piece.delta_low for piece in pieces if piece.proven)
 
 
 def piece_at(pieces: Sequence[Piece], delta: float) -> Piece:
@@ -243,7 +223,7 @@ def delta_frontier(
         high: the largest delta, in (0, 1].
         solver: a backend with duals that solves linear programs to a vertex.
         time_limit: seconds; pieces that could not be proven in time are marked, and have a bound.
-        progress: told (delta up to which all is proven, pieces so far) before every search.
+        progress: told (how much of [0, high] is proven, pieces so far) before every search.
 
     Returns:
         The pieces in order of delta. They join, except at jumps of rho*.
@@ -263,6 +243,9 @@ def delta_frontier(
     chosen = backend(solver)
     if not (chosen.capabilities().duals and chosen.capabilities().exact_vertex):
         raise ValueError(f"solver must give duals and vertices of linear programs. Got {solver!r}.")
+    if has_levels(noise):
+        levels_of = LevelSearch(noise.sizes, noise.shifts, float(levels[0]), stop)
+        return level_frontier(levels_of, high, lambda _, pieces: progress(proven(pieces), len(pieces)))
     patterns = _Patterns(noise, chosen, fine(Options(), chosen))
     try:
         return _Frontier(noise, chosen, patterns, stop, progress).run()
@@ -398,7 +381,9 @@ class _Frontier:
         cutoff = va - slope * a - _small(va, slope)
         options = Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10) if again else Options()
         with self.solver.open(relaxed.program, fine(options, self.solver)) as session:
-            outcome = search(below, relaxed, session, cutoff=cutoff, gap=1e-12, stop=stop, node_limit=node_limit)
+            outcome = search(
+                below, relaxed, session, cutoff=cutoff, gap=1e-12, stop=stop, node_limit=node_limit, early=False
+            )  # whole programs: what is better by little is found as well
         return outcome, relaxed, cutoff
 
 

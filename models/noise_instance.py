@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.noise import UserConstraints, shifted
+from models.noise import shifted
+from models.noise_constraints import UserConstraints
 
 __all__ = ["Facts", "Noise"]
 

@@ -13,17 +13,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
 from models.convex_bounds import bound_rows, check_kinds, is_conic
-from models.noise import MASS_SCALE, UserConstraints, shifted
+from models.noise import MASS_SCALE, shifted
+from models.noise_constraints import UserConstraints
 from models.requirements import Bound
 from solvers.canonical import compile
 from solvers.program import Program, stating
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 __all__ = ["NoiseNotionModel"]
 
@@ -46,6 +49,8 @@ class NoiseNotionModel:
     @stating
     def problem(self) -> cp.Problem:
         """The model in CVXPY."""
+        import cvxpy as cp
+
         f = cp.Variable(math.prod(self.sizes), name="f", bounds=[0, 1])
         rows: list[Any] = [cp.sum(f) == 1]
         for mu, several in self.bounds.items():

@@ -37,9 +37,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from models.noise import MASS_SCALE, UserConstraints
+from models.noise import MASS_SCALE
+from models.noise_constraints import UserConstraints, constraint_program
 from models.noise_instance import Facts, Noise
-from solvers.canonical import compile
 from solvers.data import Data
 from solvers.program import Block, Moves, Program
 
@@ -146,11 +146,7 @@ class _Frame:
 
     def _user(self, constraints: UserConstraints) -> None:
         """Append the user's constraints, compiled by themselves over f and whatever variables they bring."""
-        import cvxpy as cp
-
-        f = cp.Variable(self.noise.N, name="f", bounds=[0, 1])
-        with np.errstate(all="ignore"):
-            program = compile(cp.Problem(cp.Minimize(cp.sum(f)), list(constraints(f))), "constraints")
+        program = constraint_program(constraints, self.noise.N)
         data = program.template
         start = program.block("f").start
         place = np.arange(data.c.size) + self.columns - np.where(np.arange(data.c.size) > start, self.noise.N, 0)

@@ -106,12 +106,18 @@ def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: 
 
 
 class _Tree:
-    def __init__(self, noise: Noise, relaxed: Relaxation, session: Session, stop: float | None) -> None:
-        self.noise, self.made, self.session, self.stop = noise, relaxed, session, stop
+    def __init__(self, noise: Noise, relaxed: Relaxation, session: Session, stop: float | None, gap: float) -> None:
+        self.noise, self.made, self.session, self.stop, self.gap = noise, relaxed, session, stop, gap
         self.room = relaxed.program.template.upper[relaxed.y]
         self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
+        self.early = True
+
+    @property
+    def enough(self) -> float:
+        """The bound from which a node ends."""
+        return self.out.value - 0.9 * self.gap * max(1.0, abs(self.out.value))
 
     def solve(self, pattern: NDArray[np.int8], parent: _Node | None) -> _Node | None:
         """A node, or None when it is infeasible. Raises _Stopped at a limit or in too much numerical trouble."""
@@ -120,14 +126,11 @@ class _Tree:
             values["span"] = np.array(self.noise.span)
         bound, best = -np.inf if parent is None else parent.bound, None
         for start in (Start.HOT, Start.COLD):
-            if self.stop is not None and time.perf_counter() > self.stop:
-                raise _Stopped(Termination.TIME_LIMIT)
-            answer = self.session.solve(values, start=start)
-            self.out.last = answer
-            self.out.programs += 1
-            self.out.iterations += answer.iterations or 0
-            if answer.termination in LIMITS:
-                raise _Stopped(answer.termination)
+            answer = self._answer(values, start, self.out.value if self.early else None)
+            if answer.termination is Termination.CUTOFF:
+                if answer.bound is not None and answer.bound >= self.enough:
+                    return self._unsolved(pattern, max(bound, answer.bound), parent)
+                answer = self._answer(values, start)  # by rounding the bound falls short of what it should prove
             if answer.termination is Termination.INFEASIBLE and (answer.ray is not None or start is Start.COLD):
                 self.out.on_word += answer.ray is None
                 return None
@@ -142,9 +145,25 @@ class _Tree:
         self.troubles += 1
         if self.troubles > _TROUBLES or (parent is None and bound == -np.inf):
             raise _Stopped(Termination.NUMERICAL)
-        if parent is None:  # nothing to split, but the bound may do
-            return _Node(bound, self.out.programs, pattern, np.zeros(self.made.program.shape[1]), bound, solved=False)
-        return _Node(bound, self.out.programs, pattern, parent.x, parent.value, solved=False)
+        return self._unsolved(pattern, bound, parent)  # the root has nothing to split, but its bound may do
+
+    def _answer(self, values: dict[str, Vector], start: Start, cutoff: float | None = None) -> Solution:
+        """The program at these values, as far as a cutoff. Raises _Stopped at a limit."""
+        left = None if self.stop is None else self.stop - time.perf_counter()
+        if left is not None and left <= 0:
+            raise _Stopped(Termination.TIME_LIMIT)
+        answer = self.session.solve(values, start=start, cutoff=cutoff, time_limit=left)
+        self.out.last = answer
+        self.out.programs += 1
+        self.out.iterations += answer.iterations or 0
+        if answer.termination in LIMITS:
+            raise _Stopped(answer.termination)
+        return answer
+
+    def _unsolved(self, pattern: NDArray[np.int8], bound: float, parent: _Node | None) -> _Node:
+        """A node without a solution of its own; it has its parent's."""
+        x = np.zeros(self.made.program.shape[1]) if parent is None else parent.x
+        return _Node(bound, self.out.programs, pattern, x, bound if parent is None else parent.value, solved=False)
 
     def partial(self, node: _Node) -> NDArray[np.intp]:
         """Pairs to branch on: broken but not paid in full, of shifts that break more than delta; none when feasible."""
@@ -173,6 +192,7 @@ def search(
     gap: float = 1e-9,
     stop: float | None = None,
     node_limit: int | None = None,
+    early: bool = True,
 ) -> Outcome:
     """Minimise over all patterns; only solutions better than `cutoff` are looked for.
 
@@ -180,8 +200,10 @@ def search(
         gap: relative to max(1, |value|), as everywhere; nodes within it of the incumbent end.
         stop: `time.perf_counter()` at which to stop.
         node_limit: nodes to branch on at most.
+        early: let a node's program end where its duals prove that it cannot be better.
     """
-    tree = _Tree(noise, relaxed, session, stop)
+    tree = _Tree(noise, relaxed, session, stop, gap)
+    tree.early = early
     out = tree.out
     out.value = cutoff
     pairs = relaxed.y.size
@@ -198,7 +220,7 @@ def search(
             if node is None:
                 node = heap[0]  # in this order, so that Ctrl-C in between loses no bound
                 heapq.heappop(heap)
-            if node.bound >= out.value - 0.9 * gap * max(1.0, abs(out.value)):
+            if node.bound >= tree.enough:
                 tree.ends = min(tree.ends, node.bound)
                 node = None
                 continue
@@ -224,8 +246,9 @@ def search(
                 if child is None:
                     continue
                 children.append(child)
-                if child.solved and node.solved:
-                    gains[side, pair] += (child.value - node.value) / max(float(parts[side][pick]), 1e-12)
+                if node.solved and (child.solved or early):
+                    gain = (child.value if child.solved else child.bound) - node.value  # a cut off child's at least
+                    gains[side, pair] += (max(0.0, gain) if early else gain) / max(float(parts[side][pick]), 1e-12)
                     counts[side, pair] += 1
             children.sort()
             for child in children[1:]:

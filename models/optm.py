@@ -42,6 +42,7 @@ __all__ = ["Bounds", "Key", "TwoBinShape"]
 Vector = NDArray[np.float64]
 Key = tuple[str, int]
 Bounds = Mapping[Key, tuple[Vector, Vector]]
+Term = tuple[int, Key | None, int, float]
 
 
 @dataclass(frozen=True)
@@ -112,21 +113,36 @@ class TwoBinShape:
         others = [(("l", j, l), (x - B[l - 1]) / (B[i - 1] - B[l - 1])) for l in range(1, j + 1)]
         return (right, m - j, m + 1 - i), others
 
+    @cached_property
+    def _known_terms(self) -> dict[tuple[int, int, float], tuple[int | None, list[Term]]]:
+        return {}
+
+    def _terms(self, j: int, i: int, x: float) -> tuple[int | None, list[Term]]:
+        """What `replaced` computes from, worked out once for all bounds: the column of the own factor where it stays
+        (else None), and terms (column, vector that is fixed or None for the value 1, its entry, coefficient)."""
+        if (j, i, x) not in self._known_terms:
+            own, others = self.factors(j, i, x)
+            key = self.chosen(j)
+            alone = not (key is None or own[:2] == key)
+            terms: list[Term] = []
+            for name, k in others:
+                fixed = name if alone else own
+                terms.append((self.column[name], None if fixed[1] == 1 else fixed[:2], fixed[2] - 1, k))
+            self._known_terms[j, i, x] = self.column[own] if alone else None, terms
+        return self._known_terms[j, i, x]
+
     def replaced(self, j: int, i: int, x: float, fixed: Mapping[Key, Vector]) -> tuple[list[int], list[float]]:
         """Columns and coefficients of p(x, i) when the chosen factor takes the values `fixed`."""
-        own, others = self.factors(j, i, x)
-        key = self.chosen(j)
-        if key is None or own[:2] == key:
-            value = 1.0 if own[1] == 1 else float(fixed[own[:2]][own[2] - 1])
-            return [self.column[name] for name, _ in others], [value * k for _, k in others]
-        total = sum((1.0 if name[1] == 1 else float(fixed[name[:2]][name[2] - 1])) * k for name, k in others)
-        return [self.column[own]], [total]
+        own, parts = self._terms(j, i, x)
+        values = [k if key is None else float(fixed[key][at]) * k for _, key, at, k in parts]
+        return ([column for column, *_ in parts], values) if own is None else ([own], [sum(values)])
 
     @property
     def rows_of(self) -> range:
         """The bins whose privacy is stated: half of them when symmetric."""
         return range(1, (self.m + 1) // 2 + 1) if self.symmetric else range(1, self.m + 1)
 
+    @cached_property
     def costs(self) -> tuple[Vector, float]:
         """(8) as costs of the columns and a constant."""
         cost, constant, B, m = np.zeros(len(self.column)), 0.0, self.bins, self.m
@@ -143,7 +159,7 @@ class TwoBinShape:
         """Costs, Σ q = 1; `extra` more columns without cost, free above 0."""
         n = len(self.column)
         lp = EntrywiseProgram(n + extra)
-        lp.c[:n], lp.offset = self.costs()
+        lp.c[:n], lp.offset = self.costs
         for side, j in self.vectors:
             lp.row([self.column[side, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
         return lp

@@ -71,7 +71,7 @@ def asymmetric(
     """
     _bins(shape, symmetric=False)
     lp = _lp(shape, {("l", 2): left, ("r", 2): right}, 1)
-    cost, constant = shape.costs()
+    cost, constant = shape.costs
     lp.c[: cost.size] = 2 * cost
     lp.c[[shape.column["l", 2, 1], shape.column["l", 2, 2]]] += 2 * constant  # times 1; an offset would not move
     t, odds = cost.size, float(np.exp(epsilon))  # z <= e^ε t, t <= w: as much as every pair of the two

@@ -34,14 +34,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.program import Block, Data, Moves, Program, stating
+from models.affine_program import AffineProgram, Part
+from solvers.program import Program, stating
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 __all__ = ["RELATIONS", "LawModel", "odds_of", "smallest_epsilon", "smallest_reach", "usual_reach"]
 
@@ -118,6 +120,8 @@ class LawModel:
     @stating
     def problem(self) -> cp.Problem:
         """The model in CVXPY."""
+        import cvxpy as cp
+
         n, m = self.points, self.outputs
         s = cp.Variable((n, m), name="s", bounds=[0, None])
         odds = cp.Parameter(self._links, name="odds", nonneg=True)
@@ -149,77 +153,33 @@ class LawModel:
     def program(self) -> Program:
         """The same model as a sparse program. Columns: s (Fortran order), then low; rows: sum, mean, private."""
         n, m = self.points, self.outputs
-        odds_count = int(np.prod(self._links, dtype=int))
-        first = {"odds": 0, "bins": odds_count, "at": odds_count + m, "cost": odds_count + m + n}
-        size = first["cost"] + n * m
-        e, i = np.tile(np.arange(n), m), np.repeat(np.arange(m), n)  # of the column s[e, i]
-        s = np.arange(n * m)
-        tied = self._tied
-        lows = int(tied.max()) + 1 if self.relation == "all" else 0
-        columns = n * m + lows
-        entry: list[tuple[NDArray[Any], ...]] = []  # (row, column, constant, parameter or -1, factor)
-
-        def put(row: Any, column: Any, constant: Any = 0.0, parameter: Any = -1, factor: Any = 0.0) -> None:
-            entry.append(tuple(np.broadcast_arrays(row, column, constant, parameter, factor)))
-
-        put(e, s, 1.0)
-        put(n + e, s, 0.0, first["bins"] + i, 1.0)
-        every, bin_ = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
+        p = AffineProgram(self.parameters)
+        s = p.columns("s", (n, m)).reshape((n, m), order="F")
+        bins, costs = p.first["bins"] + np.arange(m), p.first["cost"] + np.arange(n * m).reshape((n, m), order="F")
+        each = np.arange(n)[:, None]
+        total, mean = p.rows("sum", n, equal=True)[each], p.rows("mean", n, equal=True)[each]
+        p.put(total, s, 1.0)
+        p.right(total, 1.0)
+        p.put(mean, s, Part(bins))
+        p.right(mean, Part(p.first["at"] + each))
+        p.cost(s, Part(costs))
         if self.relation == "all":
-            low = n * m + tied
-            put(every, low[bin_], 1.0)
+            low = p.columns("low", (int(self._tied.max()) + 1,))[self._tied]
+            p.put(total, low, 1.0)
             if not self.symmetric:  # else Σ B_i low(i) = 0
-                put(n + every, low[bin_], 0.0, first["bins"] + bin_, 1.0)
-            put(2 * n + s, s, 1.0)
-            put(2 * n + s, low[i], 0.0, first["odds"], -1.0)
-            private = n * m
+                p.put(mean, low, Part(bins))
+            private = p.rows("private", n * m).reshape((n, m), order="F")
+            p.put(private, s, 1.0)
+            p.put(private, low, Part(p.first["odds"], -1.0))
+            p.cost(low, Part(costs))
         else:
-            k = np.arange((n - 1) * m)
-            a = np.repeat(np.arange(n - 1), m) + n * np.tile(np.arange(m), n - 1)
-            link = first["odds"] + np.repeat(np.arange(n - 1), m)
-            for offset, own, other in ((0, a + 1, a), (k.size, a, a + 1)):
-                put(2 * n + offset + k, own, 1.0)
-                put(2 * n + offset + k, other, -1.0, link, -1.0)
-            private = 2 * k.size
-        rows = 2 * n + private
-        row, column, constant, parameter, factor = (np.concatenate([part[f] for part in entry]) for f in range(5))
-        key, where = np.unique(column.astype(np.int64) * rows + row, return_inverse=True)
-        base = np.asarray(np.bincount(where, weights=constant, minlength=key.size), dtype=np.float64)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(key // rows, minlength=columns))]).astype(np.int32)
-        A = sp.csc_array((base, (key % rows).astype(np.int32), indptr), shape=(rows, columns))
-        moving = parameter >= 0
-        at_rows = np.arange(n, 2 * n)
-        cost_columns, cost_parameters = s, first["cost"] + s
-        if self.relation == "all":
-            cost_columns = np.concatenate([s, low[i]])
-            cost_parameters = np.concatenate([cost_parameters, first["cost"] + s])
-        identity = (np.ones(n), (at_rows, first["at"] + np.arange(n)))
-        ones = np.ones(cost_columns.size)
-        maps = {
-            "c": (sp.csr_array((ones, (cost_columns, cost_parameters)), shape=(columns, size)), np.zeros(columns)),
-            "A": (
-                sp.csr_array((factor[moving], (where[moving], parameter[moving])), shape=(key.size, size)),
-                base,
-            ),
-            "row_lower": (sp.csr_array(identity, shape=(rows, size)), np.zeros(rows)),
-            "row_upper": (sp.csr_array(identity, shape=(rows, size)), np.zeros(rows)),
-        }
-        parts: dict[str, tuple[NDArray[np.intp], Vector, Any]] = {}
-        for section, (matrix, constants) in maps.items():
-            live = np.flatnonzero(np.diff(matrix.indptr))
-            parts[section] = live, constants[live], sp.csr_array(matrix[live])
-        upper = np.zeros(rows)
-        upper[:n] = 1.0
-        lower = np.where(np.arange(rows) < 2 * n, upper, -np.inf)
-        template = Data(
-            np.zeros(columns), 0.0, A, lower, upper, np.zeros(columns), np.full(columns, np.inf),
-            np.zeros(columns, dtype=bool),
-        )  # fmt: skip
-        variables = [Block("s", 0, (n, m))] + ([Block("low", n * m, (lows,))] if lows else [])
-        labels = Block("sum", 0, (n,)), Block("mean", n, (n,)), Block("private", 2 * n, (private,))
-        name = f"quantizer laws at {n} points over {m} outputs"
-        moves = Moves(parts, size)
-        return Program(name, template, 1, tuple(variables), labels, self.parameters, LAW_SCALE, moves)
+            private = p.rows("private", 2 * (n - 1) * m).reshape((2, n - 1, m))
+            links = p.first["odds"] + np.arange(n - 1)[:, None]
+            for row, own, other in ((private[0], s[1:], s[:-1]), (private[1], s[:-1], s[1:])):
+                p.put(row, own, 1.0)
+                p.put(row, other, -1.0)
+                p.put(row, other, Part(links, -1.0))
+        return p.program(f"quantizer laws at {n} points over {m} outputs", LAW_SCALE)
 
     def values(self, odds: ArrayLike, bins: ArrayLike, at: ArrayLike, cost: ArrayLike) -> Mapping[str, Any]:
         """Parameter values of the program; bins below 1e-9 in size are 0 (solvers drop such coefficients)."""

@@ -11,7 +11,8 @@ which is not convex in f. δ_T and its gradient come from one FFT pair: with A t
 
 Each loss is cut in two on the grid (same masses in both laws), so that δ_T is an upper bound up to floating point.
 Started from l_k = c (k + a)^p, which holds the geometric (p = 0) and the discrete Gaussian (p = 1, a = 1/2) noise, and
-improved by SLSQP in small regions of trust; what is returned is feasible, and no worse than its start.
+improved by SLSQP in small regions of trust; for few runs also sought among kinks of δ_T
+(`models.repeated_noise_round`). What is returned is feasible, and no worse than its start.
 
 These are floats: the guarantee of what is built from them is proven elsewhere, in integers.
 """
@@ -29,6 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft
 from scipy.optimize import brentq, minimize
 
+from models.repeated_noise_round import stationary_losses
+
 __all__ = ["ComposedDelta", "best_losses", "expected_cost", "known_losses", "masses"]
 
 Vector = NDArray[np.float64]
@@ -38,6 +41,9 @@ _POINTS = 1 << 17  # of the grid of losses
 _FAR = 12.0  # beyond ε, sums of losses are too rare to matter
 _MOST = 160  # losses that SLSQP, whose steps are cubic in them, is asked to improve
 _WIDER = 1.2  # how far a solution may be stretched to be feasible
+_FINEST = 0.02  # region of trust; smaller ones gain less than a millionth
+_FEW = 8  # runs up to which losses of ε/T before a steep end may be best (`models.repeated_noise_round`)
+_SPARED = (2e-3, 1e-2)  # shares of δ left unspent there, which costs next to nothing
 
 
 def masses(losses: ArrayLike) -> tuple[Vector, Vector]:
@@ -78,8 +84,9 @@ class ComposedDelta:
 
     @property
     def step(self) -> float:
-        """h of the grid of losses."""
-        return 2 * self.reach / _POINTS
+        """h of the grid of losses: ε/T is a multiple, where losses of ε/T add up to ε and no more."""
+        least, share = 2 * self.reach / _POINTS, self.epsilon / self.runs
+        return share / math.floor(share / least) if share >= least else least
 
     @cached_property
     def _stick(self) -> NDArray[np.complex128]:
@@ -150,11 +157,12 @@ def best_losses(
     cost: Callable[[Vector], Vector],
     *,
     rounds: int = 10,
-    progress: Callable[[str], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Vector:
     """The losses of the best noise found for T = runs >= 2, ε > 0, 0 < δ < 1. Shape (K + 1,).
 
-    cost: of the distances 0..M, vectorised, not decreasing; rounds: regions of trust at most. The noise is feasible for
+    cost: of the distances 0..M, vectorised, not decreasing; rounds: regions of trust at most; stop: asked before each
+    round, whether the best so far will do. The noise is feasible for
     `ComposedDelta` and costs no more than the best geometric and the best discrete Gaussian noise. Of wide noise, with
     more than 160 losses, it is the best of the starts.
     """
@@ -165,8 +173,8 @@ def best_losses(
     )
     value, trust = expected_cost(best, cost)[0], 0.3
     for _ in range(rounds if best.size <= _MOST else 0):
-        if progress is not None:
-            progress(f"cost {value:.9g}")
+        if stop():
+            break
         # all sums there are, where they are few: the finest grid
         composed = ComposedDelta(runs, epsilon, min(epsilon + _FAR, (1 + trust) * _WIDER * runs * float(best.max())))
         tried = _feasible(composed, delta, _improve(composed, delta, cost, best, trust))
@@ -176,8 +184,14 @@ def best_losses(
             best, value = tried, reached
         if gain < 1e-5:
             trust /= 4
-        if trust < 1e-3:
+        if trust < _FINEST:
             break
+    for spared in _SPARED if runs <= _FEW else ():
+        locked = stationary_losses(runs, epsilon, delta * (1 - spared), cost, stop)
+        if locked is None or expected_cost(locked, cost)[0] >= value:
+            break
+        if ComposedDelta(runs, epsilon, min(epsilon + _FAR, _WIDER * runs * float(locked.max())))(locked) <= delta:
+            return locked
     return best
 
 

@@ -15,6 +15,18 @@ and with A = {P > E Q} the hockey stick H_E <= h(E). These hold of one run and a
 c(K+1) and asks for nothing:
 
     minimise  Σ c(|k|) f(k) + c(K+1) t    subject to    Σ f + t = 1,   Σ_k max(0, f(k) - E f(k+1)) <= h(E),  E in a grid
+
+Rounding. δ_T(p, r) is a polynomial in the masses p, r p and 1 - p - r p with coefficients >= 0: masses rounded down
+give a value rounded down. With u = 2^-53,
+
+    masses      r p is off by its u-th, the middle one by u (1 - p) + u r p + u < 3 u: 4 u is taken off of both
+    powers      sums of products of positive numbers are off by a factor 1 ± (4T + 2) u each, in whatever order;
+                squaring doubles what was off before, so that T letters are off by 1 ± 8 T (1 + log2 T) u, less than
+                1 ± 1e-9 for T <= 2^16, and by 1e-300 where products are too small for a float
+    losses      ln r and ε - s ln(1/r) are off by 2 u s ln(1/r) + u |ε - s ln(1/r)|: 8 u (ε + s ln(1/r)) is taken off
+
+so that `composed_letters` is never above δ_T(p, r). p(r) is a number where it exceeds δ: δ_T grows with p (a letter may
+be replaced by 0 at random), hence no larger p is feasible either.
 """
 
 from __future__ import annotations
@@ -22,23 +34,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 __all__ = ["RepeatedNoiseBound", "composed_letters", "hockey_stick_bounds"]
 
 Vector = NDArray[np.float64]
 
-_SAFE = 1e-9  # relative: sums of at most (2T)² positive terms are exact to some T 1e-15
+_UNIT = 2.0**-53
+_SAFE = 1e-9  # relative, of the composition of T <= 2^16 letters
 _CELLS = 1000
 
 
 def composed_letters(runs: int, epsilon: float, p: float, ratio: float) -> float:
-    """δ_T(p, r): every term is positive, so that its rounding is relative."""
-    letters = np.array([ratio * p, max(0.0, 1 - p - ratio * p), p])
+    """δ_T(p, r) for 0 < r < 1, rounded down."""
+    down = 1 - 4 * _UNIT
+    letters = np.array([ratio * p * down, max(0.0, 1 - p - ratio * p - 4 * _UNIT), p])
     total, square, left = np.ones(1), letters, runs
     while left:
         if left & 1:
@@ -47,7 +64,8 @@ def composed_letters(runs: int, epsilon: float, p: float, ratio: float) -> float
         if left:
             square = np.convolve(square, square)
     losses = -math.log(ratio) * np.arange(-runs, runs + 1)
-    return float(total @ np.maximum(0.0, -np.expm1(np.minimum(0.0, epsilon - losses))))
+    gap = np.minimum(0.0, epsilon - losses + 8 * _UNIT * (epsilon + np.abs(losses)))
+    return max(0.0, float(total @ -np.expm1(gap)) * (1 - _SAFE) - 1e-300)
 
 
 def hockey_stick_bounds(runs: int, epsilon: float, delta: float, levels: Vector) -> Vector:
@@ -60,7 +78,7 @@ def hockey_stick_bounds(runs: int, epsilon: float, delta: float, levels: Vector)
     above = most[:-1] * (1 + ratios[:-1]) / (1 + ratios[1:])
     bounds = np.max(above[:, None] * (1 - ratios[1:, None] * levels[None, :]), axis=0)
     last = most[-1] * (1 + ratios[-1])  # ratios below the last
-    return np.asarray(np.maximum(np.maximum(bounds, last), 0.0) * (1 + _SAFE))
+    return np.asarray(np.maximum(bounds, last) * (1 + _SAFE) + 16 * _UNIT)  # 1 - E r' is off by 2 u
 
 
 def _most(runs: int, epsilon: float, delta: float, ratio: float) -> float:
@@ -68,11 +86,15 @@ def _most(runs: int, epsilon: float, delta: float, ratio: float) -> float:
     whole = 1 / (1 + ratio)
 
     def excess(p: float) -> float:
-        return composed_letters(runs, epsilon, p, ratio) * (1 - _SAFE) - delta
+        return composed_letters(runs, epsilon, p, ratio) - delta
 
     if excess(whole) <= 0:
-        return whole
-    return min(whole, float(brentq(excess, 0.0, whole, xtol=1e-16, rtol=1e-12)) * (1 + 1e-11))
+        return whole * (1 + 4 * _UNIT)
+    above = float(brentq(excess, 0.0, whole, xtol=1e-300, rtol=1e-12))
+    wider = 1e-12
+    while excess(above) <= 0 and above < whole:  # until no feasible p is as large
+        above, wider = min(whole, above * (1 + wider)), 2 * wider
+    return above * (1 + 4 * _UNIT)
 
 
 @dataclass(frozen=True)
@@ -91,6 +113,8 @@ class RepeatedNoiseBound:
 
     def problem(self) -> cp.Problem:
         """The program in CVXPY; a floating-point E is rounded up, which only weakens it."""
+        import cvxpy as cp
+
         size = self.support
         span = min(self.epsilon, 4 * self.epsilon / math.sqrt(self.runs) + 0.5)
         wide, near = np.linspace(0.0, span, self.levels), np.linspace(0.8, 1.6, self.levels // 2)

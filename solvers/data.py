@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
 
 from .errors import InvalidProgram
@@ -28,7 +28,7 @@ class Data:
 
     c: Vector
     offset: float
-    A: sp.csc_array
+    A: scipy.sparse.csc_array
     row_lower: Vector
     row_upper: Vector
     lower: Vector
@@ -92,7 +92,7 @@ class Data:
     def implied(self) -> tuple[Vector, Vector]:
         """The columns' own bounds, tightened by those that one row implies."""
         low, high = self.lower, self.upper
-        A = sp.coo_array(self.A)
+        A = scipy.sparse.coo_array(self.A)
         (row, column), a = A.coords, A.data
         implied = [low.copy(), high.copy()]
         for sign, limit in ((1.0, self.row_upper), (-1.0, -self.row_lower)):  # sign * A x <= limit

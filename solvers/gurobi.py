@@ -149,6 +149,7 @@ class _GurobiSession(Session):
             else:
                 self._set.update(dict.fromkeys(_NATIVE[option], value))
         self._set.update(options.native)
+        self._given_limit = self._set.get("TimeLimit", float("inf"))
         self._m: Any = None
         self._kinds_may_change = _kinds_may_change(program)
         self._words = {
@@ -195,6 +196,7 @@ class _GurobiSession(Session):
             vtype="".join(types.tolist()), **rows,
         )  # fmt: skip
         self._configure(self._m)
+        self._live_limit = self._given_limit
         self._handles, self._constrs = self._m.getVars(), self._m.getConstrs()
         self._own = self._handles[:n]
         self._matrix_rows: Any = None
@@ -252,6 +254,9 @@ class _GurobiSession(Session):
         return raw
 
     def _optimize(self) -> None:
+        limit = self._given_limit if self._limit is None else min(self._limit, self._given_limit)
+        if limit != self._live_limit:
+            self._m.Params.TimeLimit = self._live_limit = limit
         try:
             self._m.optimize()
         except self._gp.GurobiError as error:

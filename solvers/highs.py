@@ -96,9 +96,11 @@ class _HighsSession(Session):
         if "simplex_iteration_limit" in self._set:
             self._set["ipm_iteration_limit"] = self._set["simplex_iteration_limit"]
         self._set.update(options.native)
-        self._time_limit = self._set.get("time_limit")
+        self._native_limit = options.native.get("time_limit")
+        self._timed = False
         self._terminations = _terminations(highspy.HighsModelStatus)
         self._continuous = np.zeros(program.shape[1], dtype=np.int32)
+        self._bounded_by: float | None = None  # the cutoff that HiGHS has
         self._h = highspy.Highs()
         self._h.setOptionValue("output_flag", False)
         for key, value in self._set.items():
@@ -173,8 +175,13 @@ class _HighsSession(Session):
             start = Start.COLD
         elif start is Start.BASIS and basis is not None and h.setBasis(basis) != self._highspy.HighsStatus.kOk:
             raise SolverError(f"highs cannot start {self.program.name} from this basis.")
-        if self._time_limit is not None:
-            h.setOptionValue("time_limit", h.getRunTime() + self._time_limit)
+        limit = self._limit if self._native_limit is None else self._native_limit
+        if limit is not None or self._timed:
+            h.setOptionValue("time_limit", np.inf if limit is None else h.getRunTime() + limit)
+            self._timed = limit is not None
+        if self._cutoff != self._bounded_by:
+            h.setOptionValue("objective_bound", np.inf if self._cutoff is None else self._cutoff)
+            self._bounded_by = self._cutoff
         self._claim_pool()
         begin = time.perf_counter()
         interrupted = False
@@ -228,7 +235,7 @@ class _HighsSession(Session):
         termination = self._terminations.get(status, Termination.ERROR)
         raw = Raw(termination, h.modelStatusToString(status), start=start, solve_seconds=seconds)
         raw.iterations = max(0, info("simplex_iteration_count")) + max(0, info("ipm_iteration_count"))
-        feasible = info("primal_solution_status") == _FEASIBLE
+        feasible = info("primal_solution_status") == _FEASIBLE and termination is not Termination.CUTOFF
         if feasible:
             raw.x, raw.point = np.array(h.getSolution().col_value), PointStatus.FEASIBLE
         if self._mip:
@@ -276,6 +283,7 @@ def _terminations(status: Any) -> dict[Any, Termination]:
         status.kUnbounded: Termination.UNBOUNDED,
         status.kUnboundedOrInfeasible: Termination.INFEASIBLE_OR_UNBOUNDED,
         status.kTimeLimit: Termination.TIME_LIMIT,
+        status.kObjectiveBound: Termination.CUTOFF,
         status.kIterationLimit: Termination.ITERATION_LIMIT,
         status.kSolutionLimit: Termination.NODE_LIMIT,
         status.kInterrupt: Termination.INTERRUPTED,

@@ -22,7 +22,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from .cones import Cones
@@ -67,7 +67,7 @@ class Moves:
         matrix: (entries, parameters).
     """
 
-    def __init__(self, parts: Mapping[str, tuple[Positions, Vector, sp.csr_array]], size: int) -> None:
+    def __init__(self, parts: Mapping[str, tuple[Positions, Vector, scipy.sparse.csr_array]], size: int) -> None:
         self.sections: dict[str, slice] = {}
         at = 0
         for section in SECTIONS:
@@ -78,7 +78,8 @@ class Moves:
         chosen = [parts[section] for section in self.sections]
         self.index = np.concatenate([part[0] for part in chosen]) if chosen else np.zeros(0, dtype=np.intp)
         self.base = np.concatenate([part[1] for part in chosen]) if chosen else np.zeros(0)
-        matrix = sp.csr_array(sp.vstack([part[2] for part in chosen])) if chosen else sp.csr_array((0, size))
+        blocks = [part[2] for part in chosen]
+        matrix = scipy.sparse.csr_array(scipy.sparse.vstack(blocks) if blocks else (0, size))
         self.matrix: Any = matrix.toarray() if at * size <= _DENSE else matrix
 
     def at(self, p: Vector) -> Vector:

@@ -20,6 +20,7 @@ returned is proven here and not by the solver: the violations that are left, exa
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -51,10 +52,11 @@ _LEAST = 1e-8  # solvers drop smaller coefficients; the residuals still see them
 def solve_rational(
     lp: RationalLP, *, accuracy: int = 230, rounds: int = 24, time_limit: float | None = None
 ) -> RationalPoint:
-    """Refine until every violation is below 2^-accuracy. time_limit: seconds of each round.
+    """Refine until every violation is below 2^-accuracy. time_limit: seconds for all rounds.
 
     Raises:
-        NoRationalSolution: the program is infeasible, or refinement stopped gaining digits (both in words).
+        NoRationalSolution: the program is infeasible, refinement stopped gaining digits, or there was no time left
+            (all in words).
     """
     with _Refinement(lp, time_limit) as refinement:
         return refinement.run(accuracy, rounds)
@@ -64,6 +66,7 @@ class _Refinement:
     """The state of one solve: exact integers, and the live solver that sees their leading digits."""
 
     def __init__(self, lp: RationalLP, time_limit: float | None) -> None:
+        begin = time.perf_counter()
         self.lp, self.P = lp, lp.bits
         entries = [(i, j, v) for i, row in enumerate(lp.rows) for j, v in row.items()]
         numbers = [v for *_, v in entries]
@@ -83,7 +86,7 @@ class _Refinement:
         self.A = sp.csc_array((values, (np.r_[self.i[keep], every], np.r_[self.j[keep], n + every])), shape=(m, n + m))
         self.nothing, self.continuous = np.zeros(m), np.zeros(n + m, dtype=bool)
         self.low, self.high = self._sides([*lp.bounds, *lp.sides])
-        self.time_limit = time_limit
+        self.stop = None if time_limit is None else begin + time_limit
         self.session: Session | None = None
         self.status: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # of HiGHS's columns and rows
         self.held = self.low[0], self.high[0]  # columns and rows at their lower, upper bound
@@ -194,14 +197,21 @@ class _Refinement:
         """The answer, hot from the basis of the last round; from none where that one leads nowhere."""
         if self.session is None:
             tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
-            self.session = backend("highs").open(program, Options(time_limit=self.time_limit, native=tight))
-            return self.session.solve()
+            self.session = backend("highs").open(program, Options(native=tight))
+            return self.session.solve(time_limit=self._left())
         self.session.follow(program)
-        solution = self.session.solve()
+        solution = self.session.solve(time_limit=self._left())
         if solution.termination is Termination.OPTIMAL:
             return solution
         self.status = None
-        return self.session.solve(start="cold")
+        return self.session.solve(start="cold", time_limit=self._left())
+
+    def _left(self) -> float | None:
+        """Seconds that are left, None without a limit. Raises NoRationalSolution when none are."""
+        left = None if self.stop is None else self.stop - time.perf_counter()
+        if left is not None and left <= 0:
+            raise NoRationalSolution("There was no time left to solve the exact program of the solver's pattern.")
+        return left
 
     def _bound(self, y: Integers) -> Fraction | None:
         """The Lagrangian bound of multipliers y over 2^P, exact; None when it is -∞. Those that point at a side that

@@ -48,6 +48,8 @@ class Session(ABC):
         self._void = False  # an integer column has no integer between its bounds
         self._whole = program.template.integrality
         self._last: Callable[[], Later | None] = lambda: None
+        self._cutoff: float | None = None  # of the current solve, in dispatched units
+        self._limit = options.time_limit  # of the current solve, in seconds
         self._version = owner.version() or ""
         self._factor = factors(program)
         self._order = {section: k for k, section in enumerate(program.moves.sections)}
@@ -92,14 +94,18 @@ class Session(ABC):
         self.close()
 
     def solve(
-        self, values: Mapping[str, ArrayLike] | None = None, *, start: str | Start = Start.HOT, basis: Any = None
-    ) -> Solution:
+        self, values: Mapping[str, ArrayLike] | None = None, *, start: str | Start = Start.HOT, basis: Any = None,
+        cutoff: float | None = None, time_limit: float | None = None,
+    ) -> Solution:  # fmt: skip
         """Solve at these parameter values.
 
         Args:
             values: parameter name -> value, all of them.
             start: "hot" keeps the live object's state if there is one, "cold" forgets it, "basis" starts from `basis`.
             basis: the `basis` of an earlier Solution of the same backend and program.
+            cutoff: a linear program may end as soon as its duals prove that its minimum is no less than this, with
+                Termination.CUTOFF, those duals and no point. Backends that cannot solve on.
+            time_limit: seconds for this solve, if less than the options'. Backends that cannot keep the options'.
 
         Raises:
             InvalidProgram: for numbers that solvers misread (nan, inf, tiny or huge coefficients) or wrong parameters.
@@ -113,6 +119,10 @@ class Session(ABC):
         if self._closed:
             raise SolverError(f"the session of {self.program.name} by {self.owner.label} is closed.")
         self._settle()
+        usable = cutoff is not None and np.isfinite(cutoff) and self.program.sense == 1 and not self.program.is_mip
+        self._cutoff = float(cutoff or 0.0) * self.program.scale if usable else None
+        limits = [limit for limit in (self.options.time_limit, time_limit) if limit is not None]
+        self._limit = max(1e-3, min(limits)) if limits else None
         p = self.program.vector(values or {})
         entries = self.program.moves.at(p)
         moved = self._live is not None and start is not Start.COLD and self._move(entries)

@@ -38,6 +38,7 @@ class Termination(enum.StrEnum):
     GAP_LIMIT = "gap_limit"
     NODE_LIMIT = "node_limit"
     ITERATION_LIMIT = "iteration_limit"
+    CUTOFF = "cutoff"
     LICENCE = "licence"
     NUMERICAL = "numerical"
     ERROR = "error"

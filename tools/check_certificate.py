@@ -38,7 +38,7 @@ What is counted, before any of it is done ("too large"). With
 
     audit       C n a (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
                 a = 1; the points of a curve; 10,000 for renyi and gdp, 20,000 for zcdp
-                pure on a channel whose rows are all neighbours: C is at most n
+                pure on a channel whose rows are all neighbours, pure and metric on a quantizer: C is at most n
     cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
 
@@ -471,7 +471,8 @@ def check_real_inputs(quantizer, demand):
     """Refuse unless the laws at every two real inputs meet the demand.
 
     pure, dp    max(0, P - E Q) is convex in P and in Q, and both are affine in their inputs on a piece: its sum is
-                largest, and the ratio exceeds E first, at ends of pieces. All ordered pairs of end laws decide.
+                largest, and the ratio exceeds E first, at ends of pieces. All ordered pairs of end laws decide; pure is
+                decided by each output's largest and least mass among them (`check_columns`).
     curve, renyi, zcdp, gdp    so are hockey sticks, which trade-off curves follow from, and Σ P^α Q^(1-α): as above.
     metric      P(i|x) <= e^(ε |x - x'|) P(i|x') for all x, x' holds just when every mass p is continuous, with
                 |p'| <= ε p. On a piece p' is constant and p is least at an end.
@@ -794,11 +795,11 @@ def check_privacy(mechanism, notion, budgets, others):
     """
     first = PARAMETERS[notion][0]
     demands = {value: Demand(notion, {first: value, **others}) for value in budgets.values()}
-    if mechanism.kind == "quantizer":
-        check_real_inputs(mechanism, demands[budgets[None]])
     if by_columns(mechanism, notion, budgets):
         check_columns(mechanism.laws, demands[budgets[None]].power)
         return
+    if mechanism.kind == "quantizer":
+        check_real_inputs(mechanism, demands[budgets[None]])
     for label in mechanism.labels:
         if mechanism.kind == "noise":
             p = mechanism.laws[0]
@@ -812,11 +813,10 @@ def check_privacy(mechanism, notion, budgets, others):
 
 
 def by_columns(mechanism, notion, budgets):
-    """Whether each output's largest and least mass decide: pure ε, every two rows of a channel neighbours."""
+    """Whether each output's largest and least mass decide: pure ε, every two rows (end laws) neighbours."""
     rows = len(mechanism.laws)
-    return (
-        mechanism.kind == "channel" and notion == "pure" and None in budgets and len(mechanism.labels) == rows**2 - rows
-    )
+    every = mechanism.kind == "quantizer" or (mechanism.kind == "channel" and len(mechanism.labels) == rows**2 - rows)
+    return every and notion == "pure" and None in budgets
 
 
 def check_columns(laws, power):
@@ -858,7 +858,7 @@ def work(mechanism, notion, budgets, given, objective, bias):
     odd = {x.denominator >> two for x, two in zip(others, twos, strict=True)}
     w = b + max(twos, default=0) + sum(part.bit_length() for part in odd)
     w += max((x.numerator.bit_length() for x in others), default=0)
-    if by_columns(mechanism, notion, budgets):
+    if by_columns(mechanism, notion, budgets) or (mechanism.kind == "quantizer" and notion == "metric"):
         c = min(c, n)
     t = n * (count + len(labels))
     each = OUTCOME_WORK.get(notion, 1) if points is None else len(points)

@@ -67,6 +67,7 @@ _HOMES = {
     "explore": "workbench.explorer.notebook",
     "error_at": "workbench.families.noise.delta_frontier",
     "frontier": "workbench.frontiers.run",
+    "least_delta_at": "workbench.families.noise.delta_frontier",
     "list_families": "workbench.families.api",
     "load": "workbench.privacy.loading",
     "profile": "workbench.privacy.curve",

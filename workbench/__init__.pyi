@@ -26,6 +26,7 @@ from workbench.families.laplace.design import LaplaceDesign as LaplaceDesign
 from workbench.families.laplace.design import design_laplace as design_laplace
 from workbench.families.noise.delta_frontier import delta_frontier as delta_frontier
 from workbench.families.noise.delta_frontier import error_at as error_at
+from workbench.families.noise.delta_frontier import least_delta_at as least_delta_at
 from workbench.families.noise.design import NoiseDesigner as NoiseDesigner
 from workbench.frontiers.budget_table import budget_table as budget_table
 from workbench.frontiers.run import frontier as frontier
@@ -75,7 +76,7 @@ ChannelPairs = Channel
 Quantizer = PiecewiseAffine
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'explore', 'frontier', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'explore', 'frontier', 'least_delta_at', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
 
 @overload
 def design(
@@ -92,6 +93,7 @@ def design(
     equal: Any = None,
     constraints: Any = None,
     minimise: Any = 'error',
+    runs: int = 1,
     method: Any = 'fast',
     certify: bool = True,
     solver: Any = 'highs',
@@ -116,7 +118,8 @@ def design(
         zero_mean (default False): Require noise of mean zero.
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
-        minimise (default 'error'): error, or delta for a given budget.
+        minimise (default 'error'): error; delta or epsilon for a budget.
+        runs (default 1): With notion dp: for how many runs the budget is.
         method (default 'fast'): fast, or literal: PDP with delta > 0 as the printed MILP.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
@@ -124,9 +127,10 @@ def design(
         gap (default None): Relative MILP gap at which the solver may stop.
         seed (default None): Of the solver.
         options (default None): Every solver option at once (solvers.backend.Options).
-        budget (default None): Largest cost allowed, with minimise delta.
+        budget (default None): Largest cost allowed, where delta or epsilon is minimised.
         delta (default None): In [0, 1]; 0 by default. With minimise delta: an upper limit.
-        epsilon (default None): Privacy budget > 0; "1=0.5,2=1" gives each difference its own.
+        epsilon (default None): Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a
+            limit.
     """
 
 @overload
@@ -141,6 +145,9 @@ def design(
     reach: Any = None,
     inputs: int | None = None,
     starts: int = 4,
+    prove: bool = False,
+    proof_file: Any = None,
+    proof_time: Real = '300',
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
@@ -157,6 +164,9 @@ def design(
         reach (default None): Largest output allowed with levels.
         inputs (default None): Points MVU dithers inputs to (as many as outputs).
         starts (default 4): Starts of the search over outputs.
+        prove (default False): Also search all outputs for a lower bound (uniform inputs, mae, at most 4 levels).
+        proof_file (default None): Where the search of prove is kept, and gone on from.
+        proof_time (default '300'): Seconds of the processor for prove.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.
@@ -229,8 +239,13 @@ def design(
     *,
     loss: Any = 'squared',
     notion: Any = 'dp',
+    alpha: Any = None,
+    rho: Any = None,
+    mu: Any = None,
+    curve: Any = None,
     constraints: Any = [],
     minimise: Any = 'error',
+    runs: int = 1,
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
@@ -243,10 +258,15 @@ def design(
 
         loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a
             function too).
-        notion (default 'dp'): dp, pure, pdp or metric.
+        notion (default 'dp'): dp, pure, pdp or metric; curve, renyi, zcdp or gdp.
+        alpha (default None): renyi: the order > 1.
+        rho (default None): zcdp: the budget > 0.
+        mu (default None): gdp: the budget > 0.
+        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
         constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
             or a function of the CVXPY variable).
         minimise (default 'error'): error; delta or epsilon for a budget.
+        runs (default 1): With notion dp: for how many runs the budget is.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.
@@ -261,33 +281,45 @@ def design(
 def design(
     question: UnboundedNoise,
     *,
-    epsilon: Any,
     cost: Any = 'squared',
     prior: Any = None,
     notion: Any = 'dp',
+    alpha: Any = None,
+    rho: Any = None,
+    mu: Any = None,
+    curve: Any = None,
     steps: int | None = None,
     gap: Any = None,
     runs: int = 1,
+    minimise: Any = 'error',
+    budget: Any = None,
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
     options: Any = None,
     delta: Any = '0',
+    epsilon: Any = None,
 ) -> Design:
     """Design additive noise on all integers or all reals.
 
-        epsilon (required): Privacy budget > 0.
         cost (default 'squared'): absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2
         prior (default None): CSV with probabilities of the clamped answers; uniform by default.
-        notion (default 'dp'): dp or pure.
+        notion (default 'dp'): dp, pure, curve, renyi, zcdp or gdp.
+        alpha (default None): renyi: the order > 1.
+        rho (default None): zcdp: the budget > 0.
+        mu (default None): gdp: the budget > 0.
+        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
         steps (default None): Cells of a sensitivity, of the reals; refined by default.
         gap (default None): Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default.
         runs (default 1): For how many runs the budget is, of integer noise.
+        minimise (default 'error'): error; epsilon for a budget.
+        budget (default None): Largest cost allowed, where epsilon is minimised.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.
         options (default None): Every solver option at once (solvers.backend.Options).
         delta (default '0'): In [0, 1].
+        epsilon (default None): Privacy budget > 0. Where it is minimised: an upper limit.
     """
 
 @overload

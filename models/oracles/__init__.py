@@ -3,10 +3,13 @@
 `judge` gives the strongest statement about the least error rate of a question, `bounds` the interval that is proven.
 Every oracle is a function from a question to the statements it can prove; adding one is a file and a line in ORACLES.
 What they leave open under PDP, the level search settles when the group is small enough.
+
+An oracle should cost no more than what it judges. What searches (`cut_vectors`, `digit_sums`, `column_cut`,
+`level_search`) counts its work and stops, or is left out, at about a second of it. The work is counted and not timed,
+so that a verdict is the same on every machine.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from models.oracles import bounded_difference, dp_law, hops, level_cut, level_search, single_distance
@@ -70,8 +73,12 @@ def bounds(
         met = replace(upper, kind="optimum", proof=f"{upper.proof} It meets a lower bound. {lower.proof}")
         return Bounds(met, met)
     if upper is not None:
-        with suppress(OutsideDomain):
+        try:
             upper = level_search.improve(question, upper, nodes)
+        except OutsideDomain as reason:
+            upper = replace(
+                upper, proof=f"{upper.proof} The level search, which could prove it, was left out: {reason}"
+            )
     return Bounds(upper, upper) if upper is not None and upper.kind == "optimum" else Bounds(lower, upper)
 
 

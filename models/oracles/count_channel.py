@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 __all__ = ["CountOptimum", "geometric", "grows", "minimax_value", "post_processed"]
 
@@ -73,6 +72,8 @@ def post_processed(losses: Vector, prior: Vector, epsilon: float) -> CountOptimu
 
 def minimax_value(losses: Vector, epsilon: float) -> float:
     """The least worst-case loss of any post-processing. losses: (k, m) with k m <= 4000 or so."""
+    from scipy.optimize import linprog
+
     k, m = losses.shape
     G = geometric(k, epsilon)
     rows = np.einsum("yz,yo->yzo", G, losses).reshape(k, k * m)

@@ -126,37 +126,26 @@ class Cuts:
         )
 
 
-def _crossings(grid: Grid, height: int) -> tuple[Floats, Floats]:
-    """w-mass leading into the holes of a column of this height cut at c, from a column cut at q: tables [c, q].
-
-    First from the same row (Σ of a^i over c <= i < q), then from the row above (Σ of a^{i-1} over c <= i <= q).
-    """
-    span = grid.rows + 3
-    rows = np.arange(span)
-    powers = grid.ratio**rows
-    empty = ((rows[:, None] <= rows) & (rows <= height)).astype(np.float64)  # [c, i]: row i of the column is a hole
-    upto = np.tril(np.ones((span, span)))  # [q, i]: i <= q
-    same = empty @ (np.tril(upto, -1) * powers).T
-    above = empty @ (upto * powers[np.maximum(rows - 1, 0)]).T
-    return same, above
-
-
 def evaluate(grid: Grid, vectors: NDArray[np.int64]) -> Cuts:
     """T, S and chain loss of cut vectors, shape (V, μ̄), entries 2..height + 1."""
     heights = grid.heights
     powers = grid.ratio ** (vectors - 1)
     totals = 1.0 + geometric_sum(grid.epsilon, vectors - 1).sum(axis=1)
     chain_losses = np.where(vectors <= heights, powers, 0.0).sum(axis=1)
-    tables = {height: _crossings(grid, height) for height in {int(height) for height in heights}}
+    span = grid.rows + 3
+    run = geometric_sum(grid.epsilon, np.arange(span))  # a + ... + a^length
+    before = grid.ratio ** (np.arange(span + 1) - 2.0)  # before[c] = a^(c - 2)
     losses = chain_losses.copy()
     columns = np.ascontiguousarray(vectors.T)
     for mu in range(1, grid.mu_bar):
         crossing = np.zeros(len(vectors))
         for column, height in enumerate(heights.tolist()):
             source = column - mu
-            same, above = tables[height]
-            table = same if source >= 0 else above
-            crossing += table[columns[column], columns[source]]  # a negative index is the column of the row above
+            above = int(source < 0)  # then a negative index is the column of the row above
+            cut = columns[column]
+            # rows cut <= i < cut of the source (the same row), or <= it (the row above), have a^i, or a^(i-1)
+            length = np.maximum(np.minimum(columns[source] - 1 + above, height) - cut + 1, 0)
+            crossing += before[cut + 1 - above] * run[length]
         np.maximum(losses, crossing, out=losses)
     return Cuts(vectors, totals, losses, chain_losses)
 

@@ -12,7 +12,6 @@ Exact up to rounding, and far below the C(K + p, p) multisets of the whole.
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,25 +24,40 @@ ROWS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class _Half:
-    """Multisets of some powers, grouped by size and sorted by sum: `sums[size]`, `counts[size]`."""
+    """Multisets of some powers, by size and in order of their sums.
+
+    Attributes:
+        sums: size -> the sums, rising.
+        last, rest: size -> the last power of each, and where the others stand among those of one size less.
+    """
 
     sums: list[Floats]
-    counts: list[NDArray[np.int16]]
+    last: list[NDArray[np.int32]]
+    rest: list[NDArray[np.int32]]
+
+    def counts(self, size: int, at: int, powers: int) -> NDArray[np.int64]:
+        """How often each power is in one of them."""
+        counts = np.zeros(powers, dtype=np.int64)
+        for k in range(size, 0, -1):
+            counts[self.last[k][at]] += 1
+            at = int(self.rest[k][at])
+        return counts
 
 
 def _half(powers: Floats, most: int) -> _Half:
-    counts = np.zeros((1, 0), dtype=np.int16)
-    used = np.zeros(1, dtype=np.int64)
-    for _ in powers:
-        free = most - used + 1
-        added = np.arange(int(free.sum())) - np.repeat(np.cumsum(free) - free, free)
-        counts = np.hstack([np.repeat(counts, free, axis=0), added[:, None].astype(np.int16)])
-        used = np.repeat(used, free) + added
-    sums = counts @ powers if len(powers) else np.zeros(1)
-    by_size = np.lexsort((sums, used))
-    edges = np.searchsorted(used[by_size], np.arange(most + 2))
-    groups = [by_size[start:stop] for start, stop in pairwise(edges)]
-    return _Half([sums[group] for group in groups], [counts[group] for group in groups])
+    """Every multiset of k powers is one of k - 1 with a power that is not before its last; none is copied."""
+    none = np.zeros(1, dtype=np.int32)
+    half = _Half([np.zeros(1)], [none], [none])
+    for _ in range(most):
+        free = len(powers) - half.last[-1]
+        rest = np.repeat(np.arange(len(free), dtype=np.int32), free)
+        last = np.arange(len(rest), dtype=np.int32) - np.repeat(np.cumsum(free) - free, free) + half.last[-1][rest]
+        sums = half.sums[-1][rest] + powers[last]
+        order = np.argsort(sums, kind="stable")
+        half.sums.append(sums[order])
+        half.last.append(last[order].astype(np.int32))
+        half.rest.append(rest[order])
+    return half
 
 
 class DigitSums:
@@ -55,6 +69,7 @@ class DigitSums:
         if longest > ROWS:
             raise OutsideDomain(f"the chain search needs lists of at most {ROWS} entries. Got {longest}.")
         powers: Floats = np.power(a, np.arange(1, p + 1))
+        self._parts = split, p - split
         self._head = _half(powers[:split], most)
         self._tail = _half(powers[split:], most)
 
@@ -73,7 +88,8 @@ class DigitSums:
                 best["low"] = (float(low[i]), head_size, i, int(above[i]) - 1)
             if np.isfinite(high[k]) and ("high" not in best or high[k] < best["high"][0]):
                 best["high"] = (float(high[k]), head_size, k, int(above[k]))
+        first, second = self._parts
         return [
-            np.concatenate([self._head.counts[head][i], self._tail.counts[size - head][k]]).astype(np.int64)
+            np.concatenate([self._head.counts(head, i, first), self._tail.counts(size - head, k, second)])
             for _, head, i, k in best.values()
         ]

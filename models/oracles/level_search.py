@@ -215,7 +215,9 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     search.aim(question.delta, 1.0 - known.value)
     finished = search.run()
     if search.found is None:
-        return replace(known, kind="optimum", proof=PROOF) if finished else known
+        if finished:
+            return replace(known, kind="optimum", proof=PROOF)
+        return replace(known, proof=f"{known.proof} The level search stopped after {nodes} nodes without a better one.")
     hops = hop_distances(question.sizes, question.shifts)
     levels, charge = search.found
     error, pmf = _pmf(levels, hops, search.a, charge, question.delta)

@@ -15,7 +15,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 __all__ = ["MOST_INPUTS", "extremal_value", "right_most_often"]
 
@@ -26,6 +25,8 @@ MOST_INPUTS = 10
 
 def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
     """The least expected loss. losses: (k, m) with k <= MOST_INPUTS. Raises ValueError."""
+    from scipy.optimize import linprog
+
     k = len(losses)
     if k > MOST_INPUTS:
         raise ValueError(f"losses must have at most {MOST_INPUTS} rows. Got {k}.")

@@ -1,4 +1,7 @@
-"""The inner loop of the fast algorithm of `bins`: least-cost partitions under a Monge interval cost, compiled by Numba.
+"""The inner loop of the fast algorithm of `bins`: least-cost partitions under a Monge interval cost.
+
+Numba compiles it. Loading Numba takes longer than a small problem does in plain Python, which is then used: the same
+code, so the same sums in the same order (but for logarithms, whose last bits differ: Poisson losses are compiled).
 
     f(0) = 0,    f(i) = min over r < i of f(r) + L_c(r, i) - λ,        i = 1..k             (labels r..i-1 form a bin)
 
@@ -13,11 +16,12 @@ one cache line: P, S1, S2 as pairs, the label, and F at the label; `below` is P 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 __all__ = ["POISSON", "QUANTILE", "SQUARED", "least_partition", "prefix_pairs"]
@@ -25,6 +29,44 @@ __all__ = ["POISSON", "QUANTILE", "SQUARED", "least_partition", "prefix_pairs"]
 Vector = NDArray[np.float64]
 
 SQUARED, POISSON, QUANTILE = 0, 1, 2
+_SMALL = 150  # labels up to which plain Python takes less than loading Numba
+
+
+def prefix_pairs(values: Vector) -> tuple[Vector, Vector]:
+    """Running sums of values (k,) as pairs: hi (k+1,), lo (k+1,)."""
+    return _prefix_pairs(values) if _plainly(values.size) else _compiled().prefix_pairs(values)
+
+
+def least_partition(kind: int, table: Vector, *others: Any) -> tuple[float, NDArray[np.int64], int]:
+    """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,), how often L_c was taken).
+
+    others: below, q, mean, spread, tau, scale, penalty.
+    """
+    plain = kind != POISSON and _plainly(table.shape[0] - 1)
+    solve = _least_partition if plain else _compiled().least_partition
+    with np.errstate(all="ignore"):  # as compiled
+        least, starts, taken = solve(kind, table, *others)
+    return float(least), starts, int(taken)
+
+
+def _plainly(labels: int) -> bool:
+    return labels <= _SMALL and "numba" not in sys.modules
+
+
+class _Compiled(NamedTuple):
+    prefix_pairs: Callable[[Vector], tuple[Vector, Vector]]
+    least_partition: Callable[..., tuple[float, NDArray[np.int64], int]]
+
+
+@cache
+def _compiled() -> _Compiled:
+    """The functions of this module, compiled; those that others call are compiled from now on for everybody."""
+    global divergence, interval_cost
+    from numba import njit
+
+    divergence = njit(cache=True, inline="always")(_divergence)
+    interval_cost = njit(cache=True)(_interval_cost)
+    return _Compiled(njit(cache=True)(_prefix_pairs), njit(cache=True)(_least_partition))
 
 
 def _prefix_pairs(values: Vector) -> tuple[Vector, Vector]:
@@ -43,9 +85,6 @@ def _prefix_pairs(values: Vector) -> tuple[Vector, Vector]:
     return high, low
 
 
-prefix_pairs: Callable[[Vector], tuple[Vector, Vector]] = njit(cache=True)(_prefix_pairs)
-
-
 def _divergence(kind: int, a: float, b: float) -> float:
     """D(a, b) of the loss: (a-b)², or a log(a/b) - a + b."""
     if kind == 0:
@@ -56,7 +95,7 @@ def _divergence(kind: int, a: float, b: float) -> float:
     return float(a * (u - np.log1p(u)))
 
 
-divergence: Callable[[int, float, float], float] = njit(cache=True, inline="always")(_divergence)
+divergence: Callable[[int, float, float], float] = _divergence
 
 
 def _interval_cost(
@@ -113,7 +152,7 @@ def _interval_cost(
     return float(spread + divergence(kind, mean, o) + q * (within + s0 * divergence(kind, centre, o)))
 
 
-interval_cost: Callable[..., float] = njit(cache=True)(_interval_cost)
+interval_cost: Callable[..., float] = _interval_cost
 
 
 def _least_partition(
@@ -194,6 +233,3 @@ def _least_partition(
         at = came[at]
         starts[j] = at
     return best[k], starts, taken
-
-
-least_partition: Callable[..., tuple[float, NDArray[np.int64], int]] = njit(cache=True)(_least_partition)

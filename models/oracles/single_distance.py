@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import brentq
 
 from models.oracles.closed_form import (
     ClosedForm,
@@ -123,6 +122,8 @@ def level_curve_breakpoints(order: int, error_rate: float) -> Floats:
 
     (24) holds on ε_k <= ε < ε_{k-1}. The entry is 0 when section k reaches the error rate at every ε > 0.
     """
+    from scipy.optimize import brentq
+
     mass = 1.0 - check_error_rate(error_rate)
     points = np.zeros(check_count("order", order, 2))
     for k in range(order):

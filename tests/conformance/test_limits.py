@@ -175,3 +175,44 @@ def test_more_threads(label):
     else:
         assert solution.termination is Termination.OPTIMAL
         assert solution.threads == 2
+
+
+@needs("lp")
+@pytest.mark.parametrize("scale", [1.0, 2.0**20])
+def test_a_cutoff_ends_a_linear_program_only_where_its_duals_prove_it(label, scale):
+    base = instances.random_lp(40, 30, seed=4, scale=scale)
+    optimum = answer(label, base).objective
+    with backend(label).open(base, Options()) as session:
+        for cutoff in (optimum + 1.0, optimum - 1.0, None):
+            found = session.solve(start="cold", cutoff=cutoff)
+            if found.termination is Termination.CUTOFF:
+                assert found.x is None
+                assert cutoff - 1e-6 <= found.bound <= optimum + 1e-6
+                assert cutoff < optimum
+            else:
+                assert found.termination is Termination.OPTIMAL
+                assert found.objective == pytest.approx(optimum, rel=1e-4)
+
+
+@needs("lp", "hot_start")
+def test_a_cutoff_saves_iterations(label):
+    if label != "highs":
+        pytest.skip("only HiGHS stops at a cutoff")
+    base = instances.random_lp(40, 30, seed=4)
+    with backend("highs").open(base, Options(presolve=False)) as session:
+        whole = session.solve()
+        cut = session.solve(start="cold", cutoff=whole.objective - 0.5 * abs(whole.objective))
+        again = session.solve(start="cold")
+    assert cut.termination is Termination.CUTOFF
+    assert cut.iterations < whole.iterations
+    assert again.objective == pytest.approx(whole.objective)  # a cutoff is of one solve
+
+
+@needs("lp", "hot_start")
+def test_a_solve_can_have_less_time_than_the_session(label):
+    if label not in ("highs", "gurobi"):
+        pytest.skip("its time limit is the session's")
+    program = instances.slow_lp(500)
+    with backend(label).open(program, Options(time_limit=60.0)) as session:
+        assert session.solve(time_limit=0.003).termination is Termination.TIME_LIMIT
+        assert session.solve(start="cold").termination is Termination.OPTIMAL

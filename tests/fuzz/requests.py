@@ -158,6 +158,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "solver": "highs",
                                            "time_limit": 5.0}),
     "error_at": (wb.error_at, {"pieces": [], "delta": 0.1}),
+    "least_delta_at": (wb.least_delta_at, {"pieces": [], "error": 0.1}),
     "NoiseDesigner": (wb.NoiseDesigner, {"question": QUESTION}),
     "audit": (wb.audit, {"mechanism": LAW, "epsilon": 1}),
     "audit_channel": (wb.audit_channel, {"rows": [[1, 2], [2, 1]], "pairs": [(0, 1)], "epsilon": 1}),

@@ -64,9 +64,14 @@ DESIGNED = {
     "labels-raw": "design labels --prior uniform:0..4 --epsilon 1 --method lp --raw",
 }  # fmt: skip
 # a case -> the keys whose recorded values no longer hold, and why. Everything else of it still does; the objective too.
+_OUTPUTS = "outputs of less error by a search that is not confined to symmetric ones and moves the knots at outputs"
 _UNBIASED = "outputs of the same loss by another program: cones over intervals, whose bound is proven to 1e-7"
 SUPERSEDED = {
     "design labels-unbiased": (("d", "solver", "outputs", "channel", "mechanism", "bias"), _UNBIASED),
+    "design quantizer-levels": (
+        ("bins", "mae", "mae_51", "mse", "objective", "gap", "difference", "mechanism", "bias"),
+        _OUTPUTS,
+    ),
     "design noise --epsilon": (("required",), "notions without an epsilon take none: --notion zcdp --rho 0.1"),
     "compare noise --epsilon": (("required",), "as for design noise"),
     "design labels --epsilon": (("required",), "as for design noise"),

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 from models.additive_cuts import LineProgram, refined
-from models.integer_noise import LineCost, ProgramTooLarge, bracket
+from models.integer_noise import Budget, LineCost, ProgramTooLarge, bracket
 from models.oracles import line_noise
 from models.real_noise import real_bracket
 from workbench.exact.numbers import exp_bounds
@@ -20,8 +20,12 @@ def exp_up(epsilon: str) -> Fraction:
     return Fraction(exp_bounds(Fraction(epsilon), 64)[1], 1 << 64)
 
 
+def budget(epsilon: str, delta: str) -> Budget:
+    return Budget(float(epsilon), exp_up(epsilon), Fraction(delta))
+
+
 def integers(epsilon: str, delta: str, cost: LineCost, sensitivity: int = 1):
-    return bracket(sensitivity, float(epsilon), exp_up(epsilon), Fraction(delta), cost)
+    return bracket(sensitivity, [budget(epsilon, delta)], cost)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_too_large_is_refused_before_it_is_stated():
     [("1", "0.2", 0.558576, 0.558765, 4e-4), ("0.2", "0.05", 2.354075, 2.354225, 1e-4), ("2", "0.3", 0.0, 1.0, 2e-3)],
 )
 def test_reals_from_both_sides(epsilon: str, delta: str, low: float, high: float, gap: float):
-    found = real_bracket(float(epsilon), exp_up(epsilon), Fraction(delta), "absolute", gap=gap)
+    found = real_bracket([budget(epsilon, delta)], "absolute", gap=gap)
     assert 0 <= found.gap <= gap
     assert found.upper.value >= low
     assert float(found.bound) <= high
@@ -105,15 +109,15 @@ def test_reals_from_both_sides(epsilon: str, delta: str, low: float, high: float
 
 
 def test_large_delta_needs_the_atom():
-    found = real_bracket(1.0, exp_up("1"), Fraction("0.75"), "absolute", gap=2e-3)
+    found = real_bracket([budget("1", "0.75")], "absolute", gap=2e-3)
     assert found.upper.x[-1] == pytest.approx(0.6, abs=0.02)
     assert found.upper.value == pytest.approx(0.1661, abs=5e-4)
 
 
 def test_small_budgets_come_near_the_uniform_bernoulli_product():
-    found = real_bracket(0.005, exp_up("0.005"), Fraction("0.25"), "absolute", gap=1e-3)
+    found = real_bracket([budget("0.005", "0.25")], "absolute", gap=1e-3)
     assert found.upper.value < line_noise.zero_epsilon(0.25, 1, "absolute") < 1.01 * found.upper.value
-    squared = real_bracket(0.01, exp_up("0.01"), Fraction("0.75"), "squared", gap=1e-2)
+    squared = real_bracket([budget("0.01", "0.75")], "squared", gap=1e-2)
     assert float(squared.bound) < line_noise.zero_epsilon(0.75, 1, "squared") < 1.05 * squared.upper.value
 
 
@@ -145,13 +149,13 @@ def test_staircases(cost: str):
 
 def test_what_is_printed_as_a_lower_bound_is_not_one_everywhere():
     assert line_noise.geng_formula(1.0, 0.2, 1) == pytest.approx(0.2867, abs=5e-5)
-    found = real_bracket(0.05, exp_up("0.05"), Fraction("0.05"), "absolute", gap=1e-3)
+    found = real_bracket([budget("0.05", "0.05")], "absolute", gap=1e-3)
     assert line_noise.geng_formula(0.05, 0.05, 1, 1) < float(found.bound)
     assert found.upper.value < line_noise.geng_formula(0.05, 0.05, 1) - 0.05
 
 
 def test_refined_cuts_stay_cuts():
     inside = np.array([False, True, True])
-    ((shift, fine),) = refined([(1, inside)], 2)
+    ((shift, fine, _),) = refined([(1, inside, 0)], 2)
     assert shift == 2
     assert fine.tolist() == [False, True, True, True, True]

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from models.noise import COSTS, NoiseModel, cost_vector, equal_masses, shifted, zero_mean
+from models.noise import COSTS, NoiseModel, cost_vector, shifted
+from models.noise_constraints import equal_masses, zero_mean
 from models.requirements import HOCKEY_STICK as DP
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import solve

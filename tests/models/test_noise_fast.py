@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from models import oracles
-from models.noise import NoiseModel, cost_vector, equal_masses, shifted, zero_mean
+from models.noise import NoiseModel, cost_vector, shifted
+from models.noise_constraints import equal_masses, zero_mean
 from models.noise_fast import FastSession
 from models.noise_holes import facts, hole_search, weights
 from models.noise_patterns import Facts, Noise, milp, relaxation
@@ -275,6 +276,20 @@ def test_limits_leave_a_valid_bound():
     assert loose.bound <= optimum + 1e-9 <= loose.objective + 2e-9
     assert loose.gap <= 0.05
     assert loose.termination in (Termination.GAP_LIMIT, Termination.OPTIMAL)
+
+
+@pytest.mark.parametrize(("sizes", "cost"), [((120,), "squared"), ((1200,), "error-rate"), ((120,), "worst-squared")])
+def test_a_time_limit_leaves_an_incumbent_soon(sizes, cost):
+    """However little time there was: what the search found, or uniform noise."""
+    shifts = tuple((k % sizes[0],) for k in (1, 3, 4, -1, -3, -4))
+    model = NoiseModel(sizes, shifts, PDP, cost_vector(cost, sizes))
+    for limit in (1e-9, 0.2):
+        stopped = fast(model, [0.2], 0.05, time_limit=limit)
+        assert stopped.termination is Termination.TIME_LIMIT
+        assert stopped.seconds.total < 2.0
+        assert stopped.bound is None or stopped.bound <= stopped.objective
+        assert stopped["f"].sum() == pytest.approx(1.0)
+        assert spent(sizes, shifts, [0.2] * 6, stopped["f"]) <= 0.05 + 1e-9
 
 
 def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import combinations
 
@@ -140,6 +142,32 @@ def test_large_sets_agree_with_a_coarse_grid_and_prove_a_bound():
         power = 2 if loss == "squared" else 1
         assert made.objective / 50_000**power == pytest.approx(small.objective / 200**power, rel=2e-2)
         assert made.bound == pytest.approx(made.objective, rel=1e-12)
+
+
+def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
+    compiled = monge._compiled()
+    monkeypatch.setattr(monge, "interval_cost", monge._interval_cost)
+    monkeypatch.setattr(monge, "divergence", monge._divergence)
+    rng = np.random.default_rng(11)
+    for loss in ("squared", "absolute", "pinball:0.9"):
+        for k in (1, 2, 3, 17, 60, 150):
+            y, p = np.cumsum(rng.exponential(size=k)), rng.dirichlet(np.full(k, 0.5))
+            assert np.array_equal(monge._prefix_pairs(y * p), compiled.prefix_pairs(y * p))
+            arguments = bins._table(y, p, math.expm1(rng.uniform(0.01, 20)), loss_named(loss))
+            for penalty in (0.0, 10.0 ** rng.uniform(-3, 3)):
+                plain, fast = monge._least_partition(*arguments, penalty), compiled.least_partition(*arguments, penalty)
+                assert (plain[0], plain[2]) == (fast[0], fast[2])
+                assert np.array_equal(plain[1], fast[1])
+
+
+def test_small_problems_load_no_compiler():
+    asked = """
+import sys
+from models.oracles import bins, monge
+assert bins.optimal_bins(range(monge._SMALL), None, 1.0).d and "numba" not in sys.modules
+assert bins.optimal_bins(range(1, 9), None, 1.0, "poisson").d and "numba" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", asked], check=True)
 
 
 def test_prefix_pairs_keep_what_a_running_sum_loses():

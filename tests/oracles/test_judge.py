@@ -5,6 +5,7 @@ import pytest
 from oracle_truth import both_ways, pdp_delta, pdp_error, run
 
 from models.oracles import ORACLES, OutsideDomain, bounds, judge
+from models.oracles.cut_vectors import Grid, evaluate
 from models.oracles.question import ask
 from models.requirements import HOCKEY_STICK as DP
 from models.requirements import MASS_ABOVE_RATIO as PDP
@@ -116,3 +117,24 @@ def test_large_groups_are_answered_by_what_scales():
     assert found.lower.value < found.upper.value
     assert found.upper.name == "level cut"
     assert judge((5000,), shifts, False, 1.0, 0.0, PDP).kind == "optimum"
+
+
+def test_what_was_left_out_or_unfinished_is_said():
+    large = judge((1001,), [(1,), (3,), (4,)], True, 1.0, 0.05, PDP)
+    assert large.kind == "upper bound"
+    assert "was left out: sizes must have a product of at most 300" in large.proof
+    short = judge((40,), [(1,), (3,), (4,)], True, 0.3, 0.05, PDP, nodes=50)
+    assert short.kind == "upper bound"
+    assert "stopped after 50 nodes" in short.proof
+
+
+def test_a_long_range_is_judged_without_listing_its_cuts():
+    """1250 rows of two columns: law and chain bound agree with those of every cut vector, c1 >= c2."""
+    n, epsilon, delta = 2500, 1.0, 0.1
+    law = judge((n + 1,), [(1,), (2,)], True, epsilon, delta, PDP)
+    assert law.kind == "optimum"
+    grid = Grid(n, 2, epsilon)
+    rows = np.arange(2, 60)  # deeper cuts are worth less than rounding
+    cuts = evaluate(grid, np.array([(a, b) for a in rows for b in rows if a >= b]))
+    best = np.minimum(1 / cuts.totals, delta / cuts.losses).max()
+    assert 1 - law.value == pytest.approx(best, abs=1e-15)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+import workbench as wb
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm, two_bin
-from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine, Quantizer
 from workbench.privacy.quantizer import audit_quantizer
 
 
@@ -84,3 +86,22 @@ def test_bias_is_exact():
         "x", [-2, 2], [-1, 1], [[[Fraction(3, 4), Fraction(1, 4)], [Fraction(1, 3), Fraction(2, 3)]]]
     )
     assert made.bias == Fraction(1, 3)
+
+
+def test_a_metric_certificate_lists_no_comparisons(monkeypatch: pytest.MonkeyPatch):
+    knots = [Fraction(k, 10) for k in range(-10, 11)]
+    laws = [[3 - x, 3 + x] for x in knots]
+    law = PiecewiseAffine.of(knots, [-3, 3], [end for a, b in pairwise(laws) for end in (a, b)])
+    steepest = max(  # |p_b - p_a| / ((b - a) min(p_a, p_b)), from the definition
+        abs(Fraction(b[i], 6) - Fraction(a[i], 6)) / ((y - x) * min(Fraction(a[i], 6), Fraction(b[i], 6)))
+        for (x, y), (a, b) in zip(pairwise(knots), pairwise(laws), strict=True) for i in (0, 1)
+    )  # fmt: skip
+    assert steepest == audit_quantizer(law, "absolute").ratio == Fraction(1, 2)
+    listed = wb.Certificate(law, "metric", steepest).privacy
+    assert listed.complete
+    monkeypatch.setattr(PiecewiseAffine, "comparisons", lambda self: pytest.fail("comparisons were listed"))
+    certificate = wb.Certificate(law, "metric", steepest)
+    assert certificate.holds()
+    assert "metric" in " ".join(certificate.words)
+    with pytest.raises(wb.NotCertified, match="exact metric epsilon is"):
+        wb.Certificate(law, "metric", steepest - Fraction(1, 10**9))

@@ -146,8 +146,8 @@ def test_a_round_that_fails_hot_is_solved_again_from_nothing(monkeypatch):
 
     starts, solve = [], Session.solve
 
-    def once_lost(self, values=None, *, start="hot", basis=None):
-        solution = solve(self, values, start=start, basis=basis)
+    def once_lost(self, values=None, *, start="hot", **more):
+        solution = solve(self, values, start=start, **more)
         starts.append(start)
         assert isinstance(solution, Solution)
         return replace(solution, termination=Termination.NUMERICAL) if len(starts) == 3 else solution

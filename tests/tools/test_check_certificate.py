@@ -11,6 +11,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -173,7 +174,7 @@ def test_both_checkers_agree_on_mutations(kind, tmp_path: Path):
         noise([1, 2, 3], "dp", "0x1" + "0" * 65_000 + "1/0x1" + "0" * 65_000, "1"),
         noise([k + 1 for k in range(8000)], "pure", "9", shifts=[[k] for k in range(1, 4001)]),
         quantizer([[k + 1 for k in range(100)], [101 - k for k in range(100)]], "pdp", "1", "1"),
-        quantizer([[k + 1, 1] for k in range(500)], "pure", "9"),
+        quantizer([[k + 1, 1] for k in range(500)], "dp", "9"),
     ],
     ids=["wide", "epsilon", "differences", "pdp", "pieces"],
 )
@@ -181,6 +182,18 @@ def test_both_refuse_what_is_too_large(data, tmp_path: Path):
     path = tmp_path / "c.json"
     path.write_text(json.dumps(data))
     assert verdicts(path) == ("too large", "too large")
+
+
+def test_many_pieces_are_decided_without_pairs(tmp_path: Path):
+    jumps = [[k + 1, 1] for k in range(4000)]  # ln of (1/2) / (1/4001): 7.6013
+    halves = [(3000 + k, math.gcd(3000 + k, 6000)) for k in range(2001)]  # |p'| / p at the last knot: 1/1000
+    laws = [[up // common, (6000 - up) // common] for up, common in halves]
+    ends = [end for a, b in pairwise(laws) for end in (a, b)]
+    for found, notion, enough, too_little in ((jumps, "pure", "7.602", "7.6"), (ends, "metric", "0.001", "0.000999")):
+        for epsilon, expected in ((enough, "proven"), (too_little, "false")):
+            path = tmp_path / "c.json"
+            path.write_text(json.dumps(quantizer(found, notion, epsilon)))
+            assert verdicts(path) == (expected, expected)
 
 
 def test_the_normal_distribution_is_enclosed():

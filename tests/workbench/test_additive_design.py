@@ -45,7 +45,9 @@ def test_integers_on_the_command_line(capsys):
     masses = dict(enumerate(made["pmf"], made["first"]))
     assert sum(made["pmf"]) == pytest.approx(1)
     assert sum(eta**2 * mass for eta, mass in masses.items()) == pytest.approx(made["objective"])
-    assert made["beside"]["geometric"] == pytest.approx(1.8413, abs=5e-5)
+    alpha = (1 - 1e-3) / (np.e + 1e-3)  # the least: 1/(1 + α) - e^ε α/(1 + α) = δ
+    assert made["beside"]["geometric"] == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=1e-6)
+    assert made["beside"]["staircase"] == pytest.approx(1.8413, abs=5e-5)  # pure
     assert made["beside"]["discrete Gaussian"] == pytest.approx(6.4833, abs=5e-3)
 
 
@@ -114,6 +116,20 @@ def test_reals_from_both_sides(real, tmp_path: Path):
     page = (tmp_path / "r.svg").read_text()
     assert "truncated Laplace" in page
     assert "Gaussian" in page
+
+
+@pytest.mark.parametrize("solver", ["gurobi", "cvxpy:clarabel", "ortools:pdlp"])
+def test_every_solver_with_duals_bounds_real_noise(solver: str):
+    found = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", cost="absolute", gap="0.01", solver=solver)
+    assert found.certificate.holds()
+    assert found.bound <= 0.558765
+    assert 0.558576 <= found.objective <= found.bound * 1.01
+    assert found.details["solver"] == solver
+
+
+def test_a_solver_without_duals_is_refused():
+    with pytest.raises(wb.InvalidRequest, match="dual values"):
+        wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", cost="absolute", solver="scip")
 
 
 @pytest.mark.parametrize("shift", ["1/3", "0.77", "0.999", "1"])

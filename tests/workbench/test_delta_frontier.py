@@ -63,3 +63,64 @@ def test_progress_is_told():
     wb.delta_frontier(wb.ModuloNoise(n=5, max_shift=1), epsilon=1, progress=lambda *state: told.append(state))
     assert told
     assert all(0 <= delta <= 1 for delta, _ in told)
+
+
+def test_the_least_delta_is_the_frontier_read_backwards():
+    question = wb.ModuloNoise(n=8, max_shift=3)
+    pieces = wb.delta_frontier(question, epsilon=1.5)
+    for error in (0.55, 0.3, 0.05, 0):
+        least = wb.least_delta_at(pieces, error)
+        made = wb.design(question, epsilon=1.5, minimise="delta", budget=error)
+        assert least == pytest.approx(made.objective, abs=1e-8)
+        assert wb.error_at(pieces, least) <= error + 1e-12
+    assert wb.least_delta_at(pieces, 0.9) == 0
+    late = wb.delta_frontier(question, epsilon=1.5, time_limit=1e-9)
+    with pytest.raises(wb.NotProven, match=r"known to reach error 0\.3"):
+        wb.least_delta_at(late, 0.3)
+    larger = wb.ModuloNoise(n=29, max_shift=2)
+    late = wb.delta_frontier(larger, epsilon=1, time_limit=1e-9)
+    low, high = wb.least_delta_at(late, 0.5, interval=True)
+    truth = wb.least_delta_at(wb.delta_frontier(larger, epsilon=1), 0.5)
+    assert low - 1e-9 <= truth <= high + 1e-9
+    with pytest.raises(wb.NotProven, match=r"not proven at error 0\.5") as caught:
+        wb.least_delta_at(late, 0.5)
+    assert (caught.value.bound, caught.value.incumbent) == (low, high)
+    for error in ("x", None, True):
+        with pytest.raises(wb.InvalidRequest, match=r"^error must be"):
+            wb.least_delta_at(pieces, error)
+    with pytest.raises(wb.InvalidRequest, match=r"^error must be one that"):
+        wb.least_delta_at(wb.delta_frontier(question, epsilon=1.5, high=0.2), 0.1)
+
+
+def test_a_store_goes_on_where_a_call_stopped(tmp_path, monkeypatch):
+    from models.noise_levels import LevelSearch
+
+    question, path = wb.ModuloNoise(n=29, max_shift=2), tmp_path / "frontier.json"
+    whole = wb.delta_frontier(question, epsilon=1)
+    real, windows = LevelSearch.prove, []
+
+    def interrupted(self, low, high):
+        windows.append(high)
+        if len(windows) == 6:
+            raise KeyboardInterrupt
+        real(self, low, high)
+
+    monkeypatch.setattr(LevelSearch, "prove", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        wb.delta_frontier(question, epsilon=1, store=path)
+    told = []
+    again = wb.delta_frontier(question, epsilon="1", store=path, progress=lambda *state: told.append(state))
+    assert windows[6] == windows[5]  # the window that was interrupted, none before it
+    assert again == whole
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+    assert told[-1] == (pytest.approx(1.0), len(whole))
+    assert wb.delta_frontier(question, epsilon=1, store=path, high=0.5)[-1].delta_high == 0.5
+    with pytest.raises(wb.InvalidRequest, match=r"^store must be of this question"):
+        wb.delta_frontier(question, epsilon=2, store=path)
+    with pytest.raises(wb.InvalidRequest, match=r"^store must be left out unless"):
+        wb.delta_frontier(question, epsilon=1, cost="squared", store=path)
+    kept = path.read_text()
+    for spoilt in ("", "[]", kept.replace('"proven": 0.0', '"proven": 2.0'), kept.replace('"s": [0.0', '"s": [0.5')):
+        path.write_text(spoilt)
+        with pytest.raises(wb.CorruptFile):
+            wb.delta_frontier(question, epsilon=1, store=path)

@@ -81,7 +81,7 @@ def test_what_leaves_the_workbench_is_certified():
 
 
 def test_extra_constraints_are_kept_exactly():
-    from models.noise import equal_masses, zero_mean
+    from models.noise_constraints import equal_masses, zero_mean
 
     d = wb.design(paper(), epsilon=1.5, delta=0.05, constraints=zero_mean((9,)))
     f = d.mechanism.exact_pmf
@@ -145,7 +145,7 @@ def test_budgets_per_difference_are_audited_one_by_one():
 
 
 def test_extra_constraints_turn_the_oracle_into_a_bound():
-    from models.noise import zero_mean
+    from models.noise_constraints import zero_mean
 
     d = wb.design(paper(), epsilon=1.5, constraints=zero_mean((9,)))
     assert d.oracle.kind == "lower bound"
@@ -289,6 +289,19 @@ def test_a_closed_form_proves_no_answer_that_is_worse():
     assert not meets(bound + 1e-8, bound)
     constrained = OracleCheck(question, "pure", "error-rate", constrained=True)
     assert constrained.bound(FAMILY.request(question, epsilon=18, notion="pure")) is None
+
+
+def test_where_no_time_is_left_for_the_exact_program_floats_are_repaired(monkeypatch):
+    from workbench.families.noise import session
+
+    question = wb.ModuloNoise(n=8, max_shift=3)
+    exact = wb.design(question, epsilon=1.5, delta=0.1, time_limit=60)
+    assert exact.route == "exact optimum of the pattern"
+    monkeypatch.setattr(session, "_CERTIFIED_BY", 0.0)
+    late = wb.design(question, epsilon=1.5, delta=0.1, time_limit=60)
+    assert late.route == "solver's floats"
+    assert late.certificate.privacy.pdp_delta <= Fraction(1, 10)
+    assert late.objective == pytest.approx(exact.objective, abs=1e-9)
 
 
 @pytest.mark.parametrize(("notion", "delta"), [("pdp", 0), ("pure", 0), ("dp", 0.1), ("pdp", 0.1)])

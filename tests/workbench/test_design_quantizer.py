@@ -137,11 +137,15 @@ def test_small_budgets_are_certified(epsilon: str, method: str):
     assert made.mechanism.mae() <= (reach**2 - 1 / 3) / reach * (1 + 1e-5)  # randomized response
 
 
-@pytest.mark.parametrize("epsilon", [12, 20])
-def test_large_budgets_have_no_bound_rather_than_a_void_one(epsilon: float):
-    made = wb.design(wb.Quantization(levels=4), epsilon=epsilon, starts=1)
+@pytest.mark.parametrize(("epsilon", "density"), [(12, "uniform"), (30, "uniform"), (7, "normal:0.5,0.2")])
+def test_large_budgets_have_a_bound_too(epsilon: float, density: str):
+    made = wb.design(wb.Quantization(levels=3, density=density), epsilon=epsilon, starts=1)
     assert made.private
-    assert made.bound is None or 0 < made.bound <= made.objective
+    assert made.bound is not None
+    assert 0 < made.bound <= made.objective
+    if density == "uniform":
+        assert made.objective == pytest.approx(1 / 3, rel=1e-4)  # stochastic rounding between -1, 0 and 1
+        assert made.bound == pytest.approx(1 / 3, rel=1e-6)
 
 
 def test_squared_distances_add_up_over_the_coordinates_of_a_vector():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
+import threading
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from joblib.externals.loky.backend.reduction import dumps
 
 import workbench as wb
 from workbench.cli import main
@@ -18,7 +21,8 @@ from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import Plan
 from workbench.families.noise.baselines import Scan, data_independent_error
 from workbench.families.noise.frontier import NoiseFrontier, plan, round_levels
-from workbench.frontiers.run import run
+from workbench.families.registry import family, our_families
+from workbench.frontiers.run import frontier_of, plan_of, read, run
 from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
 from workbench.mechanisms.baselines.count_queries import data_independent
@@ -192,6 +196,39 @@ def test_a_task_that_fails_is_a_row() -> None:
     assert (outcome.rows, outcome.interrupted) == (good, True)
 
 
+def test_processes_find_the_same_rows() -> None:
+    asked: dict[str, Any] = {"epsilon": "0.5,1", "delta": [0, 0.1], "notion": "pdp", "baselines": True}
+    one, two = (wb.frontier(wb.ModuloNoise(n=4, max_shift=1), **asked, jobs=jobs) for jobs in (1, 2))
+    clock = {"seconds", "status"}  # pieces between the asked ε are traced for so many seconds in all
+
+    def rows(result: Result) -> list[dict[str, Any]]:
+        return [{k: v for k, v in row.items() if k not in clock} for row in result if row["curve"] != "piece"]
+
+    assert rows(one) == rows(two)
+    assert {row["curve"] for row in two} == {"point", "level", "piece", "baseline"}  # levels wait for all points
+    assert (one.finished, two.finished) == (one.total, two.total)
+
+
+def test_tasks_that_cannot_be_sent_are_one_sentence() -> None:
+    held = threading.Lock()
+    with pytest.raises(wb.WorkbenchError, match="cannot be sent to other processes"):
+        run(Plan("", [lambda: [{"objective": float(held.locked())}]] * 2), jobs=2)
+    with pytest.raises(InvalidRequest, match="jobs must be"):
+        wb.frontier(wb.ModuloNoise(n=4, max_shift=1), epsilon=1, jobs=0)
+
+
+@pytest.mark.parametrize("name", [kind.name for kind in our_families() if kind.frontier is not None])
+def test_tasks_of_every_family_can_be_sent(name: str) -> None:
+    given: dict[str, dict[str, Any]] = {
+        "noise": {"n": 4, "max_shift": 1},
+        "labels": {"prior": "uniform:0..4"}, "channel": {"answers": "0..4", "max_shift": 1},
+    }  # fmt: skip
+    kind = family(name)
+    values = read(frontier_of(kind).options, {"epsilon": "1,2", **given.get(name, {})})
+    for task in plan_of(kind, None, values).tasks:
+        assert callable(pickle.loads(dumps(task)))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["noise", "--n", "4", "--max-shift", "1", "--epsilon", "1"], ["table", "--epsilon", "1", "--task", "count"]],
@@ -199,7 +236,7 @@ def test_a_task_that_fails_is_a_row() -> None:
 def test_interrupted_json_is_one_object(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def first_only(plan: Plan, progress: Any) -> Result:
+    def first_only(plan: Plan, progress: Any, jobs: int = 1) -> Result:
         result = run(replace(plan, tasks=plan.tasks[:1]))
         return replace(result, total=result.total + 1)
 

@@ -65,9 +65,20 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         (wb.IntegerNoise(2), {}), (wb.IntegerNoise(clamp=(0, 5)), {}), (wb.RealNoise(1), {}),
         (wb.IntegerNoise(), {"delta": 0}), (wb.IntegerNoise(), {"notion": "pure", "delta": 0}),
         (wb.IntegerNoise(), {"cost": (0, 1, 2)}), (wb.IntegerNoise(), {"runs": 0}),
+        (wb.IntegerNoise(), {"runs": 1025}), (wb.IntegerNoise(), {"delta": "1e-30"}),
+        (wb.IntegerNoise(), {"delta": "0.9"}), (wb.IntegerNoise(), {"epsilon": 50}),
         (wb.IntegerNoise(), {"runs": 10**9}),
     ],
 )  # fmt: skip
 def test_what_runs_cannot_be_is_one_sentence(question, given):
     with pytest.raises(wb.InvalidRequest, match="runs must be"):
         wb.design(question, **{"epsilon": 2, "delta": "1e-5", "runs": 4} | given)
+
+
+def test_a_gap_is_refused_and_a_time_limit_ends_the_search():
+    with pytest.raises(wb.InvalidRequest, match="gap must be left out"):
+        wb.design(wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=4, gap=0.01)
+    start = wb.design(wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=2, cost="absolute", time_limit="0.001")
+    assert "stopped at its time limit" in str(start)
+    assert start.details["composed"]["delta"] <= 1e-5
+    assert start.objective <= start.family.json(start)["beside"]["geometric"] * (1 + 1e-6)

@@ -24,6 +24,7 @@ __all__ = ["frontier_commands"]
 
 _OUT = Annotated[Path, typer.Option("--out", help="Folder for frontier.csv and the plots; made when missing.")]
 _HTML = Annotated[Path | None, typer.Option("--html", help="Write a page that needs no network as well.")]
+_JOBS = Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Processes of this machine.")]
 _RAW = Annotated[bool, typer.Option("--raw", help="The solver's own answers, neither repaired nor certified.")]
 
 
@@ -33,17 +34,18 @@ def frontier_command(kind: Family) -> Callable[..., None]:
     options = [option for option in offered.options if "command" in option.places]
     certifies = any(option.name == "certify" for option in offered.options)
 
-    def run(*, out: Path, html: Path | None, json: bool, raw: bool = False, **given: Any) -> None:
+    def run(*, out: Path, html: Path | None, json: bool, jobs: int, raw: bool = False, **given: Any) -> None:
         _keep_inputs(options, given, out)
         html_file(html, _inputs(options, given))
         values = read(options, given_values(given)) | {"certify": not raw}
         plan = plan_of(kind, None, values)
         output_folder(out, "out")
-        run_plan(plan, out, json, html)
+        run_plan(plan, out, json, html, jobs)
 
     parameters = [parameter(option) for option in options]
     parameters += [keyword("raw", _RAW, False)] if certifies else []
-    parameters += [keyword("out", _OUT, Path(f"frontier-{kind.name}")), keyword("html", _HTML, None)]
+    parameters += [keyword("jobs", _JOBS, 1), keyword("out", _OUT, Path(f"frontier-{kind.name}"))]
+    parameters += [keyword("html", _HTML, None)]
     parameters += [keyword("json", Json, False)]
     return command(run, parameters, offered.summary)
 

@@ -31,9 +31,9 @@ def write_html(result: Result, path: Path | None) -> list[Path]:
     return [path]
 
 
-def run_plan(plan: Plan, folder: Path, json: bool, html: Path | None = None) -> None:
+def run_plan(plan: Plan, folder: Path, json: bool, html: Path | None = None, jobs: int = 1) -> None:
     """Run, write, report; after Ctrl-C what is finished is written and said."""
-    result = under_a_bar(lambda tell: frontiers.run(plan, tell))
+    result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
     files = [*(result.save(folder) if result.rows else []), *write_html(result, html)]
     if json:
         emit_json(

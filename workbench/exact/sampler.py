@@ -6,7 +6,7 @@ bits v of U/T leave it in the cell [v, v+1) T / 2^n; where no C lies inside the 
 bits are taken. Hence the probabilities are exactly k_i / T, whatever T is, with no rejection:
 
     n <= 16    a table of 2^n entries for every law settles all but a share m / 2^n
-    n = 64     (48 for several laws) a binary search among the integers ⌊C 2^n / T⌋ settles all but m / 2^n
+    n = 64     (48 for several laws) a search among the integers ⌊C 2^n / T⌋ settles all but m / 2^n
     beyond     16 bits at a time, integers compared with integers
 
 Words come from the operating system in bulk (`Source`). Against timing attacks nothing is claimed.
@@ -15,6 +15,7 @@ Words come from the operating system in bulk (`Source`). Against timing attacks 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -33,6 +34,7 @@ _WORD = 16
 _CHUNK = 1 << 20
 _CELLS = 1 << 20  # of all tables together: what a processor's cache holds
 _LAWS = 1 << _WORD
+_STEPS = 3  # boundaries that are passed one by one from where the guide points; beyond it a binary search
 
 
 class Sampler:
@@ -89,11 +91,40 @@ class Sampler:
         for next_words in self.source.short_words(more * words.size).reshape(more, -1):
             value = value << np.uint64(_WORD) | next_words
         key = value if len(self.laws) == 1 else which.astype(np.uint64) << np.uint64(self.depth) | value
-        place = np.searchsorted(self.floors, key, side="left")
+        place = self._place(key)
         outcome = place - self.before[which]
-        for at in np.flatnonzero(np.searchsorted(self.floors, key, side="right") != place).tolist():
+        for at in np.flatnonzero((self._ended[place] == key) & (place < self.floors.size)).tolist():
             outcome[at] = self._settle(self.sums[int(which[at])], int(value[at]), self.depth)
         return np.asarray(outcome, dtype=np.int64)
+
+    def _place(self, key: NDArray[np.uint64]) -> Indices:
+        """How many boundaries lie below each key: np.searchsorted(self.floors, key), from a guide to its leading bits
+        (Chen and Asau 1974) where there are keys enough to pay for one."""
+        if 4 * key.size < self.floors.size or self.floors.size < 64:
+            return np.searchsorted(self.floors, key, side="left")
+        shift, guide = self._guide
+        place = guide[(key >> shift).astype(np.int64)]
+        behind = self._ended[place] < key
+        place += behind
+        left = np.flatnonzero(behind)
+        for _ in range(_STEPS):
+            left = left[self._ended[place[left]] < key[left]]
+            place[left] += 1
+        left = left[self._ended[place[left]] < key[left]]
+        place[left] = np.searchsorted(self.floors, key[left], side="left")
+        return place
+
+    @cached_property
+    def _ended(self) -> NDArray[np.uint64]:
+        """The boundaries, and one that no key is beyond."""
+        return np.append(self.floors, np.uint64((1 << 64) - 1))
+
+    @cached_property
+    def _guide(self) -> tuple[np.uint64, Indices]:
+        """(shift, how many boundaries lie below the first key of every cell of 2^shift keys)."""
+        bits = self.floors.size.bit_length() + 1
+        shift = np.uint64(64 - bits)
+        return shift, np.searchsorted(self.floors, np.arange(1 << bits, dtype=np.uint64) << shift, side="left")
 
     def _settle(self, sums: Sequence[int], value: int, bits: int) -> int:
         """The outcome of a draw whose first bits are `value`: more words until its cell meets one piece only."""

@@ -22,6 +22,7 @@ from solvers.program import Program
 from solvers.solution import Solution, Termination, lagrangian_bound
 from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.families.design import Design
+from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
 from workbench.families.tangent_cuts import Tangents, polish
@@ -29,7 +30,7 @@ from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Requirement
 
-__all__ = ["CLOSE", "PARAMETERS", "budget_words", "meets", "proven", "solve_with_cuts"]
+__all__ = ["CLOSE", "PARAMETERS", "budget_words", "meets", "proven", "solve_with_cuts", "without_parameters"]
 
 PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve")  # of these notions
 CLOSE = 1e-7  # relative gap at which no other repair is tried
@@ -53,14 +54,18 @@ def solve_with_cuts(
     solver: str,
     options: Options,
     columns: Callable[[Program, Label], Columns] | None = None,
+    known: dict[Label, list[Requirement]] | None = None,
 ) -> tuple[Solution, float | None]:
     """(the last program's answer, the best bound of all programs).
 
     labels: of the comparisons; state: the program under some bounds; laws: (P, Q) of a comparison at an answer;
     columns: those of P and Q in a program, where their masses are columns: then an answer that its bound does not reach
-    is improved by linear programs. Raises Infeasible, InvalidRequest, NotProven, SolverUnavailable.
+    is improved by linear programs; known: what other programs of the claim found to start from, to which this one adds.
+    Raises Infeasible, InvalidRequest, NotProven, SolverUnavailable.
     """
-    bounds: dict[Label, list[Requirement]] = {label: [*claim.notion.relaxed(claim.at(label))] for label in labels}
+    bounds: dict[Label, list[Requirement]] = {} if known is None else known
+    for label in labels:
+        bounds.setdefault(label, [*claim.notion.relaxed(claim.at(label))])
     best: float | None = None
     last: Solution | None = None
     whole = False  # whether the last answer broke no further bound
@@ -142,18 +147,30 @@ def _solved(program: Program, solver: str, options: Options) -> Solution:
     return solution
 
 
-def proven(made: Design) -> Design:
-    """The design, where its exact cost is within the gap of its bound. Raises NotProven, with the design."""
+def proven(made: Design, enough: float = _ENOUGH) -> Design:
+    """The design, where its exact cost is within the gap of its bound; `enough`: of one that says between what the
+    optimum lies. Raises NotProven, with the design."""
     solution, bound, reached = made.solution, made.bound, made.objective
     assert solution is not None
     if bound is not None and reached - bound <= _ENOUGH * max(abs(reached), 1e-9):
         if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
             return replace(made, solution=replace(solution, termination=Termination.OPTIMAL))
         return made
+    if bound is not None and reached - bound <= enough * abs(reached):
+        words = f"The solver's digits were used up: the optimum lies between {bound:.9g} and {reached:.9g}."
+        ended = replace(solution, termination=Termination.GAP_LIMIT)
+        return replace(made, solution=ended, words=(*made.words, words))
     raise NotProven(
         f"{solution.solver} ended with {solution.raw_status!r}: incumbent {reached:.9g}, bound {made.bound_words}.",
         incumbent=reached, bound=bound, design=made,
     )  # fmt: skip
+
+
+def without_parameters(values: dict[str, Any]) -> None:
+    """Take the parameters of other notions out of option values. Raises InvalidRequest where one is given."""
+    for name in PARAMETERS[1:]:
+        if (got := values.pop(name, None)) is not None:
+            InvalidRequest.must(name, f"left out when notion is {values['notion']}", spell(got))
 
 
 def meets(privacy: Privacy, claim: Claim) -> bool:

@@ -31,11 +31,14 @@ from workbench.privacy.notions import (
 )
 
 __all__ = [
-    "HOCKEY_STICK", "MASS_ABOVE_RATIO", "Bounds", "convex_notions", "in_numbers", "ratio_bounds", "ratio_kind",
-    "ratio_notion", "ratio_notions",
+    "HOCKEY_STICK", "MASS_ABOVE_RATIO", "Bounds", "convex_notions", "convex_or_ratio_notion", "in_numbers",
+    "ratio_bounds", "ratio_kind", "ratio_notion", "ratio_notions",
 ]  # fmt: skip
 
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
+
+
+_LARGEST = 300  # exponent of a bound on Σ P^α Q^(1-α)
 
 
 @dataclass(frozen=True)
@@ -112,12 +115,23 @@ def _finite(name: str) -> bool:
     return type(notion(name)).requires is not Notion.requires
 
 
+def convex_or_ratio_notion(value: Any, name: str) -> str:
+    """Reader of an option: the name of a notion that linear or convex models state. Raises InvalidRequest."""
+    every = (*ratio_notions(), *convex_notions())
+    return value if isinstance(value, str) and value in every else InvalidRequest.must(
+        name, f"one of {', '.join(every)}", repr(value)
+    )  # fmt: skip
+
+
 def in_numbers(required: Requirement) -> Bound:
     """A requirement as a model takes it, its limit rounded up. Raises InvalidRequest for a kind that is not convex."""
     if isinstance(required, HockeyStick):
-        level = nextafter(exp(float(required.epsilon)), inf)
+        level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
         return Bound(HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0)
     if isinstance(required, PowerCone):
+        if required.exponent > _LARGEST:
+            InvalidRequest.must("(alpha - 1) times the divergence", f"at most {_LARGEST} in a program",
+                                f"{float(required.exponent):g}")  # fmt: skip
         return Bound(POWER_CONE, float(required.alpha), nextafter(exp(float(required.exponent)), inf))
     if isinstance(required, RelativeEntropy):
         return Bound(RELATIVE_ENTROPY, 1.0, nextafter(float(required.limit), inf))

@@ -22,7 +22,7 @@ from solvers.data import SMALLEST
 from solvers.program import Program
 from solvers.solution import Solution
 
-__all__ = ["Tangents", "polish"]
+__all__ = ["Tangents", "polish", "row_columns"]
 
 Label = tuple[int, ...]
 Vector = NDArray[np.float64]
@@ -104,6 +104,13 @@ class Tangents:
         self.unused = [0 if use else count + 1 for use, count in zip(used, self.unused, strict=True)]
         kept = [k for k, count in enumerate(self.unused) if count <= _STAYS]
         self.rows, self.unused = [self.rows[k] for k in kept], [self.unused[k] for k in kept]
+
+
+def row_columns(program: Program, pair: Label) -> Columns:
+    """The columns of two rows of a channel M (k, m)."""
+    block = program.block("M")
+    rows = np.arange(block.start, block.start + block.size).reshape(block.shape, order="F")
+    return rows[pair[0]], rows[pair[1]]
 
 
 def polish(

@@ -5,26 +5,37 @@ from __future__ import annotations
 import importlib
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.base import Family
 from workbench.families.baseline import baseline_tasks
-from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, failed_row
+from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row
 from workbench.families.option import Option
+from workbench.families.own_baseline import own_baselines, read_baselines
 from workbench.families.registry import families, family, family_of
 from workbench.io.parameter_grid import Grid
 from workbench.io.result import Result, Row
 
 __all__ = ["Progress", "frontier", "frontier_of", "plan_of", "read", "run"]
 
+BASELINE = Option(
+    "baseline", read_baselines, kind=list,
+    help="Repeatable: your own, a CSV of noise,probability or of a matrix (in Python: or a function of ε, δ).",
+)  # fmt: skip
 Progress = Callable[[int, int, str], None]  # told (tasks done, tasks, what they are)
 
 
 def frontier(
-    question: Any, *, epsilon: Grid, progress: Progress = lambda done, total, what: None, **options: Any
+    question: Any,
+    *,
+    epsilon: Grid | None = None,
+    jobs: int = 1,
+    progress: Progress = lambda done, total, what: None,
+    **options: Any,
 ) -> Result:
     """The trade-off between privacy and error: designs on a grid, closed forms, baselines (`workbench frontier`).
 
@@ -37,6 +48,7 @@ def frontier(
     Args:
         question: what is asked about, or the name of a family, whose question the options then spell.
         epsilon: a grid: a number, a sequence of numbers, or a text such as "0.1:4:40", "0.1:4:40:log" or "0.5,1,2".
+        jobs: processes of this machine; 1 stays in this one.
         progress: told (tasks done, tasks, title) after each task.
         options: of the family's trade-off, as `workbench frontier FAMILY --help` explains them (those that spell a
             question only beside the name of its family), each with its default:
@@ -51,29 +63,32 @@ def frontier(
     """
     if not callable(progress):
         InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024:
+        InvalidRequest.must("jobs", "an integer in 1..1024", jobs)
     by_name = isinstance(question, str)
     kind = _named(question) if by_name else family_of(question)
     offered = frontier_of(kind)
     known = [option for option in offered.options if "python" in option.places and (by_name or not option.question)]
-    values = read(known, {**options, "epsilon": epsilon})
-    return run(plan_of(kind, None if by_name else question, values), progress)
+    values = read(known, {**options, **({} if epsilon is None else {"epsilon": epsilon})})
+    return run(plan_of(kind, None if by_name else question, values), progress, jobs)
 
 
 def frontier_of(kind: Family) -> Frontier:
-    """The frontier of a family. Raises InvalidRequest where it has none."""
+    """The frontier of a family, with the option for baselines of one's own. Raises InvalidRequest where it has none."""
     if kind.frontier is None:
         InvalidRequest.must("family", f"one of {', '.join(_names())}", repr(kind.name))
     offered: Frontier = importlib.import_module(kind.frontier).FRONTIER
-    return offered
+    return offered if offered.points is None else replace(offered, options=(*offered.options, BASELINE))
 
 
 def plan_of(kind: Family, question: Any, values: Mapping[str, Any]) -> Plan:
     """The plan of a family, with the baselines of other packages. question: None where options spell it."""
     offered = frontier_of(kind)
     plan = offered.plan(question, values)
-    if offered.points is None or not values.get("baselines", True):
+    own = own_baselines(values.get("baseline") or (), kind.name)
+    if offered.points is None or not (own or values.get("baselines", True)):
         return plan
-    return replace(plan, tasks=[*plan.tasks, *baseline_tasks(kind, offered.points(question, values))])
+    return replace(plan, tasks=[*plan.tasks, *baseline_tasks(kind, offered.points(question, values), own)])
 
 
 def _names() -> list[str]:
@@ -112,25 +127,53 @@ def read(options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def run(plan: Plan, progress: Progress = lambda done, total, what: None) -> Result:
-    """The rows of a plan; Ctrl-C ends it after those of the tasks finished so far."""
-    rows: list[Row] = []
-    done, total, begin = 0, len(plan.tasks), time.perf_counter()
+def run(plan: Plan, progress: Progress = lambda done, total, what: None, jobs: int = 1) -> Result:
+    """The rows of a plan; Ctrl-C ends it after those of the tasks finished so far. jobs: processes; 1 is this one.
+
+    Raises WorkbenchError where tasks cannot be sent to other processes.
+    """
+    found: dict[int, list[Row]] = {}
+    total, begin = len(plan.tasks), time.perf_counter()
+    cuts = sorted({0, total, *(at for at in plan.waits if at < total)})
     try:
-        for task in plan.tasks:
-            try:
-                rows += task()
-            except MemoryError:
-                rows.append(failed_row(WorkbenchError("The request needs more memory than there is."), curve="failed"))
-            except WorkbenchError as error:
-                rows.append(failed_row(error, curve="failed"))
-            done += 1
-            progress(done, total, plan.title)
+        for start, stop in pairwise(cuts):
+            for at, rows in _answers(plan.tasks[start:stop], jobs):
+                found[start + at] = rows
+                plan.learn(rows)
+                progress(len(found), total, plan.title)
     except KeyboardInterrupt:
         pass
     finally:
         plan.close()
-    return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, done, total, time.perf_counter() - begin)
+    rows = [row for at in sorted(found) for row in found[at]]
+    return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, len(found), total, time.perf_counter() - begin)
+
+
+def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]]:
+    """(position, rows) of every task, as they end."""
+    if jobs == 1:
+        yield from enumerate(map(_rows, tasks))
+        return
+    from workbench.sweeps.workers import on_processes
+
+    try:
+        for at, rows in on_processes(tasks, jobs, _rows):
+            died = WorkbenchError("The processes that worked on it died again and again.")
+            yield at, [failed_row(died, curve="failed")] if rows is None else rows
+    except Exception as error:
+        if type(error).__name__ != "PicklingError":
+            raise
+        raise WorkbenchError(f"These tasks cannot be sent to other processes; leave out jobs. ({error})") from None
+
+
+def _rows(task: Task) -> list[Row]:
+    """The rows of a task; of one that fails the error."""
+    try:
+        return list(task())
+    except MemoryError:
+        return [failed_row(WorkbenchError("The request needs more memory than there is."), curve="failed")]
+    except WorkbenchError as error:
+        return [failed_row(error, curve="failed")]
 
 
 if frontier.__doc__ is not None:  # None under python -OO

@@ -162,7 +162,8 @@ class PiecewiseAffine(ShownMechanism):
     @property
     def audit_size(self) -> AuditSize:
         """Every end law, every ordered pair of different ones."""
-        return AuditSize.of(self.ends, len({*self.ends}) ** 2, (*self.knots, *self.bins))
+        comparisons = len({*self.ends}) ** 2
+        return AuditSize.of(self.ends, comparisons, (*self.knots, *self.bins), min(comparisons, self.m))
 
     def draws(self, x: Any, count: int, source: Source) -> Vector:
         """Outputs on the input x, a number. Shape (count,)."""

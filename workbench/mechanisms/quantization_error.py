@@ -15,7 +15,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.mechanisms.density import Density
 
-__all__ = ["cost_weights", "error_function", "grid_51"]
+__all__ = ["cost_weights", "error_function", "grid_51", "places"]
 
 Vector = NDArray[np.float64]
 
@@ -35,6 +35,13 @@ def error_function(cost: Any) -> tuple[float, float]:
     return float(share), float(1 - share)
 
 
+def places(knots: Vector, x: Vector) -> tuple[NDArray[np.intp], Vector]:
+    """The piece that each x is on, and how far along it, in [0, 1]; a piece of width 0 holds c alone."""
+    piece = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
+    width = np.diff(knots)[piece]
+    return piece, (x - knots[piece]) / np.where(width > 0, width, 1.0)
+
+
 def cost_weights(knots: ArrayLike, bins: ArrayLike, density: Density, cost: Any = "mae") -> Vector:
     """W with E error = Σ W * end laws: the exact integral of p(x, i) e(B_i - x) f(x). Shape (pieces, 2, m).
 
@@ -43,8 +50,7 @@ def cost_weights(knots: ArrayLike, bins: ArrayLike, density: Density, cost: Any 
     cuts, outputs = np.asarray(knots, dtype=float), np.asarray(bins, dtype=float)
     a, b = error_function(cost)
     x, w = density.grid(np.concatenate([cuts, outputs]))
-    piece = np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2)
-    t = (x - cuts[piece]) / np.diff(cuts)[piece]
+    piece, t = places(cuts, x)
     gap = np.abs(outputs[None, :] - x[:, None])
     error = (a * gap + b * gap**2) * w[:, None]
     weights = np.zeros((cuts.size - 1, 2, outputs.size))

@@ -13,8 +13,8 @@ With   C  ordered comparisons: the differences of noise, the pairs of a channel,
 
     audit       C n a (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
                 a: 1; the points of a curve; `outcome_cost` of notions that take a logarithm or a power of each outcome
-                where every two rows of a channel are neighbours, pure ε with one budget is decided by each output's
-                largest and least mass: C is at most n there
+                where every two rows of a channel are neighbours, and on a quantizer, pure ε with one budget is decided
+                by each output's largest and least mass: C is at most n there, and for metric on a quantizer
     cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     PDP on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well: critical inputs, the outcomes that violate between them
 
@@ -52,8 +52,9 @@ def cost(
         return _listed(mechanism, notion)
     others, comparisons, outcomes = [*numbers, *size.numbers], size.comparisons, size.outcomes
     plain = not isinstance((values or {}).get("epsilon"), Mapping)
-    if size.extremes is not None and notion is not None and notion.ratio_decides and plain:
-        comparisons = size.extremes
+    if size.extremes is not None and notion is not None and plain:
+        few = notion.ratio_decides or (notion.per_distance and bool(mechanism.segments))
+        comparisons = size.extremes if few else comparisons
     budgets = dict(values or {})
     delta = budgets.pop("delta", None) or Fraction(0)
     bits = size.bits + max(map(_bits, _fractions(budgets)), default=0) + _bits(delta)

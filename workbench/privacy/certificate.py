@@ -120,8 +120,13 @@ class Certificate(Shown):
 
     @cached_property
     def deciding(self) -> Privacy:
-        """An audit that decides the claim, at the claimed ε: `privacy`, or what says the same with less work."""
-        return audit_extremes(self.mechanism, self.epsilon) if self.claim.by_ratio else self.privacy
+        """An audit that decides the claim, at the claimed ε: `privacy`, or what says the same with less work.
+
+        What a notion measures over all real inputs at once needs no comparison one by one.
+        """
+        epsilon = self.claim.values.get("epsilon", 0)
+        whole = bool(self.mechanism.segments) and not self.claim.notion.convex and not isinstance(epsilon, Mapping)
+        return audit_extremes(self.mechanism, epsilon) if self.claim.by_ratio or whole else self.privacy
 
     def holds(self) -> bool:
         """Whether the exact audit meets the claim."""

@@ -72,8 +72,8 @@ class DominatingPair:
     @property
     def widest(self) -> float:
         """The largest |ln P*/Q*| that is finite, about."""
-        ratios = (a / b for a, b in zip(self.p, self.q, strict=True) if a and b)
-        return max((ln_up(max(ratio, 1 / ratio)) for ratio in ratios), default=0.0)
+        ratios = [a / b for a, b in zip(self.p, self.q, strict=True) if a and b]
+        return max(ln_up(max(ratios)), ln_up(1 / min(ratios))) if ratios else 0.0
 
 
 def dominating_pair(mechanism: Any) -> DominatingPair:
@@ -198,11 +198,22 @@ def compose(
     return Composition(shown, round_up(at), round_down(at), round_up(deltas[0]), round_down(deltas[1]))
 
 
-def composed_delta(mechanism: Any, times: int, epsilon: Fraction) -> Fraction:
-    """A proven upper bound of δ at ε after as many runs, of a finer grid than `compose` takes."""
+def composed_delta(
+    mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None, *, points: int = 1 << 18
+) -> Fraction:
+    """A proven upper bound of δ at ε > 0 after as many runs, of a finer grid than `compose` takes.
+
+    Of two grids: losses of ε/T are no higher on one that has ε/T on it, and the largest loss on one that has that. The
+    lower bound counts, and the first one that is at most `wanted`. points: of a grid, about.
+    """
     pair = dominating_pair(mechanism)
-    step = _step([(pair, times)], Fraction(1, 10**6), _FINE)
-    return LossLaw.of(pair.p, pair.q, step, upper=True).power(times).delta(epsilon)
+    step, found = _step([(pair, times)], Fraction(1, 10**6), points), Fraction(1)
+    share = epsilon / times
+    for grid in dict.fromkeys((step if share < step else share / math.ceil(share / step), step)):
+        found = min(found, LossLaw.of(pair.p, pair.q, grid, upper=True).power(times).delta(epsilon))
+        if wanted is not None and found <= wanted:
+            break
+    return found
 
 
 Runs: TypeAlias = "list[tuple[DominatingPair, int]]"

@@ -24,7 +24,7 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.metric import Metric
 
-__all__ = ["METRICS", "QuantizerPrivacy", "audit_quantizer"]
+__all__ = ["METRICS", "QuantizerPrivacy", "audit_quantizer", "is_private"]
 
 METRICS = ("absolute", "squared")
 
@@ -93,23 +93,32 @@ def audit_quantizer(mechanism: PiecewiseAffine, metric: str | None = None) -> Qu
     subject: Any = as_mechanism(mechanism)
     if not isinstance(subject, PiecewiseAffine):
         InvalidRequest.must("mechanism", "a PiecewiseAffine", type(subject).__name__)
+    return _measured(subject, metric, subject.bias)
+
+
+def is_private(mechanism: PiecewiseAffine, epsilon: Fraction, metric: str | None = None) -> bool:
+    """Whether a quantizer is ε-private, decided exactly; its bias is left aside."""
+    return _measured(mechanism, metric, Fraction(0)).meets("pure" if metric is None else "metric", epsilon)
+
+
+def _measured(subject: PiecewiseAffine, metric: str | None, bias: Fraction) -> QuantizerPrivacy:
     if metric is None:
         ratio, output, comparison = _largest(subject.extremes())
         high, low = comparison.describe(output)
         witness = f"output {float(subject.bins[output]):g}: {high} against {low}"
-        return QuantizerPrivacy(ratio, subject.bias, witness=witness)
+        return QuantizerPrivacy(ratio, bias, witness=witness)
     if metric not in METRICS:
         InvalidRequest.must("metric", f"one of {', '.join(METRICS)}", repr(metric))
     steepest = Metric().measure_segments(subject.segments, {}).value
     if metric == "absolute" or steepest is None:  # a jump, or an output that one end of a piece never draws
-        return QuantizerPrivacy(steepest, subject.bias, metric)
+        return QuantizerPrivacy(steepest, bias, metric)
     links = [
         (_largest(Channel((segment.left, segment.right)).comparisons())[0] or Fraction(1),
          (segment.high - segment.low) ** 2)
         for segment in subject.segments
     ]  # fmt: skip
     ratio, step = max(links, key=lambda link: ln_up(link[0]) / float(link[1]))
-    return QuantizerPrivacy(ratio, subject.bias, metric, step)
+    return QuantizerPrivacy(ratio, bias, metric, step)
 
 
 def _largest(comparisons: Iterable[Comparison]) -> tuple[Fraction | None, int, Comparison]:

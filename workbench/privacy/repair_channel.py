@@ -86,14 +86,23 @@ def _mixed(
 
     ends = [(Distribution(row), Distribution(other)) for row, other in zip(rows, centre, strict=True)]
 
+    accepted: dict[Fraction, Rebuilt] = {}
+
     def at(share: Fraction) -> Rebuilt | None:
+        if share in accepted:
+            return accepted[share]
         top, whole = share.numerator, share.denominator
         mixtures = []
         for a, b in ends:  # in integers: (1-θ) k/K + θ l/L is (1-θ) L k + θ K l, up to a factor
             left, right = (whole - top) * b.total, top * a.total
-            mixtures.append(Distribution([left * k + right * l for k, l in zip(a.integers, b.integers, strict=True)]))
+            weights = [left * k + right * l for k, l in zip(a.integers, b.integers, strict=True)]
+            mixtures.append(Distribution.from_integers(weights))
         mixed: Rebuilt = mechanism.with_rows(mixtures)
-        return mixed if private(mixed) else None
+        if not private(mixed):
+            return None
+        accepted.clear()  # the last one is what comes back
+        accepted[share] = mixed
+        return mixed
 
     enough, less = 0, 96  # θ = 2^-enough is private, 2^-less is not
     while less - enough > 1:

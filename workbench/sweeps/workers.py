@@ -19,7 +19,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -134,8 +134,10 @@ def _begin(parent: int) -> None:
     end_with_parent(parent)
 
 
-def on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Answers | None]]:
-    """On `jobs` processes of this machine, one thread each.
+def on_processes(
+    tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any] = work
+) -> Iterator[tuple[int, Any | None]]:
+    """On `jobs` processes of this machine, one thread each. work: what is done with a task there.
 
     Two tasks for each process are under way at a time. When a process dies, those are retried; a task that saw DEATHS
     of them is tried once more alone, and given up when its process dies again.
@@ -144,12 +146,12 @@ def on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Answer
     deaths: Counter[int] = Counter()
     try:
         while waiting:
-            for at, answers in _pooled(tasks, waiting, jobs, 2 * jobs, deaths, suspects):
+            for at, answers in _pooled(tasks, waiting, jobs, 2 * jobs, deaths, suspects, work):
                 yield at, answers
         for at in suspects:
             died: list[int] = []
             deaths[at] = DEATHS
-            yield from _pooled(tasks, [at], 1, 1, deaths, died)
+            yield from _pooled(tasks, [at], 1, 1, deaths, died, work)
             if died:
                 yield at, None
     except BaseException:
@@ -158,8 +160,9 @@ def on_processes(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Answer
 
 
 def _pooled(
-    tasks: Sequence[Task], waiting: list[int], jobs: int, capacity: int, deaths: Counter[int], suspects: list[int]
-) -> Iterator[tuple[int, Answers | None]]:
+    tasks: Sequence[Any], waiting: list[int], jobs: int, capacity: int, deaths: Counter[int], suspects: list[int],
+    work: Callable[[Any], Any],
+) -> Iterator[tuple[int, Any | None]]:  # fmt: skip
     """Run what is waiting until it is done or a process dies; then those under way wait again or become suspects."""
     pool = executor(jobs)
     running: dict[Any, int] = {}

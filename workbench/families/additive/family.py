@@ -20,6 +20,7 @@ from workbench.families.option import (
     SOLVER,
     TIME_LIMIT,
     Option,
+    anything,
     certify_option,
     check_option,
     count,
@@ -73,6 +74,14 @@ def _cost(value: Any, name: str) -> str | tuple[Fraction, ...]:
     return costs
 
 
+def _notion(value: Any, name: str) -> str:
+    from workbench.families.additive.request import NOTIONS
+    from workbench.families.requirements import convex_notions
+
+    read: str = one_of(*NOTIONS, more=convex_notions)(value, name)
+    return read
+
+
 def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
     """Probabilities of the clamped answers: a list, or a CSV file of them."""
     cells = _numbers(value, name) if isinstance(value, Path) else value
@@ -84,6 +93,8 @@ class _Additive(Family):
     title = "additive noise on all integers or all reals"
     summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
     joins = ("noise", "--on")
+    frontier = "workbench.families.additive.frontier_options"
+    verification = "workbench.families.additive.verification"
     programs = "workbench.families.additive.programs"
     recommendation = "workbench.families.additive.recommendation"
     examples = (
@@ -92,6 +103,8 @@ class _Additive(Family):
         "design noise --on integers --sensitivity 3 --cost absolute --epsilon 1 --notion pure",
         "design noise --on reals --sensitivity 200000 --cost absolute --epsilon 0.5 --delta 0.05 --save noise.json",
         "design noise --on integers --epsilon 4 --delta 1e-5 --runs 16 --json",
+        "design noise --on integers --sensitivity 2 --notion zcdp --rho 0.1",
+        'design noise --on reals --cost absolute --notion curve --curve "0.5:0.1,1:0.01"',
     )
     options = (
         Option("on", one_of("integers", "reals"), "integers", "integers or reals.", question=True),
@@ -100,17 +113,23 @@ class _Additive(Family):
         Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option("cost", _cost, "squared", "absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2"),
         Option("prior", _prior, help="CSV with probabilities of the clamped answers; uniform by default.", kind=Path),
-        Option("notion", one_of("dp", "pure"), "dp", "dp or pure."),
+        Option("notion", _notion, "dp", "dp, pure, curve, renyi, zcdp or gdp."),
+        Option("alpha", exact, help="renyi: the order > 1.", added=True),
+        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
+        Option("mu", positive, help="gdp: the budget > 0.", added=True),
+        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
         Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
         Option("gap", or_zero, help="Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default."),
-        Option("runs", count(1, 4096), 1, "For how many runs the budget is, of integer noise.", kind=int, added=True),
+        Option("runs", count(1, 1024), 1, "For how many runs the budget is, of integer noise.", kind=int, added=True),
+        Option("minimise", one_of("error", "epsilon"), "error", "error; epsilon for a --budget.", added=True),
+        Option("budget", exact, help="Largest cost allowed, where epsilon is minimised.", added=True),
         check_option("audit", "certify"),
         certify_option(),
         SOLVER,
         TIME_LIMIT,
         OPTIONS,
         Option("delta", probability, Fraction(0), "In [0, 1].", hot=True),
-        Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
+        Option("epsilon", positive, help="Privacy budget > 0. Where it is minimised: an upper limit.", hot=True),
     )  # fmt: skip
 
     @property
@@ -163,7 +182,7 @@ class _Additive(Family):
         asked, mechanism = design.request, design.mechanism
         found: dict[str, Any] = {
             "class": self.class_words(design), "question": asked.question.to_dict(), "notion": asked.notion,
-            "cost": asked.cost_name, "epsilon": float(asked.epsilon), "delta": float(asked.delta),
+            "cost": asked.cost_name, **_budget(design),
             "beside": dict(beside(asked)), **{name: jsonable(value) for name, value in design.details.items()},
         }  # fmt: skip
         if composed := design.details.get("composed"):
@@ -199,15 +218,14 @@ class _Additive(Family):
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
         asked, exact_ = design.request, exact_words(design)
+        what, least = f"{asked.cost_name} cost", "costs less"
+        if asked.minimise == "epsilon":
+            what, least = "epsilon", "does with less"
         rows = [
-            (f"least {asked.cost_name} cost", f"{design.objective:.9g} ({self.class_words(design)})"),
-            ("bound", f"{design.bound_words}: no {'symmetric' if asked.runs > 1 else 'such'} noise costs less"),
-            (
-                "asked",
-                f"{asked.notion}, epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"
-                + (f" for {asked.runs} runs in all" if asked.runs > 1 else ""),
-            ),
-            ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}"),
+            (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
+            ("bound", f"{design.bound_words}: no {'symmetric' if asked.runs > 1 else 'such'} noise {least}"),
+            ("asked", _request_words(asked) + (f" for {asked.runs} runs in all" if asked.runs > 1 else "")),
+            ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
         ]
         if composed := design.details.get("composed"):
             rows.append(("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)"))
@@ -243,8 +261,7 @@ class _Additive(Family):
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
         asked, mechanism = design.request, design.mechanism
-        title = (f"{mechanism.describe()}\n{asked.notion}, ε = {float(asked.epsilon):g}, δ = {float(asked.delta):g}: "
-                 f"{asked.cost_name} {design.objective:.6g}")  # fmt: skip
+        title = f"{mechanism.describe()}\n{_request_words(asked)}: {asked.cost_name} {design.objective:.6g}"
         if isinstance(mechanism, AdditiveRealNoise):
             edges, values = mechanism.density()
             others = curves(asked, edges)
@@ -256,6 +273,32 @@ class _Additive(Family):
         near = abs(int(law.first))
         shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in curves(asked, values).items()}
         return noise_plot(values, law.floats, title, shown)
+
+
+def _request_words(request: Any) -> str:
+    """The notion and its budget."""
+    from workbench.families.convex_notion import budget_words
+
+    if request.convex:
+        return f"{request.notion}, {budget_words(request.claim)}"
+    if request.minimise == "epsilon":
+        budget = f"{request.cost_name} cost <= {float(request.budget):.9g}"
+        return f"the least epsilon for {request.notion}, delta = {float(request.delta):g}, {budget}"
+    return f"{request.notion}, epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
+
+
+def _budget(design: Design) -> dict[str, Any]:
+    """Of JSON: ε and δ, or the parameters of another notion."""
+    asked = design.request
+    if asked.convex:
+        return {name: value for name, value in asked.claim.to_dict().items() if name != "notion"}
+    return {"epsilon": float(asked.epsilon), "delta": float(asked.delta)}
+
+
+def _exact_at(design: Design) -> str:
+    """At which ε the exact values are, where that is not the one of the request."""
+    epsilon = design.privacy.epsilon
+    return "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
 
 
 def np_range(size: int) -> Any:

@@ -53,11 +53,17 @@ def solve_runs(
     """
     begin = time.perf_counter()
     epsilon, delta, power = float(request.epsilon), float(request.delta), POWERS[request.cost_name]
+    limit, stopped = request.options.time_limit, False
 
     def cost(distance: Vector) -> Vector:
         return distance**power
 
-    losses = best_losses(request.runs, epsilon, delta, cost)
+    def stop() -> bool:
+        nonlocal stopped
+        stopped = limit is not None and time.perf_counter() > begin + limit
+        return stopped
+
+    losses = best_losses(request.runs, epsilon, delta, cost, stop=stop)
     mechanism, reached = _within(request, losses)
     objective = cost_of(mechanism)
     bound, solver = _bound(request, cost, float(objective))
@@ -68,13 +74,16 @@ def solve_runs(
         record = {"bound": bound, "composed": composed}
         certificate = Certificate(mechanism, "pure", pure, 0, stated(mechanism, objective), record=record)
     reason = "no closed form is known for many runs; the bound is a linear program's, for symmetric noise"
-    words = (
+    words = [
         f"Certified is the pure epsilon of one run; that {request.runs} runs are ({epsilon:g}, {delta:g})-private is "
-        "proven by convolution in integers, and again by `workbench compose`.",
-    )
+        "proven by convolution in integers, and again by `workbench compose`."
+    ]
+    if stopped:
+        words.append(f"The search stopped at its time limit of {limit:g} s; this is the best it had.")
     return Design(
-        request, mechanism, float(objective), bound, Claim("pure", pure), OracleVerdict.none(reason), words=words,
-        privacy=audit(mechanism, pure) if certificate is None else certificate.privacy, certificate=certificate,
+        request, mechanism, float(objective), bound, Claim("pure", pure), OracleVerdict.none(reason),
+        words=tuple(words), privacy=audit(mechanism, pure) if certificate is None else certificate.privacy,
+        certificate=certificate,
         details={"composed": composed, "solver": solver, "seconds": time.perf_counter() - begin},
     )  # fmt: skip
 
@@ -85,7 +94,7 @@ def _within(request: AdditiveRequest, losses: Vector) -> tuple[AdditiveIntegerNo
     slope = math.log(max(floats(losses * 1.0005), 1e-300) / max(floats(losses * 0.9995), 1e-300)) / 1e-3
     for turn in range(_TURNS):
         mechanism = AdditiveIntegerNoise(request.question, _law(losses))  # type: ignore[arg-type]
-        reached = composed_delta(mechanism, request.runs, request.epsilon)
+        reached = composed_delta(mechanism, request.runs, request.epsilon, request.delta)
         if reached <= request.delta:
             return mechanism, reached
         excess = math.log(reached / request.delta)
@@ -106,7 +115,7 @@ def _bound(request: AdditiveRequest, cost: Callable[[Vector], Vector], value: fl
     spread = value ** (1 / POWERS[request.cost_name])
     program = compile(
         RepeatedNoiseBound(
-            request.runs, float(request.epsilon), float(request.delta), cost, min(150, math.ceil(6 * spread) + 10)
+            request.runs, round_up(request.epsilon), round_up(request.delta), cost, min(150, math.ceil(6 * spread) + 10)
         ).problem(),
         f"bound for {request.runs} runs",
         scale=2.0**20,

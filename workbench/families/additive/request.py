@@ -6,20 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from solvers.backend import Options
+from solvers.backend import Options, backend
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
+from workbench.families.convex_notion import PARAMETERS, without_parameters
+from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     from models.integer_noise import LineCost
 
-__all__ = ["NAMED", "AdditiveRequest"]
+__all__ = ["NAMED", "NOTIONS", "AdditiveRequest"]
 
+NOTIONS = ("dp", "pure")
+MOST_EPSILON = 20
+LEAST_DELTA = Fraction(1, 10**12)
 NAMED = ("absolute", "squared", "zero-one")
 _LOSS: dict[str, Callable[[int], int]] = {
     "absolute": abs, "squared": lambda r: r * r, "zero-one": lambda r: int(r != 0),
@@ -28,28 +35,36 @@ _LOSS: dict[str, Callable[[int], int]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveRequest(Request):
-    """The least mean cost of noise that is (ε, δ)-private whatever the answers are.
+    """The least mean cost of noise that is private whatever the answers are: (ε, δ), or the budget of another notion.
 
     cost: absolute, squared (clamped also zero-one: losses of the published answer), or the costs of |η| = 0, 1, 2, ...,
     the last one beyond; prior: of clamped answers, uniform by default; gap: relative, between cost and bound; steps: of
-    a sensitivity, of the reals; found by refining where None; runs: that the budget is for in all.
+    a sensitivity, of the reals; found by refining where None; runs: that the budget is for in all; budget: of the cost,
+    where ε is minimised.
     """
 
     question: UnboundedNoise
-    epsilon: Fraction
-    delta: Fraction
+    epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
+    delta: Fraction = Fraction(0)
     notion: str = "dp"
+    alpha: Fraction | None = None
+    rho: Fraction | None = None
+    mu: Fraction | None = None
+    curve: Any = None
     cost: str | tuple[Fraction, ...] = "squared"
     prior: tuple[Fraction, ...] | None = None
     gap: Fraction | None = None
     steps: int | None = None
     runs: int = 1
+    minimise: str = "error"
+    budget: Fraction | None = None
     solver: str = "highs"
     options: Options = Options()  # noqa: RUF009  (frozen)
 
     def __post_init__(self) -> None:
         question, reals = self.question, isinstance(self.question, RealNoise)
         clamp = question.clamp if isinstance(question, IntegerNoise) else None
+        self._check_notion()
         if self.notion == "pure" and self.delta:
             InvalidRequest.must("delta", "0 for the notion pure", float(self.delta))
         own = not isinstance(self.cost, str)
@@ -63,16 +78,66 @@ class AdditiveRequest(Request):
             answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
             if clamp is None or len(self.prior) != answers or not any(self.prior):
                 InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
-        if reals and self.solver != "highs":
-            InvalidRequest.must("solver", "highs for noise on the reals, whose programs grow row by row", self.solver)
+        if self.delta and not backend(self.solver).capabilities().duals:
+            InvalidRequest.must("solver", "one that gives dual values, from which the bound is computed", self.solver)
         if self.runs > 1:
             self._check_runs()
         if self.steps is not None and not reals:
             raise InvalidRequest("steps must be left out for noise on the integers.")
+        if self.convex and not self.points and own:
+            InvalidRequest.must("cost", f"a name when notion is {self.notion}, whose noise has no end", "a list")
+        if self.convex:
+            return
         if not self.delta and not (reals or self.line_cost.even):
             raise InvalidRequest("delta must be > 0 where the cost of noise is not the same at η and -η.")
         if not self.delta and own:
             raise InvalidRequest("delta must be > 0 for costs given as a list, which end somewhere.")
+
+    def _check_notion(self) -> None:
+        """That the budget is one of the notion."""
+        if (self.budget is None) == (self.minimise == "epsilon"):
+            got = "none" if self.budget is None else spell(self.budget)
+            InvalidRequest.must("budget", "given where epsilon is minimised, and only there", got)
+        if self.minimise == "epsilon" and (self.convex or self.runs > 1):
+            InvalidRequest.must("minimise", "error but for one run under the notions dp and pure", "'epsilon'")
+        self.__dict__.pop("claim", None)  # of the request that this one was copied from
+        if not self.convex:
+            without_parameters({"notion": self.notion, **{name: getattr(self, name) for name in PARAMETERS}})
+            if self.minimise == "epsilon":
+                object.__setattr__(self, "epsilon", self.epsilon or Fraction(MOST_EPSILON))
+            if self.epsilon is None:
+                raise InvalidRequest("epsilon must be given. Got none.")
+            return
+        if self.delta:
+            InvalidRequest.must("delta", f"left out when notion is {self.notion}", float(self.delta))
+        if self.runs > 1:
+            InvalidRequest.must("runs", f"1 when notion is {self.notion}", self.runs)
+        first = next(iter(self.claim.values))
+        if not self.claim.values[first]:
+            InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
+
+    @property
+    def convex(self) -> bool:
+        """Whether the notion is one of several bounds, or of cones."""
+        return self.notion not in NOTIONS
+
+    @cached_property
+    def claim(self) -> Claim:
+        """What a mechanism is audited for."""
+        if not self.convex:
+            return Claim(self.notion, self.epsilon, self.delta)
+        return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
+
+    @property
+    def points(self) -> tuple[tuple[Fraction, Fraction], ...]:
+        """The (ε, δ) that linear programs state, all δ > 0; none where noise has to have tails."""
+        if self.notion == "curve":
+            curve: tuple[tuple[Fraction, Fraction], ...] = self.claim.values["curve"]
+            return curve if all(delta for _, delta in curve) else ()
+        if self.convex or not self.delta:
+            return ()
+        assert self.epsilon is not None
+        return ((self.epsilon, self.delta),)
 
     def _check_runs(self) -> None:
         question = self.question
@@ -80,6 +145,11 @@ class AdditiveRequest(Request):
             InvalidRequest.must("runs", "1 but for noise on all integers of sensitivity 1", self.runs)
         if not self.delta or self.notion != "dp" or self.cost not in ("absolute", "squared"):
             InvalidRequest.must("runs", "1 where delta is 0, or the cost neither absolute nor squared", self.runs)
+        if not LEAST_DELTA <= self.delta <= Fraction(1, 2) or self.epsilon > 10 * self.runs:
+            within = f"1 unless delta is between {float(LEAST_DELTA):g} and 0.5 and epsilon at most 10 for each run"
+            InvalidRequest.must("runs", f"{within} (the search is in floating point)", self.runs)
+        if self.gap is not None:
+            raise InvalidRequest("gap must be left out for more than 1 run: the search ends where it finds no better.")
 
     @property
     def target(self) -> float:
@@ -87,8 +157,8 @@ class AdditiveRequest(Request):
         if self.gap is not None:
             return float(self.gap)
         if isinstance(self.question, IntegerNoise):
-            return 1e-8
-        return 2e-4 if self.epsilon <= 2 else 2e-3
+            return 1e-8 if self.points or not self.convex else 1e-5
+        return 2e-4 if self.epsilon is None or self.epsilon <= 2 else 2e-3
 
     @cached_property
     def line_cost(self) -> LineCost:

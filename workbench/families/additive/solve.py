@@ -1,7 +1,8 @@
 """The best noise on the integers or the reals: solved from both sides, made private exactly, certified.
 
 δ > 0    both programs of `models.integer_noise` or `models.real_noise`; the upper one's law, repaired by a share of
-         truncated staircase noise that is private at (ε, δ/2)
+         truncated staircase noise that is private at (ε, δ/2); a curve of several (ε, δ) alike
+others   `workbench.families.additive.notion_design`: Rényi DP, zCDP, GDP, curves with a δ of 0
 δ = 0    the staircase, which is optimal (Geng and Viswanath 2014); as a ratio a rational a little above e^-ε
 """
 
@@ -14,29 +15,33 @@ from typing import Any
 
 import numpy as np
 
-from models.integer_noise import bracket
+from models.integer_noise import Budget, bracket, shared_budget
 from models.oracles import line_noise
+from models.oracles.canonical_noise import canonical_cost, discrete_gaussian, rounded_gaussian
 from models.real_noise import real_bracket
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
 from workbench.families.additive.many_runs import solve_runs
+from workbench.families.additive.notion_design import bracket_notion
 from workbench.families.additive.request import AdditiveRequest
+from workbench.families.convex_notion import meets
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.least_epsilon import Tried, least_epsilon
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.certify import rounded_objective
-from workbench.privacy.claim import Claim
 from workbench.privacy.measure import holds
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
 __all__ = ["exact_cost", "is_open", "solve_additive"]
 
 _BITS = 64
+_LEAST = Fraction(1, 1000)  # ε that is tried
 _BLOCKS = 1 << 14
 _STEPS = 64  # of a sensitivity, for pure noise on the reals
 LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
@@ -55,45 +60,54 @@ class _Found:
 def solve_additive(request: AdditiveRequest) -> Design:
     """The design. Raises InvalidRequest, NotProven, NotCertified."""
     begin = time.perf_counter()
+    if request.minimise == "epsilon":
+        return _least_epsilon(request)
     if request.runs > 1:
         with translated_errors():
             return solve_runs(
                 request, lambda made: exact_cost(made, request), lambda made, cost: _stated(made, request, cost)
             )
     with translated_errors():
-        if request.delta:
+        if request.convex and not request.points:
+            part = bracket_notion(request, lambda made: exact_cost(made, request), begin)
+            found = _Found(part.mechanism, part.bound, 0.0, part.work)
+        elif request.points:
             found = (_integers if isinstance(request.question, IntegerNoise) else _reals)(request, begin)
         else:
             found = _staircase(request)
     mechanism, words = found.mechanism, []
-    claim = Claim.of(request.notion, mechanism, {"epsilon": request.epsilon, "delta": request.delta})
-    if request.certified and not holds(mechanism, claim):
-        mechanism = _repaired(mechanism, claim, found.excess)
+    claim = request.claim
+    if request.certified and request.points and not holds(mechanism, claim):
+        mechanism = _repaired(mechanism, request, found.excess)
     cost = exact_cost(mechanism, request)
     certificate = None
     if request.certified:
         record = {"bound": round_down(found.bound), **found.work}
+        parameters = {name: value for name, value in claim.values.items() if name not in ("epsilon", "delta")}
         certificate = Certificate(
-            mechanism, request.notion, request.epsilon, request.delta, _stated(mechanism, request, cost), record=record
-        )
+            mechanism, request.notion, claim.epsilon, claim.values.get("delta"), _stated(mechanism, request, cost),
+            record=record, parameters=parameters,
+        )  # fmt: skip
         privacy = certificate.privacy
     else:
-        privacy = audit(mechanism, request.epsilon)
-        if not privacy.holds(claim):
+        privacy = audit(mechanism, claim.values.get("epsilon", 0))
+        if not meets(privacy, claim):
             words.append(privacy.words(claim, "The solver's law"))
     objective, bound = float(cost), round_down(found.bound)
     spent = {"seconds": time.perf_counter() - begin}
     design = Design(
-        request, mechanism, objective, bound, Claim(request.notion, request.epsilon, request.delta),
+        request, mechanism, objective, bound, claim,
         _oracle(request, objective), words=tuple(words), privacy=privacy, certificate=certificate,
         details={**found.work, **spent},
     )  # fmt: skip
     if is_open(design) and request.steps is None:
-        limited = request.options.time_limit is not None
-        if not (limited or request.gap is not None):
-            words = [*words, f"The largest grid was reached: the optimum lies between {bound:.9g} and {objective:.9g}."]
+        stop = _stop(request, begin)
+        late = stop is not None and time.perf_counter() > stop
+        if not late and request.gap is None:
+            why = "The solver's digits were used up" if request.convex else "The largest grid was reached"
+            words = [*words, f"{why}: the optimum lies between {bound:.9g} and {objective:.9g}."]
             return replace(design, words=tuple(words))
-        reason = "at its time limit" if limited else "at the largest program it states"
+        reason = "at its time limit" if late else "at the largest program it states"
         raise NotProven(
             f"The search stopped {reason}: incumbent {objective:.9g}, bound {bound:.9g}.", incumbent=objective,
             bound=bound, design=replace(design, details={**design.details, "stopped": True}),
@@ -101,9 +115,31 @@ def solve_additive(request: AdditiveRequest) -> Design:
     return design
 
 
+def _least_epsilon(request: AdditiveRequest) -> Design:
+    """The least ε whose least cost is within the budget."""
+    assert request.budget is not None
+
+    def at(epsilon: Fraction) -> Tried:
+        asked = request.at({"minimise": "error", "budget": None, "epsilon": epsilon})
+        assert isinstance(asked, AdditiveRequest)
+        try:
+            design = solve_additive(asked)
+        except NotProven as error:
+            if error.design is None:
+                raise
+            design = error.design
+        assert design.bound is not None
+        return design, exact_cost(design.mechanism, asked), Fraction(design.bound)
+
+    found = least_epsilon(at, request.budget, f"{request.cost_name} cost", request.epsilon, _LEAST)
+    return replace(found, request=request.at({"epsilon": found.claim.epsilon}))
+
+
 def is_open(design: Design) -> bool:
     """Whether the gap that was asked for is not reached."""
     assert design.bound is not None
+    if design.request.minimise == "epsilon":
+        return bool(design.objective - design.bound > 1e-6 * design.objective)
     return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
 
 
@@ -131,12 +167,16 @@ def _exp_up(epsilon: Fraction) -> Fraction:
     return Fraction(exp_bounds(epsilon, _BITS)[1], 1 << _BITS)
 
 
+def _budgets(request: AdditiveRequest) -> list[Budget]:
+    return [Budget(float(epsilon), _exp_up(epsilon), delta) for epsilon, delta in request.points]
+
+
 def _integers(request: AdditiveRequest, begin: float) -> _Found:
-    question, epsilon = request.question, request.epsilon
+    question = request.question
     assert isinstance(question, IntegerNoise)
     result = bracket(
-        question.sensitivity, float(epsilon), _exp_up(epsilon), request.delta, request.line_cost,
-        gap=request.target / 10, stop=_stop(request, begin), solver=request.solver,
+        question.sensitivity, _budgets(request), request.line_cost, gap=request.target / 10,
+        stop=_stop(request, begin), solver=request.solver,
     )  # fmt: skip
     upper = result.upper
     law = _trimmed(upper.program.masses(upper.x), -upper.program.reach)
@@ -150,11 +190,11 @@ def _trimmed(masses: Any, first: int) -> IntegerLaw:
 
 
 def _reals(request: AdditiveRequest, begin: float) -> _Found:
-    question, epsilon, name = request.question, request.epsilon, request.cost_name
+    question, name = request.question, request.cost_name
     assert isinstance(question, RealNoise)
     result = real_bracket(
-        float(epsilon), _exp_up(epsilon), request.delta, name, gap=0.9 * request.target, steps=request.steps,
-        stop=_stop(request, begin),
+        _budgets(request), name, gap=0.9 * request.target, steps=request.steps, stop=_stop(request, begin),
+        solver=request.solver,
     )  # fmt: skip
     upper = result.upper
     size, atom = upper.program.reach, max(0.0, float(upper.x[-1]))
@@ -177,6 +217,7 @@ def _reals(request: AdditiveRequest, begin: float) -> _Found:
 def _staircase(request: AdditiveRequest) -> _Found:
     """The optimum for δ = 0; its ratio is shorter where a clamped law takes many powers of it."""
     question, epsilon, name = request.question, request.epsilon, request.cost_name
+    assert epsilon is not None
     if isinstance(question, IntegerNoise):
         cost, d = request.line_cost, question.sensitivity
         ratio = inverse_exponential(epsilon, _BITS if cost.power else 32)
@@ -203,10 +244,14 @@ def _staircase(request: AdditiveRequest) -> _Found:
     return _Found(AdditiveRealNoise(question, steps, law), Fraction(value * (1 - 1e-12)), 0.0, work)
 
 
-def _repaired(mechanism: LineNoise, claim: Claim, excess: float) -> LineNoise:
-    """A mixture with noise that is private at (ε, δ/2), of the least share that the excess needs."""
-    epsilon, delta = claim.values["epsilon"], claim.values["delta"]
-    private = _truncated(epsilon, delta / 2, mechanism.reach)
+def _repaired(mechanism: LineNoise, request: AdditiveRequest, excess: float) -> LineNoise:
+    """A mixture with noise that is private at half of every δ, of the least share that the excess needs."""
+    claim, halves = request.claim, [(epsilon, delta / 2) for epsilon, delta in request.points]
+    epsilon, delta = halves[0]
+    if len(halves) > 1:
+        shared = shared_budget([Budget(float(e), _exp_up(e), d) for e, d in halves])
+        epsilon, delta = Fraction(shared[0]), Fraction(shared[1])
+    private = _truncated(epsilon, delta, mechanism.reach)
     share = Fraction(2 * max(excess, 0.0) + 1e-12)
     while share < 1:
         candidate = mixed(mechanism, private, share)
@@ -258,15 +303,20 @@ def _stated(mechanism: LineNoise, request: AdditiveRequest, cost: Fraction) -> A
 
 
 def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
-    question, epsilon, delta, name = request.question, float(request.epsilon), float(request.delta), request.cost_name
+    question, name = request.question, request.cost_name
+    canonical = _canonical(request, objective)
+    if canonical is not None:
+        return canonical
     if name not in line_noise.POWERS or getattr(question, "clamp", None) is not None:
         return OracleVerdict.none("no closed form is known for this cost.")
+    if request.convex:
+        return OracleVerdict.none("no closed form is known for this notion.")
+    epsilon, delta = float(request.epsilon or 0), float(request.delta)
     pure = "Pure noise is (epsilon, delta)-private for every delta." if delta else "Geng and Viswanath (2014)."
     kind = "upper bound" if delta else "optimum"
     if isinstance(question, IntegerNoise):
-        value = float(
-            line_noise.staircase_integers(inverse_exponential(request.epsilon), question.sensitivity, name)[0]
-        )
+        ratio = inverse_exponential(request.epsilon or Fraction(0))
+        value = float(line_noise.staircase_integers(ratio, question.sensitivity, name)[0])
         return OracleVerdict.judge(objective, "staircase on the integers", value, kind, pure)
     spread = float(question.sensitivity)
     if not delta:
@@ -275,3 +325,35 @@ def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
     value = line_noise.truncated_laplace(epsilon, delta, spread, name)
     return OracleVerdict.judge(objective, "truncated Laplace", value, kind, "It is private (Geng et al. 2020).",
                                max(2e-4, request.target))  # fmt: skip
+
+
+def _canonical(request: AdditiveRequest, objective: float) -> OracleVerdict | None:
+    """Of noise on the integers under a trade-off function with D = 1, or Rényi DP and zCDP; None where none applies."""
+    question, values = request.question, request.claim.values
+    if not isinstance(question, IntegerNoise) or not request.line_cost.even:
+        return None
+
+    def cost(eta: int) -> float:
+        return float(request.line_cost.at(eta))
+
+    d, slack = question.sensitivity, max(1e-6, request.target)
+    proof = "It is stochastically smallest for a trade-off function (Awan and Ramasethu, arXiv 2308.08343)."
+    points = values["curve"] if request.notion == "curve" else request.points
+    if points and d == 1 and min(delta for _, delta in points) < 1:
+        value = canonical_cost([(float(e), float(delta)) for e, delta in points], cost)
+        return OracleVerdict.judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
+    if request.notion == "gdp":
+        value = rounded_gaussian(float(values["mu"]) / d, cost)
+        kind = "optimum" if d == 1 else "upper bound"
+        proof = proof if d == 1 else "Rounding a Gaussian is post-processing."
+        return OracleVerdict.judge(objective, "rounded Gaussian", value, kind, proof, slack)
+    variance = None
+    if request.notion == "zcdp":
+        variance = d * d / (2 * float(values["rho"]))
+    if request.notion == "renyi":
+        variance = d * d * float(values["alpha"]) / (2 * float(values["epsilon"]))
+    if variance is None:
+        return None
+    value = discrete_gaussian(variance, cost)
+    return OracleVerdict.judge(objective, "discrete Gaussian", value, "upper bound",
+                               "It is within the budget (Canonne, Kamath and Steinke 2020).", slack)  # fmt: skip

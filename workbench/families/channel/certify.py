@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
-
-import cvxpy as cp
+from typing import TYPE_CHECKING, Any
 
 from solvers.canonical import compile
 from solvers.solution import Solution
@@ -29,7 +27,10 @@ from workbench.privacy.measure import holds
 from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["audited", "proof"]
+if TYPE_CHECKING:
+    from workbench.families.channel.notion_design import ChannelNotionRequest
+
+__all__ = ["audited", "certificate_of", "proof"]
 
 _DIGITS = 30  # of a least δ
 
@@ -52,12 +53,6 @@ def proof(
     Where δ is minimised it is what the channel has, rounded up. Raises NotCertified.
     """
     q, delta = request.question, request.delta or Fraction(0)
-    record: dict[str, Any] = {
-        "workbench": __version__, "loss": request.losses.name, "minimise": request.minimise, "route": route,
-        "inputs": [*map(shown, q.inputs)], "outputs": [*map(shown, q.outputs)],
-    }  # fmt: skip
-    if solution is not None:
-        record |= {"solver": solution.solver, "solver_version": solution.version, "claimed": solution.objective}
     if request.minimise == "delta":
         reached = audit(channel, request.claim.epsilon).dp_delta
         high = reached.ends(160)[1] if reached.b else reached.a
@@ -70,9 +65,26 @@ def proof(
         )
     elif not holds(channel, claim):
         raise NotCertified("The exact audit refuses the repaired channel.")
+    values = Claim(request.notion, request.claim.epsilon, delta)
+    return certificate_of(request, channel, values, solution, route)
+
+
+def certificate_of(
+    request: ChannelRequest | ChannelNotionRequest, channel: Channel, claim: Claim, solution: Solution | None,
+    route: str,
+) -> tuple[Certificate, list[str]]:  # fmt: skip
+    """The certificate of a channel that meets a claim, and words. Raises NotCertified."""
+    q = request.question
+    record: dict[str, Any] = {
+        "workbench": __version__, "loss": request.losses.name, "minimise": request.minimise, "route": route,
+        "inputs": [*map(shown, q.inputs)], "outputs": [*map(shown, q.outputs)],
+    }  # fmt: skip
+    if solution is not None:
+        record |= {"solver": solution.solver, "solver_version": solution.version, "claimed": solution.objective}
     bias = None if q.numbers is None else Bias.of(channel, q.numbers[1], q.numbers[0])
+    others = {name: value for name, value in claim.values.items() if name not in ("epsilon", "delta")}
     certificate = Certificate(
-        channel, request.notion, request.claim.epsilon, delta, _loss(request, channel), bias, record
+        channel, request.notion, claim.epsilon, claim.values.get("delta"), _loss(request, channel), bias, record, others
     )
     residual = _residual(request, channel)
     words = []
@@ -83,7 +95,7 @@ def proof(
     return certificate, words
 
 
-def _loss(request: ChannelRequest, channel: Channel) -> ExpectedLoss | None:
+def _loss(request: ChannelRequest | ChannelNotionRequest, channel: Channel) -> ExpectedLoss | None:
     q, named = request.question, request.losses.named
     if named is None or q.prior is None or q.numbers is None or not is_exact_loss(named.name):
         return None
@@ -91,10 +103,12 @@ def _loss(request: ChannelRequest, channel: Channel) -> ExpectedLoss | None:
     return ExpectedLoss(named.name, Fraction(0), inputs, q.prior, outputs, tuple(range(q.k))).at(channel)
 
 
-def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:
+def _residual(request: ChannelRequest | ChannelNotionRequest, channel: Channel) -> Fraction | None:
     """The largest violation of the extra constraints, exact; None where they are not linear in the channel alone."""
     if not request.constraints and request.more is None:
         return Fraction(0)
+    import cvxpy as cp
+
     q = request.question
     M = cp.Variable((q.k, q.m), name="M", bounds=[0, 1])
     with translated_errors():

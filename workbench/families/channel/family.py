@@ -10,6 +10,7 @@ import numpy as np
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family, Session
+from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
     OPTIONS,
@@ -19,14 +20,16 @@ from workbench.families.option import (
     anything,
     certify_option,
     check_option,
+    count,
     listed,
     one_of,
 )
-from workbench.families.requirements import ratio_notion
+from workbench.families.requirements import convex_or_ratio_notion, ratio_notions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from workbench.families.channel.notion_design import ChannelNotionRequest
     from workbench.families.channel.request import ChannelRequest
     from workbench.families.design import Design
     from workbench.mechanisms.finite_query import FiniteQuery
@@ -64,7 +67,9 @@ class _Channels(Family):
         "design channel --answers 0..100 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
         "design channel --answers 0..20 --neighbours consecutive --loss absolute --epsilon 1 --notion pure --json",
         "design channel --answers red,green,blue --neighbours all --loss loss.csv --prior worst --epsilon 1",
+        "design channel --answers 0..10 --max-shift 1 --epsilon 4 --delta 1e-5 --runs 8",
         "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --budget 1.5 --save channel.json",
+        "design channel --answers 0..20 --max-shift 1 --notion zcdp --rho 0.1",
         "(loss.csv has a row for every input and a column for every output)",
     )
     options = (
@@ -85,13 +90,18 @@ class _Channels(Family):
             "loss", _loss, "squared",
             "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a function too).",
         ),
-        Option("notion", ratio_notion, "dp", "dp, pure, pdp or metric."),
+        Option("notion", convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, renyi, zcdp or gdp."),
+        Option("alpha", exact, help="renyi: the order > 1.", added=True),
+        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
+        Option("mu", positive, help="gdp: the budget > 0.", added=True),
+        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: or a function "
                  "of the CVXPY variable).",
         ),
         Option("minimise", one_of("error", "delta", "epsilon"), "error", "error; delta or epsilon for a --budget."),
+        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int, added=True),
         check_option("audit", "certify"),
         certify_option(),
         SOLVER,
@@ -105,6 +115,7 @@ class _Channels(Family):
         ),
     )  # fmt: skip
     frontier = "workbench.families.channel.frontier_options"
+    verification = "workbench.families.channel.verification"
     recommendation = "workbench.families.channel.recommendation"
 
     @property
@@ -117,18 +128,33 @@ class _Channels(Family):
         names = ("outputs", "max_shift", "neighbours", "prior")
         return self.question(values["answers"], **{name: values[name] for name in names})
 
-    def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
+    def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest | ChannelNotionRequest:
         from workbench.families.channel.request import ChannelRequest
+        from workbench.families.convex_notion import without_parameters
         from workbench.families.user_constraints import checked_constraints
 
         if callable(values["constraints"]):
             values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
+        if values["notion"] not in ratio_notions():
+            from workbench.families.channel.notion_design import ChannelNotionRequest
+
+            return ChannelNotionRequest.of(question, values)
+        without_parameters(values)
         return ChannelRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:
+        from workbench.families.channel.notion_design import ChannelNotionRequest
         from workbench.families.channel.session import ChannelSession
+        from workbench.families.many_runs import ManyRuns
 
-        return ChannelSession(request)
+        if isinstance(request, ChannelNotionRequest):
+            return super().open(request)
+        return ChannelSession(request) if request.runs == 1 else ManyRuns(request)
+
+    def solve(self, request: Any) -> Design:
+        from workbench.families.channel.notion_design import design
+
+        return design(request)
 
     # Keys of sweeps.
 
@@ -164,25 +190,42 @@ class _Channels(Family):
 
     # What a design shows.
 
+    def status(self, design: Design) -> str:
+        return super().status(design) if design.request.runs == 1 else "found"
+
     def columns(self, design: Design) -> dict[str, Any]:
         return {"outputs_used": int((design.mechanism.matrix.max(axis=0) > _USED).sum())}
 
     def json(self, design: Design) -> dict[str, Any]:
         request = design.request
         epsilon = request.epsilon
+        if not design.claim.in_epsilon_delta:
+            return {
+                **design.claim.to_dict(), "loss_name": request.losses.name,
+                "loss_value": jsonable(design.details["loss"]),
+                "question": request.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
+            }  # fmt: skip
         return {
             **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "budget")},
+            **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
             "loss_name": request.losses.name, "loss_value": jsonable(design.details["loss"]),
-            "epsilon": None if epsilon is None else float(epsilon), "delta": float(design.claim.delta),
+            "epsilon": None if epsilon is None else float(epsilon),
+            "delta": float(design.claim.delta if request.runs == 1 else request.delta or 0),
             "question": request.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
         }  # fmt: skip
 
     def request_words(self, design: Design) -> str:
         """The budget in words."""
         r = design.request
+        if not design.claim.in_epsilon_delta:
+            from workbench.families.convex_notion import budget_words
+
+            return f"{r.notion}, {budget_words(design.claim)}"
         per = " per unit of distance" if r.per_distance else ""
         budget = "" if r.budget is None else f", {r.losses.name} loss <= {float(r.budget):.9g}"
         delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
+        if r.runs > 1:
+            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
         if r.minimise == "epsilon":
             return f"the least epsilon for {r.notion}{per}{delta}{budget}"
         least = "the least delta for " if r.minimise == "delta" else ""
@@ -192,7 +235,8 @@ class _Channels(Family):
         r = design.request
         what = f"{r.losses.name} loss" if r.minimise == "error" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
-        value = f"{design.objective:.9g} (best of all channels on these outputs, {under})"
+        best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
+        value = f"{design.objective:.9g} ({best}, {under})"
         shown = exact_words(design)
         used = self.columns(design)["outputs_used"]
         return [
@@ -202,6 +246,7 @@ class _Channels(Family):
             ("exact", f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, "
                       f"PDP delta {shown['pdp_delta']}"),
             ("outputs", f"{used} of {r.question.m} in use"),
+            *composed_facts(design),
         ]  # fmt: skip
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:

@@ -20,6 +20,7 @@ from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
+from workbench.families.composed import check_runs
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
@@ -27,13 +28,17 @@ from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
-__all__ = ["ChannelRequest"]
+__all__ = ["ChannelRequest", "ChannelTooLarge"]
 
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
 MOST = 1_000_000  # masses that a program compares; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
 _TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
+
+
+class ChannelTooLarge(InvalidRequest):
+    """A program too large to be stated; the message says which size would fit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +48,7 @@ class ChannelRequest(Request):
     loss: a name, a matrix (k, m), or a function (input, output) -> number. minimise: "error", "delta" or "epsilon";
     budget: of the loss, where it is not minimised. epsilon: with notion "metric" per unit of distance; an upper limit
     where it is minimised. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY variable.
-    losses: the table of the loss.
+    runs: that the budget is for in all. losses: the table of the loss.
     """
 
     question: FiniteQuery
@@ -55,6 +60,7 @@ class ChannelRequest(Request):
     budget: Fraction | None = None
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
+    runs: int = 1
     solver: str = "highs"
     options: Options = field(default_factory=Options)
     losses: LossTable = field(init=False, repr=False)
@@ -72,6 +78,8 @@ class ChannelRequest(Request):
             got = spelled(worst) if worst.denominator < 10**9 else f"{float(worst):g}"
             InvalidRequest.must("epsilon", f"between {float(LEAST):g} and {LARGEST} for every pair of neighbours", got)
         self._check_size()
+        if self.runs > 1:
+            check_runs(self)
 
     def _check_budget(self) -> None:
         named = notion(self.notion)
@@ -128,7 +136,7 @@ class ChannelRequest(Request):
         else:
             fit = f"{int(q.k * most / size)} inputs with {q.m} outputs"
         pairs = "" if self.pairs is None else f", {len(self.pairs)} pairs"
-        raise InvalidRequest(
+        raise ChannelTooLarge(
             f"The {what} must have at most {most} {unit}; {fit} would fit. Got {size} ({q.k} inputs, {q.m} outputs"
             f"{pairs})."
         )

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from models.channel_notions import ChannelNotionModel
 from models.losses import Loss, loss_named
 from solvers.backend import Options
-from solvers.program import Program
 from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotProven
 from workbench.families.base import Request
@@ -25,6 +24,7 @@ from workbench.families.design import Design, OracleVerdict
 from workbench.families.labels.certify import bare, check_size, rows_of, stated
 from workbench.families.labels.relation import Neighbours, Pairs, pairs_of
 from workbench.families.outcome import translated_errors
+from workbench.families.tangent_cuts import row_columns
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.labels import Labels
@@ -111,12 +111,7 @@ def design(request: LabelNotionRequest) -> Design:
             question.values, grid, question.prior, cost, (), constraints=request.constraints, bounds=bounds
         ).program
 
-    def columns(program: Program, pair: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        block = program.block("M")
-        rows = np.arange(block.start, block.start + block.size).reshape(block.shape, order="F")
-        return rows[pair[0]], rows[pair[1]]
-
-    solution, bound = solve_with_cuts(claim, ordered, state, laws, request.solver, request.options, columns)
+    solution, bound = solve_with_cuts(claim, ordered, state, laws, request.solver, request.options, row_columns)
     raw = LabelChannel(question, grid, Channel.from_rows(np.maximum(solution["M"], 0.0)))
     mechanism, certificate, words = raw, None, []
     if request.certified:

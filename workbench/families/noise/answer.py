@@ -51,7 +51,7 @@ def meets(objective: float, bound: float) -> bool:
 def check_limit(request: NoiseRequest, solution: Solution, why: Callable[[], str]) -> None:
     """Raise Infeasible for a least δ above the limit of the request."""
     least = solution.objective
-    if request.minimise == "error" or request.delta is None or least is None:
+    if request.minimise != "delta" or request.delta is None or least is None:
         return
     if Fraction(least) > request.delta * (1 + Fraction(1, 10**9)):
         raise Infeasible(

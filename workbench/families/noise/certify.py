@@ -10,6 +10,7 @@ audit refuses is repaired (`workbench.privacy.repair`); the cheapest of what it 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -62,12 +63,14 @@ class Certified:
 
 
 def certify_noise(
-    request: NoiseRequest, solution: Solution, closed_form: Callable[[], ClosedForm | None] | None = None
-) -> Certified:
+    request: NoiseRequest, solution: Solution, closed_form: Callable[[], ClosedForm | None] | None = None,
+    stop: float = math.inf,
+) -> Certified:  # fmt: skip
     """The best certified mechanism for a request near a solver's answer.
 
     closed_form: gives the least error rate known and its PMF (N,), or None; asked only where the pattern fails or does
     not reach what the solver claims.
+    stop: `time.perf_counter()` from which on nothing is solved exactly, and what the repair makes of floats has to do.
 
     Raises:
         NotCertified: no candidate meets the request in exact arithmetic.
@@ -84,7 +87,7 @@ def certify_noise(
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
     affordable = request.question.order * len(request.budgets) <= _CELLS
     for route, pattern in _patterns(request, solution, raw) if affordable else []:
-        attempt(lambda route=route, pattern=pattern: _exactly(request, pattern, route))  # type: ignore[misc]
+        attempt(lambda route=route, pattern=pattern: _exactly(request, pattern, route, stop))  # type: ignore[misc]
     if not found:
         attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
     claimed = solution.objective
@@ -92,13 +95,14 @@ def certify_noise(
     if (
         short and affordable and request.bounds.kind == MASS_ABOVE_RATIO
     ):  # without violations there is always a mechanism
-        attempt(lambda: _exactly(request, _no_violations(request), "exact optimum without violations"))
+        attempt(lambda: _exactly(request, _no_violations(request), "exact optimum without violations", stop))
     law = closed_form() if short and closed_form is not None and request.constraints is None else None
     if law is not None and law.pmf is not None and (not found or law.value < _best(found).objective):
         made = AdditiveNoise.from_pmf(request.question, law.pmf)
         attempt(lambda: _judged(request, made.exact_pmf, None, "closed form"))
         if affordable:
-            attempt(lambda: _exactly(request, _pattern_of(request, made), "exact optimum of the closed form's pattern"))
+            route = "exact optimum of the closed form's pattern"
+            attempt(lambda: _exactly(request, _pattern_of(request, made), route, stop))
     if not found:
         raise NotCertified(f"No repaired mechanism meets the request exactly: {' '.join(dict.fromkeys(reasons))}")
     return _best(found)
@@ -119,16 +123,16 @@ def exacting(options: Options, supported: frozenset[str]) -> Options:
     return replace(options, integrality_tolerance=1e-9) if "integrality_tolerance" in supported else options
 
 
-def certified_design(raw: Design, closed_form: Callable[[], ClosedForm | None]) -> Design:
+def certified_design(raw: Design, closed_form: Callable[[], ClosedForm | None], stop: float = math.inf) -> Design:
     """A design with a certified mechanism in place of the solver's, and words for what a reader must know.
 
-    closed_form: as `certify_noise`. Raises NotCertified.
+    closed_form, stop: as `certify_noise`. Raises NotCertified.
     """
     request: NoiseRequest = raw.request
     solution, limit = raw.solution, request.delta
     assert solution is not None
     least_delta = request.minimise == "delta"
-    proof = certify_noise(request, solution, None if least_delta else closed_form)
+    proof = certify_noise(request, solution, None if least_delta else closed_form, stop)
     if least_delta and limit is not None and proof.delta > limit:
         excess = float(proof.delta - limit)
         raise NotCertified(
@@ -220,10 +224,14 @@ def _pattern_of(request: NoiseRequest, made: AdditiveNoise) -> Pattern | None:
     return pattern_of(made, bounds.epsilons) if bounds.mass else None
 
 
-def _exactly(request: NoiseRequest, pattern: Pattern | None, route: str) -> Certified:
-    """The exact program of a pattern, solved, repaired and judged."""
+def _exactly(request: NoiseRequest, pattern: Pattern | None, route: str, stop: float) -> Certified:
+    """The exact program of a pattern, solved, repaired and judged. Raises NotCertified, also when there is no time."""
+    if time.perf_counter() > stop:
+        raise NotCertified("There was no time left for the exact program of the solver's pattern.")
+    program = noise_program(request, pattern)
+    left = stop - time.perf_counter()
     with translated_errors():
-        refined = solve_rational(noise_program(request, pattern))
+        refined = solve_rational(program, time_limit=left if left < math.inf else None)
     values = refined.x[: request.question.order]
     if request.constraints is not None:
         try:

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from solvers.canonical import compile
+from models.noise_constraints import constraint_program
 from solvers.program import Program
 from solvers.rational_lp import RationalLP
 from workbench.families.noise.request import NoiseRequest
@@ -29,12 +29,9 @@ TAU = Fraction(1, 1 << 64)  # what the exact program gives away so that rounding
 
 def extra_constraints(request: NoiseRequest) -> Program:
     """The request's extra constraints alone, compiled; the block "f" holds the masses."""
-    import cvxpy as cp
-
-    f = cp.Variable(request.question.order, name="f", bounds=[0, 1])
     assert request.constraints is not None
     with translated_errors():
-        return compile(cp.Problem(cp.Minimize(cp.sum(f)), list(request.constraints(f))), "extra constraints")
+        return constraint_program(request.constraints, request.question.order)
 
 
 def rows_of(program: Program) -> list[tuple[dict[int, Fraction], Fraction | None, Fraction | None]]:

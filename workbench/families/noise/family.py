@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family, Session
+from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
     OPTIONS,
@@ -33,7 +34,6 @@ from workbench.families.option import (
     one_of,
     or_zero,
     share,
-    spell,
 )
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notion
 from workbench.io.files import read_text
@@ -70,7 +70,7 @@ def _notion(value: Any, name: str) -> str:
 
 
 def _check_epsilon(values: Mapping[str, Any]) -> None:
-    if values["epsilon"] is None and values["notion"] in _notions():
+    if values["epsilon"] is None and values["notion"] in _notions() and values.get("minimise") != "epsilon":
         raise InvalidRequest("epsilon must be given. Got none.")
 
 
@@ -144,6 +144,7 @@ class _Noise(Family):
         "design noise --n 8 --max-shift 3 --epsilon 1.5 --minimise delta --budget 0.4425",
         'design noise --n 8 --shifts 1,2 --epsilon "1=0.5,2=1" --cost squared --zero-mean',
         "design noise --n 30 --max-shift 1 --cost squared --notion zcdp --rho 0.1",
+        "design noise --n 30 --max-shift 1 --cost circular-squared --epsilon 4 --delta 1e-5 --notion dp --runs 16",
         'design noise --n 30 --max-shift 1 --cost squared --notion curve --curve "0.5:0.1,1:0.01"',
     )
     options = (
@@ -176,7 +177,8 @@ class _Noise(Family):
             "constraints", anything, places=frozenset(("python",)),
             help="More linear constraints, as a function of the CVXPY variable f (N,).",
         ),
-        Option("minimise", one_of("error", "delta"), "error", "error, or delta for a given --budget."),
+        Option("minimise", one_of("error", "delta", "epsilon"), "error", "error; delta or epsilon for a --budget."),
+        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int, added=True),
         Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
         check_option(*CHECKS),
         certify_option(),
@@ -187,12 +189,13 @@ class _Noise(Family):
         ),
         Option("seed", count(0, 2**31 - 1), help="Of the solver.", kind=int, solver=True),
         OPTIONS,
-        Option("budget", exact, help="Largest cost allowed, with --minimise delta.", hot=True),
+        Option("budget", exact, help="Largest cost allowed, where delta or epsilon is minimised.", hot=True),
         Option(
             "delta", probability, help="In [0, 1]; 0 by default. With --minimise delta: an upper limit.", hot=True
         ),
         Option(
-            "epsilon", _epsilon, help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own.', hot=True,
+            "epsilon", _epsilon, hot=True,
+            help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a limit.',
         ),
     )  # fmt: skip
     frontier = "workbench.families.noise.frontier_options"
@@ -213,23 +216,29 @@ class _Noise(Family):
         return self.question(**{name: values[name] for name in names})
 
     def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest | NoiseNotionRequest:
-        from workbench.families.convex_notion import PARAMETERS
+        from workbench.families.convex_notion import without_parameters
         from workbench.families.noise.notion_design import NoiseNotionRequest
         from workbench.families.noise.request import request
 
         if values["notion"] not in _notions():
             return NoiseNotionRequest.of(question, values)
-        for name in PARAMETERS[1:]:
-            if (got := values.pop(name, None)) is not None:
-                InvalidRequest.must(name, f"left out when notion is {values['notion']}", spell(got))
+        without_parameters(values)
         _check_epsilon(values)
         return request(question, values)
 
     def open(self, request: Any) -> Session:
         from workbench.families.noise.notion_design import NoiseNotionRequest
-        from workbench.families.noise.session import NoiseSession
 
-        return super().open(request) if isinstance(request, NoiseNotionRequest) else NoiseSession(request)
+        if isinstance(request, NoiseNotionRequest):
+            return super().open(request)
+        if request.runs == 1:
+            from workbench.families.noise.session import NoiseSession
+
+            return NoiseSession(request)
+        from workbench.families.many_runs import ManyRuns
+        from workbench.families.noise.run_curve import within_curve
+
+        return ManyRuns(request, within_curve)
 
     def solve(self, request: Any) -> Design:
         from workbench.families.noise.notion_design import design
@@ -282,11 +291,20 @@ class _Noise(Family):
 
     # What a design shows.
 
+    def status(self, design: Design) -> str:
+        return super().status(design) if design.request.runs == 1 else "found"
+
     def json(self, design: Design) -> dict[str, Any]:
         asked = design.request
-        if not design.claim.in_epsilon_delta:
+        if asked.runs == 1 and not design.claim.in_epsilon_delta:
             return {
                 "pmf": design.mechanism.pmf.tolist(), "cost": asked.cost, **design.claim.to_dict(),
+                "question": asked.question.to_dict(), "directed": asked.question.directed,
+            }  # fmt: skip
+        if asked.runs > 1:
+            return {
+                "pmf": design.mechanism.pmf.tolist(), "runs": asked.runs, "exact": composed_exact(design),
+                **{name: jsonable(getattr(asked, name)) for name in ("notion", "cost", "epsilon", "delta")},
                 "question": asked.question.to_dict(), "directed": asked.question.directed,
             }  # fmt: skip
         return {
@@ -302,6 +320,8 @@ class _Noise(Family):
 
     def requested(self, design: Design) -> str:
         r = design.request
+        if r.runs > 1:
+            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
         if not design.claim.in_epsilon_delta:
             from workbench.families.convex_notion import budget_words
 
@@ -309,19 +329,25 @@ class _Noise(Family):
         epsilon = jsonable(design.claim.epsilon)
         if r.minimise == "delta":
             return f"the least delta for {r.notion}, epsilon = {epsilon}, {r.cost} <= {float(r.budget):.9g}"
+        if r.minimise == "epsilon":
+            delta = float(design.claim.delta)
+            return f"the least epsilon for {r.notion}, delta = {delta:g}, {r.cost} <= {float(r.budget):.9g}"
         return f"{r.notion}, epsilon = {epsilon}, delta = {float(design.claim.delta):g}"
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
-        what = "delta" if design.request.minimise == "delta" else design.request.cost
+        what = design.request.cost if design.request.minimise == "error" else design.request.minimise
         exact, epsilon = exact_words(design), design.privacy.epsilon
         at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
         order = "x".join(map(str, design.question.sizes))
+        runs = design.request.runs
+        best = f"best noise modulo {order}" if runs == 1 else f"best found modulo {order} for {runs} runs"
         return [
-            (f"least {what}", f"{design.objective:.9g} (best noise modulo {order})"),
+            (f"least {what}", f"{design.objective:.9g} ({best})"),
             ("bound", design.bound_words),
             ("asked", self.requested(design)),
             ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
                       f"pure epsilon {exact['pure_epsilon']}{at}"),
+            *composed_facts(design),
         ]  # fmt: skip
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
@@ -335,7 +361,7 @@ class _Noise(Family):
     def figure(self, design: Design) -> Figure:
         from workbench.io.figures import pmf_plot
 
-        what = design.request.cost if design.request.minimise == "error" else "δ"
+        what = {"error": design.request.cost, "delta": "δ", "epsilon": "ε"}[design.request.minimise]
         title = f"{self.heading(design)}\n{self.requested(design)}: {what} {design.objective:.6g}"
         return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
 

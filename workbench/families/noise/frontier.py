@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -22,16 +23,20 @@ import numpy as np
 from models import oracles
 from models.noise import cost_vector
 from models.noise_frontier import Piece, delta_frontier
+from models.noise_level_frontier import LEAST
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
+from workbench.families.channel.frontier import published_row
 from workbench.families.frontier_plan import Plan, Row, Task, design_row
 from workbench.families.noise.baselines import SCANNED, Scan, data_independent_error
 from workbench.families.noise.design import NoiseDesigner
 from workbench.families.noise.family import FAMILY
 from workbench.families.noise.frontier_plots import draw
 from workbench.families.outcome import translated_errors
+from workbench.families.recommendation import Query
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind
+from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit_channel
 from workbench.privacy.notions import notion as named
@@ -44,7 +49,11 @@ _FEW = 5
 _SMALL, _SMOOTH = 16, 40  # noise values up to which it is traced at so many ε at least, between the asked ones too
 _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
 _REFINING = 15.0  # seconds of tracing after which no ε between the asked ones is traced any more
-_CLAMPED = 60  # answers up to which clamped baselines are scanned and audited
+_CLAMPED = 60  # answers up to which clamped baselines are scanned; beyond they are proven on the line
+_WIDE = {  # series -> published mechanism, for more answers
+    "geometric": "clamped geometric", "gaussian": "clamped discrete Gaussian", "exponential": "exponential",
+    "truncated geometric": "clamped truncated geometric", "staircase": "clamped staircase",
+}  # fmt: skip
 
 
 def round_levels(errors: Sequence[float]) -> list[Fraction]:
@@ -100,6 +109,7 @@ def plan(asked: NoiseFrontier) -> Plan:
         tasks += [frontier.points(notion, epsilon) for epsilon in epsilons]
     for notion in notions:
         tasks += [frontier.pieces(notion, epsilon) for epsilon in frontier.traced(notion)]
+    waits = [len(tasks)]  # levels are chosen from the errors of all points
     for notion in notions:
         if named(notion).has_delta and (levels is None or levels):
             tasks += [frontier.levels(notion, epsilon, levels) for epsilon in epsilons]
@@ -108,7 +118,7 @@ def plan(asked: NoiseFrontier) -> Plan:
             tasks += [frontier.baseline(notion, epsilon, family) for notion in notions for epsilon in epsilons]
     relation = "directed" if question.directed else "symmetric"
     title = f"{question!r}, {relation} differences, {cost}"
-    return Plan(title, tasks, lambda table: draw(table, title, cost), frontier.close)
+    return Plan(title, tasks, lambda table: draw(table, title, cost), frontier.close, frontier.learn, waits)
 
 
 def _dp_line(law: oracles.ClosedForm) -> Piece:
@@ -117,13 +127,19 @@ def _dp_line(law: oracles.ClosedForm) -> Piece:
     return Piece(0.0, 1.0, law.value, 0.0, proven, law.value if proven else 0.0, 0.0)
 
 
+@lru_cache(maxsize=8)
+def _scan(family: str, n: int, distances: tuple[int, ...]) -> Scan:
+    """One for all tasks of a process."""
+    return Scan(family, n, distances)
+
+
 class _Frontier:
     def __init__(self, asked: NoiseFrontier) -> None:
         self.question, self.epsilons, self.deltas = asked.question, list(asked.epsilons), list(asked.deltas)
         self.cost, self.solver, self.certify = asked.cost, asked.solver, asked.certify
         self.options = Options(time_limit=asked.time_limit)
         self.designers: dict[tuple[str, str], NoiseDesigner] = {}
-        self.scans: dict[str, Scan] = {}
+        self.finite: FiniteQuery | None = None
         self.errors: list[float] = []  # of the points so far
         self.tracing = 0.0  # seconds spent on exact pieces
         self.patience = None if asked.whole else _PATIENCE
@@ -132,6 +148,14 @@ class _Frontier:
     def close(self) -> None:
         for designer in self.designers.values():
             designer.close()
+
+    def learn(self, rows: Sequence[Row]) -> None:
+        """Keep what later tasks go by."""
+        for row in rows:
+            if row["curve"] == "point" and row.get("objective") is not None:
+                self.errors.append(row["objective"])
+            elif row["curve"] == "piece":
+                self.tracing += row["seconds"]
 
     def _designer(self, notion: str, minimise: str) -> NoiseDesigner:
         if (notion, minimise) not in self.designers:
@@ -153,8 +177,6 @@ class _Frontier:
             for delta in self.deltas:
                 known = self._known("point", "optimal", notion, epsilon) | {"delta": float(delta)}
                 rows.append(design_row(lambda d=delta: designer.design(epsilon, d), **known))  # type: ignore[misc]
-                if rows[-1].get("objective") is not None:
-                    self.errors.append(rows[-1]["objective"])
             return rows
 
         return compute
@@ -182,6 +204,7 @@ class _Frontier:
                 return []
             begin = time.perf_counter()
             q = self.question
+            solver: str | None = None
             with translated_errors():
                 if by_law:
                     law = oracles.judge(
@@ -198,15 +221,17 @@ class _Frontier:
                         time_limit=self.patience,
                         solver=self._tracer(),
                     )
-                    name = "pattern frontier"
+                    if q.order > LEAST and self.cost == "error-rate":
+                        name, solver = "level frontier", None
+                    else:
+                        name, solver = "pattern frontier", self._tracer()
             seconds = time.perf_counter() - begin
-            self.tracing += seconds
             known = self._known("piece", "optimal", notion, epsilon)
             return [
                 known | {
                     "delta": piece.delta_low, "delta_high": piece.delta_high, "objective": piece.value_low,
                     "objective_high": piece.value_high, "oracle": name,
-                    "solver": None if by_law else self._tracer(),
+                    "solver": solver,
                     "bound": piece.bound_low,
                     "bound_high": piece.bound_high, "status": "optimal" if piece.proven else "not_proven",
                     "seconds": seconds / len(found),
@@ -238,20 +263,35 @@ class _Frontier:
         return compute
 
     def families(self) -> list[str]:
-        """The baselines that this question and cost admit."""
+        """The baselines; those that this question and cost do not admit say why (`missing`)."""
+        return ["data-independent", *(SCANNED if self.question.order <= _CLAMPED else _WIDE)]
+
+    def missing(self, family: str) -> str | None:
+        """Why a baseline does not apply."""
         if self.cost == "worst-squared":
-            return []
-        clamped = self.question.scalar and self.question.order <= _CLAMPED and self.cost in ("error-rate", "squared")
-        return ["data-independent", *(SCANNED if clamped else ())]
+            return "its cost is a mean, not that of the worst noise"
+        if family == "data-independent":
+            return None
+        if not self.question.scalar:
+            return "it publishes one number, and the answers are tuples"
+        words = "its cost is the error rate or the square, of which alone clamping is worked out"
+        return None if self.cost in ("error-rate", "squared") else words
 
     def baseline(self, notion: str, epsilon: Fraction, family: str) -> Task:
         """One published mechanism at one ε and every δ."""
 
         def compute() -> list[Row]:
-            rows = []
+            rows: list[Row] = []
+            missing = self.missing(family)
             for delta in self.deltas:
                 begin = time.perf_counter()
                 known = self._known("baseline", family, notion, epsilon) | {"delta": float(delta)}
+                if missing is not None:
+                    rows.append(known | {"status": "not applicable", "error": missing})
+                    continue
+                if family != "data-independent" and self.question.order > _CLAMPED:
+                    rows.append(known | published_row(self._query(notion, epsilon, delta), _WIDE[family]))
+                    continue
                 row = known | {"status": "infeasible", "error": "no parameter of the scan meets the budget"}
                 made = (self._independent if family == "data-independent" else self._clamped)(
                     family, notion, epsilon, delta
@@ -263,6 +303,21 @@ class _Frontier:
 
         return compute
 
+    def _query(self, notion: str, epsilon: Fraction, delta: Fraction) -> Query:
+        loss = "zero-one" if self.cost == "error-rate" else "squared"
+        if self.finite is None:
+            order, distances = self.question.order, self._distances()
+            consecutive = distances == [*range(1, len(distances) + 1)]
+            pairs = [(q, q + d) for d in distances for q in range(order - d)]
+            relation: Any = {"max_distance": len(distances)} if consecutive else pairs
+            self.finite = FiniteQuery(range(order), neighbours=relation)
+        return Query(question=self.finite, epsilon=epsilon, delta=delta, notion=notion, loss=loss)
+
+    def _distances(self) -> list[int]:
+        """Of neighbours. Beyond N/2 a shift μ may have been meant as μ - N: protect both rather than guess."""
+        order, given = self.question.order, {shift[0] for shift in self.question.shifts}
+        return sorted(given | {order - s for s in given if 2 * s > order})
+
     def _independent(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row:
         order = self.question.order
         rho = data_independent_error(order, epsilon, delta, notion)
@@ -271,11 +326,7 @@ class _Frontier:
 
     def _clamped(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row | None:
         n = self.question.order - 1
-        if family not in self.scans:
-            # beyond N/2 a shift μ may have been meant as μ - N: protect both distances rather than guess
-            given = {shift[0] for shift in self.question.shifts}
-            self.scans[family] = Scan(family, n, sorted(given | {n + 1 - s for s in given if 2 * s > n + 1}))
-        scan = self.scans[family]
+        scan = _scan(family, n, tuple(self._distances()))
         parameter = scan.least(epsilon, delta, notion)
         if parameter is None:
             return None

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.noise import UserConstraints, cost_vector
+from models.noise import cost_vector
+from models.noise_constraints import UserConstraints
 from models.noise_notions import NoiseNotionModel
 from solvers.backend import Options
 from solvers.program import Program
@@ -55,6 +56,7 @@ class NoiseNotionRequest(Request):
     options: Options = field(default_factory=Options)
     minimise: str = "error"
     budget: Fraction | None = None
+    runs: int = 1
     claim: Claim = field(init=False, repr=False)
     costs: NDArray[np.float64] = field(init=False, repr=False)
 
@@ -71,7 +73,7 @@ class NoiseNotionRequest(Request):
     def of(cls, question: ModuloNoise, values: dict[str, Any]) -> NoiseNotionRequest:
         """The request that exact option values amount to. Raises InvalidRequest."""
         given = {name: values.pop(name) for name in PARAMETERS}
-        for name, plain in (("minimise", "error"), ("budget", None), ("delta", None), ("method", "fast")):
+        for name, plain in (("minimise", "error"), ("budget", None), ("delta", None), ("method", "fast"), ("runs", 1)):
             if (got := values.pop(name)) != plain:
                 InvalidRequest.must(name, f"left out when notion is {values['notion']}", repr(got))
         return cls(question=question, values=given, constraints=constraints_of(question, values), **values)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models import noise
-from models.noise import UserConstraints, cost_vector
+from models.noise import cost_vector
+from models.noise_constraints import Equations, StatedEquations, UserConstraints, equal_masses, equations_of, zero_mean
 from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.numbers import Real
 from workbench.families.base import Request
+from workbench.families.composed import check_runs
 from workbench.families.noise.own_costs import own_costs
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import Bounds, ratio_bounds
@@ -39,11 +40,12 @@ Budgets = Mapping[Shift, Fraction]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseRequest(Request):
-    """The least-cost noise within (ε, δ), or the least δ within a cost budget.
+    """The least-cost noise within (ε, δ), or the least δ or ε within a cost budget.
 
     epsilon: one number, or one for each shift; budgets: the same for every difference.
-    delta: with minimise="error" what may be spent, else an upper limit or None; budget: of the cost, where δ is
+    delta: where δ is not minimised what may be spent, else an upper limit or None; budget: of the cost, where it is not
     minimised. costs: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
+    runs: that the budget is for in all.
     """
 
     question: ModuloNoise
@@ -56,17 +58,24 @@ class NoiseRequest(Request):
     budget: Fraction | None = None
     constraints: UserConstraints | None = None
     method: str = "fast"
+    runs: int = 1
     solver: str = "highs"
     options: Options = field(default_factory=Options)
     budgets: Budgets = field(init=False, repr=False)
     costs: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.minimise == "epsilon":
+            if isinstance(self.epsilon, Mapping):
+                raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
+            object.__setattr__(self, "epsilon", self.epsilon or Fraction(MOST_EPSILON))
         object.__setattr__(self, "budgets", budgets_of(self.question, self.epsilon))
         if "costs" not in self.__dict__:  # they do not move with hot options
             prior = None if self.prior is None else np.array([float(p) for p in self.prior])
             with translated_errors():
                 object.__setattr__(self, "costs", cost_vector(self.cost, self.question.sizes, prior))
+        if self.runs > 1:
+            check_runs(self)
         if self.minimise == "delta":
             if not notion(self.notion).has_delta:
                 raise InvalidRequest(
@@ -75,8 +84,10 @@ class NoiseRequest(Request):
             if self.budget is None:
                 raise InvalidRequest("budget must be given when minimise is delta. Got none.")
             return
-        if self.budget is not None:
-            InvalidRequest.must("budget", "left out unless minimise is delta", spelled(self.budget))
+        if self.minimise == "epsilon" and self.budget is None:
+            raise InvalidRequest("budget must be given when minimise is epsilon. Got none.")
+        if self.budget is not None and self.minimise == "error":
+            InvalidRequest.must("budget", "left out unless delta or epsilon is minimised", spelled(self.budget))
         object.__setattr__(self, "delta", self.delta or Fraction(0))
         if self.delta and not notion(self.notion).has_delta:
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
@@ -88,7 +99,7 @@ class NoiseRequest(Request):
     @property
     def bounds(self) -> Bounds:
         """What the notion requires of every difference; δ = 1 where it is minimised."""
-        return ratio_bounds(self.notion, self.budgets, self.delta if self.minimise == "error" else None)
+        return ratio_bounds(self.notion, self.budgets, self.delta if self.minimise != "delta" else None)
 
     @property
     def cost_limit(self) -> Fraction | None:
@@ -111,17 +122,17 @@ def request(question: ModuloNoise, values: dict[str, Any]) -> NoiseRequest:
 
 def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstraints | None:
     """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
-    makers = []
+    makers: list[UserConstraints] = []
     if values.pop("zero_mean", False):
-        makers.append(noise.zero_mean(question.sizes))
+        makers.append(zero_mean(question.sizes))
     if (equal := values.pop("equal", None)) is not None:
         if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):
             groups = ",".join("=".join(map(str, group)) for group in equal)
             InvalidRequest.must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
-        makers.append(noise.equal_masses([list(group) for group in equal]))
+        makers.append(equal_masses([list(group) for group in equal]))
     if (more := checked_constraints(values.pop("constraints", None), "f")) is not None:
         makers.append(more)
-    return checked_constraints(None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers)), "f")
+    return None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers))
 
 
 def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:
@@ -140,10 +151,14 @@ def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Bud
 
 
 @dataclass(frozen=True)
-class _Together:
+class _Together(StatedEquations):
     """Several sets of constraints as one."""
 
     makers: tuple[UserConstraints, ...]
 
     def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
         return [row for make in self.makers for row in make(f)]
+
+    def equations(self) -> list[Equations] | None:
+        parts = [equations_of(make) for make in self.makers]
+        return None if None in parts else [block for part in parts for block in part or ()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.noise import NoiseModel, UserConstraints, cost_vector
+from models.noise import NoiseModel, cost_vector
+from models.noise_constraints import UserConstraints
 from models.noise_fast import FastSession, applies
 from models.requirements import RatioBound
 from solvers.backend import Session as SolverSession
@@ -31,6 +34,7 @@ from workbench.privacy.repair import exact_cost
 
 __all__ = ["NoiseSession"]
 
+_CERTIFIED_BY = 1.5  # of the time limit: until then the exact program of a pattern is solved, its floats repaired after
 _DEFEATED = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
 
 
@@ -84,12 +88,17 @@ class NoiseSession(Session):
         """
         if not isinstance(start, str) or start not in set(Start):
             InvalidRequest.must("start", f"one of {', '.join(Start)}", repr(start))
+        begin, limit = time.perf_counter(), request.options.time_limit
         session, values = self._live(request)
+
+        def left() -> float | None:
+            return None if limit is None else max(1e-3, limit - (time.perf_counter() - begin))
+
         with translated_errors():
-            solution = session.solve(values, start=Start(start))
+            solution = session.solve(values, start=Start(start), time_limit=left())
             if self.options != request.options and solution.termination in _DEFEATED:
                 with self.backend.open(session.program, request.options) as second:
-                    solution = second.solve(values)
+                    solution = second.solve(values, time_limit=left())
         return solution
 
     def _live(self, request: NoiseRequest) -> tuple[SolverSession | FastSession, Mapping[str, Any]]:
@@ -136,6 +145,17 @@ class NoiseSession(Session):
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """Solve, judge, audit, certify."""
         request = self.at(point)
+        if request.minimise == "epsilon":
+            from workbench.families.noise.least_epsilon import least_epsilon
+
+            self._explains = False
+            return least_epsilon(lambda asked: self._design(asked, start), request)
+        return self._design(request, start)
+
+    def _design(self, request: NoiseRequest, start: str) -> Design:
+        """Of a request that minimises its cost or δ."""
+        limit = self.options.time_limit
+        stop = math.inf if limit is None else time.perf_counter() + _CERTIFIED_BY * limit
         solution = self.solve(request, start)
         unproven = why_unproven(solution)
         raw = self._raw(request, solution, unproven is None)
@@ -143,7 +163,7 @@ class NoiseSession(Session):
         design = raw
         if request.certified:
             try:
-                design = certified_design(raw, lambda: self.oracle.law(request.budgets, float(raw.claim.delta)))
+                design = certified_design(raw, lambda: self.oracle.law(request.budgets, float(raw.claim.delta)), stop)
             except NotCertified as error:
                 if proven:
                     raise
@@ -227,7 +247,7 @@ class NoiseSession(Session):
     def row(self, point: Values, *, start: str = "hot") -> Row:
         """The answer at a point, checked as far as the request says."""
         self._explains = False
-        if self.request.check in ("audit", "certify"):
+        if self.request.check in ("audit", "certify") or self.request.minimise == "epsilon":
             return super().row(point, start=start)
         solution = self.solve(self.at(point), start)
         if stopped(solution):

@@ -4,7 +4,7 @@ A solver's laws miss their means and their budget by 1e-15 or so. Every end law 
 all are mixed with an unbiased, strictly private centre, for the least share at which the exact audit accepts
 (workbench.privacy.repair_channel). Equal laws are repaired equally, so a continuous law stays continuous.
 
-The audit inside the repair is `audit_quantizer`, linear in the end laws; the certificate at the end is decided by the
+The audit inside the repair is `is_private`, linear in the end laws; the certificate at the end is decided by the
 audit of every two of them.
 """
 
@@ -20,7 +20,7 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Bias, Certificate
-from workbench.privacy.quantizer import audit_quantizer
+from workbench.privacy.quantizer import is_private
 from workbench.privacy.repair_channel import repair_rows
 
 __all__ = ["SMALL", "certified_quantizer", "repaired"]
@@ -62,14 +62,13 @@ def _mixed_back(
     quantizer: Quantizer, used: list[int], epsilon: Fraction, metric: str | None
 ) -> tuple[Quantizer, Fraction]:
     """The repair with these outputs alone."""
-    notion = "pure" if metric is None else "metric"
     bins = tuple(quantizer.bins[i] for i in used)
 
     def build(channel: Channel) -> Quantizer:
         return Quantizer(quantizer.knots, bins, channel.rows, quantizer.name)
 
     def private(channel: Channel) -> bool:
-        return audit_quantizer(build(channel), metric).meets(notion, epsilon)
+        return is_private(build(channel), epsilon, metric)
 
     laws = [law if len(used) == quantizer.m else _only(law, used) for law in quantizer.ends]
     channel, share = repair_rows(Channel(tuple(laws)), private, outputs=bins, means=quantizer.places)

@@ -106,7 +106,7 @@ def _judge(
         proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its error is (B² - x²)/B."
         return OracleVerdict.judge(quantizer.mae(), "two outputs", value, "optimum", proof)
     if answer.bound is not None and question.bins is None and answer.quantizer.name == "exact quantizer":
-        proof = "The limit for unlimited outputs within the same reach, proven by duality."
+        proof = "A bound for all outputs within the same reach, proven by duality."
         reached = quantizer.expected(cost, question.density)
         return OracleVerdict.judge(reached, "limit", answer.bound, "lower bound", proof)
     return OracleVerdict.none("no closed form is known for more than two outputs.")

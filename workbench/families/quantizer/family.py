@@ -18,6 +18,7 @@ from workbench.families.option import (
     certify_option,
     check_option,
     count,
+    flag,
     listed,
     one_of,
     spell,
@@ -60,6 +61,7 @@ class _Quantizer(Family):
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --knots 41 --plot law.png",
         "design quantizer --levels 4 --epsilon 1 --method exact --json",
+        "design quantizer --levels 4 --epsilon 1 --prove --proof-file four-outputs.json",
         "design quantizer --levels 4 --epsilon 1.5 --method mvu",
         "design quantizer --bins=-4,0.2,0.6,4 --epsilon 1 --method optm --density normal:0.5,0.1",
     )
@@ -84,6 +86,15 @@ class _Quantizer(Family):
         Option("reach", positive, help="Largest output allowed with --levels."),
         Option("inputs", count(2, 1000), help="Points MVU dithers inputs to (as many as outputs).", kind=int),
         Option("starts", count(1, 7), 4, "Starts of the search over outputs.", kind=int, least=1, most=7),
+        Option(
+            "prove", flag, False, "Also search all outputs for a lower bound (uniform inputs, mae, at most 4 levels).",
+            kind=bool, added=True,
+        ),
+        Option("proof_file", text, help="Where the search of --prove is kept, and gone on from.", added=True),
+        Option(
+            "proof_time", positive, exact(300, "proof_time"), "Seconds of the processor for --prove.", kind=float,
+            added=True,
+        ),
         check_option("audit", "certify"),
         certify_option(),
         SOLVER,
@@ -95,6 +106,7 @@ class _Quantizer(Family):
     frontier = "workbench.families.quantizer.frontier_options"
     programs = "workbench.families.quantizer.programs"
     verification = "workbench.families.quantizer.verification"
+    recommendation = "workbench.families.quantizer.recommendation"
 
     @property
     def question(self) -> type[Quantization]:

@@ -1,29 +1,25 @@
-"""The exact quantizer LP: the best unbiased ε-private law for given bins and knots, and the best bins on top of it."""
+"""The exact quantizer LP: the best unbiased ε-private law for given bins and knots."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.quantizer import smallest_reach, usual_reach
 from solvers.backend import Options
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.families.quantizer.laws import exact_problem
-from workbench.families.quantizer.mvu import merged
-from workbench.families.quantizer.outputs import best_outputs, spread_starts
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["ExactAnswer", "exact_quantizer", "knots_of", "least_metric_epsilon", "optimised_bins"]
+__all__ = ["ExactAnswer", "exact_quantizer", "knots_of", "least_metric_epsilon"]
 
 Vector = NDArray[np.float64]
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ def exact_quantizer(
         np.array([float(k) for k in cuts]), len(bins), density, cost, symmetric=even, metric=metric, solver=solver,
         options=options,
     )  # fmt: skip
-    answer = problem.answer(float(epsilon), outputs, start="cold")
+    answer = problem.answer(float(epsilon), outputs, start="cold", slopes=False)
     if answer is None:
         solution = problem.solve(float(epsilon), outputs, start="cold")
         problem.close()
@@ -106,71 +102,3 @@ def least_metric_epsilon(outputs: Sequence[float], knots: Sequence[float], metri
         low, high = (low, middle) if feasible(middle) else (middle, high)
     problem.close()
     return high
-
-
-def optimised_bins(
-    levels: int,
-    epsilon: Fraction,
-    c: Fraction,
-    density: Density,
-    cost: object = "mae",
-    *,
-    reach: float | None = None,
-    knots: int = 41,
-    metric: str | None = None,
-    starts: int = 4,
-    tries: int = 0,
-    solver: str = "highs",
-    options: Options | None = None,
-    progress: Progress = lambda line: None,
-) -> ExactAnswer | None:
-    """The exact quantizer with optimised bins in [-reach, reach].
-
-    reach: the largest output allowed, by default twice the least feasible one, 2 c (e^ε+1)/(e^ε-1): the mean absolute
-    error keeps falling slightly as outermost bins go to infinity (their masses vanish), while the squared error grows
-    without limit. Bins are optimised on equally spaced knots, rounded to 1e-6, and become knots in the last solve.
-    """
-    half, eps = float(c), float(epsilon)
-    if (
-        levels == 2 and metric is None
-    ):  # one law for every pair of outputs: the error falls with them to the least reach
-        least = Fraction(math.ceil(smallest_reach(eps, half) * 10**6 * (1 + 1e-12)), 10**6)
-        return exact_quantizer((-least, least), epsilon, c, density, cost, knots=knots, solver=solver, options=options)
-    limit = usual_reach(eps, half) if reach is None else reach
-    even = np.linspace(-half, half, max(knots, 21))
-    problem = exact_problem(even, levels, density, cost, symmetric=density.symmetric,
-                            metric=metric, solver=solver, options=options)  # fmt: skip
-    begin = [np.minimum(half_, limit) for half_ in spread_starts(levels, eps, half, starts)]
-    if not density.symmetric:
-        middle = np.zeros(levels % 2)
-        shift = _mean(density)
-        begin = [np.concatenate([-h[::-1], middle, h]) for h in begin]
-        begin += [np.clip(b + shift * (np.abs(b) < 0.9 * np.abs(b).max()), -limit, limit) for b in begin]
-    try:
-        search = best_outputs(problem, eps, half, begin, symmetric=density.symmetric, limit=limit, tries=tries,
-                             progress=progress)  # fmt: skip
-    except ValueError:
-        return None
-    finally:
-        problem.close()
-    outputs, _ = merged(search.outputs, np.ones((1, levels)), 2e-6)
-    # towards zero for inner, away from zero for the outermost bins: rounding must not lose feasibility
-    rounded = np.unique(np.round(outputs, 6))
-    rounded[0], rounded[-1] = np.floor(outputs[0] * 1e6) / 1e6, np.ceil(outputs[-1] * 1e6) / 1e6
-    bins = tuple(Fraction(round(b * 10**6), 10**6) for b in rounded)
-    answer = exact_quantizer(
-        bins, epsilon, c, density, cost, knots=knots, metric=metric, solver=solver, options=options
-    )
-    if answer is None:
-        return None
-    best = answer.quantizer
-    used = best.matrix.max(axis=0) > 0
-    if not used.all():  # outputs that are nowhere drawn need no name
-        kept = [b for b, keep in zip(bins, used, strict=True) if keep]
-        best = Quantizer.from_ends(best.name, kept, best.knots, best.matrix[:, used].reshape(-1, 2, len(kept)))
-    return ExactAnswer(answer.objective, answer.bound, best, answer.solution, search.starts)
-
-
-def _mean(density: Density) -> float:
-    x, w = density.grid([0.0])
-    return float(x @ w)

@@ -20,9 +20,9 @@ from solvers.backend import Options, Session, backend
 from solvers.solution import Solution
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density
-from workbench.mechanisms.quantization_error import cost_weights, error_function
+from workbench.mechanisms.quantization_error import cost_weights, error_function, places
 
-__all__ = ["LawAnswer", "LawProblem", "end_points", "exact_problem", "grid_problem"]
+__all__ = ["LawAnswer", "LawProblem", "end_points", "exact_problem", "grid_problem", "knot_costs"]
 
 Vector = NDArray[np.float64]
 Costs = Callable[[Vector], tuple[Vector, Vector]]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
@@ -96,14 +96,17 @@ class LawProblem:
         with translated_errors():
             return self._session.solve(self.values(epsilon, outputs), start=start)
 
-    def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> LawAnswer | None:
-        """The optimum at these outputs, or None when the solver has none."""
+    def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot", slopes: bool = True) -> LawAnswer | None:
+        """The optimum at these outputs, or None when the solver has none. slopes: whether the slope is needed, for
+        which a solver must give dual values; empty without."""
         solution = self.solve(epsilon, outputs, start=start)
-        if solution.x is None or solution.objective is None or solution.row_dual is None:
+        if solution.x is None or solution.objective is None or (slopes and solution.row_dual is None):
             return None
         half = self.model.laws(solution.x)
-        costs, slopes = self.costs(outputs)
-        slope = self.model.slopes(half, solution.row_dual, self._fold_slope(slopes))
+        costs, moved = self.costs(outputs)
+        slope = np.zeros(0)
+        if slopes and solution.row_dual is not None:
+            slope = self.model.slopes(half, solution.row_dual, self._fold_slope(moved))
         value = math.fsum((self._fold(costs) * half).ravel())  # rounded once, so the same on every machine
         return LawAnswer(value, self.unfold(half), slope, solution)
 
@@ -155,14 +158,13 @@ def exact_problem(
     metric "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real x, by a continuous law with |p(b) - p(a)| <= ε (b - a)
     min(p(a), p(b)) on every piece; "squared": for inputs dithered to the knots, ln p(b)/p(a) <= ε (b - a)².
     """
-    a, b = error_function(cost)
     continuous = metric is not None
     width = np.diff(knots)
 
     def costs(bins: Vector) -> tuple[Vector, Vector]:
-        weights = cost_weights(knots, bins, density, cost)
-        slopes = _slope_weights(knots, bins, density, a, b)
-        return (_joined(weights), _joined(slopes)) if continuous else (_flat(weights), _flat(slopes))
+        weights, slopes = knot_costs(knots, bins, density, cost)
+        pair = weights.reshape(-1, 2, bins.size), slopes.reshape(-1, 2, bins.size)
+        return (_joined(pair[0]), _joined(pair[1])) if continuous else (weights, slopes)
 
     if metric is None:
         return LawProblem(end_points(knots), outputs, costs, symmetric=symmetric, solver=solver, options=options)
@@ -216,8 +218,11 @@ def grid_problem(
     )  # fmt: skip
 
 
-def _flat(table: Vector) -> Vector:
-    return np.asarray(table.reshape(-1, table.shape[-1]))
+def knot_costs(knots: Vector, outputs: Vector, density: Density, cost: object) -> tuple[Vector, Vector]:
+    """What the end laws of all pieces cost, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
+    a, b = error_function(cost)
+    weights, slopes = cost_weights(knots, outputs, density, cost), _slope_weights(knots, outputs, density, a, b)
+    return weights.reshape(-1, outputs.size), slopes.reshape(-1, outputs.size)
 
 
 def _joined(table: Vector) -> Vector:
@@ -231,8 +236,7 @@ def _joined(table: Vector) -> Vector:
 def _slope_weights(knots: Vector, bins: Vector, density: Density, a: float, b: float) -> Vector:
     """∂/∂B_i of `cost_weights`. Shape (pieces, 2, m)."""
     x, w = density.grid(np.concatenate([knots, bins]))
-    piece = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
-    t = (x - knots[piece]) / np.diff(knots)[piece]
+    piece, t = places(knots, x)
     gap = bins[None, :] - x[:, None]
     slope = (a * np.sign(gap) + 2 * b * gap) * w[:, None]
     weights = np.zeros((knots.size - 1, 2, bins.size))

@@ -14,7 +14,9 @@ From points to the interval [-c, c]: averaging a mechanism over a cell of width 
 unbiased at the cell's midpoint, and costs at most (w/4) tanh(ε/2) more there than it did in the cell (|a - x| =
 2 (a - x)^+ in the mean of an unbiased law, (a - x)^+ is convex in x, and Pr[a > midpoint] varies by at most
 tanh(ε/2)). So the LP over midpoints (and ±c, at no cost), less that, bounds every mechanism on the interval. In the
-squared error it costs w²/12 more, the variance of x in the cell: E (M - x)² = E M² - x² for an unbiased M.
+squared error it costs w²/12 more, the variance of x in the cell: E (M - x)² = E M² - x² for an unbiased M. For a
+density that is not uniform the law is at the mean μ of the input in the cell, and costs at most tanh(ε/2) E|x - μ|
+there more than in the cell (for the uniform one E|x - μ| = w/4).
 """
 
 from __future__ import annotations
@@ -31,13 +33,15 @@ from workbench.errors import NotProven
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawProblem, exact_problem
-from workbench.mechanisms.density import uniform
+from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function
 
-__all__ = ["Limit", "least_error", "mae_limit", "unlimited"]
+__all__ = ["Limit", "least_error", "mae_limit", "proven_limit", "unlimited"]
 
 Vector = NDArray[np.float64]
+
+_DOUBLE = 1e-13  # of the largest cost, times e^ε: more than the sums that price outputs err by
 
 
 @dataclass(frozen=True)
@@ -66,15 +70,16 @@ def unlimited(
     *,
     reach: float = math.inf,
     share: Vector | None = None,
+    symmetric: bool = True,
     rounds: int = 40,
     tolerance: float = 1e-6,
 ) -> Limit:
     """The least mean cost of ε-private unbiased laws at points with unlimited outputs in [-reach, reach].
 
-    points: (n,) symmetric around 0. `lower` is proven up to rounding; `upper` is what `outputs` reach.
+    points, share: (n,), symmetric around 0 or not. `lower` is proven up to rounding; `upper` is what `outputs` reach.
     """
     a, b = error_function(cost)
-    n, c = points.size, float(points.max())
+    n, c = points.size, float(np.abs(points).max())
     weights = np.full(n, 1 / n) if share is None else share
     costs = _costs(points, weights, a, b)
     least = smallest_reach(epsilon, c)
@@ -89,24 +94,28 @@ def unlimited(
     grid = np.concatenate([-grid[:0:-1], grid])
     odds, best_lower, upper = 1 + odds_of(epsilon), -math.inf, math.inf
     for _ in range(rounds):
-        problem = LawProblem(points, outputs.size, costs, symmetric=True)
+        problem = LawProblem(points, outputs.size, costs, symmetric=symmetric)
         solution = problem.solve(epsilon, outputs)
         problem.close()
         if solution.objective is None or solution.row_dual is None:
             raise NotProven(f"The limit's LP has no solution ({solution.raw_status}).")
         upper = solution.objective
-        alpha, beta = _unfolded(solution.row_dual, n)
+        dual = solution.row_dual
+        alpha, beta = _unfolded(dual, n) if symmetric else (dual[:n], dual[n : 2 * n])
         best_lower = max(best_lower, _proven(points, weights, a, b, alpha, beta, odds, reach))
         if upper - best_lower <= tolerance * max(1.0, upper):
             break
         h = _price(grid, points, weights, a, b, alpha, beta, odds)
         low = np.flatnonzero((h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:]) & (h[1:-1] < -tolerance / 10)) + 1
-        low = low[grid[low] >= 0]
+        low = low[grid[low] >= 0] if symmetric else low
         order = low[np.argsort(h[low], kind="stable")][:6]
         if not order.size:
             break
         positive = np.unique(np.abs(np.concatenate([outputs, grid[order]])))
-        outputs = np.unique(np.concatenate([-positive, positive]))
+        more = np.unique(np.concatenate([-positive, positive]))
+        if more.size == outputs.size:
+            break
+        outputs = more
     return Limit(best_lower, upper, outputs, reach)
 
 
@@ -161,21 +170,62 @@ def _proven(x: Vector, w: Vector, a: float, b: float, alpha: Vector, beta: Vecto
     return float(alpha.sum() + beta @ x) + min(0.0, lowest)
 
 
-def least_error(
-    epsilon: float, c: float = 1.0, cost: object = "mae", *, reach: float = math.inf, cells: int = 40
-) -> Limit:
-    """The error below which no unbiased ε-private mechanism is for uniform x in [-c, c], with outputs in ±reach.
+def proven_limit(limit: Limit, epsilon: float, cost: object) -> float:
+    """`lower` less what sums of doubles may have erred by: 1e-13 of the largest cost, times e^ε."""
+    a, b = error_function(cost)
+    far = float(np.abs(limit.outputs).max())
+    return limit.lower - _DOUBLE * (1 + odds_of(epsilon)) * (a * far + b * far**2)
 
-    `lower` is that bound; `upper` and `outputs` belong to the LP over the midpoints of `cells`. cost: "mae", "mse", or
-    a share of mae. In the squared error a cell of width w costs w²/12 more at its midpoint, the variance of x in it.
+
+def least_error(
+    epsilon: float,
+    c: float = 1.0,
+    cost: object = "mae",
+    *,
+    density: Density | None = None,
+    reach: float = math.inf,
+    cells: int = 40,
+) -> Limit:
+    """The error below which no unbiased ε-private mechanism is for x in [-c, c], with outputs in ±reach.
+
+    `lower` is that bound; `upper` and `outputs` belong to the LP over the means of `cells`. cost: "mae", "mse", or a
+    share of mae. density: uniform by default.
     """
     a, b = error_function(cost)
     width = 2 * c / cells
-    points = np.concatenate([[-c], -c + width * (np.arange(cells) + 0.5), [c]])
-    share = np.concatenate([[0.0], np.full(cells, 1 / cells), [0.0]])  # laws at ±c bind, but cost nothing
-    limit = unlimited(points, epsilon, cost, reach=reach, share=share)
-    lower = limit.lower - a * width / 4 * math.tanh(epsilon / 2) - b * width**2 / 12
+    if density is None or density.shape is None:
+        points = np.concatenate([[-c], -c + width * (np.arange(cells) + 0.5), [c]])
+        share = np.concatenate([[0.0], np.full(cells, 1 / cells), [0.0]])  # laws at ±c bind, but cost nothing
+        limit = unlimited(points, epsilon, cost, reach=reach, share=share)
+        absolute, squared = width / 4, width**2 / 12
+    else:
+        points, share, absolute, squared = _cell_means(density, np.linspace(-c, c, cells + 1))
+        limit = unlimited(points, epsilon, cost, reach=reach, share=share, symmetric=False, rounds=10)
+    lower = limit.lower - a * absolute * math.tanh(epsilon / 2) - b * squared
     return Limit(lower, limit.upper, limit.outputs, reach)
+
+
+def _cell_means(density: Density, cuts: Vector) -> tuple[Vector, Vector, float, float]:
+    """±c with their atoms and the cells' means with their masses; E|x - mean| and E (x - mean)² over all cells."""
+    c = cuts[-1]
+
+    def inside(at: Vector) -> tuple[Vector, Vector, NDArray[np.intp]]:
+        x, w = density.grid(at)
+        within = (np.abs(x) < c) & (w > 0)
+        x, w = x[within], w[within]
+        return x, w, np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, cuts.size - 2)
+
+    x, w, cell = inside(cuts)
+    mass = np.bincount(cell, weights=w, minlength=cuts.size - 1)
+    first = np.bincount(cell, weights=w * x, minlength=cuts.size - 1)
+    means = np.where(mass > 0, first / np.where(mass > 0, mass, 1.0), (cuts[1:] + cuts[:-1]) / 2)
+    means = np.clip(means, cuts[:-1], cuts[1:])
+    x, w, cell = inside(np.concatenate([cuts, means]))  # |x - mean| has a kink at the mean
+    far = x - means[cell]
+    ends = [sum(p for at, p in density.atoms if abs(at - end) <= 1e-12 * c) for end in (-c, c)]
+    used = mass > 0
+    points = np.concatenate([[-c], means[used], [c]])
+    return points, np.concatenate([[ends[0]], mass[used], [ends[1]]]), float(w @ np.abs(far)), float(w @ far**2)
 
 
 def mae_limit(epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells: int = 40, knots: int = 41) -> Limit:

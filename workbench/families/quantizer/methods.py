@@ -6,21 +6,21 @@ import copy
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from models.quantizer import usual_reach
 from solvers.solution import Solution
-from workbench.errors import Infeasible, NotProven
-from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon, optimised_bins
-from workbench.families.quantizer.limit import least_error
+from workbench.errors import Infeasible
+from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
+from workbench.families.quantizer.output_bound import output_bound
+from workbench.families.quantizer.output_proof import Proven, prove_outputs
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import searched_bins
 from workbench.families.quantizer.units import Units
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import Quantization
 
 __all__ = ["MethodAnswer", "NoLaw", "run", "why_none"]
 
@@ -80,6 +80,7 @@ def _run(request: QuantizerRequest) -> MethodAnswer:
     progress = request.progress
     assert progress is not None
     c, density, bins = question.c, question.density, question.bins
+    words: tuple[str, ...] = ()
     if method == "exact":
         if bins is not None:
             exact_answer = exact_quantizer(
@@ -93,10 +94,19 @@ def _run(request: QuantizerRequest) -> MethodAnswer:
                 question.levels, epsilon, c, density, cost, reach=limit, knots=knots, metric=metric, starts=starts,
                 solver=solver, options=options, progress=progress,
             )  # fmt: skip
-            bound = _limit(question, epsilon, cost, metric, limit)
+            bound = None
+            if metric is None:
+                bound = output_bound(question.levels, float(epsilon), float(c), density, cost, limit)
+            if request.prove and exact_answer is not None:
+                proven = prove_outputs(
+                    question.levels, float(epsilon), limit, exact_answer.quantizer.mae(),
+                    seconds=float(request.proof_time), file=request.proof_file, progress=progress,
+                )  # fmt: skip
+                bound = max(proven.bound, bound or 0.0)
+                words = (_proven_words(proven, question.levels),)
         if exact_answer is None:
             raise NoLaw
-        return MethodAnswer(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, (),
+        return MethodAnswer(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, words,
                     exact_answer.starts, bins is None, limit)  # fmt: skip
     if method == "mvu":
         try:
@@ -121,8 +131,20 @@ def _run(request: QuantizerRequest) -> MethodAnswer:
     if best is None:
         raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
     gap = (best.value - best.bound) / best.value
-    words = () if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
+    words = words if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
     return MethodAnswer(best.value, best.bound, best.quantizer, best.solution, words)
+
+
+def _proven_words(proven: Proven, levels: int) -> str:
+    """What the search over all outputs has proven, and what is left."""
+    words = (
+        f"The bound holds for every unbiased private mechanism on real inputs with at most {levels} outputs, all "
+        f"within the reach (branch and bound, {proven.boxes} boxes)."
+    )
+    if proven.closed:
+        return words
+    why = "interrupted" if proven.stopped else "stopped at its proof_time"
+    return f"{words} The search was {why}; with a proof_file it can go on."
 
 
 def why_none(request: QuantizerRequest) -> str:
@@ -146,14 +168,3 @@ def why_none(request: QuantizerRequest) -> str:
         return sentence
     scale = float(question.c) ** (1 if metric == "absolute" else 2)
     return f"{sentence} The smallest feasible epsilon is {least / scale:.4g}."
-
-
-def _limit(question: Quantization, epsilon: Fraction, cost: Any, metric: str | None, reach: float) -> float | None:
-    """A bound for every choice of outputs within the reach, where known: uniform inputs, pure privacy, moderate ε."""
-    if metric is not None or question.density.shape is not None:
-        return None
-    try:
-        lower = least_error(float(epsilon), float(question.c), cost, reach=reach).lower
-    except NotProven:
-        return None
-    return lower if lower > 0 else None

@@ -8,12 +8,13 @@ whole mechanism is a quantizer whose law is affine between the points and contin
     subject to  Σ_i P(x, i) a_i = x,   P(x, i) <= e^ε P(x', i)       (metric: e^{ε d(x, x')})
 
 For fixed a it is an LP; over a it is not convex, and the best alphabet need not be symmetric. The search starts from
-several alphabets and keeps the best; the lower bound shown holds for every alphabet of every size
-(workbench.families.quantizer.limit), so it also says how much more outputs could bring.
+several alphabets, symmetric and asymmetric, with exact slopes from the LP's duals, and keeps the best; the lower bound
+shown holds for every alphabet of every size (`alphabet_bound`), so it also says how much more outputs could bring.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,19 +24,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.quantizer import smallest_reach
+from models.quantizer import odds_of, smallest_reach
 from solvers.solution import Solution
-from workbench.errors import Infeasible, InvalidRequest, NotCertified
+from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
 from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawProblem, exact_problem, grid_problem
-from workbench.families.quantizer.limit import unlimited
-from workbench.families.quantizer.outputs import Found, best_outputs, spread_starts
+from workbench.families.quantizer.limit import proven_limit, unlimited
+from workbench.families.quantizer.outputs import Found, best_outputs, mirrored, oriented, spread_starts
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.quantization_error import error_function
 from workbench.mechanisms.real_inputs import half_width, read_bins
 
-__all__ = ["MvuAnswer", "merged", "mvu", "mvu_curve"]
+__all__ = ["MvuAnswer", "alphabet_bound", "alphabets", "merged", "mvu", "mvu_curve"]
 
 Vector = NDArray[np.float64]
 
@@ -79,7 +81,6 @@ def mvu(
     metric: str | None = None,
     reach: float | None = None,
     starts: int = 5,
-    tries: int = 0,
     bound: bool = True,
     solver: str = "highs",
     progress: Callable[[str], None] = lambda line: None,
@@ -97,7 +98,7 @@ def mvu(
             the points that inputs are dithered to.
         reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
             default.
-        starts, tries: of the alphabet search.
+        starts: of the alphabet search.
         bound: also compute the lower bound.
         solver: a label of `workbench solvers`.
         progress: told a line for every start.
@@ -121,11 +122,8 @@ def mvu(
     if found is None:
         problem = grid_problem(points, m, cost, metric=metric, solver=solver)
         try:
-            even = smallest_reach(float(budget), float(half)) * np.linspace(-1.001, 1.001, m)[m - m // 2 :]
-            begin = [*spread_starts(m, float(budget), float(half), starts), even]
-            if reach is not None:
-                begin = [np.minimum(start, reach) for start in begin]
-            best = best_outputs(problem, float(budget), float(half), begin, limit=reach, tries=tries, progress=progress)
+            begin = alphabets(m, float(budget), float(half), n, starts, reach)
+            best = best_outputs(problem, float(budget), float(half), begin, limit=reach, progress=progress)
             if metric is None:
                 problem, best = _asymmetric(problem, best, float(budget), float(half), 2 * starts, reach)
         except ValueError:
@@ -134,8 +132,8 @@ def mvu(
         problem.close()
         assert there is not None  # it was solved a moment ago
         outputs, reached = merged(best.outputs, there.laws)[0], best.starts
-        if metric is None:  # the least reach itself leaves a proof no room: a millionth beyond it
-            least = smallest_reach(float(budget), float(half)) * (1 + 1e-6)
+        if metric is None:  # the least reach itself leaves a proof no room: a millionth of its excess beyond it
+            least = smallest_reach(float(budget), float(half)) + 2e-6 * float(half) / odds_of(float(budget))
             outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
         exact_outputs: Sequence[Any] = outputs.tolist()
     else:
@@ -150,8 +148,39 @@ def mvu(
     laws = answer.laws
     quantizer = Quantizer.from_ends("MVU", exact_outputs, knots, np.stack([laws[:-1], laws[1:]], axis=1))
     far = math.inf if reach is None or found is not None else reach
-    lower = unlimited(points, float(budget), cost, reach=far).lower if bound and metric is None else 0.0
+    lower = alphabet_bound(points, float(budget), cost, far) if bound and metric is None else 0.0
     return MvuAnswer(answer.value, lower if lower > 0 else None, quantizer, answer.solution, reached)
+
+
+def alphabet_bound(points: Vector, epsilon: float, cost: Any, reach: float = math.inf) -> float:
+    """A lower bound on the mean error over the points for every alphabet within the reach, of any size.
+
+    The larger of two: the linear program over all real outputs (workbench.families.quantizer.limit), and what telling
+    two points apart costs, near the truth at large ε. Means Δ apart under laws whose ratios are in [1/t, t], t = e^ε:
+    Var_x >= Δ²/χ² >= Δ² t/(t - 1)² (Hammersley, Chapman and Robbins), and E_x|e| + E_y|e| >= 2Δ/(1 + t) (Le Cam).
+    """
+    a, b = error_function(cost)
+    odds, n = odds_of(epsilon), points.size
+    farthest = np.maximum(points[-1] - points, points - points[0])
+    squared = float((farthest**2).mean()) * (1 + odds) / odds**2
+    half = n // 2
+    absolute = 2 * float((points[n - half :] - points[:half]).sum()) / n / (2 + odds)
+    bounds = [(a * absolute + b * squared) * (1 - 1e-9)]
+    with contextlib.suppress(NotProven):
+        bounds.append(proven_limit(unlimited(points, epsilon, cost, reach=reach), epsilon, cost))
+    return max(bounds)
+
+
+def alphabets(m: int, epsilon: float, c: float, inputs: int, starts: int, reach: float | None) -> list[Vector]:
+    """Symmetric alphabets that a search starts from: spread ones, even ones, and nearly the inputs where those fit."""
+    least = smallest_reach(epsilon, c)
+    begin = [*spread_starts(m, epsilon, c, starts), least * np.linspace(-1.001, 1.001, m)]
+    if m >= inputs and (m - inputs) % 2 == 0:
+        grid = np.linspace(-c, c, inputs)
+        grid[[0, -1]] = -2 * least + c, 2 * least - c  # as far beyond the least reach as that is beyond c
+        extra = (m - inputs) // 2
+        begin.append(np.concatenate([np.full(extra, grid[0]), grid, np.full(extra, grid[-1])]))
+    return begin if reach is None else [np.clip(start, -reach, reach) for start in begin]
 
 
 def _asymmetric(
@@ -160,17 +189,20 @@ def _asymmetric(
     """The problem and the outputs again, or better ones that are not symmetric: from the best, perturbed."""
     m, rng, least = problem.outputs, np.random.default_rng(0), 1.02 * smallest_reach(epsilon, c)
     free = LawProblem(problem.points, m, problem.costs, symmetric=False, solver=problem.solver)
-    begin = []
+    begin = [best.outputs]
     for _ in range(starts):
-        start = np.sort(best.outputs * np.exp(rng.normal(0, 0.3, m)) + c * rng.normal(0, 0.2, m))
+        start = np.sort(best.outputs * (1 + rng.uniform(-0.5, 0.5, m)) + c * rng.uniform(-0.35, 0.35, m))
         begin.append(np.concatenate([[min(start[0], -least)], start[1:-1], [max(start[-1], least)]]))
+    for _ in range(starts):
+        far = least + (least if reach is None else max(0.0, reach - least)) * rng.random(2) ** 3
+        begin.append(np.concatenate([[-far[0]], np.sort(least * rng.uniform(-1, 1, m - 2)), [far[1]]]))
     try:
         found = best_outputs(free, epsilon, c, begin, symmetric=False, limit=reach)
     except ValueError:
         found = best
     if found.value < best.value * (1 - 1e-6):
         problem.close()
-        return free, Found(found.outputs, found.value, best.starts + found.starts, best.solves + found.solves)
+        return free, Found(oriented(found.outputs), found.value, best.starts + found.starts, best.solves + found.solves)
     free.close()
     return problem, best
 
@@ -199,7 +231,8 @@ def mvu_curve(
     for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
         unit = c + 1 / float(epsilon)
         problem = exact_problem(knots, size, uniform(c), "mse", symmetric=True, metric=metric)
-        starts = [(c + 2 / float(epsilon)) * spread if last is None else unit * last]
+        half = (c + 2 / float(epsilon)) * spread if last is None else unit * last
+        starts = [mirrored(half, size)]
         best = best_outputs(problem, float(epsilon), c, starts, rounds=1, iterations=iterations)
         last = best.outputs[size // 2 :] / unit
         made = _private_at(problem, best.outputs, epsilon, metric)

@@ -1,14 +1,18 @@
-"""Optimised outputs: the best bins (or MVU's alphabet) for a law problem, by the duals of its LP, from several starts.
+"""Optimised outputs: the best outputs of a quantizer, or MVU's alphabet, by the duals of an LP, from several starts.
 
 V(B) = the LP's optimum at outputs B is piecewise smooth and not convex. Its slope comes with every solve, so each
 start is a quasi-Newton descent of hot re-solves, repeated from where it stalls; the best of all starts is kept. A local
 optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1.802, 1.6198 exists), so starts spread
-over how far and how evenly outputs reach, and neighbours of the winner are tried again.
+over how far and how evenly outputs reach, and are not all symmetric.
+
+A law exists if and only if the outermost outputs are at least at the least reach r = c (e^ε + 1)/(e^ε - 1) on either
+side (that of the outermost two alone, Pr[high] = (x - low)/(high - low), is then ε-private). At large ε the best ones
+are within a few r - c of it; descents therefore move z in r + (r - c) e^z, and inner outputs as they are.
 
 The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver returns. So that it
-ends at the same outputs on every machine, V is asked at multiples of 2^-30 c alone, in numbers that are the same
-everywhere (models.quantizer.odds_of, correctly rounded quadrature nodes, sums in a fixed order): what linear algebra
-and elementary functions round differently from machine to machine never reaches the solver.
+ends at the same outputs on every machine, V is asked at multiples of 2^-30 c (of z: 2^-30) alone, in numbers that are
+the same everywhere (models.quantizer.odds_of, correctly rounded exponentials and quadrature nodes, sums in a fixed
+order): what linear algebra and elementary functions round differently from machine to machine never reaches the solver.
 """
 
 from __future__ import annotations
@@ -16,19 +20,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.quantizer import smallest_reach
+from models.quantizer import odds_of, smallest_reach
 from workbench.families.quantizer.laws import LawProblem
 
-__all__ = ["Found", "best_outputs", "spread_starts"]
+__all__ = ["Found", "best_outputs", "mirrored", "oriented", "spread_starts"]
 
 Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
 
 _GRID = 2.0**-30  # of c, where outputs are
+_NEAREST = -14.0  # z of outermost outputs a millionth of r - c beyond the least reach
+_LEADERS = 2  # starts that are followed to the end
 INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
 
@@ -43,14 +51,14 @@ class Found:
 
 
 def spread_starts(m: int, epsilon: float, c: float, count: int) -> list[Vector]:
-    """Positive halves of symmetric outputs (m // 2,): reaches 1.02 .. 2.2 times the least, spaced by powers."""
+    """Symmetric outputs (m,): reaches 1.02 .. 2.2 times the least, spaced by powers."""
     reach, half = smallest_reach(epsilon, c), m // 2
     found = []
     for factor, power in ((1.3, 1.0), (1.05, 0.7), (1.7, 1.3), (1.02, 2.0), (2.2, 1.0), (1.15, 0.3), (1.4, 2.5))[
         :count
     ]:
         k = (np.arange(half) + (1.0 if m % 2 else 0.6)) / (half - 1 + (1.0 if m % 2 else 0.6))
-        found.append(np.asarray(reach * factor * k**power, dtype=np.float64))
+        found.append(mirrored(np.asarray(reach * factor * k**power, dtype=np.float64), m))
     return found
 
 
@@ -64,32 +72,34 @@ def _dot(a: Vector, b: Vector) -> float:
     return math.fsum(a * b)  # rounded once, whatever the machine's sums are
 
 
-def _bfgs(value: Callable[[Vector], tuple[float, Vector]], z: Vector, top: float, iterations: int) -> None:
-    """Descend from z within [-top, top]: BFGS, which serves for V's kinks, with a weak Wolfe search by bisection
+def _bfgs(
+    value: Callable[[Vector], tuple[float, Vector]], z: Vector, low: Vector, high: Vector, iterations: int
+) -> None:
+    """Descend from z within [low, high]: BFGS, which serves for V's kinks, with a weak Wolfe search by bisection
     (Lewis and Overton 2013); entries at a bound that want to leave are held. `value` keeps the best point.
     """
     here, slope = value(z)
     inverse: NDArray[np.float64] | None = None
     for _ in range(iterations):
-        free = (np.abs(z) < top) | (slope * z > 0)
+        free = ((z > low) | (slope < 0)) & ((z < high) | (slope > 0))
         held = np.where(free, slope, 0.0)
         size = math.sqrt(_dot(held, held))
         if size < 1e-9:
             return
         way = -held / max(size, 1.0) if inverse is None else -np.array([_dot(row, held) for row in inverse]) * free
-        low, high, step = 0.0, math.inf, 1.0
+        shortest, longest, step = 0.0, math.inf, 1.0
         for _ in range(25):
-            trial = np.clip(z + step * way, -top, top)
+            trial = np.clip(z + step * way, low, high)
             there, steeper = value(trial)
             moved = trial - z
             fall = _dot(slope, moved)
             if there > here + 1e-4 * fall:
-                high = step
+                longest = step
             elif _dot(steeper, moved) < 0.9 * fall:
-                low = step
+                shortest = step
             else:
                 break
-            step = 2 * step if high == math.inf else (low + high) / 2
+            step = 2 * step if longest == math.inf else (shortest + longest) / 2
         if not there < here - 1e-12 * abs(here):
             return
         bend = np.where(free, steeper - slope, 0.0)
@@ -105,6 +115,88 @@ def _bfgs(value: Callable[[Vector], tuple[float, Vector]], z: Vector, top: float
         inverse = inverse - both - both.T + grown * np.outer(moved, moved)
 
 
+@dataclass(frozen=True)
+class _Coordinates:
+    """What a descent moves. Outermost outputs: z in r + (r - c) e^z, when `excess` = r - c > 0; others as they are.
+
+    symmetric: z is the positive half (m // 2,), its last the outermost; else all (m,), first and last outermost.
+    """
+
+    m: int
+    symmetric: bool
+    reach: float
+    excess: float
+    limit: float
+    unit: float
+
+    @property
+    def outermost(self) -> list[int]:
+        """Which z are excesses."""
+        return [] if not self.excess else [-1] if self.symmetric else [0, -1]
+
+    @cached_property
+    def bounds(self) -> tuple[Vector, Vector]:
+        """The least and the largest z."""
+        size = self.m // 2 if self.symmetric else self.m
+        far = math.floor(self.limit / self.unit) * self.unit
+        low, high = np.full(size, -far), np.full(size, far)
+        for k in self.outermost:
+            low[k] = _NEAREST
+            high[k] = max(_NEAREST, self._snap(self._excess(self.limit)))
+        return low, high
+
+    @staticmethod
+    def _snap(z: float) -> float:
+        return round(z / _GRID) * _GRID
+
+    def _excess(self, output: float) -> float:
+        over = (abs(output) - self.reach) / self.excess
+        return max(_NEAREST, math.log(over)) if over > 0 else _NEAREST
+
+    def of(self, outputs: Vector) -> Vector:
+        """z of outputs, brought within the bounds."""
+        z = outputs[self.m - self.m // 2 :] if self.symmetric else outputs.copy()
+        z = np.where(np.abs(z) > self.limit, np.sign(z) * self.limit, z)
+        for k in self.outermost:
+            z[k] = self._excess(z[k])
+        return self.snapped(z)
+
+    def snapped(self, z: Vector) -> Vector:
+        """z on the grid, within the bounds."""
+        low, high = self.bounds
+        grid = np.full(z.size, self.unit)
+        grid[self.outermost] = _GRID
+        return np.asarray(np.clip(np.round(z / grid) * grid, low, high))
+
+    def outputs(self, z: Vector) -> tuple[Vector, NDArray[np.intp], Vector]:
+        """The outputs at a snapped z (m,), the order of z in their (half), and |output|'s slope in z."""
+        size, slope = np.array(z), np.ones(z.size)
+        for k in self.outermost:
+            over = self.excess * _exponential(float(z[k]))
+            size[k] = min(self.reach + over, self.limit)
+            slope[k] = over if size[k] < self.limit else 0.0
+        if self.symmetric:
+            slope = np.where(size < 0, -slope, slope)
+            size = np.abs(size)
+            order = np.argsort(size, kind="stable")
+            return mirrored(size[order], self.m), order, slope
+        if self.outermost:
+            size[0], slope[0] = -size[0], -slope[0]
+        order = np.argsort(size, kind="stable")
+        return size[order], order, slope
+
+
+def _exponential(z: float) -> float:
+    """e^z, correctly rounded: the same on every machine."""
+    with localcontext(prec=40):
+        return float(Decimal(z).exp())
+
+
+def oriented(outputs: Vector) -> Vector:
+    """Outputs or their mirror image: the one with the larger sum, to 1e-6."""
+    return -outputs[::-1] if round(math.fsum(outputs), 6) < 0 else outputs
+
+
 def best_outputs(
     problem: LawProblem,
     epsilon: float,
@@ -115,69 +207,60 @@ def best_outputs(
     limit: float | None = None,
     rounds: int = 3,
     iterations: int = 60,
-    tries: int = 0,
+    first: int = 25,
     progress: Progress = lambda line: None,
 ) -> Found:
-    """The best outputs from several starts.
+    """The best outputs from several starts. Of equal values (nine digits) the first start's.
 
-    starts: positive halves (m // 2,) when symmetric, else all outputs (m,). rounds: descents from one start.
-    limit: the largest output allowed in size, 40 times the least feasible reach by default.
-    tries: perturbed restarts from the best. Raises ValueError when no start is feasible.
+    starts: outputs (m,), symmetric ones when symmetric. rounds: descents from one start. limit: the largest output
+    allowed in size, 40 times the least feasible reach by default. iterations: of a descent; with several starts each
+    has `first`, and the leaders go on. Raises ValueError when no start is feasible.
     """
-    m = problem.outputs
-    reach = smallest_reach(epsilon, c) if problem.model.relation == "all" else c
     before = problem.solves
-    unit = _GRID * 2.0 ** math.frexp(c)[1]
+    private = problem.model.relation == "all"
+    reach = smallest_reach(epsilon, c) if private else c
+    excess = 2 * c / odds_of(epsilon) if private else 0.0
     top = 40 * max(reach, c) if limit is None else limit
-    highest = math.floor(top / unit)
-
-    def snapped(z: Vector) -> Vector:
-        return np.asarray(np.clip(np.round(z / unit), -highest, highest) * unit)
-
-    def full(z: Vector) -> Vector:
-        if not symmetric:
-            return np.sort(z)
-        return mirrored(np.sort(np.abs(z)), m)
-
+    space = _Coordinates(problem.outputs, symmetric, reach, excess, top, _GRID * 2.0 ** math.frexp(c)[1])
+    low, high = space.bounds
     seen: list[tuple[float, Vector]] = []  # the best point of a descent: what an aborted line search returns may not be
 
     def value(point: Vector) -> tuple[float, Vector]:
-        z = snapped(point)
-        order = np.argsort(np.abs(z) if symmetric else z, kind="stable")
-        answer = problem.answer(epsilon, full(z))
+        z = space.snapped(point)
+        outputs, order, moves = space.outputs(z)
+        answer = problem.answer(epsilon, outputs)
         if answer is None:
             return INFEASIBLE, np.zeros_like(z)
         if not seen or answer.value < seen[0][0]:
             seen[:] = [(answer.value, z)]
-        if not symmetric:
-            slope = np.zeros_like(z)
-            slope[order] = answer.slope
-            return answer.value, slope
+        m, each = outputs.size, answer.slope
+        if symmetric:
+            each = each[m - m // 2 :] - each[: m // 2][::-1]  # the mirror image moves against it
         slope = np.zeros_like(z)
-        slope[order] = answer.slope[m - m // 2 :] - answer.slope[: m // 2][::-1]  # the mirror image moves against it
-        return answer.value, slope * np.where(z < 0, -1.0, 1.0)
+        slope[order] = each
+        return answer.value, slope * moves
 
-    def descend(z: Vector) -> tuple[float, Vector]:
+    def descend(z: Vector, rounds: int, iterations: int) -> tuple[float, Vector]:
         seen.clear()
         reached = INFEASIBLE
         for _ in range(rounds):
-            _bfgs(value, z, highest * unit, iterations)
+            _bfgs(value, z, low, high, iterations)
             if not seen or not seen[0][0] < reached - 1e-9:
                 break
             reached, z = seen[0]
         return seen[0] if seen else (INFEASIBLE, z)
 
+    begin = [space.of(np.asarray(start, dtype=float)) for start in starts]
+    several = len(begin) > 1
     results = []
-    for k, start in enumerate(starts):
-        results.append(descend(snapped(np.asarray(start, dtype=float))))
+    for k, z in enumerate(begin):
+        results.append(descend(z, 1 if several else rounds, first if several else iterations))
         progress(f"start {k + 1}: {results[-1][0]:.6f}")
-    best = min(results, key=lambda pair: pair[0])
+    lead = sorted(range(len(results)), key=lambda k: results[k][0])
+    for k in lead[:_LEADERS] if several else []:
+        results[k] = descend(results[k][1], rounds, iterations)
+    best = min(results, key=lambda pair: float(f"{pair[0]:.9g}"), default=(INFEASIBLE, np.zeros(0)))
     if best[0] >= INFEASIBLE:
         raise ValueError("no start is feasible")
-    rng = np.random.default_rng(0)
-    for _ in range(tries):
-        again = descend(snapped(best[1] * np.exp(rng.normal(0, 0.15, best[1].size))))
-        results.append(again)
-        if again[0] < best[0]:
-            best = again
-    return Found(full(best[1]), best[0], tuple(r[0] for r in results), problem.solves - before)
+    outputs, _, _ = space.outputs(best[1])
+    return Found(outputs, best[0], tuple(r[0] for r in results), problem.solves - before)

@@ -17,7 +17,7 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import read_bins
 from workbench.privacy.quantizer import audit_quantizer
 
-__all__ = ["best_rqm", "largest_q"]
+__all__ = ["best_rqm", "largest_q", "rqm_bins"]
 
 
 def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
@@ -61,6 +61,13 @@ def _loss(outputs: NDArray[np.float64], q: float) -> float:
     return float(np.log(np.max(laws, axis=0) / np.min(laws, axis=0)).max())
 
 
+def rqm_bins(levels: int, epsilon: Real) -> list[tuple[Fraction, ...]]:
+    """The equal bins on [-1, 1] that `best_rqm` chooses from."""
+    reach = 1 / math.tanh(float(positive(epsilon, "epsilon")) / 2)
+    factors = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
+    return [tuple(equal_bins(levels, Fraction(math.ceil(reach * factor * 10**4), 10**4))) for factor in factors]
+
+
 def best_rqm(levels: int, epsilon: Real, cost: Any = "mae", density: Density | None = None) -> Quantizer | None:
     """The best RQM with equal bins on [-1, 1]: outer bin on a grid, the largest private q to three digits.
 
@@ -68,10 +75,5 @@ def best_rqm(levels: int, epsilon: Real, cost: Any = "mae", density: Density | N
     """
     if levels == 2:
         return randomized_response(epsilon)
-    reach = 1 / math.tanh(float(positive(epsilon, "epsilon")) / 2)
-    candidates = []
-    for factor in (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9):
-        mechanism = largest_q(equal_bins(levels, Fraction(math.ceil(reach * factor * 10**4), 10**4)), epsilon)
-        if mechanism is not None:
-            candidates.append(mechanism)
+    candidates = [made for bins in rqm_bins(levels, epsilon) if (made := largest_q(bins, epsilon)) is not None]
     return min(candidates, key=lambda q: q.expected(cost, density), default=None)

@@ -16,6 +16,7 @@ from workbench.mechanisms.quantization import Quantization
 __all__ = ["QuantizerRequest"]
 
 OPTIMISED_KNOTS = 41  # of the exact LP where the outputs are optimised
+PROVABLE = 4  # outputs up to which all choices of them are searched
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,7 +27,8 @@ class QuantizerRequest(Request):
     exact LP. cost: "mae", "mse", or λ in [0, 1] for λ|e| + (1 - λ) e²; mse is MVU's own, OPTM minimises a proxy of mae.
     metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared": e^{ε|x-x'|²} between
     the points inputs are dithered to. reach: the largest output allowed when outputs are optimised. inputs: n_in of
-    MVU. starts: of the searches over outputs.
+    MVU. starts: of the searches over outputs. prove: also search all outputs for a lower bound, for at most proof_time
+    seconds of the processor; proof_file: where that search is kept and gone on from.
     """
 
     question: Quantization
@@ -38,6 +40,9 @@ class QuantizerRequest(Request):
     reach: Fraction | None = None
     inputs: int | None = None
     starts: int = 4
+    prove: bool = False
+    proof_file: str | None = None
+    proof_time: Fraction = Fraction(300)
     solver: str = "highs"
     options: Options = field(default_factory=Options)
     progress: Callable[[str], None] | None = None
@@ -72,8 +77,23 @@ class QuantizerRequest(Request):
             raise InvalidRequest(f"inputs must be left out unless method is mvu. Got {self.inputs} for {method}.")
         if self.reach is not None and self.question.bins is not None:
             raise InvalidRequest(f"reach must be left out with bins, which say it. Got {float(self.reach):g}.")
+        if self.prove:
+            self._provable()
+        elif self.proof_file is not None:
+            raise InvalidRequest(f"proof_file must be left out without prove. Got {self.proof_file}.")
         Units(self.question.c).epsilon(self.epsilon, metric)
         if self.reach is not None and metric is None:
             need = smallest_reach(float(self.epsilon), float(self.question.c))
             if self.reach < need * (1 + 1e-9):
                 InvalidRequest.must("reach", f"above {need:.6g}, the least at this epsilon", float(self.reach))
+
+    def _provable(self) -> None:
+        """Whether the search over all outputs is known for this request. Raises InvalidRequest."""
+        levels = self.question.levels if self.question.bins is None else None
+        if levels is None or levels > PROVABLE or (self.method, self.metric, self.cost) != ("exact", None, "mae"):
+            raise InvalidRequest(
+                f"prove must be left out but for method exact with at most {PROVABLE} levels to optimise, cost mae and "
+                f"no metric. Got method {self.method}, levels {levels}, cost {self.cost}, metric {self.metric}."
+            )
+        if self.question.density.shape is not None:
+            InvalidRequest.must("density", "uniform with prove", self.question.density.name)

@@ -7,6 +7,7 @@ paper's search. What is minimised is the exact MAE, and a mechanism whose exact 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -21,7 +22,7 @@ from workbench.families.quantizer.product import product_optimum
 from workbench.mechanisms.density import Density
 from workbench.privacy.quantizer import audit_quantizer
 
-__all__ = ["family", "searched_bins"]
+__all__ = ["bin_grid", "family", "searched_bins"]
 
 Progress = Callable[[str], None]
 
@@ -56,16 +57,8 @@ def searched_bins(
     half, eps = float(c), float(epsilon)
     least = smallest_reach(eps, half)
     top = usual_reach(eps, half) if reach is None else reach
-    step = max(every, 2 if m > 5 else 1)
-    outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::step]]
-    inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, step)]
-    centres = [Fraction(0)]
-    if not density.symmetric:
-        x, w = density.grid([0.0])
-        mean = float(x @ w)
-        centres = [_near(s * mean) for s in (0.0, 0.5, 1.0)]
-    grid = [family(m, *part) for part in itertools.product(outers, inners, centres)]
-    grid = [bins for bins in grid if all(a < b for a, b in itertools.pairwise(bins))]
+    outers, inners, centres = _parts(m, least, top, c, density, every)
+    grid = bin_grid(m, epsilon, c, density, top, every=every)
     best = None
     for width in WIDTHS[: 1 if m > 5 else None]:
         best = best or _best_of(grid, epsilon, c, density, cost, width, progress)
@@ -75,6 +68,30 @@ def searched_bins(
     if best is None:
         raise Infeasible(f"No {m} bins were found at which OPTM's linear programs have a solution (epsilon = {eps:g}).")
     return best if method == "optm" else _refined(m, best, epsilon, c, density, cost, top, progress)
+
+
+def _parts(
+    m: int, least: float, top: float, c: Fraction, density: Density, every: int
+) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
+    """Outer bins, inner bins and centres of the grid."""
+    step = max(every, 2 if m > 5 else 1)
+    outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::step]]
+    inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, step)]
+    centres = [Fraction(0)]
+    if not density.symmetric:
+        x, w = density.grid([0.0])
+        mean = math.fsum(x * w)
+        centres = [_near(s * mean) for s in (0.0, 0.5, 1.0)]
+    return outers, inners, centres
+
+
+def bin_grid(
+    m: int, epsilon: Fraction, c: Fraction, density: Density, top: float, *, every: int = 1
+) -> list[tuple[Fraction, ...]]:
+    """The bins that the search of Algorithm 2 looks at."""
+    parts = _parts(m, smallest_reach(float(epsilon), float(c)), top, c, density, every)
+    grid = [family(m, *part) for part in itertools.product(*parts)]
+    return [bins for bins in grid if all(a < b for a, b in itertools.pairwise(bins))]
 
 
 def _best_of(

@@ -11,10 +11,11 @@ from typing import Any
 from models.quantizer import usual_reach
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.law_program import exact_quantizer, optimised_bins
+from workbench.families.quantizer.law_program import exact_quantizer
 from workbench.families.quantizer.limit import Limit, mae_limit
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.published import largest_q
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.density import Density, uniform
@@ -95,9 +96,9 @@ def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int
 
 
 @lru_cache(maxsize=256)
-def best_exact(levels: int, epsilon: str, density: Density | None = None) -> Quantizer:
+def best_exact(levels: int, epsilon: str, density: Density | None = None, starts: int = 4) -> Quantizer:
     """The exact quantizer with optimised bins, within twice the least feasible reach."""
-    found = optimised_bins(levels, exact(epsilon, "epsilon"), Fraction(1), density or uniform(), starts=4)
+    found = optimised_bins(levels, exact(epsilon, "epsilon"), Fraction(1), density or uniform(), starts=starts)
     if found is None:
         raise ValueError(f"no quantizer with {levels} outputs was found at epsilon {epsilon}")
     return certified(found.quantizer, epsilon)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, WorkbenchError
 from workbench.exact.numbers import exact
-from workbench.families.quantizer.law_program import optimised_bins
 from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.io.figures import COLOURS, panels
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import uniform
@@ -86,7 +86,7 @@ def train(
 
 def _exact(epsilon: str) -> Quantizer:
     """4 bins optimised for the squared error of uniform inputs: what a step of SGD feels is the noise's variance."""
-    found = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), uniform(), "mse")
+    found = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), uniform(), "mse", starts=1)
     assert found is not None
     return certified(found.quantizer, epsilon)
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from models.quantizer import smallest_epsilon
 from workbench.exact.numbers import exact
-from workbench.families.quantizer.law_program import optimised_bins
 from workbench.families.quantizer.limit import unlimited
 from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.output_search import optimised_bins
 from workbench.io.figures import COLOURS, MARKERS, panels
 from workbench.mechanisms.density import Density, from_function, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -60,7 +60,7 @@ def _mechanisms(epsilon: str, inputs: str) -> dict[str, Quantizer]:
     found = largest_q(table["RQM"]["bins"], epsilon)
     made |= {} if found is None else {"RQM": found}
     density = uniform() if inputs == "cube" else ball_coordinate()
-    best = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), density, "mse")
+    best = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), density, "mse", starts=1)
     assert best is not None
     return made | {"exact quantizer": certified(best.quantizer, epsilon)}
 

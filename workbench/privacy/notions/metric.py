@@ -15,6 +15,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import round_up
 from workbench.privacy.notions.notion import Values
 from workbench.privacy.notions.pure import Pure
@@ -44,12 +45,10 @@ class Metric(Pure):
             return Slope(None)
         steepest = Fraction(0)
         for segment in segments:
-            for i in range(len(segment.left)):
-                first, second = segment.left[i], segment.right[i]
-                if first != second:
-                    if not min(first, second):
-                        return Slope(None)
-                    steepest = max(steepest, abs(first - second) / ((segment.high - segment.low) * min(first, second)))
+            rise = _largest_rise(segment.left, segment.right)
+            if rise is None:
+                return Slope(None)
+            steepest = max(steepest, rise / (segment.high - segment.low))
         return Slope(steepest)
 
     def meets(self, measured: Any, values: Values) -> bool:
@@ -66,3 +65,20 @@ class Metric(Pure):
             return f"exact metric epsilon is unbounded (the law jumps or vanishes), asked {budget}"
         law = "Pr[i|x] <= e^(epsilon |x-x'|) Pr[i|x'] for all inputs x, x' and every output i"
         return f"exact metric epsilon is {round_up(worst.value)!r}, asked {budget} ({law})"
+
+
+def _largest_rise(first: Distribution, second: Distribution) -> Fraction | None:
+    """max over outputs of |P(i) - Q(i)| / min(P(i), Q(i)), None where one of them alone vanishes; in integers."""
+    if first is second:
+        return Fraction(0)
+    top, bottom = 0, 1
+    for k, l in zip(first.integers, second.integers, strict=True):
+        x, y = k * second.total, l * first.total
+        if x == y:
+            continue
+        low, gap = (x, y - x) if x < y else (y, x - y)
+        if not low:
+            return None
+        if gap * bottom > top * low:
+            top, bottom = gap, low
+    return Fraction(top, bottom)

@@ -1,0 +1,148 @@
+"""A linear program written block by block, entries affine in named parameters: what CVXPY would compile, directly.
+
+Stating a model in CVXPY and compiling it costs more (loading CVXPY alone takes half a second) than many of the solves.
+A model that is solved in cold processes therefore writes the same sparse program itself; its CVXPY statement stays
+beside it, and the tests compare the two entry by entry.
+
+    column   x in [lower, upper]                              an entry is   constant + factor * parameter
+    row      row_lower <= A x <= row_upper                    entries of one place add up
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from solvers.errors import InvalidProgram
+from solvers.program import Block, Data, Moves, Program
+
+__all__ = ["AffineProgram", "Part"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """factor * parameter; parameter: its position in the stacked vector, or one for each entry."""
+
+    parameter: ArrayLike
+    factor: ArrayLike = 1.0
+
+
+@dataclass
+class _Section:
+    """Terms (place, constant, parameter or -1, factor) of one section; for A the place is (row, column)."""
+
+    terms: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+
+    def add(self, place: ArrayLike, value: ArrayLike | Part, column: ArrayLike = 0) -> None:
+        part = value if isinstance(value, Part) else Part(-1, 0.0)
+        constant = 0.0 if isinstance(value, Part) else value
+        self.terms.append(tuple(np.broadcast_arrays(place, column, constant, part.parameter, part.factor)))
+
+    def stacked(self) -> tuple[NDArray[Any], ...]:
+        """The terms, without those that are zero for good."""
+        if not self.terms:
+            return tuple(np.zeros(0, dtype=kind) for kind in (int, int, float, int, float))
+        whole = tuple(np.concatenate([term[k].ravel() for term in self.terms]) for k in range(5))
+        kept = (whole[2] != 0) | (whole[3] >= 0)
+        return tuple(part[kept] for part in whole)
+
+
+class AffineProgram:
+    """minimise c x  s.t.  rows and bounds, in columns and rows that are added block by block.
+
+    parameters: name -> shape, in the order of the program's stacked vector; `first` is where each begins.
+    """
+
+    def __init__(self, parameters: Mapping[str, tuple[int, ...]]) -> None:
+        self.parameters = dict(parameters)
+        self.first: dict[str, int] = {}
+        self._size = 0
+        for name, shape in self.parameters.items():
+            self.first[name] = self._size
+            self._size += prod(shape)
+        self._variables: list[Block] = []
+        self._rows: list[Block] = []
+        self._lower: list[Vector] = []
+        self._upper: list[Vector] = []
+        self._whole: list[NDArray[np.bool_]] = []
+        self._equal: list[NDArray[np.bool_]] = []
+        self._A, self._c, self._right = _Section(), _Section(), _Section()
+
+    def columns(
+        self, name: str, shape: tuple[int, ...], lower: float = 0.0, upper: float = np.inf, integer: bool = False
+    ) -> NDArray[np.intp]:
+        """Add a variable; the positions of its columns (Fortran order). Raises InvalidProgram for a taken name."""
+        if any(block.name == name for block in self._variables):
+            raise InvalidProgram(f"variables must have distinct names. Got {name!r} twice.")
+        start, size = sum(block.size for block in self._variables), prod(shape)
+        self._variables.append(Block(name, start, shape))
+        self._lower.append(np.full(size, float(lower)))
+        self._upper.append(np.full(size, float(upper)))
+        self._whole.append(np.full(size, integer))
+        return np.arange(start, start + size)
+
+    def rows(self, name: str, count: int, equal: bool = False) -> NDArray[np.intp]:
+        """Add rows A x <= right side (or = right side, which is 0 until it is added to); their positions."""
+        start = sum(block.size for block in self._rows)
+        self._rows.append(Block(name, start, (count,)))
+        self._equal.append(np.full(count, equal))
+        return np.arange(start, start + count)
+
+    def put(self, row: ArrayLike, column: ArrayLike, value: ArrayLike | Part) -> None:
+        """Add entries to A."""
+        self._A.add(row, value, column)
+
+    def right(self, row: ArrayLike, value: ArrayLike | Part) -> None:
+        """Add to right sides."""
+        self._right.add(row, value)
+
+    def cost(self, column: ArrayLike, value: ArrayLike | Part) -> None:
+        """Add to costs."""
+        self._c.add(column, value)
+
+    def program(self, name: str, scale: float = 1.0) -> Program:
+        """The program."""
+        rows, columns = sum(block.size for block in self._rows), sum(block.size for block in self._variables)
+        row, column, constant, parameter, factor = self._A.stacked()
+        key, place = np.unique(column.astype(np.int64) * rows + row, return_inverse=True)
+        entries = np.bincount(place, weights=constant, minlength=key.size).astype(float)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(key // max(rows, 1), minlength=columns))]).astype(np.int32)
+        A = sp.csc_array((entries, (key % max(rows, 1)).astype(np.int32), starts), shape=(rows, columns))
+        c, cost_part = self._vector(self._c, columns)
+        upper, right_part = self._vector(self._right, rows)
+        equal = np.concatenate(self._equal)
+        lower = np.where(equal, upper, -np.inf)
+        fixed = equal[right_part[0]]
+        low_part = np.flatnonzero(fixed)
+        parts = {
+            "c": cost_part,
+            "A": self._part(entries, place, parameter, factor),
+            "row_upper": right_part,
+            "row_lower": (right_part[0][fixed], right_part[1][fixed], sp.csr_array(right_part[2][low_part])),
+        }
+        template = Data(
+            c, 0.0, A, lower, upper, np.concatenate(self._lower), np.concatenate(self._upper),
+            np.concatenate(self._whole),
+        )  # fmt: skip
+        moves = Moves(parts, self._size)
+        return Program(name, template, 1, tuple(self._variables), tuple(self._rows), self.parameters, scale, moves)
+
+    def _vector(self, section: _Section, size: int) -> tuple[Vector, Any]:
+        place, _, constant, parameter, factor = section.stacked()
+        base = np.bincount(place, weights=constant, minlength=size).astype(float)
+        return base, self._part(base, place, parameter, factor)
+
+    def _part(self, base: Vector, place: NDArray[Any], parameter: NDArray[Any], factor: NDArray[Any]) -> Any:
+        """(positions that move, their constants, (moving, parameters) matrix)."""
+        moving = parameter >= 0
+        live, which = np.unique(place[moving], return_inverse=True)
+        matrix = sp.csr_array((factor[moving], (which, parameter[moving])), shape=(live.size, self._size))
+        return live.astype(np.intp), base[live], matrix

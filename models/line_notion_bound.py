@@ -1,0 +1,175 @@
+"""A lower bound for noise on the integers under convex bounds, in exact arithmetic, however a conic solver ended.
+
+Every bound of `models.convex_bounds` is Σ_o φ(P_o, Q_o) <= M, φ convex and homogeneous, so above each of its tangents:
+
+    kind                 φ(P, Q)            tangent at P/Q = r:  φ >= a P + b Q
+    power-cone α         P^α Q^(1-α)        a = α r^(α-1)           b = (1-α) r^α
+    relative-entropy     P ln(P/Q)          a = 1 + ln r            b = -r
+    hockey-stick m       max(0, P - m Q)    a = 1, b = -m           and a = b = 0
+
+With P = A f, Q = B f (`models.line_notions`) a linear program of tangents near the optimum,
+
+    min c'f   s.t.  w'f = 1,  t_o >= a P_o + b Q_o for some (a, b) of every outcome o,  Σ_o t_o <= M,
+
+is a relaxation. Its multipliers y_ok >= 0 of tangents, and λ of the sums, made to agree (Σ_k y_ok = λ for every o),
+prove   min_j (c + Σ_ok y_ok (a_ok A_o + b_ok B_o))_j / w_j - Σ λ M.  Numbers a, b are rounded down; the rest is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from models.line_notions import LineNotionModel
+from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
+from solvers.backend import Options, backend
+from solvers.data import Data
+from solvers.program import Block, Program
+from solvers.solution import Solution
+
+__all__ = ["lower_bound"]
+
+Vector = NDArray[np.float64]
+_LESS = 1e-13  # relative, by which a tangent is lowered: more than its rounding
+_SCALE = 1 << 80
+_LARGEST = 1e6  # coefficient of a tangent: beyond it they are no use to a solver
+_AROUND = (0.0, 1e-4, -1e-4, 1e-3, -1e-3, 1e-2, -1e-2, 0.1, -0.1)  # ln r of tangents, from where the optimum is thought
+_TURNS = 4
+_EXACTING = Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """One bound with its tangents: a, b (outcomes, tangents); first, second: P, Q as functions of the columns. A solver
+    sees rows in units of the limit."""
+
+    bound: Bound
+    first: sp.csr_array
+    second: sp.csr_array
+    a: Vector
+    b: Vector
+
+    def with_tangents(self, a: Vector, b: Vector) -> _Sum:
+        """More of them."""
+        return _Sum(self.bound, self.first, self.second, np.hstack([self.a, a]), np.hstack([self.b, b]))
+
+    @property
+    def unit(self) -> float:
+        """Of its rows."""
+        return max(1.0, self.bound.limit)
+
+
+def _tangents(bound: Bound, r: Vector) -> tuple[Vector, Vector]:
+    """(a, b) of the tangents at ratios r, a little lower."""
+    if bound.kind == HOCKEY_STICK:
+        above = np.broadcast_to(np.array([1.0, 0.0]), (r.shape[0], 2))
+        return above, -above * bound.level
+    most = (_LARGEST * max(1.0, bound.limit)) ** (1 / bound.level)
+    r = np.clip(r, 1 / most, most)
+    if bound.kind == POWER_CONE:
+        power = bound.level
+        return power * r ** (power - 1) * (1 - _LESS), (1 - power) * r**power * (1 + _LESS)
+    log = 1 + np.log(r)
+    return log - _LESS * (1 + np.abs(log)), -r * (1 + _LESS)
+
+
+def _ratios(one: _Sum, x: Vector) -> Vector:
+    """P/Q of every outcome at a point. (outcomes, 1)"""
+    p, q = np.asarray(one.first @ x), np.asarray(one.second @ x)
+    return np.asarray(np.maximum(p, 1e-300) / np.maximum(q, 1e-300))[:, None]
+
+
+def lower_bound(model: LineNotionModel, near: Vector, solver: str = "highs") -> Fraction:
+    """A proven bound on the cost of the model's optimum. near: a point (columns,) close to it."""
+    sums = []
+    for (shift,), several in model.bounds.items():
+        first, second = model.laws(shift)
+        for bound in several:
+            start = _Sum(bound, first, second, np.empty((first.shape[0], 0)), np.empty((first.shape[0], 0)))
+            r = _ratios(start, np.maximum(near, 0.0)) * np.exp(np.array(_AROUND))[None, :]
+            sums.append(start.with_tangents(*_tangents(bound, r)))
+    best = Fraction(0)
+    for _ in range(_TURNS):
+        program = _stated(model, sums)
+        with backend(solver).open(program, _EXACTING) as session:
+            solution = session.solve({})
+        if solution.x is None or solution.row_dual is None:
+            return best
+        found = _proven(model, sums, solution)
+        done = float(found - best) <= 1e-10 * float(found)
+        best = max(best, found)
+        if done:
+            break
+        sums = [
+            one if one.bound.kind == HOCKEY_STICK else one.with_tangents(
+                *_tangents(one.bound, _ratios(one, np.maximum(solution.x[: model.columns], 0.0)))
+            )
+            for one in sums
+        ]  # fmt: skip
+    return best
+
+
+def _stated(model: LineNotionModel, sums: list[_Sum]) -> Program:
+    """The program of the docstring. Rows: the total, then of every bound its sum and its tangents, one by one."""
+    size, rows, free = model.columns, [], sum(one.first.shape[0] for one in sums)
+    place, upper = size, [1.0]
+    rows.append(sp.csr_array(np.append(model.weights, np.zeros(free)).reshape(1, -1)))
+    for one in sums:
+        outcomes = one.first.shape[0]
+        t = sp.csr_array((np.ones(outcomes), (range(outcomes), range(place, place + outcomes))),
+                         shape=(outcomes, size + free))  # fmt: skip
+        rows.append(sp.csr_array(np.asarray(t.sum(axis=0)).reshape(1, -1)))
+        upper.append(one.bound.limit / one.unit)
+        wide = [sp.hstack([part, sp.csr_array((outcomes, free))]) for part in (one.first, one.second)]
+        for a, b in zip(one.a.T / one.unit, one.b.T / one.unit, strict=True):
+            rows.append(_diagonal(a) @ wide[0] + _diagonal(b) @ wide[1] - t)
+            upper += [0.0] * outcomes
+        place += outcomes
+    matrix = sp.csc_array(sp.vstack(rows))
+    matrix.data[np.abs(matrix.data) < 1e-9] = 0.0
+    matrix.eliminate_zeros()
+    lower = np.full(len(upper), -np.inf)
+    lower[0] = 1.0
+    data = Data(
+        c=np.append(model.costs, np.zeros(free)), offset=0.0, A=matrix, row_lower=lower, row_upper=np.array(upper),
+        lower=np.append(np.zeros(size), np.full(free, -np.inf)), upper=np.full(size + free, np.inf),
+        integrality=np.zeros(size + free, dtype=bool),
+    )  # fmt: skip
+    return Program(f"tangents of {model.program.name}", data, variables=(Block("f", 0, (size,)),))
+
+
+def _diagonal(values: Vector) -> sp.dia_array:
+    return sp.diags_array(values)
+
+
+def _proven(model: LineNotionModel, sums: list[_Sum], solution: Solution) -> Fraction:
+    """The bound of the docstring, from the multipliers of the program."""
+    assert solution.row_dual is not None
+    duals = np.maximum(-solution.row_dual, 0.0)
+    priced = [Fraction(cost) for cost in model.costs.tolist()]
+    spent, at = Fraction(0), 1
+    for one in sums:
+        outcomes, count = one.a.shape
+        y = duals[at + 1 : at + 1 + outcomes * count].reshape(count, outcomes).T / one.unit
+        at += 1 + outcomes * count
+        whole = [[int(value * _SCALE) for value in row] for row in y.tolist()]
+        most = max(map(sum, whole))
+        if not most:
+            continue
+        spent += Fraction(most, _SCALE) * Fraction(one.bound.limit)
+        for o, row in enumerate(whole):
+            row[0] += most - sum(row)
+            a = sum((Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, one.a[o].tolist(), strict=True) if v),
+                    Fraction(0))  # fmt: skip
+            b = sum((Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, one.b[o].tolist(), strict=True) if v),
+                    Fraction(0))  # fmt: skip
+            for share, side in ((a, one.first), (b, one.second)):
+                start, stop = side.indptr[o], side.indptr[o + 1]
+                for j, entry in zip(side.indices[start:stop].tolist(), side.data[start:stop].tolist(), strict=True):
+                    priced[j] += share * Fraction(entry)
+    weights = map(Fraction, model.weights.tolist())
+    return min(cost / w for cost, w in zip(priced, weights, strict=True)) - spent

@@ -1,0 +1,106 @@
+"""The programs that are written directly are those that CVXPY compiles from the statements, to the last bit."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from models.noise import MASS_SCALE, NoiseModel, cost_vector
+from models.noise_constraints import StatedEquations, constraint_program, equal_masses, zero_mean
+from models.requirements import RATIO_BOUNDS
+from solvers.canonical import compile
+from solvers.program import Program
+from workbench.families.noise.family import FAMILY
+from workbench.mechanisms.modulo import ModuloNoise
+
+
+def names(blocks) -> list[tuple]:
+    """Blocks, but for the numbers that CVXPY gives to epigraphs."""
+    return [(re.sub("^aux.*", "aux", block.name), block.start, block.shape) for block in blocks]
+
+
+def assert_same(one: Program, two: Program) -> None:
+    """Every array equal, bit by bit, at zero and at two random parameters; blocks, parameters, scale and sense."""
+    assert list(one.parameters.items()) == list(two.parameters.items())
+    assert (one.scale, one.sense, names(one.variables)) == (two.scale, two.sense, names(two.variables))
+    assert names(one.rows) == names(two.rows)
+    assert one.moves.sections == two.moves.sections
+    assert np.array_equal(one.moves.index, two.moves.index)
+    size = sum(int(np.prod(shape, dtype=int)) for shape in one.parameters.values())
+    points = [one.template, *(one.at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size)))]
+    others = [two.template, *(two.at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size)))]
+    for a, b in zip(points, others, strict=True):
+        assert a.offset == b.offset
+        assert a.A.shape == b.A.shape
+        for field in ("c", "row_lower", "row_upper", "lower", "upper", "integrality"):
+            assert np.array_equal(getattr(a, field), getattr(b, field)), field
+        for field in ("data", "indices", "indptr"):
+            assert np.array_equal(getattr(a.A, field), getattr(b.A, field)), field
+
+
+def constraints(sizes: tuple[int, ...]):
+    N = int(np.prod(sizes))
+    return None, zero_mean(sizes), equal_masses([[1, N - 1], [2, 0, 3]])
+
+
+COSTS = ("error-rate", "squared", "worst-squared", "own")
+SHAPES = [((5,), ((1,), (4,))), ((6,), ((1,), (2,), (3,), (5,))), ((2, 3), ((0, 1), (1, 1))), ((4,), ((0,), (2,)))]
+
+
+@pytest.mark.parametrize("requires", RATIO_BOUNDS)
+@pytest.mark.parametrize(("minimise", "positive"), [("error", True), ("error", False), ("delta", True)])
+def test_noise_programs_are_their_cvxpy_statements(requires: str, minimise: str, positive: bool):
+    rng = np.random.default_rng(3)
+    for k, (cost, (sizes, shifts)) in enumerate(itertools.product(COSTS, SHAPES)):
+        N = int(np.prod(sizes))
+        costs = rng.normal(size=(N, N)) * rng.integers(0, 2, (N, N)) if cost == "own" else cost_vector(cost, sizes)
+        groups = tuple(range(len(shifts)))[::-1] if k % 2 else ()
+        own = constraints(sizes)[k % 3]
+        model = NoiseModel(sizes, shifts, requires, costs, minimise, positive, groups, own)
+        assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
+
+
+def test_constraints_alone_are_their_cvxpy_statements():
+    for sizes in ((5,), (6,), (2, 3)):
+        for own in constraints(sizes)[1:]:
+            N = int(np.prod(sizes))
+            assert_same(constraint_program(own, N), constraint_program(lambda f, own=own: own(f), N))
+
+
+def test_options_that_state_constraints_are_written_directly():
+    given = {"epsilon": 1, "zero_mean": True, "equal": "1=3,0=2"}
+    own = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).constraints
+    assert isinstance(own, StatedEquations)
+    assert [block.label for block in own.equations()] == ["mean zero", "equal masses 1=3", "equal masses 0=2"]
+    model = NoiseModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], cost_vector("squared", (5,)), constraints=own)
+    assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
+    given["constraints"] = lambda f: [f[1] >= 0.1]
+    mixed = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).constraints
+    assert mixed.equations() is None
+    model = NoiseModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], cost_vector("squared", (5,)), constraints=mixed)
+    assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
+
+
+@pytest.mark.parametrize("command", [
+    "design noise --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --zero-mean",
+    "design noise --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --notion dp --method literal",
+    "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
+    "design labels --prior uniform:0..9 --epsilon 1",
+])  # fmt: skip
+def test_a_cold_design_loads_no_modelling_language(command: str):
+    asked = f"""
+import sys
+from workbench.cli import main
+try:
+    main({command.split()!r})
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(sorted(set(sys.modules) & {{"cvxpy", "pandas", "matplotlib", "scipy.stats", "scipy.optimize", "gurobipy"}}))
+"""
+    ended = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout.splitlines()[-1:]) == (0, ["[]"]), ended.stdout[-500:] + ended.stderr

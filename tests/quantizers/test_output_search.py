@@ -1,0 +1,133 @@
+"""Optimised outputs: slopes, asymmetric optima, more outputs never worse, the same on every machine, bounds."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from models.quantizer import odds_of, smallest_reach, usual_reach
+from workbench.families.quantizer.law_program import exact_quantizer
+from workbench.families.quantizer.output_bound import output_bound
+from workbench.families.quantizer.output_knots import OutputKnots
+from workbench.families.quantizer.output_search import optimised_bins
+from workbench.families.quantizer.published import best_rqm
+from workbench.families.quantizer.search import searched_bins
+from workbench.mechanisms.density import histogram, normal, samples, uniform
+from workbench.privacy.quantizer import audit_quantizer
+
+ONE = Fraction(1)
+OUTPUTS = {0.5: (-6.1, -0.43, 0.27, 5.2), 2.0: (-1.5, -0.22, 0.78, 2.6), 7.0: (-1.01, -0.31, 0.36, 1.003)}
+
+
+@pytest.mark.parametrize("epsilon", OUTPUTS)
+@pytest.mark.parametrize(("density", "cost"), [(uniform(), "mae"), (normal(0.3, 0.4), "0.5")])
+def test_the_slope_of_moving_knots_is_a_difference_quotient(epsilon: float, density, cost: str):
+    problem = OutputKnots(np.linspace(-1, 1, 11), 4, density, cost, symmetric=False)
+    outputs = np.array(OUTPUTS[epsilon])
+    found = problem.answer(epsilon, outputs)
+    assert found is not None
+    for i in range(4):
+        step = np.eye(4)[i] * 1e-6
+        sides = [problem.answer(epsilon, outputs + sign * step).value for sign in (1, -1)]
+        assert found.slope[i] == pytest.approx((sides[0] - sides[1]) / 2e-6, abs=2e-5)
+    knots = tuple(Fraction(b) for b in outputs.tolist())
+    same = exact_quantizer(knots, Fraction(epsilon), ONE, density, cost, knots=11)
+    assert same is not None
+    assert found.value == pytest.approx(same.objective, rel=1e-9)
+
+
+def test_the_slope_of_symmetric_outputs():
+    problem = OutputKnots(np.linspace(-1, 1, 11), 6, uniform(), symmetric=True)
+    half = np.array([0.21, 0.9, 2.9])
+
+    def value(z):
+        return problem.answer(1.0, np.concatenate([-z[::-1], z]))
+
+    slope = value(half).slope
+    for i in range(3):
+        step = np.eye(3)[i] * 1e-6
+        quotient = (value(half + step).value - value(half - step).value) / 2e-6
+        assert slope[3 + i] - slope[2 - i] == pytest.approx(quotient, abs=2e-5)
+
+
+# the best known for four outputs, 41 knots, uniform inputs; symmetric outputs reach .700295 at ε = 2
+@pytest.mark.parametrize(("epsilon", "best"), [("1", 1.657851), ("2", 0.694815), ("10", 0.222386)])
+def test_the_best_known_outputs_are_found(epsilon: str, best: float):
+    found = optimised_bins(4, Fraction(epsilon), ONE, uniform(), starts=2)
+    assert found is not None
+    assert found.objective <= best
+    assert abs(found.quantizer.outputs).max() <= usual_reach(float(epsilon)) + 1e-6
+    assert sum(found.quantizer.bins) >= 0  # of two mirror images always the same one
+    assert audit_quantizer(found.quantizer).epsilon == pytest.approx(float(epsilon), abs=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "density"), [("0.5", uniform()), ("2", normal(0.5, 0.3))])
+def test_more_outputs_are_never_worse(epsilon: str, density):
+    reached = []
+    for m in (2, 3, 4, 5):
+        found = optimised_bins(m, Fraction(epsilon), ONE, density, starts=1, knots=11)
+        assert found is not None
+        assert found.quantizer.m <= m
+        reached.append(found.objective)
+        bound = output_bound(m, float(epsilon), 1.0, density, "mae", usual_reach(float(epsilon)))
+        assert bound is not None
+        assert bound <= found.objective
+    assert all(b <= a for a, b in itertools.pairwise(reached))
+
+
+@pytest.mark.parametrize(("epsilon", "m"), [("1.5", 3), ("3", 4)])
+def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: int):
+    found = optimised_bins(m, Fraction(epsilon), ONE, uniform(), starts=1)
+    rqm = best_rqm(m, epsilon)
+    assert found is not None
+    assert rqm is not None
+    assert found.objective <= rqm.mae()
+    bins = searched_bins(m, Fraction(epsilon), ONE, uniform(), every=5)
+    optm = exact_quantizer(bins, Fraction(epsilon), ONE, uniform(), knots=41)
+    assert optm is not None
+    assert found.objective <= optm.objective
+
+
+def test_the_same_outputs_without_the_processor_s_vector_units():
+    program = (
+        "from fractions import Fraction as F; from workbench.mechanisms.density import normal;"
+        "from workbench.families.quantizer.output_search import optimised_bins as o;"
+        "print(o(4, F(2), F(1), normal(0, .5), starts=1, knots=11).quantizer.bins)"
+    )
+    less = {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX", "OPENBLAS_CORETYPE": "Nehalem"}
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("NPY_", "OPENBLAS_"))}
+    said = [
+        subprocess.run([sys.executable, "-W", "ignore", "-c", program], env=env, capture_output=True, check=True).stdout
+        for env in (plain, plain | less)
+    ]
+    assert said[0] == said[1]
+    assert b"Fraction" in said[0]
+
+
+@pytest.mark.parametrize("cost", ["mae", "mse"])
+def test_the_bound_is_below_every_quantizer(cost: str):
+    rng = np.random.default_rng(0)
+    density = histogram([-1, -0.25, 0.5, 1], [0.2, 0.7, 0.1])
+    for epsilon in (0.3, 6.0):
+        reach, least = usual_reach(epsilon), smallest_reach(epsilon)
+        bounds = [output_bound(3, epsilon, 1.0, law, cost, reach) for law in (uniform(), density)]
+        for _ in range(3):
+            ends = least + (reach - least) * rng.random(2)
+            outputs = tuple(Fraction(b) for b in (-ends[0], rng.uniform(-1, 1), ends[1]))
+            for law, bound in zip((uniform(), density), bounds, strict=True):
+                found = exact_quantizer(outputs, Fraction(epsilon), ONE, law, cost, knots=21)
+                assert found is not None
+                assert bound is not None
+                assert 0 < bound <= found.objective
+
+
+def test_the_bound_by_two_inputs():
+    # half the inputs at -1/2, half at 1/2: 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε)
+    bound = output_bound(4, 25.0, 1.0, samples([-0.5, 0.5]), "mae")
+    assert bound == pytest.approx(1 / (2 + odds_of(25.0)), rel=1e-6)

@@ -1,0 +1,26 @@
+"""The trade-off of integer noise against the number of runs."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.figure import Figure
+
+import workbench as wb
+
+
+def test_cost_against_runs():
+    found = wb.frontier(wb.IntegerNoise(), epsilon=6, delta="1e-5", runs="1,2", time_limit="1")
+    assert [row["runs"] for row in found if row["curve"] == "point"] == [1, 2]
+    rows = {(row["mechanism"], row["runs"]): row["objective"] for row in found}
+    for runs in (1, 2):
+        best = rows["this design", runs]
+        assert rows["proven bound", runs] <= best <= rows["geometric", runs] * (1 + 1e-6)
+        assert best < rows["discrete Gaussian", runs]
+    assert found.plots == ["cost_runs"]
+    assert isinstance(found.plot(), Figure)
+
+
+@pytest.mark.parametrize("runs", ["1.5", "0", "1,5000"])
+def test_runs_are_whole_numbers(runs: str):
+    with pytest.raises(wb.InvalidRequest, match="runs must be"):
+        wb.frontier("additive", epsilon=1, delta="1e-5", runs=runs)

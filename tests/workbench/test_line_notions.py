@@ -1,0 +1,225 @@
+"""Noise on the integers and the reals, and finite channels, under DP curves, Rényi DP, zCDP and GDP."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from models.integer_noise import LineCost
+from models.line_notion_bound import lower_bound
+from models.line_notions import LineNotionModel
+from models.oracles.canonical_noise import canonical_cost, discrete_gaussian, rounded_gaussian
+from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
+from workbench.cli import main
+from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.privacy.audit import audit
+
+BUDGETS = {
+    "curve": {"curve": "0.5:0.1,1:0.01"},
+    "renyi": {"alpha": 4, "epsilon": "0.5"},
+    "zcdp": {"rho": "0.05"},
+    "gdp": {"mu": "1.5"},
+}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_path: Path):
+    made = wb.design(wb.IntegerNoise(1), notion=notion, **BUDGETS[notion])
+    assert made.private
+    assert made.status == "optimal"
+    assert made.bound <= made.objective <= made.bound * (1 + 1e-5)
+    assert made.oracle.agrees
+    if notion == "zcdp":  # the discrete Gaussian has 10: next to nothing is gained
+        assert 9.993 < made.bound <= made.objective < 10
+    made.save(tmp_path / "made.json")
+    proof = wb.verify_certificate(tmp_path / "made.json")
+    assert proof.claim.notion.name == notion
+    tighter = {name: Fraction(value) * Fraction(9, 10) if name != "alpha" else value
+               for name, value in BUDGETS[notion].items() if name != "curve"}  # fmt: skip
+    claim = {"parameters": {**tighter, **({"curve": "0.5:0.09,1:0.009"} if notion == "curve" else {})}}
+    if "epsilon" in tighter:
+        claim = {"epsilon": tighter["epsilon"], "parameters": {"alpha": 4}}
+    with pytest.raises(wb.NotCertified):
+        wb.Certificate(made.mechanism, notion, **claim)
+    text = (tmp_path / "made.json").read_text()
+    law = json.loads(text)["mechanism"]["weights"]
+    heavy = max(law, key=lambda weight: int(weight, 0))
+    (tmp_path / "other.json").write_text(text.replace(heavy, hex(int(heavy, 0) * 2)))
+    with pytest.raises(wb.WorkbenchError):
+        wb.verify_certificate(tmp_path / "other.json")
+
+
+def test_known_laws():
+    """Geometric noise by its closed form; one (ε, δ) by the LP's known optimum; the rounded Gaussian by its law."""
+    b = math.exp(-0.7)
+    assert canonical_cost([(0.7, 0.0)], lambda k: k * k) == pytest.approx(2 * b / (1 - b) ** 2, rel=1e-12)
+    assert canonical_cost([(1.0, 1e-3)], lambda k: k * k) == pytest.approx(1.7739, abs=5e-5)
+    assert rounded_gaussian(0.3, lambda k: k * k) == pytest.approx(1 / 0.09 + 1 / 12, rel=1e-9)
+    assert discrete_gaussian(10.0, lambda k: k * k) == pytest.approx(10, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [HOCKEY_STICK, POWER_CONE])
+def test_the_relaxation_is_below_every_law_and_its_bound_from_any_point(kind):
+    """Geometric noise is feasible for its own divergences: every bound lies below its cost."""
+    ratio = math.exp(-0.5)
+    law = IntegerLaw(-1, [Fraction(ratio), 1, Fraction(ratio)], 1, Fraction(ratio))
+    cost = float(AdditiveIntegerNoise(wb.IntegerNoise(1), law).cost("squared"))
+    if kind == POWER_CONE:
+        p, q, _ = law.compared(1)
+        total = float(law.total)
+        limit = sum(float(a) ** 3 * float(b) ** -2 for a, b in zip(p, q, strict=True)) / total
+        bound = Bound(POWER_CONE, 3.0, limit)
+    else:
+        bound = Bound(HOCKEY_STICK, math.exp(0.5), 0.0)
+    exact = LineCost.named("squared").at
+    for size in (3, 8, 15):
+        model = LineNotionModel(1, size, exact, {(1,): [bound]})
+        near = np.append(ratio ** np.arange(size + 2.0), ratio ** (size + 2) / (1 - ratio))
+        near /= (1 + ratio) / (1 - ratio)
+        assert float(model.weights @ near) == pytest.approx(1)
+        proven = float(lower_bound(model, near))
+        assert proven <= cost * (1 + 1e-12)
+        assert proven >= 0 if size < 15 else proven > 0.9 * cost * (kind == HOCKEY_STICK)
+        far = np.full(model.columns, 1 / model.columns)
+        assert float(lower_bound(model, far)) <= cost * (1 + 1e-12)
+
+
+def test_both_sides_state_the_same_laws():
+    """P and Q of the upper side are those of the exact law, outcome by outcome."""
+    ratio, d = Fraction(1, 4), 2
+    law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], d, ratio)
+    model = LineNotionModel(d, 3, LineCost.named("absolute").at, {}, True, float(ratio))
+    x = np.array([4.0, 3.0, 2.0, 1.0])
+    for shift in (1, 2):
+        p, q = model.laws(shift)
+        exact_p, exact_q, _ = law.compared(shift)
+        ours = sorted(zip(p @ x, q @ x, strict=True))
+        exact = sorted((float(a), float(b)) for a, b in zip(exact_p, exact_q, strict=True))
+        assert np.array(ours) == pytest.approx(np.array(exact))
+    assert float(model.weights @ x) == pytest.approx(float(law.total))
+    assert float(model.costs @ x / law.total) == pytest.approx(
+        float(AdditiveIntegerNoise(wb.IntegerNoise(d), law).cost("absolute"))
+    )
+
+
+def test_costs_that_are_not_even_clamped_and_on_the_reals():
+    prior = [Fraction(1, 8)] * 4 + [Fraction(1, 2)]
+    made = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion="zcdp", rho="0.3", prior=prior)
+    assert made.private
+    assert made.objective <= made.bound * (1 + 1e-5)
+    audited = audit(made.mechanism, 0)
+    assert audited.meets("zcdp", rho="0.3")
+    assert not audited.meets("zcdp", rho="0.1")
+    curve = wb.design(wb.RealNoise(1), notion="curve", curve="1:0.2", cost="absolute", gap="5e-3")
+    dp = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", cost="absolute", gap="5e-3")
+    assert curve.objective == pytest.approx(dp.objective, rel=1e-6)
+    both = wb.design(wb.RealNoise(1), notion="curve", curve="0.5:0.3,1:0.2", cost="absolute", gap="2e-2")
+    assert both.private
+    assert both.objective > dp.bound
+
+
+def test_a_curve_with_a_pure_end_has_tails():
+    made = wb.design(wb.IntegerNoise(2), notion="curve", curve="0.5:0.1,2:0", cost="absolute")
+    assert made.private
+    assert made.mechanism.noise.ratio
+    assert made.objective <= made.bound * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("notion", ["curve", "renyi"])
+def test_channels(notion, tmp_path: Path):
+    question = wb.FiniteQuery("0..4", max_shift=1)
+    made = wb.design(question, notion=notion, **BUDGETS[notion])
+    assert made.private
+    assert made.objective <= made.bound * (1 + 1e-3)
+    clamped = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion=notion, **BUDGETS[notion])
+    assert made.bound <= clamped.objective
+    made.save(tmp_path / "made.json")
+    assert wb.verify_certificate(tmp_path / "made.json").claim.notion.name == notion
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("noise --on integers --notion zcdp", "rho must be given for the notion zcdp"),
+        ("noise --on integers --notion zcdp --rho 0", "rho must be a finite number > 0"),
+        ("noise --on integers --notion zcdp --rho 99", "the budget must be missed by randomized response"),
+        ("noise --on integers --notion renyi --alpha 1 --epsilon 1", "alpha must be a finite number > 1"),
+        ("noise --on integers --notion pdp --epsilon 1", "notion must be one of dp, pure, curve, renyi, zcdp, gdp"),
+        ("noise --on integers --notion curve --curve 1:2", "delta must be"),
+        ("noise --on integers --epsilon 1 --rho 1", "rho must be left out when notion is dp"),
+        ("noise --on integers", "epsilon must be given"),
+        ("noise --on integers --notion gdp --mu 1 --delta 0.1", "delta must be left out when notion is gdp"),
+        ("noise --on integers --notion gdp --mu 1 --runs 4", "runs must be 1 when notion is gdp"),
+        ("noise --on integers --epsilon 1 --budget 3", "budget must be given where epsilon is minimised, and only"),
+        ("noise --on integers --minimise epsilon", "budget must be given where epsilon is minimised"),
+        ("noise --n 4 --max-shift 1 --minimise epsilon", "budget must be given when minimise is epsilon"),
+        ("noise --n 4 --max-shift 1 --minimise epsilon --budget 0.9", "any epsilon is enough"),
+        ("channel --answers 0..3 --max-shift 1 --notion zcdp", "rho must be given for the notion zcdp"),
+        ("channel --answers 0..3 --max-shift 1 --epsilon 1 --mu 1", "mu must be left out when notion is dp"),
+        ("channel --answers 0..3 --max-shift 1 --notion gdp --mu 1 --minimise delta --budget 1", "minimise must be"),
+    ],
+)  # fmt: skip
+def test_requests_that_make_no_sense_get_one_sentence(capsys, arguments, message):
+    code, out, err = run(capsys, "design", *arguments.split())
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        (wb.ModuloNoise(n=8, max_shift=2), {"notion": "dp", "budget": "0.5", "delta": "0.01"}),
+        (wb.ModuloNoise(n=8, max_shift=2), {"notion": "pure", "budget": "5", "cost": "squared"}),
+        (wb.IntegerNoise(2), {"notion": "pure", "budget": "3", "cost": "absolute"}),
+        (wb.IntegerNoise(1), {"budget": "2.5", "delta": "0.01"}),
+    ],
+)
+def test_the_least_epsilon_of_a_cost(question, options):
+    """A certificate at ε within the budget, and a bound above it at 1e-6 less."""
+    made = wb.design(question, minimise="epsilon", **options)
+    assert made.private
+    assert made.certificate is not None
+    assert float(made.certificate.epsilon) == made.objective
+    assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
+    rest = {name: value for name, value in options.items() if name != "budget"}
+    budget = float(options["budget"])
+    assert wb.design(question, epsilon=made.certificate.epsilon, **rest).objective <= budget
+    less = Fraction(made.certificate.epsilon) * (1 - Fraction(1, 10**6))
+    assert wb.design(question, epsilon=less, **rest).bound > budget
+
+
+def test_frontiers_of_every_budget():
+    table = wb.frontier(
+        wb.IntegerNoise(1), notion="dp,renyi", epsilon="0.5,1", delta="0.1", alpha="2", budget="2,3"
+    ).to_frame()
+    points, least = table[table["curve"] == "point"], table[table["mechanism"] == "least epsilon"]
+    assert len(points) == 4
+    assert points["certified"].all()
+    assert (points["bound"] <= points["objective"]).all()
+    assert least["objective"].tolist() == sorted(least["objective"], reverse=True)
+    gaussian = table[(table["mechanism"] == "discrete Gaussian") & (table["notion"] == "renyi")]
+    assert (gaussian["objective"].to_numpy() >= points[points["notion"] == "renyi"]["bound"].to_numpy()).all()
+    channel = wb.frontier(wb.FiniteQuery("0..2", max_shift=1), notion="renyi", alpha=2, epsilon="0.5,1").to_frame()
+    assert channel["objective"].is_monotonic_decreasing
+    with pytest.raises(wb.InvalidRequest, match="rho must be given for the notion zcdp"):
+        wb.frontier(wb.IntegerNoise(1), notion="zcdp")
+
+
+def test_verification_of_channels_and_of_noise():
+    result = wb.verify("highs", family="channel", small=True)
+    assert all(row["agrees"] for row in result)

@@ -1,0 +1,121 @@
+"""The trade-off of noise on the integers and the reals: least cost against a budget, and least ε against a cost.
+
+curve       what a row is
+point       the least-cost noise, certified unless it is asked not to be, with its bound on all noise (for many runs: on
+            symmetric noise)
+limit       that bound of many runs, as a curve of its own
+level       the least ε of an error budget (mechanism "least epsilon", its objective)
+baseline    known noise at the same budget, in floating point: for comparison only
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
+from workbench.families.additive.beside import beside
+from workbench.families.additive.family import FAMILY
+from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
+from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, few, heat, lines
+from workbench.families.notion_points import LEAST_EPSILON, notion_plots
+from workbench.mechanisms.integer_noise import IntegerNoise
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from workbench.families.additive.request import AdditiveRequest
+
+__all__ = ["plan"]
+
+_FIGURES = 4  # against runs
+SERIES = {
+    "noise": Series("best noise", 2), "geometric": Series("geometric", 7, ":"),
+    "truncated geometric": Series("truncated geometric", 4, "--"),
+    "discrete Gaussian": Series("discrete Gaussian", 5, "--"), "rounded Gaussian": Series("rounded Gaussian", 3, ":"),
+    "staircase (pure)": Series("staircase (pure)", 4, "-."), "Laplace (pure)": Series("Laplace (pure)", 7, ":"),
+    "truncated Laplace": Series("truncated Laplace", 6, "--"), "Gaussian": Series("Gaussian", 5, "--"),
+    "proven bound": Series("proven lower bound", 6, ":"),
+}  # fmt: skip
+
+
+def plan(points: Sequence[tuple[Row, AdditiveRequest]], *, baselines: bool = True) -> Plan:
+    """The plan of a frontier of noise. points: columns that name a point, its request."""
+    tasks: list[Task] = [_point(row, request) for row, request in points]
+    if baselines:
+        tasks += [partial(_baselines, row, request) for row, request in points if request.minimise == "error"]
+    request = points[0][1] if points else None
+    title = "" if request is None else f"{request.question!r}, {request.cost_name} cost"
+    return Plan(title, tasks, lambda table: _draw(table, title, "" if request is None else request.cost_name))
+
+
+def _point(row: Row, request: AdditiveRequest) -> Task:
+    least = request.minimise == "epsilon"
+    known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": "noise"}
+
+    def compute() -> list[Row]:
+        with FAMILY.open(request) as session:
+            rows = [design_row(session.design, **known, **row)]
+        if request.runs > 1 and rows[0].get("bound") is not None:
+            bound = rows[0]["bound"]
+            rows.append({**row, "curve": "limit", "mechanism": "proven bound", "objective": bound, "bound": bound})
+        return rows
+
+    return compute
+
+
+def _baselines(row: Row, request: AdditiveRequest) -> list[Row]:
+    found = beside(request)
+    if request.convex and isinstance(request.question, IntegerNoise) and request.line_cost.even:
+        values, d = request.claim.values, request.question.sensitivity
+
+        def cost(eta: int) -> float:
+            return float(request.line_cost.at(eta))
+
+        if request.notion == "gdp":
+            found = [("rounded Gaussian", rounded_gaussian(float(values["mu"]) / d, cost))]
+        if request.notion in ("zcdp", "renyi"):
+            ratio = 1 / values["rho"] if request.notion == "zcdp" else values["alpha"] / values["epsilon"]
+            found = [("discrete Gaussian", discrete_gaussian(d * d * float(ratio) / 2, cost))]
+    known = {"curve": "baseline", "status": "closed form", **row}
+    return [known | {"mechanism": name, "objective": value} for name, value in found]
+
+
+def _draw(table: pd.DataFrame, title: str, cost: str) -> Plots:
+    words = f"{cost} cost"
+    plain = table[table["notion"].isin(["dp", "pure"]) & ~table["mechanism"].eq(LEAST_EPSILON)]
+    once = plain[plain["runs"].eq(1)] if "runs" in plain else plain
+    least = once[once["delta"].eq(once["delta"].min())] if len(once) else once
+    dp = once[once["notion"].eq("dp") & once["mechanism"].eq("noise")]
+    series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(dp["delta"].dropna().tolist(), 6))}
+    epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
+    return {
+        "error_epsilon": partial(lines, least, epsilon, logged, "mechanism", SERIES, f"{title}: least δ"),
+        "error_epsilon_delta": partial(
+            lines, dp if len(series) > 1 else dp[:0], epsilon, logged, "delta", series, f"{title}, per δ"
+        ),
+        "error_delta": partial(
+            by_panel, once, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error, SERIES,
+            f"{title} against δ",
+        ),
+        "heat_map": partial(heat, dp, epsilon, Quantity("delta", "δ (one row each)"), error, title),
+        **_against_runs(plain, title, f"{words} of one run"),
+        **notion_plots(table, SERIES, title, words),
+    }  # fmt: skip
+
+
+def _against_runs(plain: pd.DataFrame, title: str, words: str) -> Plots:
+    """One figure for each budget (ε, δ) that several numbers of runs share."""
+    plots: dict[str, Callable[[], Figure | None]] = {}
+    if "runs" not in plain or plain["runs"].nunique() < 2:
+        return plots
+    for k, ((epsilon, delta), rows) in enumerate([*plain.groupby(["epsilon", "delta"])][:_FIGURES]):
+        drawn = rows.groupby("mechanism")["runs"].nunique()
+        series = {name: look for name, look in all_series(SERIES, rows).items() if drawn.get(name, 0) > 1}
+        plots["cost_runs" + (f"_{k + 1}" if k else "")] = partial(
+            lines, rows, Quantity("runs", "runs under one budget", True), Quantity("objective", words, True),
+            "mechanism", series, f"{title}\nε = {epsilon:g}, δ = {delta:g}",
+        )  # fmt: skip
+    return plots

@@ -1,0 +1,419 @@
+"""Noise on the integers or the reals under notions of several convex bounds: Rényi DP, zCDP, GDP, DP curves.
+
+    lower side   a relaxation for noise on all integers, solved by cones; its bound from tangents, in exact arithmetic
+    upper side   a law with geometric tails, solved by cones, then mixed with a law of a tighter budget, by the least
+                 share at which the exact audit accepts it: that, and nothing a solver says, is the claim
+
+(`models.line_notions`, `models.line_notion_bound`.) On the reals the programs are those of a grid of steps Δ/k, as in
+`models.real_noise`, without an atom: a point mass has no mass to face when it moves, so no such notion allows one.
+A curve whose δ are all positive needs no tails and no cones: `workbench.families.additive.solve` has it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.line_notion_bound import lower_bound
+from models.line_notion_cuts import LineCuts
+from models.line_notions import LineNotionModel
+from models.oracles import line_noise
+from models.requirements import POWER_CONE, Bound
+from solvers.errors import SolverError
+from solvers.program import Program
+from solvers.solution import Solution
+from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
+from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
+from workbench.families.convex_notion import solve_with_cuts
+from workbench.families.requirements import in_numbers
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.privacy.claim import Claim
+from workbench.privacy.measure import holds
+from workbench.privacy.notions import HockeyStick, Requirement
+from workbench.privacy.notions.laws import Laws
+
+if TYPE_CHECKING:
+    from workbench.families.additive.request import AdditiveRequest
+
+__all__ = ["Bracketed", "bracket_notion", "pure_within"]
+
+Vector = NDArray[np.float64]
+LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
+
+_TAIL = 12.0  # losses of geometric noise after which a first program ends
+_SEEN, _FAINT = 1e-5, 1e-8  # masses that a solver without units knows; the smallest unit
+_TURNS = 3
+_OUTCOMES = 6000  # times shifts, of a program
+_STEPS, _FEW = 32, 400  # cells of a sensitivity, and outcomes times shifts, up to which a grid of the reals is refined
+_BITS = 64  # of a mass
+_LESS = (0, Fraction(1, 50_000), Fraction(1, 1000), Fraction(1, 50))  # of a budget, without which a law is tried
+_STEEP = Fraction(999, 1000)  # of an ε without δ, for the tails
+_WIDEST, _STEEPEST = 6.0, 4.0  # ε of a budget; exponent of a cone over its order, of those that others may stand for
+_POWERS = range(40, -1, -3)
+
+
+@dataclass(frozen=True)
+class Bracketed:
+    """mechanism: meets the claim where it was repaired; bound: proven; work: in words."""
+
+    mechanism: LineNoise
+    bound: Fraction
+    work: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A question on the integers: noise values differ by up to `reach`, and cost `cost` (`bounded`: on the lower side,
+    less `off`)."""
+
+    reach: int
+    cost: Callable[[int], Fraction]
+    bounded: Callable[[int], Fraction]
+    folded: bool
+    off: Fraction
+    make: Callable[[IntegerLaw], LineNoise]
+
+    @property
+    def labels(self) -> list[tuple[int, ...]]:
+        """The shifts that are stated."""
+        up = range(1, self.reach + 1)
+        return [(s,) for s in up] if self.folded else [(sign * s,) for s in up for sign in (1, -1)]
+
+
+def pure_within(claim: Claim) -> Fraction:
+    """About the largest ε whose pure DP implies a claim, from below: that of randomized response, on which every notion
+    that survives post-processing is decided for all pairs of a pure ratio. Raises InvalidRequest where it is tiny."""
+    values = claim.at(())
+
+    def enough(epsilon: float) -> bool:
+        heavy = max(1, round(math.exp(epsilon) * (1 << 40)))
+        laws = Laws(Distribution([heavy, 1 << 40]), Distribution([1 << 40, heavy]))
+        try:
+            return claim.notion.meets(claim.notion.measure(laws, values), values)
+        except NotProven:
+            return False
+
+    low, high = 0.0, 1e-4
+    while high < 40 and enough(high):
+        low, high = high, 2 * high
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    if low > _WIDEST:
+        InvalidRequest.must("the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one")
+    if low < 1e-4:
+        InvalidRequest.must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
+    return Fraction(low)
+
+
+def bracket_notion(request: AdditiveRequest, exact_cost: Callable[[LineNoise], Fraction], begin: float) -> Bracketed:
+    """The best noise found and a bound on all noise. Raises InvalidRequest, NotCertified, NotProven."""
+    limit = request.options.time_limit
+    stop = None if limit is None else begin + limit
+    question = request.question
+    if isinstance(question, IntegerNoise):
+        cost = request.line_cost
+        line = _Line(question.sensitivity, cost.at, cost.at, cost.even, Fraction(0),
+                     partial(AdditiveIntegerNoise, question))  # fmt: skip
+        return _bracket(request, line, exact_cost, stop)
+    assert isinstance(question, RealNoise)
+    best: Bracketed | None = None
+    steps = request.steps or 1
+    epsilon = float(pure_within(request.claim))
+    while True:
+        found = _bracket(request, _cells(question, steps, request.cost_name), exact_cost, stop)
+        if best is not None:
+            better = min(best, found, key=lambda one: exact_cost(one.mechanism))
+            found = Bracketed(better.mechanism, max(best.bound, found.bound), found.work)
+        best = found
+        value = exact_cost(best.mechanism)
+        late = stop is not None and time.perf_counter() > stop
+        steps *= 2
+        large = steps > _STEPS or 2 * steps * steps * (_TAIL / epsilon + 1) > _FEW
+        if request.steps or late or large or value - best.bound <= Fraction(request.target) * value:
+            return best
+
+
+def _cells(question: RealNoise, steps: int, name: str) -> _Line:
+    """The question on a grid of β = Δ/k (`models.real_noise` has the proofs)."""
+    power, beta = line_noise.POWERS[name], question.sensitivity / steps
+
+    def cell(j: int) -> Fraction:
+        if power == 1:
+            return Fraction(beta * (abs(j) or Fraction(1, 4)))
+        return Fraction(beta**2 * (j * j + Fraction(1, 12)))
+
+    off = Fraction(0) if power == 1 else beta**2 / 4
+
+    def make(law: IntegerLaw) -> AdditiveRealNoise:
+        return AdditiveRealNoise(question, steps, law)
+
+    return _Line(steps, cell, lambda j: Fraction(abs(beta * j) ** power), True, off, make)
+
+
+def _bracket(
+    request: AdditiveRequest, line: _Line, exact_cost: Callable[[LineNoise], Fraction], stop: float | None
+) -> Bracketed:
+    d, claim = line.reach, request.claim
+    epsilon = float(pure_within(claim))
+    size = d * math.ceil(_TAIL / epsilon) + 2 * d
+    _check_size(d, size)
+    programs = _Programs(request, line)
+    decay = np.maximum(np.exp(-epsilon * np.arange(size + d + 1) / d), _FAINT)
+    model, x, bound = programs.below(size, decay)
+    shape = _Shape(model, x)
+    best: LineNoise | None = None
+    faint, close = 1e-6, False
+    for turn in range(_TURNS):
+        size = shape.reach(line.cost, float(model.costs @ x), faint, 3 * size)
+        _check_size(d, size)
+        units = shape.at(np.arange(size + d + 1))
+        try:
+            model, x, proven = programs.below(size, units)
+            bound = max(bound, proven)
+            found = programs.mechanism(claim, size, _ratio(claim, float(units[size] / units[size - d])), units)
+        except (NotProven, NotCertified):  # out of digits: shorter or longer noise may do
+            shape, faint = _Shape(model, x), faint * 30 if best is None else faint / 30
+            if best is None and turn == _TURNS - 1:
+                raise
+            continue
+        if best is None or exact_cost(found) < exact_cost(best):
+            best = found
+        value = exact_cost(best)
+        close = value - (bound - line.off) <= Fraction(request.target / 10) * value
+        if close or (stop is not None and time.perf_counter() > stop):
+            break
+        shape, faint = _Shape(model, x), faint / 30
+    if not close and line.off == 0 and request.certified:
+        known = _discrete_gaussian(claim, d)
+        if known is not None and _private(line.make(known), claim):
+            best = min(best, line.make(known), key=exact_cost) if best is not None else line.make(known)
+    assert best is not None
+    work = {"solver": programs.solver, "version": programs.version, "rounds": programs.count, "reach": size,
+            "turns": turn + 1}  # fmt: skip
+    if isinstance(best, AdditiveRealNoise):
+        work["steps"] = d
+    return Bracketed(best, bound - line.off, work)
+
+
+def _ratio(claim: Claim, near: float) -> Fraction:
+    """The ratio of the tails, no steeper than an ε without δ allows."""
+    points = claim.values.get("curve", ())
+    most = min((float(epsilon * _STEEP) for epsilon, delta in points if not delta), default=math.inf)
+    return Fraction(math.ceil((1 << 20) * min(0.98, max(0.008, near, math.exp(-most)))), 1 << 20)
+
+
+def _check_size(reach: int, size: int) -> None:
+    if reach * (2 * size + 1) > _OUTCOMES:
+        fits = math.isqrt(_OUTCOMES * reach // (2 * size + reach))
+        InvalidRequest.must(
+            "sensitivity", f"at most about {fits} at this budget, where a program compares {_OUTCOMES} masses", reach
+        )
+
+
+def _discrete_gaussian(claim: Claim, reach: int) -> IntegerLaw | None:
+    """Discrete Gaussian noise of a variance a little more than zCDP or Rényi DP need, D² α/2ε (Canonne, Kamath and
+    Steinke 2020), with geometric tails; None for other notions."""
+    values = claim.values
+    ratio = values["alpha"] / values["epsilon"] if "alpha" in values else 1 / values["rho"] if "rho" in values else None
+    if ratio is None:
+        return None
+    variance = reach * reach * float(ratio) / 2 * (1 + 4e-6)
+    size = math.ceil(7 * math.sqrt(variance)) + 2 * reach
+    weights = [max(1, round(math.exp(-k * k / (2 * variance)) * 2.0**_BITS)) for k in range(-size, size + 1)]
+    steepest = math.exp((size - reach) ** 2 / (2 * variance) - size**2 / (2 * variance))
+    return IntegerLaw(-size, weights, reach, _ratio(claim, steepest))
+
+
+class _Shape:
+    """About how large masses are: as found where a solver sees them, and beyond with losses that keep growing."""
+
+    def __init__(self, model: LineNotionModel, x: Vector) -> None:
+        d, last = model.sensitivity, model.last
+        masses = model.masses(x)
+        side = np.maximum(masses[last:], masses[last::-1])
+        around = np.array([side[max(0, k - d + 1) : k + d].max() for k in range(side.size)])
+        seen = min(side.size, max(2 * d + 1, int((around > _SEEN * around.max()).sum())))
+        self.known = np.maximum(around[:seen], _SEEN * around.max() / 10)
+        logs = np.log(self.known)
+        self.loss = max(1e-3, float(logs[-1 - d] - logs[-1]))
+        before = float(logs[-1 - 2 * d] - logs[-1 - d]) if seen > 2 * d else self.loss
+        self.more, self.d = max(0.0, self.loss - before), d
+
+    def at(self, distance: NDArray[np.int64]) -> Vector:
+        """At |η|. (n,)"""
+        last = self.known.size - 1
+        steps = np.maximum(0, distance - last) / self.d
+        beyond = np.exp(-steps * (self.loss + self.more * (steps + 1) / 2))
+        return np.asarray(np.maximum(self.known[np.minimum(distance, last)] * beyond, _FAINT))
+
+    def reach(self, cost: Callable[[int], Fraction], value: float, faint: float, most: int) -> int:
+        """Where what is left out costs about a share `faint` of the whole."""
+        for size in range(2 * self.d, most):
+            mass = float(self.at(np.array([size]))[0])
+            if mass <= _FAINT or mass * float(cost(size)) <= faint * value:
+                return size
+        return most
+
+
+class _Programs:
+    """The conic programs of one request, and the mechanism that is made of their answers."""
+
+    def __init__(self, request: AdditiveRequest, line: _Line) -> None:
+        self.request, self.line = request, line
+        self.solver, self.version, self.count = "", "", 0
+        self.known: dict[str, dict[Any, list[Requirement]]] = {}
+
+    def below(self, size: int, units: Vector) -> tuple[LineNotionModel, Vector, Fraction]:
+        """The relaxation, its columns, and the bound they help to prove. units: of |η|."""
+        claim, line = self.request.claim, self.line
+        if _linear(claim):
+            cuts, x = self._by_cuts(
+                claim, LineNotionModel(line.reach, size, line.bounded, {}, line.folded, None, units)
+            )
+            return cuts.model, x, cuts.proven()
+        model, x = self._by_cones(claim, size, None, units)
+        return model, x, lower_bound(model, x)
+
+    def _by_cuts(self, claim: Claim, model: LineNotionModel) -> tuple[LineCuts, Vector]:
+        known = self.known.setdefault(claim.budget_words(), {})
+
+        def broken(shift: int, p: Vector, q: Vector) -> Iterable[Bound]:
+            values = claim.at((shift,))
+            here = known.setdefault((shift,), [*claim.notion.relaxed(values)])
+            here += [one for one in claim.notion.cuts(p, q, values) if one not in here]
+            return map(in_numbers, here)
+
+        cuts = LineCuts(model, [shift for (shift,) in self.line.labels], broken)
+        start = model.column_units / (model.weights @ model.column_units)
+        try:
+            x = cuts.run(start)
+        except SolverError as error:
+            raise NotProven(f"highs found no noise up to {model.reach}: {error}") from None
+        self.solver, self.version, self.count = "highs", cuts.version, self.count + cuts.rounds
+        return cuts, x
+
+    def _by_cones(
+        self, claim: Claim, size: int, ratio: Fraction | None, units: Vector
+    ) -> tuple[LineNotionModel, Vector]:
+        """The last model and its columns."""
+        line, r = self.line, None if ratio is None else float(ratio)
+        cost = line.cost if ratio is not None else line.bounded
+        stated: list[LineNotionModel] = []
+
+        def state(bounds: Mapping[Any, Sequence[Bound]]) -> Program:
+            kept = {label: _without_steep(several) for label, several in bounds.items()}
+            stated.append(LineNotionModel(line.reach, size, cost, kept, line.folded, r, units))
+            return stated[-1].program
+
+        def laws(solution: Solution, label: tuple[int, ...]) -> tuple[Vector, Vector]:
+            x = stated[-1].read(solution)
+            p, q = stated[-1].laws(label[0])
+            return np.asarray(p @ x), np.asarray(q @ x)
+
+        known = self.known.setdefault(claim.budget_words(), {})
+        every, scales = units, (1.0, 0.5, 0.0)
+        for power in scales:  # what defeats a solver in one set of units may be easy in the next
+            units = every**power
+            try:
+                solution, _ = solve_with_cuts(
+                    claim, line.labels, state, laws, self.request.solver, self.request.options, known=known
+                )
+                break
+            except NotProven:
+                if power == scales[-1]:
+                    raise
+        self.solver, self.version, self.count = solution.solver, solution.version, self.count + len(stated)
+        return stated[-1], stated[-1].read(solution)
+
+    def law(self, claim: Claim, size: int, ratio: Fraction, units: Vector) -> IntegerLaw:
+        """The solver's law with its tails."""
+        line = self.line
+        if _linear(claim):
+            model = LineNotionModel(line.reach, size, line.cost, {}, line.folded, float(ratio), units)
+            _, x = self._by_cuts(claim, model)
+        else:
+            model, x = self._by_cones(claim, size, ratio, units)
+        masses = np.maximum(model.masses(x), 1e-6 * units[np.abs(np.arange(-size, size + 1))])
+        weights = [max(1, round(mass * 2.0**_BITS)) for mass in masses.tolist()]
+        return IntegerLaw(-size, weights, self.line.reach, ratio)
+
+    def mechanism(self, claim: Claim, size: int, ratio: Fraction, units: Vector) -> LineNoise:
+        """The solver's law, mixed with one of a tighter budget where the exact audit does not accept it. Raises
+        NotCertified."""
+        make, raw = self.line.make, None
+        for less in _LESS:
+            try:
+                law = self.law(_tighter(claim, less) if less else claim, size, ratio, units)
+            except (NotProven, Infeasible):  # out of digits
+                continue
+            if not self.request.certified or _private(make(law), claim):
+                return make(law) if raw is None else self._least_share(claim, raw, law)
+            raw = raw or law
+        raise NotCertified("The solver's law could not be repaired.")
+
+    def _least_share(self, claim: Claim, raw: IntegerLaw, inner: IntegerLaw) -> LineNoise:
+        """A law that is not private, mixed with about the least share of one that is with which it is."""
+        make = self.line.make
+        best, high = make(inner), Fraction(1)
+        for power in _POWERS:
+            candidate = make(_mixed(raw, inner, Fraction(1, 1 << power)))
+            if _private(candidate, claim):
+                best, high = candidate, Fraction(1, 1 << power)
+                break
+        low = high / 8
+        for _ in range(4):
+            middle = (low + high) / 2
+            candidate = make(_mixed(raw, inner, middle))
+            if _private(candidate, claim):
+                best, high = candidate, middle
+            else:
+                low = middle
+        return best
+
+
+def _without_steep(bounds: Sequence[Bound]) -> Sequence[Bound]:
+    """Those that a solver can work with: without the others it solves a relaxation, and its law may miss the claim."""
+    kept = [one for one in bounds if one.kind != POWER_CONE or math.log(one.limit) <= _STEEPEST * one.level]
+    return kept or bounds
+
+
+def _linear(claim: Claim) -> bool:
+    """Whether hockey sticks are all that a claim requires, however many."""
+    return all(isinstance(one, HockeyStick) for one in claim.notion.relaxed(claim.at(())))
+
+
+def _private(mechanism: LineNoise, claim: Claim) -> bool:
+    try:
+        return holds(mechanism, claim)
+    except NotProven:  # as good as refused: a law a little further away can be proven
+        return False
+
+
+def _mixed(one: IntegerLaw, other: IntegerLaw, share: Fraction) -> IntegerLaw:
+    """(1 - share) of one law and share of another of the same shape."""
+    first, second = (1 - share) / one.total, share / other.total
+    weights = [a * first + b * second for a, b in zip(one.weights, other.weights, strict=True)]
+    short = [max(1, round(weight * (1 << _BITS))) for weight in weights]
+    return IntegerLaw(one.first, short, one.period, one.ratio)
+
+
+def _tighter(claim: Claim, less: Fraction | int) -> Claim:
+    """The claim without a share of its budget: of a curve, of every δ, and a little of ε where δ is 0."""
+    values = dict(claim.values)
+    first = claim.notion.parameters[0]
+    if first == "curve":
+        values[first] = tuple((e if d else e * (1 - less / 50), d * (1 - less)) for e, d in values[first])
+    else:
+        values[first] *= 1 - less
+    return Claim(claim.notion, **values)

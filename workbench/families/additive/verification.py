@@ -1,0 +1,39 @@
+"""The grid that noise on the integers and the reals is verified on: requests whose optimum a closed form knows.
+
+question                 notion            judged by
+integers, D = 1          dp, curve         canonical discrete noise (Awan and Ramasethu)
+integers, D = 1          gdp               the rounded Gaussian, an optimum; D > 1: an upper bound
+integers                 renyi, zcdp       the discrete Gaussian, an upper bound
+integers, reals          pure              the staircase (Geng and Viswanath)
+"""
+
+from __future__ import annotations
+
+from workbench.families.verification import Group
+from workbench.mechanisms.integer_noise import IntegerNoise
+from workbench.mechanisms.real_noise import RealNoise
+
+__all__ = ["groups"]
+
+
+def groups(small: bool) -> list[Group]:
+    """Questions x notions, each at several budgets."""
+    one, two = IntegerNoise(1), IntegerNoise(2)
+    found = [
+        Group(one, {"notion": "dp"}, [{"epsilon": 1.0, "delta": 1e-3}, {"epsilon": 0.5, "delta": 1e-2}]),
+        Group(one, {"notion": "curve", "curve": "0.5:0.1,1:0.01"}, [{}]),
+        Group(one, {"notion": "curve", "curve": "0.5:0.1,2:0"}, [{}]),
+        Group(two, {"notion": "pure"}, [{"epsilon": 0.5}, {"epsilon": 1.0}]),
+        Group(two, {"notion": "renyi", "alpha": 3}, [{"epsilon": 0.5}]),
+        Group(RealNoise(1), {"notion": "pure", "cost": "absolute"}, [{"epsilon": 1.0}]),
+    ]
+    if small:
+        return found
+    return [
+        *found,
+        Group(one, {"notion": "gdp", "mu": 1}, [{}]),
+        Group(two, {"notion": "gdp", "mu": 1.5}, [{}]),
+        Group(one, {"notion": "zcdp", "rho": 0.05}, [{}]),
+        Group(two, {"notion": "zcdp", "rho": 0.5, "cost": "absolute"}, [{}]),
+        Group(one, {"notion": "renyi", "alpha": 2}, [{"epsilon": 0.1}, {"epsilon": 1.0}]),
+    ]

@@ -1,0 +1,82 @@
+"""The least ε at which some mechanism costs no more than a budget: by bisection and chords over exact intervals.
+
+At every ε tried, a certified mechanism (cost <= budget: ε is enough) or a proven lower bound (> budget: it is not)
+decides; what neither decides ends the search. The least error falls with ε, so what is below an ε that is not enough is
+not enough either.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+from workbench.errors import Infeasible, NotProven
+from workbench.exact.numbers import round_down
+from workbench.families.design import Design, OracleVerdict
+
+__all__ = ["least_epsilon"]
+
+_CLOSE = 1e-10  # relative, of the ends
+_TURNS = 80
+
+Tried = tuple[Design, Fraction, Fraction | None]  # the design at an ε, its cost, the bound on every cost there
+
+
+def least_epsilon(
+    at: Callable[[Fraction], Tried], budget: Fraction, cost: str, limit: Fraction, least: Fraction
+) -> Design:
+    """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound.
+
+    at: the least error at an ε; budget: of the cost, named `cost`; limit: of ε; least: of those tried. The
+    request of the design is that of its ε, which the caller replaces.
+    Raises Infeasible where the limit of ε is not enough, NotProven.
+    """
+    best, reached, bound = at(limit)
+    if reached > budget:
+        if bound is not None and bound > budget:
+            raise Infeasible(
+                f"{cost} at most {float(budget):g} needs epsilon > {float(limit):g}: there the least is "
+                f"{float(bound):.9g}."
+            )
+        raise NotProven(f"Whether {cost} of {float(budget):g} is in reach at epsilon = {float(limit):g} is undecided.")
+    low, high = Fraction(0), limit
+    ends = [math.inf, float(reached - budget)]  # excess of the budget at low and high
+    stuck = 0
+    for _ in range(_TURNS):
+        if high - low <= Fraction(_CLOSE) * high or high <= least:
+            break
+        epsilon = max(least, _next(low, high, ends, stuck))
+        try:
+            design, reached, bound = at(epsilon)
+        except NotProven:
+            break
+        if reached <= budget:
+            stuck = stuck + 1 if stuck >= 0 else 0
+            high, best, ends[1] = epsilon, design, float(reached - budget)
+        elif bound is not None and bound > budget:
+            stuck = stuck - 1 if stuck <= 0 else 0
+            low, ends[0] = epsilon, float(bound - budget)
+        else:
+            break
+    none = OracleVerdict.none("no closed form is known for the least epsilon.")
+    more = () if high - low <= Fraction(10 * _CLOSE) * high else (
+        f"The search ended with the least epsilon between {float(low):.12g} and {float(high):.12g}.",)  # fmt: skip
+    return replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
+
+
+def _next(low: Fraction, high: Fraction, ends: list[float], stuck: int) -> Fraction:
+    """The chord through both ends where it helps, the middle where one end has not moved for long; 15 digits."""
+    middle = (low + high) / 2 if low else high / 4
+    chosen = float(middle)
+    if math.isfinite(ends[0]) and abs(stuck) < 3 and ends[0] > 0 > ends[1]:
+        share = ends[0] / (ends[0] - ends[1])
+        share = min(max(share, 1e-6), 1 - 1e-6)
+        chosen = float(low) + share * float(high - low)
+    elif math.isfinite(ends[0]) and abs(stuck) < 6 and ends[0] > 0 > ends[1]:
+        # the last chord's side is right: step over the root by a little
+        share = min(max(ends[0] / (ends[0] - ends[1]) * (1 + (1e-3 if stuck < 0 else -1e-3)), 1e-9), 1 - 1e-9)
+        chosen = float(low) + share * float(high - low)
+    found = Fraction(f"{chosen:.15g}")
+    return found if low < found < high else middle

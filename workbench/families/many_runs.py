@@ -1,0 +1,207 @@
+"""One mechanism for T runs under one budget (ε, δ), for families whose designs of one run are programs in (ε, δ).
+
+δ = 0    T runs are ε-private exactly where one run is ε/T-private: the one-run optimum at ε/T
+δ > 0    the cheapest of the one-run optima that are proven to compose to the budget (`workbench.privacy.composition`),
+         each at about the end of a path of falling cost:
+             (ε', s δ/T), ε' from ε/T on, for a few shares s              (ε/T, s δ/T), s from 1 on
+             the curve of the best integer noise for as many runs (`models.repeated_noise`), its losses stretched,
+             where the family designs within a curve
+
+What is certified of one run is that budget; the composed guarantee is in the certificate's record, computed again by
+`workbench compose`. The bound: every mechanism whose T runs are within the budget has H_E <= h(E) in one run
+(`models.composed_event_bound`), so that it costs no less than the one-run bounds at (ln E, h(E)).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.composed_event_bound import event_bounds
+from models.repeated_noise import best_losses, masses
+from workbench.errors import NotCertified, NotProven
+from workbench.exact.numbers import round_up
+from workbench.families.base import Request, Session, Values
+from workbench.families.design import Design, OracleVerdict
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.composition import composed_delta
+
+__all__ = ["ManyRuns"]
+
+_SHARES = (Fraction(0), Fraction(1, 4), Fraction(3, 4))  # s
+_MOST = Fraction(16)  # s at ε/T, from 1 on
+_NARROW = Fraction(1, 300)  # ε/T below which integer noise is too wide to be worth the search
+_STRETCH = (Fraction(1, 2), Fraction(6, 5))  # factors of losses
+_LEVELS = (0.02, 0.25, 0.5, 0.75, 0.9, 1.0, 1.25, 2.0)  # of ln E, in units of ε/T
+_HALVINGS = 10
+_ON_CURVE, _LIGHT = 16, 1e-8  # points, and the mass of the last loss on it
+_POINTS = 1 << 12  # of grids of losses
+Curve = Sequence[tuple[Fraction, Fraction]]
+WithinCurve = Callable[[Any, Curve], Design]
+
+
+class ManyRuns(Session):
+    """The session of a request with runs > 1. within_curve: the family's design of one run within a privacy curve."""
+
+    def __init__(self, request: Request, within_curve: WithinCurve | None = None) -> None:
+        super().__init__(request)
+        self._within_curve = within_curve
+
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        """The best design found. Raises as a session of one run, and NotCertified."""
+        return _for_runs(self.request.at(point or {}), self._within_curve)
+
+
+def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
+    begin, share = time.perf_counter(), request.epsilon / request.runs
+    one = _once(request, share, Fraction(0))
+    with request.family.open(one) as session:
+
+        def split(epsilon: Fraction, part: Fraction) -> Design:
+            design: Design = session.design({"epsilon": epsilon, "delta": part * request.delta / request.runs})
+            return design
+
+        def with_share(part: Fraction) -> Callable[[Fraction], Design]:
+            return lambda epsilon: split(epsilon, part)
+
+        search = _Search(request, begin)
+        search.holds(split(share, Fraction(0)))
+        if request.delta:
+            for part in _SHARES:
+                search.along(with_share(part), share, request.epsilon)
+            search.along(lambda part: split(share, part), Fraction(1), min(_MOST, request.runs / request.delta))
+            if within_curve is not None and share >= _NARROW:
+                losses = best_losses(request.runs, float(request.epsilon), float(request.delta), np.square, rounds=0)
+                search.along(lambda factor: within_curve(one, _curve(losses * float(factor))), *_STRETCH)
+        best = search.best
+        if best is None:
+            raise NotCertified("No design of one run was proven to compose to the budget.")
+        bound = best.bound if not request.delta else _bound(request, split, within_curve and partial(within_curve, one))
+    return _made(request, best, bound, search)
+
+
+def _once(request: Any, epsilon: Fraction, delta: Fraction) -> Request:
+    moved: Request = request.at({"runs": 1, "epsilon": epsilon, "delta": delta})
+    return moved
+
+
+class _Search:
+    """best: the cheapest design within the budget; reached: its δ of all runs."""
+
+    def __init__(self, request: Any, begin: float) -> None:
+        self.request, self.begin = request, begin
+        self.best: Design | None = None
+        self.reached, self.stopped = Fraction(1), False
+
+    def holds(self, found: Design) -> bool:
+        """Whether T runs are proven to be within the budget; the cheapest design is kept."""
+        runs, epsilon, delta = self.request.runs, self.request.epsilon, self.request.delta
+        claim = found.claim
+        if claim.in_epsilon_delta and not claim.delta and claim.epsilon * runs <= epsilon and found.private:
+            reached = Fraction(0)  # the largest losses add up
+        else:
+            reached = composed_delta(found.mechanism, runs, epsilon, delta, points=_POINTS)
+        if reached > delta:
+            return False
+        if self.best is None or found.objective < self.best.objective:
+            self.best, self.reached = found, reached
+        return True
+
+    def along(self, path: Callable[[Fraction], Design], low: Fraction, high: Fraction) -> None:
+        """From the low end of a path of falling cost to about the last design within the budget."""
+        limit, point = self.request.options.time_limit, low
+        for _ in range(_HALVINGS):
+            self.stopped = limit is not None and time.perf_counter() > self.begin + limit
+            if self.stopped:
+                return
+            found = _designed(path, point)
+            if found is not None and self.holds(found):
+                low = point
+            elif point == low:
+                return
+            else:
+                high = point
+            point = Fraction(math.sqrt(low * high)).limit_denominator(10**6)
+            if not low < point < high:
+                return
+
+
+def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | None:
+    """The design at a point; one that is not proven optimal is one all the same."""
+    try:
+        return path(point)
+    except (NotProven, NotCertified) as error:
+        found: Design | None = getattr(error, "design", None)
+        return found
+
+
+def _curve(losses: NDArray[np.float64]) -> Curve:
+    """Points of the privacy curve of integer noise, up to its largest loss that matters."""
+    density, _ = masses(losses)
+    p = np.concatenate([density[:0:-1], density])
+    q = np.append(p[1:], 0.0)
+    end = losses[min(losses.size, int((density > _LIGHT).sum())) - 1]
+    points = [Fraction(epsilon).limit_denominator(10**9) for epsilon in np.linspace(0.0, end, _ON_CURVE).tolist()]
+    sticks = [float(np.maximum(p - math.exp(float(epsilon)) * q, 0.0).sum()) for epsilon in points]
+    return [(e, Fraction(min(1.0, stick)).limit_denominator(10**15)) for e, stick in zip(points, sticks, strict=True)]
+
+
+def _bound(
+    request: Any, split: Callable[[Fraction, Fraction], Design], within_curve: Callable[[Curve], Design] | None
+) -> float | None:
+    """The best of the one-run bounds at (ln E, h(E)), at all of them where there are curves; None: none is proven."""
+    share = float(request.epsilon / request.runs)
+    logs = [Fraction(share * level).limit_denominator(10**9) for level in _LEVELS]
+    levels = np.array([math.exp(float(log)) * (1 - 1e-14) for log in logs])  # h falls with E
+    bounds = event_bounds(request.runs, round_up(request.epsilon), round_up(request.delta), np.maximum(1.0, levels))
+    points = [(log, Fraction(most)) for log, most in zip(logs, bounds.tolist(), strict=True) if most < 1]
+    designs: list[Callable[[], Design]] = [
+        partial(split, log, most * request.runs / request.delta) for log, most in points
+    ]  # fmt: skip
+    if within_curve is not None and points:
+        designs = [partial(within_curve, points)]
+    found: list[float] = []
+    for made in designs:
+        try:
+            bound = made().bound
+        except NotProven as error:
+            bound = error.bound
+        except NotCertified:
+            continue
+        found += [] if bound is None else [bound]
+    return max(found, default=None)
+
+
+def _made(request: Any, best: Design, bound: float | None, search: _Search) -> Design:
+    """The design of one run as that of the request, with its composition."""
+    delta, runs = float(request.delta), request.runs
+    composed = {"runs": runs, "epsilon": float(request.epsilon), "delta": round_up(search.reached)}
+    certificate = None
+    if best.certificate is not None:
+        old = best.certificate
+        record = {**old.record, "bound": bound, "composed": composed}
+        certificate = Certificate(
+            old.mechanism, old.notion, old.epsilon, old.delta, old.objective, old.bias, record, old.parameters,
+            audited=best.privacy,
+        )  # fmt: skip
+    budget = ", ".join(f"{name} = {float(value):g}" for name, value in best.claim.values.items() if name != "curve")
+    words = [
+        f"Certified is one run, {best.claim.notion.name} at {budget or 'several (epsilon, delta)'}; that {runs} runs "
+        f"are ({float(request.epsilon):g}, {delta:g})-private is proven by convolution in integers, and again by "
+        "`workbench compose`."
+    ]
+    if search.stopped:
+        words.append("The search stopped at its time limit; this is the best it had.")
+    reason = "no closed form is known for many runs"
+    return replace(
+        best, request=request, bound=bound, oracle=OracleVerdict.none(reason), words=(*best.words, *words),
+        certificate=certificate, optimum=None, details={**best.details, "composed": composed},
+    )  # fmt: skip

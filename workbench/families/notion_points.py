@@ -1,0 +1,107 @@
+"""Points of a trade-off under any notion: ε and δ, Rényi's order and ε, ρ, μ; and the least ε of error budgets.
+
+notion                options that are crossed       column of the table
+dp, pdp               epsilon, delta                 epsilon, delta
+pure, metric          epsilon                        epsilon
+renyi                 alpha, epsilon                 epsilon, alpha
+zcdp, gdp             rho; mu                        rho; mu
+any with an ε alone   budget, delta                  budget: the least ε of an error, its objective
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.families.frontier_plan import Plots, Row
+from workbench.families.frontier_plots import Quantity, Series, few, lines
+from workbench.families.option import Option
+from workbench.io.parameter_grid import grid
+from workbench.privacy.notions import notion
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LEAST_EPSILON", "OPTIONS", "budget_points", "least_points", "notion_plots"]
+
+LEAST_EPSILON = "least epsilon"  # mechanism of a row whose objective is an ε
+OPTIONS = (
+    Option("epsilon", grid, help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2"; of notions with an ε.'),
+    Option("delta", grid, "0", "Grid of δ in [0, 1], as --epsilon."),
+    Option("alpha", grid, help="Grid of orders > 1, with the notion renyi."),
+    Option("rho", grid, help="Grid of ρ, with the notion zcdp."),
+    Option("mu", grid, help="Grid of μ, with the notion gdp."),
+    Option("budget", grid, help="Grid of errors: the least ε of each, of notions with ε and δ."),
+)  # fmt: skip
+
+
+def _given(values: Mapping[str, Any], name: str, named: str) -> list[Fraction]:
+    found: list[Fraction] | None = values[name]
+    if not found:
+        raise InvalidRequest(f"{name} must be given for the notion {named}. Got none.")
+    return list(found)
+
+
+def budget_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """(columns that name a point, the options of its request). Raises InvalidRequest."""
+    for named in values["notion"]:
+        parameters = notion(named).parameters
+        if values["budget"] and not values["epsilon"] and set(parameters) == {"epsilon", "delta"}:
+            continue  # only the least ε is wanted
+        if not set(parameters) <= {"epsilon", "delta", "alpha", "rho", "mu"}:
+            InvalidRequest.must("notion", "one with a budget of single numbers", repr(named))
+        deltas = values["delta"] if notion(named).has_delta else [Fraction(0)]
+        points: list[dict[str, Fraction]] = [{}]
+        for name in [name for name in ("delta", "alpha", "rho", "mu", "epsilon") if name in parameters]:
+            several = deltas if name == "delta" else _given(values, name, named)
+            points = [{**point, name: value} for point in points for value in several]
+        for point in points:
+            row = {"notion": named, **{name: float(value) for name, value in point.items()}}
+            yield row, {"notion": named, **point}
+
+
+def least_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """The same of the least ε of error budgets."""
+    for named in values["notion"] if values["budget"] else ():
+        if set(notion(named).parameters) != {"epsilon", "delta"}:
+            continue
+        for delta in values["delta"] if notion(named).has_delta else [Fraction(0)]:
+            for budget in values["budget"]:
+                row = {"notion": named, "budget": float(budget), "delta": float(delta)}
+                yield row, {"notion": named, "delta": delta, "budget": budget, "minimise": "epsilon"}
+
+
+def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:
+    """Error against ρ, μ and Rényi's ε (one line per order), and the least ε against error budgets (per δ)."""
+
+    error = Quantity("objective", words, True)
+
+    def drawn(rows: pd.DataFrame, x: str, label: str, what: str) -> Any:
+        return partial(lines, rows, Quantity(x, label, True), error, "mechanism", series, f"{title}: {what}")
+
+    def of(name: str) -> pd.DataFrame:
+        return table[table["notion"].eq(name)] if "notion" in table else table[:0]
+
+    renyi = of("renyi")
+    renyi = renyi[renyi["curve"].eq("point")] if len(renyi) else renyi
+    least = table[table["mechanism"].eq(LEAST_EPSILON)]
+    return {
+        "error_rho": drawn(of("zcdp"), "rho", "ρ", "zCDP"),
+        "error_mu": drawn(of("gdp"), "mu", "μ", "GDP"),
+        "error_epsilon_renyi": partial(
+            lines, renyi, Quantity("epsilon", "ε", True), error, "alpha", _each(renyi, "alpha", "α"),
+            f"{title}: Rényi DP",
+        ),
+        "epsilon_budget": partial(
+            lines, least, Quantity("budget", words), Quantity("objective", "least ε", True), "delta",
+            _each(least, "delta", "δ"), f"{title}: the least ε",
+        ),
+    }  # fmt: skip
+
+
+def _each(rows: pd.DataFrame, column: str, symbol: str) -> dict[Any, Series]:
+    values: Iterable[float] = rows[column].dropna().tolist() if column in rows else []
+    return {value: Series(f"{symbol} = {value:g}", k) for k, value in enumerate(few(list(values), 6))}

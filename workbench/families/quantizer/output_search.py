@@ -1,0 +1,247 @@
+"""The exact quantizer with optimised outputs: where its searches start, and why more outputs are never worse.
+
+Outputs are found for 2, 3, ... outputs in turn. The searches for m of them start from
+
+    the best m - 1 with one more, wherever it helps most        (so m are never worse than m - 1)
+    the bins that the searches of OPTM and of RQM look at       (so neither errs less: the LP at their bins does not)
+    outputs spread evenly and by powers, symmetric ones
+    outputs of a fixed sequence of random numbers, asymmetric   (ε = 2, four outputs: .694815, symmetric ones .700295)
+
+A value counts at outputs as they are published, rounded to decimals, in the LP whose knots they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.quantizer import odds_of, smallest_reach, usual_reach
+from solvers.backend import Options
+from workbench.families.quantizer.law_program import ExactAnswer, exact_quantizer
+from workbench.families.quantizer.laws import LawProblem, exact_problem
+from workbench.families.quantizer.mvu import merged
+from workbench.families.quantizer.output_knots import OutputKnots
+from workbench.families.quantizer.outputs import Found, best_outputs, oriented, spread_starts
+from workbench.families.quantizer.published import rqm_bins
+from workbench.families.quantizer.search import bin_grid
+from workbench.mechanisms.density import Density
+from workbench.mechanisms.piecewise_affine import Quantizer
+
+__all__ = ["OutputSearch", "optimised_bins"]
+
+Vector = NDArray[np.float64]
+Progress = Callable[[str], None]
+
+_EVERY, _FEW = 16, 4  # up to how many outputs are found one by one, and asymmetric random starts are made
+_BETTER = 1e-8  # of the value: what one more output must bring, else it is left out
+
+
+def optimised_bins(
+    levels: int,
+    epsilon: Fraction,
+    c: Fraction,
+    density: Density,
+    cost: object = "mae",
+    *,
+    reach: float | None = None,
+    knots: int = 41,
+    metric: str | None = None,
+    starts: int = 4,
+    solver: str = "highs",
+    options: Options | None = None,
+    progress: Progress = lambda line: None,
+) -> ExactAnswer | None:
+    """The exact quantizer with at most `levels` optimised bins in [-reach, reach]; None when none was found.
+
+    reach: the largest output allowed, by default twice the least feasible one, 2 c (e^ε+1)/(e^ε-1): the mean absolute
+    error keeps falling slightly as outermost bins go to infinity (their masses vanish), while the squared error grows
+    without limit. knots: how many equally spaced ones; the bins inside are knots too.
+    """
+    limit = usual_reach(float(epsilon), float(c)) if reach is None else reach
+    search = OutputSearch(epsilon, c, density, cost, limit, knots, metric, starts, solver, options or Options())
+    return search.best(levels, progress)
+
+
+@dataclass(frozen=True)
+class OutputSearch:
+    """What outputs are optimised for, all but their number. limit: the largest output."""
+
+    epsilon: Fraction
+    c: Fraction
+    density: Density
+    cost: object
+    limit: float
+    knots: int
+    metric: str | None
+    starts: int
+    solver: str
+    options: Options = field(compare=False)
+
+    def best(self, levels: int, progress: Progress) -> ExactAnswer | None:
+        """The best answer with at most so many outputs."""
+        last: ExactAnswer | None = None
+        for m in _ladder(levels):
+            last = self._with(m, last, progress)
+        return last
+
+    def _with(self, m: int, last: ExactAnswer | None, progress: Progress) -> ExactAnswer | None:
+        """The answer with at most m outputs, after that with fewer."""
+        key = (self, repr(self.options), m)
+        if key in _KNOWN:
+            return _KNOWN[key]
+        if m == 2 and self.metric is None:
+            # one law for every pair of outputs: the error falls with them to the least reach
+            least = Fraction(math.ceil(self._reach * 10**self._digits * (1 + 1e-12)), 10**self._digits)
+            found = self._at((-least, least), ())
+        else:
+            found = self._searched(m, last, progress)
+            if last is not None and (found is None or not found.objective < last.objective * (1 - _BETTER)):
+                found = last
+        if len(_KNOWN) >= 256:
+            _KNOWN.clear()
+        _KNOWN[key] = found
+        return found
+
+    @property
+    def _reach(self) -> float:
+        return smallest_reach(float(self.epsilon), float(self.c))
+
+    @property
+    def _digits(self) -> int:
+        """Decimals of an outermost output: a thousandth of what the least reach has beyond c, at least 6."""
+        return max(6, 3 - math.floor(math.log10(2 / odds_of(float(self.epsilon)))))
+
+    def _searched(self, m: int, last: ExactAnswer | None, progress: Progress) -> ExactAnswer | None:
+        half, eps, even = float(self.c), float(self.epsilon), self.density.symmetric
+        free = self._problem(m, symmetric=False)
+        places = [self._places(last, m)] if last is not None else []
+        places += [_scan(free, eps, self._published(m))] if self.metric is None else []
+        begin = [start for place in places for start in place]
+        spread = [np.clip(start, -self.limit, self.limit) for start in spread_starts(m, eps, half, self.starts)]
+        found: list[Found] = []
+
+        def search(problem: LawProblem, starts: list[Vector], symmetric: bool) -> None:
+            try:
+                found.append(best_outputs(problem, eps, half, starts, symmetric=symmetric, limit=self.limit,
+                                          progress=progress))  # fmt: skip
+            except ValueError:
+                return
+
+        if even and m > _FEW:
+            folded = self._problem(m, symmetric=True)
+            search(folded, spread, True)
+            folded.close()
+            begin += [_shaken(found[0].outputs)] if found else []
+        else:
+            begin += spread
+        if not even:
+            mean = math.fsum(np.prod(self.density.grid([0.0]), axis=0))
+            begin += [s + mean * (np.abs(s) < 0.9 * np.abs(s).max()) for s in spread]
+        if m <= _FEW:
+            begin += [*_random(m, self._reach, half, self.limit, 2 * self.starts)]
+        search(free, begin, False)
+        free.close()
+        if not found:
+            return None
+        best = min(found, key=lambda one: float(f"{one.value:.9g}"))
+        outputs = oriented(best.outputs) if even else best.outputs
+        return self._at(self._rounded(outputs), tuple(value for one in found for value in one.starts))
+
+    def _problem(self, m: int, *, symmetric: bool) -> LawProblem:
+        """The LP over m outputs; by distance its knots are fixed, and the laws continuous."""
+        half = float(self.c)
+        if self.metric is not None:
+            even = np.linspace(-half, half, max(self.knots, 21))
+            return exact_problem(even, m, self.density, self.cost, symmetric=symmetric, metric=self.metric,
+                                 solver=self.solver, options=self.options)  # fmt: skip
+        return OutputKnots(np.linspace(-half, half, max(self.knots, 2)), m, self.density, self.cost,
+                           symmetric=symmetric, solver=self.solver, options=self.options)  # fmt: skip
+
+    def _places(self, last: ExactAnswer, m: int) -> list[Vector]:
+        """The outputs found before, with so many more that there are m: each where the LP then errs least."""
+        outputs = last.quantizer.outputs
+        while outputs.size < m:
+            problem = self._problem(outputs.size + 1, symmetric=False)
+            ends = np.concatenate([[-self.limit], outputs, [self.limit]])
+            middles = ((ends[1:] + ends[:-1]) / 2)[:: -1 if outputs.sum() < 0 else 1]
+            grown = [np.sort(np.append(outputs, at)) for at in middles]
+            outputs = _scan(problem, float(self.epsilon), grown)[0]
+            problem.close()
+        return [outputs]
+
+    def _published(self, m: int) -> list[Vector]:
+        """The bins that OPTM's and RQM's searches look at, within the limit."""
+        grid = bin_grid(m, self.epsilon, self.c, self.density, self.limit)
+        bins = [np.array([float(b) for b in row]) for row in grid]
+        bins += [float(self.c) * np.array([float(b) for b in row]) for row in rqm_bins(m, self.epsilon)]
+        return [row for row in bins if row[-1] <= self.limit]
+
+    def _rounded(self, outputs: Vector) -> tuple[Fraction, ...]:
+        """Outputs in decimals: outermost ones away from zero, since rounding must not lose feasibility."""
+        outputs, _ = merged(outputs, np.ones((1, outputs.size)), 2e-6)
+        far = 10**self._digits if self.metric is None else 10**6
+        inner = {Fraction(round(b * 10**6), 10**6) for b in outputs[1:-1].tolist()}
+        ends = -self._outermost(-outputs[0], far), self._outermost(outputs[-1], far)
+        return (ends[0], *sorted(b for b in inner if ends[0] < b < ends[1]), ends[1])
+
+    def _outermost(self, output: float, far: int) -> Fraction:
+        """In multiples of 1/far: the next one away from zero, or the one before where that is beyond the limit."""
+        rounded = Fraction(math.ceil(output * far), far)
+        less = rounded - Fraction(1, far)
+        return less if rounded > self.limit and (self.metric is not None or less > self._reach) else rounded
+
+    def _at(self, bins: tuple[Fraction, ...], starts: tuple[float, ...]) -> ExactAnswer | None:
+        """The LP at these bins; outputs that are nowhere drawn need no name."""
+        answer = exact_quantizer(bins, self.epsilon, self.c, self.density, self.cost, knots=self.knots,
+                                 metric=self.metric, solver=self.solver, options=self.options)  # fmt: skip
+        if answer is None:
+            return None
+        best = answer.quantizer
+        used = best.matrix.max(axis=0) > 0
+        if not used.all():
+            kept = [b for b, keep in zip(bins, used, strict=True) if keep]
+            best = Quantizer.from_ends(best.name, kept, best.knots, best.matrix[:, used].reshape(-1, 2, len(kept)))
+        return ExactAnswer(answer.objective, answer.bound, best, answer.solution, starts)
+
+
+_KNOWN: dict[tuple[OutputSearch, str, int], ExactAnswer | None] = {}  # a sweep asks for the same outputs again
+
+
+def _ladder(levels: int) -> Iterator[int]:
+    """2, 3, ..., 16, then half as many again each time, to levels."""
+    m = 2
+    while m < levels:
+        yield m
+        m = m + 1 if m < _EVERY else 3 * m // 2
+    yield levels
+
+
+def _scan(problem: LawProblem, epsilon: float, choices: list[Vector]) -> list[Vector]:
+    """The two choices of outputs with the least values, of equal ones (nine digits) the first."""
+    valued = []
+    for outputs in choices:
+        answer = problem.answer(epsilon, outputs)
+        valued.append(math.inf if answer is None else float(f"{answer.value:.9g}"))
+    order = sorted(range(len(choices)), key=lambda k: valued[k])
+    return [choices[k] for k in order[:2]]
+
+
+def _shaken(outputs: Vector) -> Vector:
+    """Symmetric outputs, no longer symmetric: every inner gap a tenth longer or shorter in turn."""
+    signs = np.array([s for s, _ in zip(itertools.cycle((0.1, -0.1, 0.05)), outputs, strict=False)])
+    gap = np.diff(outputs).min() if outputs.size > 1 else 0.0
+    return np.sort(outputs + signs * gap)
+
+
+def _random(m: int, reach: float, c: float, limit: float, count: int) -> Iterator[Vector]:
+    """Asymmetric outputs: outermost ones at most to the limit, inner ones uniform in [-c, c]."""
+    rng = np.random.default_rng(m)
+    for _ in range(count):
+        far = reach + (limit - reach) * rng.random(2) ** 3
+        yield np.concatenate([[-far[0]], np.sort(c * rng.uniform(-1, 1, m - 2)), [far[1]]])
