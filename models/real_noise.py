@@ -49,7 +49,8 @@ class RealBracket:
     @property
     def gap(self) -> float:
         """Relative to the upper value."""
-        return (self.upper.value - float(self.bound)) / self.upper.value
+        value = self.upper.value
+        return (value - float(self.bound)) / value if value else 0.0
 
 
 def _cells(power: int, k: int, reach: int) -> list[Fraction]:

@@ -18,6 +18,7 @@ __all__ = ["beside", "curves"]
 
 Vector = NDArray[np.float64]
 _SQRT = math.sqrt(2)
+_WIDEST = 1 << 22  # values of a law that is computed for comparison
 
 
 def beside(request: AdditiveRequest) -> list[tuple[str, float]]:
@@ -70,6 +71,8 @@ def _integer_laws(request: AdditiveRequest) -> dict[str, tuple[Vector, Vector]]:
             for name, side in sides.items()
         }
     span = math.ceil(d * (40 / epsilon + 1))
+    if span > _WIDEST:
+        return {}
     values = np.arange(-span, span + 1).astype(float)
     laws = {"geometric": np.exp(-epsilon * np.abs(values) / d)}
     if delta:
