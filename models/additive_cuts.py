@@ -315,18 +315,18 @@ class _Rounds:
         return Answer(program, point.x, value, bound, excess, pressed, rounds, spent, self.master.version)
 
 
-def refined(cuts: Sequence[Cut], inner: int, factor: int = 2) -> list[Cut]:
+def refined(cuts: Sequence[Cut], inner: int, factor: Fraction | int = 2) -> list[Cut]:
     """Cuts of a coarse grid on one `factor` times finer, whose constraints are stated on -inner..inner: a fine cell is
-    in V where the coarse cell that holds its centre is."""
+    in V where the coarse cell that holds its centre is, and the shift is the nearest. Any such cut is valid."""
     eta = np.arange(-inner, inner + 1)
-    coarse = np.floor(eta / factor + 0.5).astype(np.int64)
+    coarse = np.floor(eta / float(factor) + 0.5).astype(np.int64)
     found = []
     for shift, inside, budget in cuts:
         reach = inside.size // 2
         known = np.abs(coarse) <= reach
         fine = np.zeros(eta.size, dtype=bool)
         fine[known] = inside[coarse[known] + reach]
-        found.append((shift * factor, fine, budget))
+        found.append((round(shift * factor), fine, budget))
     return found
 
 

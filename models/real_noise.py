@@ -10,7 +10,7 @@ commutes with shifts by grid steps, so the result is private for them (post-proc
 piecewise linear interpolation: E|x| itself, and at most E x² + β²/4. So the optimum of the integer program with D = k,
 times β (β², less β²/4), is a lower bound.
 
-The grid is refined two by two until the two meet, each program starting from the cuts of the coarser one.
+The grid is refined, two by two at first, until the two meet, each program starting from the cuts of the coarser one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from fractions import Fraction
 from models.additive_cuts import WHOLE, Answer, Cut, LineProgram, refined
 from models.integer_noise import Budget, check_size, shared_budget
 from models.oracles.line_noise import POWERS, support
+from solvers.errors import LicenceExceeded
 
 __all__ = ["RealBracket", "real_bracket"]
 
-MOST_STEPS = 128
+_FINER = {128: 160, 160: 192}  # where twice as many steps would take too long
+_PIECE = 60_000  # excesses of a program in one piece, where it cannot grow row by row
+_EXCESS = 1e-6  # over δ, relative: what is left is repaired at a cost that is small beside every gap
 _FEW = 8  # shifts, up to which programs in one piece are the faster ones
 
 
@@ -50,7 +53,7 @@ class RealBracket:
     def gap(self) -> float:
         """Relative to the upper value."""
         value = self.upper.value
-        return (value - float(self.bound)) / value if value else 0.0
+        return (value - float(self.bound)) / value if value else 0.0  # nothing costs less than nothing
 
 
 def _cells(power: int, k: int, reach: int) -> list[Fraction]:
@@ -69,12 +72,13 @@ def _reach(k: int, epsilon: float, delta: float) -> int:
 
 def real_bracket(
     budgets: Sequence[Budget], cost: str, *, gap: float = 2e-4, steps: int | None = None, stop: float | None = None,
-    progress: Callable[[str], None] | None = None,
+    solver: str = "highs", progress: Callable[[str], None] | None = None,
 ) -> RealBracket:  # fmt: skip
     """The optimum for Δ = 1 from both sides.
 
     gap: relative, where refining stops; steps: the one grid to use instead; stop: time (perf_counter) to stop at, after
-    the first grid. Raises ProgramTooLarge, SolverError.
+    the first grid; solver: others than highs state each grid in one piece, and refine while it is small.
+    Raises ProgramTooLarge, SolverError.
     """
     first, many = budgets[0], len(budgets)
     more = tuple((one.exp_epsilon, one.delta) for one in budgets[1:])
@@ -87,19 +91,25 @@ def real_bracket(
         return size
 
     power, begin = POWERS[cost], time.perf_counter()
+    result: RealBracket | None = None
     best: tuple[Answer, int] | None = None
     bound, at, programs, rounds = Fraction(0), 0, 0, 0
     cuts: list[Cut] = []
-    k = steps or 1
+    k, coarser = steps or 1, steps or 1
     while True:
         size = checked_reach(k)
         shared, beta = (k, first.exp_epsilon, first.delta), Fraction(1, k)
         wide = size + k
         whole = WHOLE if k <= _FEW else WHOLE // 10
         costs = [(j * beta) ** power for j in range(wide + 1)]
-        last = LineProgram(*shared, wide, size, costs, more=more).solve(
-            refined(cuts, size, 2), stall=gap / 40, stop=stop, whole=whole
-        )
+        try:
+            last = LineProgram(*shared, wide, size, costs, more=more).solve(
+                refined(cuts, size, Fraction(k, coarser)), stall=gap / 40, stop=stop, whole=whole, solver=solver
+            )
+        except LicenceExceeded:
+            if result is None:
+                raise
+            return result
         proven = last.bound if power == 1 else last.bound - beta**2 / 4
         if proven > bound:
             bound, at = proven, k
@@ -107,7 +117,7 @@ def real_bracket(
         cuts = [*last.cuts]
         if best is None or (best[0].value - float(bound)) > gap * best[0].value:
             cells = LineProgram(*shared, size, size, _cells(power, k, size), atom=Fraction(0), more=more)
-            found = cells.solve(cuts, precision=1e-4, stop=stop, whole=whole)
+            found = cells.solve(cuts, precision=_EXCESS, stop=stop, whole=whole, solver=solver)
             programs, rounds = programs + 1, rounds + found.rounds
             if best is None or found.value < best[0].value:
                 best = found, k
@@ -117,8 +127,11 @@ def real_bracket(
         if progress is not None:
             progress(f"grid of {k}: cost in [{float(bound):.9g}, {best[0].value:.9g}], {spent:.1f} s")
         late = stop is not None and time.perf_counter() > stop
-        k *= 2
-        if steps or late or result.gap <= gap or k > MOST_STEPS:
+        if steps or late or result.gap <= gap or k == max(_FINER.values()):
+            return result
+        coarser, k = k, _FINER.get(k, 2 * k)
+        size = _reach(k, epsilon, delta)
+        if solver != "highs" and k * (2 * size + 1) > _PIECE:
             return result
         try:
             checked_reach(k)

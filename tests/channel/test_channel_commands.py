@@ -99,8 +99,11 @@ def test_the_frontier_has_the_optimum_below_the_usual(capsys):
     code, _, _ = run(capsys, "frontier channel --answers 0..6 --max-shift 1 --epsilon 0.5,1 --delta 0,0.01 --out f")
     assert code == 0
     rows = list(csv.DictReader(Path("f/frontier.csv").read_text().splitlines()))
-    by = {(r["mechanism"], float(r["epsilon"]), float(r["delta"])): float(r["objective"]) for r in rows}
-    assert len(rows) == 12
+    by = {(r["mechanism"], float(r["epsilon"]), float(r["delta"])): float(r["objective"]) for r in rows
+          if r["objective"]}  # fmt: skip
+    left_out = {(r["mechanism"], r["delta"]): r["error"] for r in rows if not r["objective"]}
+    assert left_out["clamped discrete Gaussian", "0"] == "it needs delta > 0"
+    assert len(rows) == 4 * (1 + 6)
     for epsilon in (0.5, 1):
         assert by["channel", epsilon, 0.01] < by["channel", epsilon, 0] < by["clamped geometric", epsilon, 0]
         assert by["channel", epsilon, 0] < by["randomized response", epsilon, 0]

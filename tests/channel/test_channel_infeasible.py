@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import workbench as wb
+from solvers.session import Session
+from solvers.solution import Termination
 
 
 def why(**given: object) -> str:
@@ -53,3 +57,18 @@ def test_constraints_of_ones_own_may_conflict_without_privacy() -> None:
                   constraints=lambda M: [M[0, 0] >= 0.9, M[0, 1] >= 0.5])  # fmt: skip
     assert "0.9 <= M[0, 0]; 0.5 <= M[0, 1]" in str(caught.value)
     assert "dp at epsilon" not in str(caught.value)
+
+
+def test_a_feasible_request_is_never_called_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A channel that ignores its input meets every request without constraints, whatever a solver says of e^10."""
+    solve = Session.solve
+
+    def infeasible(self: Session, *given: Any, **more: Any) -> Any:
+        found = solve(self, *given, **more)
+        return replace(found, termination=Termination.INFEASIBLE, x=None, raw_status="Infeasible")
+
+    monkeypatch.setattr(Session, "solve", infeasible)
+    with pytest.raises(wb.NotProven, match="says 'Infeasible' to a feasible request"):
+        wb.design("channel", answers="0..4", max_shift=1, epsilon=10, delta="1e-5", certify=False)
+    with pytest.raises(wb.Infeasible, match="No channel meets the constraints"):
+        wb.design("channel", answers="0..4", max_shift=1, epsilon=10, constraints=("unbiased",), certify=False)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import workbench as wb
@@ -69,6 +71,60 @@ def test_every_command_makes_what_its_row_says(capsys):
         assert json.loads(made)["objective"] == pytest.approx(row["objective"], rel=1e-12)
 
 
+def test_real_answers_have_noise_clamped_noise_and_quantizers(capsys, tmp_path: Path):
+    line = f"recommend --range 0..8 --epsilon 1 --cost absolute --html {tmp_path}/r.html --json"
+    code, out, _ = run(capsys, line)
+    found = json.loads(out)
+    rows = {row["class"]: row for row in found["rows"]}
+    assert code == 0
+    assert set(found["rows"][0]) == {"class", "objective", "bound", "certified", "command", "notes"}
+    assert (
+        rows["real noise"]["bound"] <= rows["real noise"]["objective"] <= rows["staircase (pure)"]["objective"] * 1.001
+    )
+    assert rows["real noise"]["objective"] < rows["Laplace (pure)"]["objective"] == pytest.approx(8.0)
+    assert rows["real noise, clamped"]["objective"] < rows["real noise"]["objective"]
+    assert rows["real noise, clamped"]["certified"] is True
+    assert rows["Laplace (pure)"]["certified"] is False
+    assert "minus 4" in rows["quantizer, 2 outputs"]["notes"]
+    assert rows["any finite channel"]["notes"].startswith("it is for finitely many answers")
+    commands = [row for row in found["rows"] if row["command"]]
+    assert {row["class"] for row in commands} == {"real noise", "quantizer, 4 outputs", "quantizer, 2 outputs"}
+    for row in commands:
+        _, made, _ = run(capsys, row["command"].removeprefix("workbench ") + " --json")
+        assert json.loads(made)["objective"] == pytest.approx(row["objective"], rel=1e-12)
+    assert "where many answers are averaged (unbiased)" in found["sentences"][0]
+    assert found["sentences"][-1].startswith("Publishing 4 whatever the answer costs 2:")
+    assert (tmp_path / "r.html").stat().st_size > 1000
+
+
+def test_what_clamping_leaves_of_real_noise():
+    """Against a midpoint sum over answers and noise values."""
+    from workbench.families.additive.recommendation import clamped_cost
+
+    law = wb.AdditiveRealNoise.of(wb.RealNoise(1), 2, -3, [1, 2, 3, 4, 3, 2, 1], 5)
+    edges, values = law.density()
+    eta = np.linspace(edges[0], edges[-1], 70_001)
+    eta = (eta[1:] + eta[:-1]) / 2
+    mass = values[np.searchsorted(edges, eta) - 1] * (edges[-1] - edges[0]) / eta.size
+    for width in (1, 3):
+        x = (np.arange(400) + 0.5) / 400 * width
+        for name, power in (("absolute", 1), ("squared", 2)):
+            each = [(mass * np.abs(np.clip(one + eta, 0, width) - one) ** power).sum() for one in x]
+            assert float(clamped_cost(law, Fraction(width), name)) == pytest.approx(np.mean(each), rel=1e-4)
+
+
+def test_a_count_too_large_for_a_channel_has_a_row_that_says_so():
+    from workbench.families.channel.recommendation import candidates
+    from workbench.families.recommendation import Query
+
+    query = Query(question=wb.FiniteQuery("0..1000", max_shift=1), epsilon=Fraction(1), delta=Fraction(1, 10**5))
+    rows = {one.name: one for one in candidates(query)}
+    assert "would fit" in rows["best channel"].reason
+    value = rows["clamped geometric"].solve()
+    assert value.certified
+    assert value.objective == pytest.approx(1.83681754, rel=1e-7)
+
+
 def test_files_plots_and_bad_input(capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     Path("loss.csv").write_text("0,1,4\n1,0,1\n4,1,0\n")
@@ -80,6 +136,11 @@ def test_files_plots_and_bad_input(capsys, tmp_path: Path, monkeypatch: pytest.M
         ("recommend --answers 0..2 --epsilon 1", "A neighbour relation must be given"),
         ("recommend --answers 0..2 --max-shift 1 --epsilon 0", "epsilon must be a finite number > 0"),
         ("recommend --answers 0..2 --max-shift 1 --epsilon 1 --cost near", "loss must be one of"),
+        ("recommend --epsilon 1", "exactly one of answers and range"),
+        ("recommend --range 5..5 --epsilon 1", "LOW..HIGH"),
+        ("recommend --range 0..5 --max-shift 1 --epsilon 1", "request with a range must be made of"),
+        ("recommend --range 0..5 --sensitivity 6 --epsilon 1", "at most the width of the range"),
+        ("recommend --range 0..5 --epsilon 1 --cost error-rate", "cost must be one of absolute, squared"),
     ):
         code, out, err = run(capsys, line)
         assert (code, out) == (2, "")

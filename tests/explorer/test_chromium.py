@@ -159,6 +159,33 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     check_clean(page)
 
 
+def test_a_preliminary_design_says_so_until_it_is_complete(browser: Chromium, server: Server) -> None:
+    """The answer to a slider is made preliminary on its way to the page, which then asks for the complete one."""
+    page = opened(browser, server, {"family": "noise", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+    page.wait(SETTLED)
+    page.js("""void ((real) => { window.asked = []; window.seen = []; window.fetch = async (address, given) => {
+        const answer = await real(address, given), task = address.split('/').pop();
+        window.asked.push(task);
+        if (task !== 'design') return answer;
+        const lines = (await answer.text()).split('\\n').filter(Boolean).map((line) => JSON.parse(line));
+        Object.assign(lines.at(-1).result, { preliminary: true, objective: 0.75 });
+        return new Response(lines.map((line) => JSON.stringify(line) + '\\n').join('')); }; })(window.fetch)""")
+    page.js("""document.addEventListener('workbench-drawn', () => window.seen.push([
+        document.querySelector('.value').textContent, Boolean(document.querySelector('.badge.open')),
+        Boolean(document.querySelector('.badge.proven'))])) ?? 1""")
+    page.give("option-epsilon", "1.4")
+    page.wait("window.seen.length === 2")
+    given = {"n": "8", "max_shift": "3", "epsilon": "1.4", "delta": "0.1"}
+    assert page.js("window.seen[0]") == ["0.75", True, False]
+    assert page.js("window.asked.slice(0, 2)") == ["design", "complete"]  # before any curve
+    value, *badges = page.js("window.seen[1]")
+    assert float(value) == pytest.approx(designed("noise", given, "audit").objective, rel=1e-8)
+    assert badges == [False, False]
+    page.wait(SETTLED)
+    assert page.js("document.querySelector('.status').textContent") == ""
+    check_clean(page)
+
+
 def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> None:
     page = opened(browser, server, {"family": "noise", "n": "8", "max_shift": "3", "epsilon": "1.5", "notion": "dp"})
     page.js("void (document.querySelector('.inverse input').value = '0.4')")

@@ -60,11 +60,48 @@ def test_a_matrix_in_any_spelling(name, text, tmp_path: Path):
     assert float(wb.audit(read(tmp_path / name).related(), 0).pure_ratio) == 3
 
 
-def test_floats_are_the_rationals_they_are(tmp_path: Path):
-    (tmp_path / "a.csv").write_text("0.1,0.9")
-    found = wb.load(tmp_path / "a.csv")
-    total = Fraction(0.1) + Fraction(0.9)
-    assert found[0] == Fraction(0.1) / total != Fraction(1, 10)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "0.1,0.9"),
+        ("a.csv", "1e-1\n.9"),
+        ("a.json", "[0.1, 0.9]"),
+        ("a.json", '{"pmf": [0.1, "0.9"]}'),
+        ("a.csv", "0.1,0.9,0e-7"),
+    ],
+)
+def test_decimals_are_meant(name, text, tmp_path: Path):
+    (tmp_path / name).write_text(text)
+    found = wb.load(tmp_path / name)
+    assert found[0] == Fraction(1, 10)
+    assert found[1] == Fraction(9, 10)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.json"])
+def test_every_digit_of_a_decimal_counts(name, tmp_path: Path):
+    small = Fraction(1, 10**400)  # no float but 0 is near it: an outcome that rules a neighbour out, or does not
+    cells = ["0.1000000000000000000000000001", "0.8999999999999999999999999999", "1e-400"]
+    (tmp_path / name).write_text(", ".join(cells) if name == "a.csv" else f"[{', '.join(cells)}]")
+    found = wb.load(tmp_path / name)
+    assert found[0] == Fraction(10**27 + 1, 10**28) / (1 + small)
+    assert found[2] == small / (1 + small) > 0
+
+
+def test_decimals_that_are_rounded_are_divided_by_their_sum(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("0.3333333,0.3333333,0.3333333")
+    assert [wb.load(tmp_path / "a.csv")[i] for i in range(3)] == [Fraction(1, 3)] * 3
+
+
+@pytest.mark.parametrize("name", ["m.csv", "m.json"])
+def test_what_an_attacker_learns_from_a_matrix_of_decimals(name, tmp_path: Path):
+    """The rows differ by 2/5 in total variation: exactly that advantage, and Pr = 3 Pr' at the worst output."""
+    rows = ["0.6,0.2,0.2", "0.2,0.6,0.2", "0.2,0.2,0.6"]
+    (tmp_path / name).write_text("\n".join(rows) if name == "m.csv" else f"[{','.join(f'[{row}]' for row in rows)}]")
+    channel = read(tmp_path / name).related()
+    learnt = wb.risk(channel)
+    assert learnt.advantage == Fraction(2, 5)
+    assert dict(learnt.facts())["attack advantage"].startswith("0.4 at most")
+    assert wb.audit(channel, 0).pure_ratio == 3
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ def test_integers_on_the_command_line(capsys):
     masses = dict(enumerate(made["pmf"], made["first"]))
     assert sum(made["pmf"]) == pytest.approx(1)
     assert sum(eta**2 * mass for eta, mass in masses.items()) == pytest.approx(made["objective"])
-    assert made["beside"]["geometric"] == pytest.approx(1.8413, abs=5e-5)
+    alpha = (1 - 1e-3) / (np.e + 1e-3)  # the least: 1/(1 + α) - e^ε α/(1 + α) = δ
+    assert made["beside"]["geometric"] == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=1e-6)
+    assert made["beside"]["staircase"] == pytest.approx(1.8413, abs=5e-5)  # pure
     assert made["beside"]["discrete Gaussian"] == pytest.approx(6.4833, abs=5e-3)
 
 
@@ -110,6 +112,7 @@ def test_a_prior_for_clamped_answers():
         ("--on integers --sensitivity 0 --epsilon 1", "sensitivity must be"),
         ("--on integers --sensitivity 1/2 --epsilon 1", "sensitivity must be an integer"),
         ("--on reals --clamp 0..4 --epsilon 1 --delta 0.1", "clamp must be left out"),
+        ("--on reals --epsilon 1 --delta 1", "delta must be less for noise on the reals"),
         ("--on integers --clamp 4..0 --epsilon 1", "clamp must be"),
         ("--on integers --epsilon 1 --cost missing.csv", "cost must be"),
         ("--on integers --epsilon 1 --delta 0.1 --notion pure", "delta must be 0"),
@@ -120,7 +123,7 @@ def test_a_prior_for_clamped_answers():
         ("--on integers --epsilon 1e6 --notion pure", "epsilon must be between"),
         ("--on reals --epsilon 1e-300 --delta 0.01", "epsilon must be between"),
         ("--on integers --notion curve --curve 1e300:0.1", "epsilon must be between"),
-        ("--on reals --notion curve --curve 0.5:1", "delta must be less than 1"),
+        ("--on reals --notion curve --curve 0.5:1", "delta must be less for noise on the reals"),
         ("--on reals --minimise epsilon --budget -1 --notion pure", "budget must be > 0"),
     ],
 )
@@ -140,6 +143,20 @@ def test_reals_from_both_sides(real, tmp_path: Path):
     page = (tmp_path / "r.svg").read_text()
     assert "truncated Laplace" in page
     assert "Gaussian" in page
+
+
+@pytest.mark.parametrize("solver", ["gurobi", "cvxpy:clarabel", "ortools:pdlp"])
+def test_every_solver_with_duals_bounds_real_noise(solver: str):
+    found = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", cost="absolute", gap="0.01", solver=solver)
+    assert found.certificate.holds()
+    assert found.bound <= 0.558765
+    assert 0.558576 <= found.objective <= found.bound * 1.01
+    assert found.details["solver"] == solver
+
+
+def test_a_solver_without_duals_is_refused():
+    with pytest.raises(wb.InvalidRequest, match="dual values"):
+        wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", cost="absolute", solver="scip")
 
 
 @pytest.mark.parametrize("shift", ["1/3", "0.77", "0.999", "1"])

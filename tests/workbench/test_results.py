@@ -173,6 +173,7 @@ def test_which_solver_to_use() -> None:
     assert recommendation([slow, fast | {"residual": 0.1}]).startswith("Use slow")
     assert recommendation([slow, fast | {"oracle_agrees": False}]).startswith("Use slow")
     assert "does not prove an optimum" in recommendation([fast | {"status": "time_limit"}])
+    assert "to within 0.01 %, as was asked" in recommendation([fast | {"gap": 1e-4}])
     assert "must be repaired to be private" in recommendation([fast | {"private": False}])
     assert recommendation([row("wrong", 1.0, oracle_agrees=False)]).startswith("No solver can be recommended")
 
@@ -257,3 +258,13 @@ def test_the_list_of_instances_needs_no_suite(capsys: pytest.CaptureFixture[str]
         main(["compare", "--list", "--json"])
     assert end.value.code == 0
     assert len(json.loads(capsys.readouterr().out)["instances"]) > 20
+
+
+def test_solvers_without_duals_answer_quantizers_and_searches_have_times():
+    law = wb.compare(wb.Quantization([-3, "-0.5", "0.5", 3]), ["highs", "scip"], epsilon=1)
+    assert [row["status"] for row in law] == ["optimal", "optimal"]
+    assert law[0]["objective"] == pytest.approx(law[1]["objective"], rel=1e-7)
+    real = wb.compare(wb.RealNoise(1), ["highs", "scip"], epsilon=1, delta="0.2", cost="absolute", gap="0.02")
+    assert real[0]["seconds"] > 0
+    assert "dual values" in real[1]["error"]
+    assert "as was asked" in real.sentences[0]

@@ -41,7 +41,8 @@ def compare_commands() -> list[tuple[str, Callable[..., None], str]]:
 def _examples(kind: Family) -> str:
     """The examples of designing, on several solvers."""
     lines = [line.split(" --plot")[0].split(" --save")[0] for line in kind.examples if line.startswith("design ")]
-    stems = [line.replace("design", "compare", 1).replace(" --json", "") for line in lines]
+    own = "design " + (kind.name if kind.joins is None else kind.joins[0])  # a command that joins has no other here
+    stems = [line.replace(own, f"compare {kind.name}", 1).replace(" --json", "") for line in lines]
     return epilog(stem + more for stem, more in zip(stems, _MORE, strict=False))
 
 

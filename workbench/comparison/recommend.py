@@ -18,9 +18,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.exact.numbers import exact, positive
 from workbench.families.channel.family import FAMILY
-from workbench.families.option import Option
-from workbench.families.recommendation import Candidate, Query, all_candidates, texts
+from workbench.families.channel.request import ChannelTooLarge
+from workbench.families.integer_laws import NotApplicable
+from workbench.families.option import Option, one_of
+from workbench.families.own_baseline import read_baselines
+from workbench.families.recommendation import Candidate, Query, RealQuery, all_candidates, texts
 from workbench.io.result import Plots, Result, Row
 
 if TYPE_CHECKING:
@@ -37,11 +41,31 @@ OPTIONS: tuple[Option, ...] = (
     FAMILY.option("notion"),
     FAMILY.option("delta"),
     Option("epsilon", FAMILY.option("epsilon").read, help="Privacy budget > 0.", required=True),
+    Option("baseline", read_baselines, kind=list, help="Your own."),
+)
+
+
+def _range(value: Any, name: str) -> tuple[Fraction, Fraction]:
+    """ "LOW..HIGH", or two numbers."""
+    ends = value.split("..") if isinstance(value, str) else value
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
+        InvalidRequest.must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
+    low, high = (exact(end, name) for end in ends)
+    return (low, high) if low < high else InvalidRequest.must(name, "LOW..HIGH with LOW < HIGH", repr(value))
+
+
+REAL_OPTIONS: tuple[Option, ...] = (
+    Option("range", _range, help="Real answers between two numbers: 0..200000.", required=True),
+    Option("sensitivity", positive, help="How far neighbouring answers differ at most; all of the range."),
+    Option("cost", one_of("absolute", "squared"), "squared", "absolute or squared."),
+    Option("notion", one_of("dp", "pure"), "dp", "dp or pure."),
+    FAMILY.option("delta"),
+    Option("epsilon", positive, help="Privacy budget > 0.", required=True),
 )
 
 
 def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "squared", **question: Any) -> Result:
-    """Every class of mechanisms for a finite query at one budget, with proven numbers, best first.
+    """Every class of mechanisms for a finite or real query at one budget, with proven numbers, best first.
 
         >>> import workbench as wb
         >>> table = wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5")
@@ -50,7 +74,10 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "
 
     Args:
         epsilon, delta, notion: the budget. cost: a loss by name, a matrix (answers, outputs), or a function.
-        question: answers, outputs, max_shift or neighbours, prior, as `workbench.FiniteQuery` takes them.
+        question: range and perhaps sensitivity, for real answers between two numbers (neighbours: every two unless a
+            sensitivity is given; costs are means over answers uniform on the range); or answers, outputs, max_shift or
+            neighbours, prior, as `workbench.FiniteQuery` takes them; baseline: your own, a PMF {noise: probability}, a
+            matrix, a function (epsilon, delta) -> one of these, a CSV file, or a mapping from names to such.
 
     Returns:
         One row for each class (the module's columns); a class that does not apply says why.
@@ -59,6 +86,8 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "
         InvalidRequest: a wrong value, before anything is solved.
     """
     given = {"epsilon": epsilon, "delta": delta, "notion": notion, "cost": cost, **question}
+    if "range" in given:
+        return _real(given)
     known = {option.name: option for option in OPTIONS}
     for name in given:
         if name not in known:
@@ -67,19 +96,53 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "
     asked = FAMILY.spelled_question({"answers": None, **values})
     query = Query(
         question=asked, epsilon=values["epsilon"], delta=values["delta"] or Fraction(0), notion=values["notion"],
-        loss=values["cost"], words=texts(given),
+        loss=values["cost"], words=texts(given), own=values["baseline"] or (),
     )  # fmt: skip
-    FAMILY.request(asked, loss=query.loss, **query.budget)  # refuses what no class could serve
+    _check(query)
+    return _compared(query, f"{asked!r}, {query.losses.name} loss")
+
+
+def _real(given: dict[str, Any]) -> Result:
+    """The same for real answers in a range."""
+    known = {option.name: option for option in REAL_OPTIONS}
+    for name in given:
+        if name not in known:
+            InvalidRequest.must("request with a range", f"made of {', '.join(known)}", name)
+    values = {name: option.of(given[name]) if name in given else option.default for name, option in known.items()}
+    low, high = values["range"]
+    width, delta = high - low, values["delta"] or Fraction(0)
+    spread = values["sensitivity"] or width
+    if spread > width:
+        InvalidRequest.must("sensitivity", "at most the width of the range", float(spread))
+    if values["notion"] == "pure" and delta:
+        InvalidRequest.must("delta", "0 for the notion pure", float(delta))
+    query = RealQuery(
+        low=low, high=high, sensitivity=spread, epsilon=values["epsilon"], delta=delta, notion=values["notion"],
+        cost=values["cost"],
+    )  # fmt: skip
+    relation = "every two neighbours" if query.local else f"neighbours at most {float(spread):g} apart"
+    return _compared(query, f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.cost} error")
+
+
+def _compared(query: Query | RealQuery, subject: str) -> Result:
     begin = time.perf_counter()
     candidates = list(all_candidates(query))
     rows = sorted(map(_row, candidates), key=_order)
     extra = {candidate.name: candidate.extra_cost for candidate in candidates if candidate.extra_cost}
-    title = f"{asked!r}, {query.losses.name} loss, {query.notion} at epsilon = {float(query.epsilon):g}, "
-    title += f"delta = {float(query.delta):g}"
+    title = f"{subject}, {query.notion} at epsilon = {float(query.epsilon):g}, delta = {float(query.delta):g}"
+    sentences = tuple(_of_reals(query, rows) if isinstance(query, RealQuery) else _sentences(rows, extra))
     return Result(
         title, rows, "recommend", COLUMNS, partial(_draw, title=title), len(rows), len(rows),
-        time.perf_counter() - begin, tuple(_sentences(rows, extra)),
+        time.perf_counter() - begin, sentences,
     )  # fmt: skip
+
+
+def _check(query: Query) -> None:
+    """Refuse what no class could serve; a channel too large is a row of its own."""
+    try:
+        FAMILY.request(query.question, loss=query.loss, **query.budget)
+    except ChannelTooLarge:
+        assert query.losses  # whose errors are the user's as well
 
 
 def _row(candidate: Candidate) -> Row:
@@ -89,9 +152,13 @@ def _row(candidate: Candidate) -> Row:
         return row
     try:
         value = candidate.solve()
+    except NotApplicable as error:
+        return row | {"command": None, "notes": str(error)}
     except WorkbenchError as error:
         return row | {"notes": f"{type(error).__name__}: {error}"}
-    return row | value._asdict()
+    found = value._asdict()
+    notes = ": ".join(filter(None, (candidate.needs, found.pop("parameter"))))
+    return row | found | {"notes": notes}
 
 
 def _order(row: Row) -> tuple[bool, float]:
@@ -112,6 +179,25 @@ def _sentences(rows: list[Row], extra: Mapping[str, str]) -> Iterator[str]:
     for row in served[1:]:
         if row["class"] in extra and row["objective"] > 1.05 * best["objective"]:
             yield f"{extra[row['class']]} costs {row['objective'] / best['objective']:.3g}x."
+
+
+def _of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
+    """The unbiased mechanism to use, and what one answer alone is worth at this budget."""
+    served = [row for row in rows if row["objective"] is not None and row["certified"]]
+    if not served:
+        yield "No class serves this query with a certificate."
+        return
+    unbiased = [row for row in served if row["notes"].startswith("unbiased")]
+    if unbiased:
+        best = unbiased[0]
+        bound = "" if best["bound"] is None else f", and none of its class costs less than {best['bound']:.9g}"
+        yield f"Use the {best['class']} where many answers are averaged (unbiased): {best['objective']:.9g}{bound}."
+    if served[0] not in unbiased:
+        yield f"One answer alone is published best by the {served[0]['class']} (biased): {served[0]['objective']:.9g}."
+    constant = float(query.width / 4 if query.cost == "absolute" else query.width**2 / 12)
+    if served[0]["objective"] > constant:
+        middle = float(query.low + query.width / 2)
+        yield f"Publishing {middle:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."
 
 
 def _draw(table: pd.DataFrame, title: str) -> Plots:

@@ -51,10 +51,16 @@ def listing() -> list[dict[str, Any]]:
         {
             "name": kind.name, "title": kind.title, "summary": kind.summary, "certifies": kind.certifies,
             "options": [_listed(option) for option in known(kind)],
-            "first": next((given for _, given in _examples(kind)), {}),
+            "first": _first(kind),
         }
         for kind in families()
     ]  # fmt: skip
+
+
+def _first(kind: Family) -> Given:
+    """What a page begins with: the first example that gives what a slider is for, else the first of all."""
+    examples = [given for _, given in _examples(kind)]
+    return next((given for given in examples if kind.hot and kind.hot[-1] in given), next(iter(examples), {}))
 
 
 def _listed(option: Option) -> dict[str, Any]:

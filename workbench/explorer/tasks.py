@@ -2,9 +2,11 @@
 
 suggestions words that the options of a family take, and examples
 design      the mechanism at once, as the solver gives it, audited but not certified; a live session follows the sliders
+            and, where a solve takes long, gives what there is after a moment: preliminary, with the bound so far
+complete    the same, solved to its end
 certify     the same proven, from a cold start: what `workbench design` writes, with the certificate's file
 profile     privacy profile and trade-off curve of what was designed last
-along       the objective against one hot option, over the range of its slider
+along       the objective against one hot option, over the range of its slider; no figure where no other value is taken
 rivals      the family's own frontier at this budget: exact pieces, published mechanisms
 inverse     the least value of a hot option at which the objective is within a limit
 export      everything above about one request, for a page without a server
@@ -17,7 +19,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -38,10 +40,32 @@ __all__ = ["TASKS", "Tasks"]
 Tell = Callable[[int, int], None]  # (parts done, parts)
 View = dict[str, Any]
 _SESSIONS = 4  # live at a time
+_MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
+_SLOW = 0.1  # seconds of a hot design from which the next ones are preliminary
 _STEPS = 25  # values of an option along its range
 _FEWEST, _PATIENCE = 5, 8.0  # so many of them in any case, no further one after so many seconds
 _EXPORTED = 13  # designs in an export
 _DIGITS = 4  # of what the inverse task finds
+
+
+@dataclass
+class _Live:
+    """The session of a question, and what following a slider needs.
+
+    brief: a second session, which solves for a moment only; slow: whether designs take long; fruitless: whether a
+    moment has ended with nothing in hand, as it does for linear programs.
+    """
+
+    session: Session
+    brief: Session | None = None
+    solved: bool = False
+    slow: bool = False
+    fruitless: bool = False
+
+    def close(self) -> None:
+        self.session.close()
+        if self.brief is not None:
+            self.brief.close()
 
 
 class Tasks:
@@ -49,7 +73,7 @@ class Tasks:
 
     def __init__(self, files: Collection[tuple[str, str, Any]] = ()) -> None:
         self.files = frozenset(files)
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._last: tuple[str, Design] | None = None
 
     def run(self, task: str, asked: Mapping[str, Any], tell: Tell = lambda done, total: None) -> View:
@@ -66,14 +90,14 @@ class Tasks:
 
     # Sessions.
 
-    def _session(self, kind: Family, given: Mapping[str, Any], values: Mapping[str, Any], check: str) -> Session:
+    def _session(self, kind: Family, given: Mapping[str, Any], values: Mapping[str, Any]) -> _Live:
         """The live session for all that is not hot; the least recently used one makes room."""
         fixed = {name: value for name, value in given.items() if name not in kind.hot}
         missing = [name for name in kind.hot if values[name] is None]
-        key = json.dumps([kind.name, check, missing, fixed], sort_keys=True)
+        key = json.dumps([kind.name, missing, fixed], sort_keys=True)
         if key not in self._sessions:
             with no_files():
-                self._sessions[key] = kind.open(kind.request_of(dict(values) | {"check": check}))
+                self._sessions[key] = _Live(kind.open(kind.request_of(dict(values) | {"check": "audit"})))
             while len(self._sessions) > _SESSIONS:
                 self._sessions.popitem(last=False)[1].close()
         self._sessions.move_to_end(key)
@@ -85,11 +109,11 @@ class Tasks:
             self._sessions.popitem()[1].close()
 
     def _designed(self, kind: Family, given: Mapping[str, Any], values: Mapping[str, Any]) -> Design:
-        key = json.dumps([kind.name, given], sort_keys=True)
+        key = _key(kind, given)
         if self._last is None or self._last[0] != key:
-            session = self._session(kind, given, values, "audit")
+            live, begin = self._session(kind, given, values), time.monotonic()
             try:
-                design = session.design(_point(kind, values))
+                design = live.session.design(_point(kind, values))
             except NotProven as error:
                 if error.design is None:
                     raise
@@ -97,13 +121,48 @@ class Tasks:
             except WorkbenchError:
                 self._drop()
                 raise
+            live.slow |= live.solved and time.monotonic() - begin > _SLOW  # the first design also states its model
+            live.solved = True
             self._last = key, design
         return self._last[1]
+
+    def _preliminary(self, kind: Family, given: Mapping[str, Any], values: Mapping[str, Any]) -> Design | None:
+        """What a moment of solving gives where designs take long: a design that lacks the proof. None elsewhere."""
+        live = self._session(kind, given, values)
+        limit = next((option for option in kind.options if option.name == "time_limit" and option.solver), None)
+        if not live.slow or live.fruitless or limit is None:
+            return None
+        if values[limit.name] is not None and values[limit.name] <= _MOMENT:
+            return None
+        if live.brief is None:
+            with no_files():
+                live.brief = kind.open(kind.request_of(dict(values) | {"check": "audit", limit.name: _MOMENT}))
+        try:
+            design = live.brief.design(_point(kind, values))
+        except NotProven as error:
+            early: Design | None = error.design
+            live.fruitless = early is None
+            return early
+        except WorkbenchError:
+            return None  # the whole solve says why
+        self._last = _key(kind, given), design
+        return None
 
     # Tasks.
 
     def design(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
-        """The mechanism as the solver gives it, from a live session."""
+        """The mechanism as the solver gives it, from a live session; preliminary where that takes long."""
+        known = self._last is not None and self._last[0] == _key(kind, given)
+        design = None if known else self._preliminary(kind, given, values)
+        if design is None:
+            return self.complete(kind, given, values, asked, tell)
+        low, high = design.bound_words, f"{design.objective:.9g}"
+        interval = "" if design.bound is None else f": the optimum lies between {low} and {high}"
+        design = replace(design, words=(*design.words, f"Preliminary{interval}. The solver has not finished."))
+        return _view(design, kind, given, values) | {"preliminary": True}
+
+    def complete(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
+        """The mechanism as the solver gives it, from a live session, solved to its end."""
         return _view(self._designed(kind, given, values), kind, given, values)
 
     def certify(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
@@ -128,7 +187,7 @@ class Tasks:
         """The objective at values of one hot option (`along`)."""
         name = asked.get("along")
         grid = _grid(kind, values, name)
-        session = self._session(kind, given, values, "audit")
+        session = self._session(kind, given, values).session
         rows, label, begin = [], "objective", time.monotonic()
         for done, value in enumerate(_coarse_first(grid, values[name])):
             tell(done, len(grid))
@@ -139,11 +198,19 @@ class Tasks:
             label = _label(design) if design is not None and label == "objective" else label
         rows.sort(key=lambda row: float(row[name]))
         log = _range(kind, name)["scale"] == "log"
+        others = [row for row in rows if row[name] != values[name]]
+        if all(row["status"] == "refused" for row in others):  # such as a delta > 0 under the notion pure
+            return {"figure": None, "rows": figures.plain(rows)}
         return {"figure": cost_figures.along(name, label, rows, log=log), "rows": figures.plain(rows)}
 
     def rivals(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
         """Exact pieces and other mechanisms, from the family's frontier."""
-        rows = self._frontier(kind, given, values, tell)
+        if kind.frontier is None:
+            raise InvalidRequest(f"No published mechanisms are listed for the family {kind.name}.")
+        try:
+            rows = self._frontier(kind, given, values, tell)
+        except InvalidRequest as error:
+            raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
         return cost_figures.rivals(rows, _point(kind, values)) | {"rows": figures.plain(rows)}
 
     def _frontier(self, kind: Family, given: Any, values: Any, tell: Tell) -> list[dict[str, Any]]:
@@ -153,6 +220,10 @@ class Tasks:
             if kind.option(name).question and name not in offered:
                 raise InvalidRequest(f"The trade-offs of {kind.name} are not computed for a question with {name}.")
         hot = {name: value for name, value in _point(kind, values).items() if value is not None}
+        if missing := [
+            name for name, option in offered.items() if name in kind.hot and option.required and name not in hot
+        ]:
+            raise InvalidRequest(f"They are compared at one {' and '.join(missing)}, which this request does not give.")
         taken = {name: values[name] if offered[name].question else text for name, text in given.items()
                  if name in offered} | {name: [value] for name, value in hot.items() if name in offered}  # fmt: skip
         if "certify" in offered:
@@ -167,7 +238,7 @@ class Tasks:
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not math.isfinite(limit):
             InvalidRequest.must("limit", "a finite number", repr(limit))
         reach = _range(kind, name)
-        session = self._session(kind, given, values, "audit")
+        session = self._session(kind, given, values).session
 
         def cost(value: Fraction) -> float:
             row, _ = attempt(partial(session.design, _point(kind, values, **{name: value})))
@@ -201,7 +272,7 @@ class Tasks:
 
             parts.append(run_part)
 
-        best = self.certify if kind.certifies else self.design
+        best = self.certify if kind.certifies else self.complete
         page["view"] = best(kind, given, values, asked, tell)
         nothing: Tell = lambda done, total: None  # noqa: E731
         hot = [name for name in kind.hot if values[name] is not None and option_range(kind.option(name))]
@@ -217,7 +288,7 @@ class Tasks:
             for value in _grid(kind, values, name, _EXPORTED):
                 text = _spelled(value)
                 moved = {**given, name: text}
-                part(f"{name} {text}", partial(self.design, kind, moved, {**values, name: value}, asked, nothing),
+                part(f"{name} {text}", partial(self.complete, kind, moved, {**values, name: value}, asked, nothing),
                      page["steps"].append)  # fmt: skip
         for done, compute in enumerate(parts):
             tell(done, len(parts))
@@ -227,13 +298,19 @@ class Tasks:
 
 
 TASKS: dict[str, Callable[..., View]] = {
-    "suggestions": lambda *_: {}, "design": Tasks.design, "certify": Tasks.certify, "profile": Tasks.profile,
-    "along": Tasks.along, "rivals": Tasks.rivals, "inverse": Tasks.inverse, "export": Tasks.export,
+    "suggestions": lambda *_: {}, "design": Tasks.design, "complete": Tasks.complete, "certify": Tasks.certify,
+    "profile": Tasks.profile, "along": Tasks.along, "rivals": Tasks.rivals, "inverse": Tasks.inverse,
+    "export": Tasks.export,
 }  # fmt: skip
 
 
+def _key(kind: Family, given: Mapping[str, Any]) -> str:
+    return json.dumps([kind.name, given], sort_keys=True)
+
+
 def _put(figures_of: dict[str, Any], name: str, view: View) -> None:
-    figures_of[name] = view["figure"]
+    if view["figure"] is not None:
+        figures_of[name] = view["figure"]
 
 
 def _point(kind: Family, values: Mapping[str, Any], **moved: Any) -> dict[str, Any]:
@@ -280,7 +357,7 @@ def _coarse_first(grid: list[Fraction], now: Any) -> list[Fraction]:
 
 def _label(design: Design) -> str:
     """What the objective is called: the label of the fact that states it."""
-    facts, number = design.facts(), f"{design.objective:.9g}"
+    facts, number = [fact for fact in design.facts() if fact[0] != "bound"], f"{design.objective:.9g}"
     in_full = [label for label, words in facts if words == repr(design.objective)]
     columns = [name for name, value in design.family.columns(design).items() if value == design.objective]
     begun = [label for label, words in facts if words.startswith(number) and label != "objective"]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from workbench.io.plugins import plugins
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.audit import audit
 
-__all__ = ["Baseline", "audited_row", "baseline_tasks"]
+__all__ = ["Baseline", "audited_row", "baseline_tasks", "baselines_of"]
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,21 @@ class Baseline:
     mechanism: Callable[[Any], Mechanism | None]
 
 
-def baseline_tasks(kind: Family, points: Iterable[tuple[Row, Request]]) -> list[Task]:
-    """One task for every baseline of a family at every point: (columns that name the point, request)."""
-    theirs = [(plugin.thing, plugin.package) for plugin in plugins("baselines").values()]
-    theirs = [(baseline, package) for baseline, package in theirs if baseline.family == kind.name]
+def baseline_tasks(kind: Family, points: Iterable[tuple[Row, Request]], own: Sequence[Baseline] = ()) -> list[Task]:
+    """One task for every baseline of a family at every point: (columns that name the point, request).
+
+    own: of the user, beside those of other packages."""
+    theirs = [*baselines_of(kind.name), *((baseline, "own") for baseline in own)]
     if not theirs:
         return []
     places = list(points)
     return [_task(kind, baseline, package, *place) for baseline, package in theirs for place in places]
+
+
+def baselines_of(family: str) -> list[tuple[Baseline, str]]:
+    """The baselines of other packages for a family, with the packages."""
+    every = ((plugin.thing, plugin.package) for plugin in plugins("baselines").values())
+    return [(baseline, package) for baseline, package in every if baseline.family == family]
 
 
 def _task(kind: Family, baseline: Baseline, package: str, point: Row, request: Request) -> Task:

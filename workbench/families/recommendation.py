@@ -27,11 +27,13 @@ __all__ = ["Candidate", "Query", "Value", "all_candidates", "texts"]
 
 class Value(NamedTuple):
     """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost
-    (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private."""
+    (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private;
+    parameter: of a published mechanism, in words."""
 
     objective: float
     bound: float | None
     certified: bool
+    parameter: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A finite query with its budget. words: option, where given -> its text on a command line (None: it has none)."""
+    """A finite query with its budget. words: option, where given -> its text on a command line (None: it has none);
+    own: baselines of the user, as `workbench.families.own_baseline` reads them."""
 
     question: FiniteQuery
     epsilon: Fraction
@@ -61,6 +64,7 @@ class Query:
     notion: str = "dp"
     loss: OwnLoss = "squared"
     words: Mapping[str, str | None] | None = None
+    own: tuple[tuple[str, Any], ...] = ()
 
     @cached_property
     def losses(self) -> LossTable:
@@ -110,12 +114,51 @@ class Query:
         return {"epsilon": self.epsilon} | ({"delta": self.delta} if self.delta else {})
 
 
-def all_candidates(query: Query) -> Iterator[Candidate]:
-    """Those of every family, those of other packages last."""
+@dataclass(frozen=True, kw_only=True)
+class RealQuery:
+    """A query with real answers in [low, high], of which neighbours differ by at most `sensitivity`, with its budget.
+
+    local: whether every two answers are neighbours; cost: absolute or squared, of published minus true answer, the
+    answers uniform on the range.
+    """
+
+    low: Fraction
+    high: Fraction
+    sensitivity: Fraction
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    notion: str = "dp"
+    cost: str = "absolute"
+
+    @property
+    def width(self) -> Fraction:
+        """Of the range."""
+        return self.high - self.low
+
+    @property
+    def local(self) -> bool:
+        """Whether every two answers are neighbours."""
+        return self.sensitivity == self.width
+
+    def command(self, words: str, **more: object) -> str:
+        """A command line: words, then options."""
+        options = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in more.items()]
+        return " ".join(["workbench", words, *options])
+
+
+def all_candidates(query: Query | RealQuery) -> Iterator[Candidate]:
+    """Those of every family, those of other packages last; a family serves real queries where its module has
+    `real_candidates(query)`."""
+    real = isinstance(query, RealQuery)
     for kind in families():
         if kind.recommendation is not None:
-            candidates: Iterable[Candidate] = importlib.import_module(kind.recommendation).candidates(query)
-            yield from candidates
+            module = importlib.import_module(kind.recommendation)
+            offer = getattr(module, "real_candidates" if real else "candidates", None)
+            if offer is not None:
+                found: Iterable[Candidate] = offer(query)
+                yield from found
+            elif real:
+                yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
 
 
 def texts(given: Mapping[str, Any]) -> dict[str, str | None]:

@@ -15,12 +15,17 @@ from workbench.families.base import Family
 from workbench.families.baseline import baseline_tasks
 from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row
 from workbench.families.option import Option
+from workbench.families.own_baseline import own_baselines, read_baselines
 from workbench.families.registry import families, family, family_of
 from workbench.io.parameter_grid import Grid
 from workbench.io.result import Result, Row
 
 __all__ = ["Progress", "frontier", "frontier_of", "plan_of", "read", "run"]
 
+BASELINE = Option(
+    "baseline", read_baselines, kind=list,
+    help="Repeatable: your own, a CSV of noise,probability or of a matrix (in Python: or a function of ε, δ).",
+)  # fmt: skip
 Progress = Callable[[int, int, str], None]  # told (tasks done, tasks, what they are)
 
 
@@ -69,20 +74,21 @@ def frontier(
 
 
 def frontier_of(kind: Family) -> Frontier:
-    """The frontier of a family. Raises InvalidRequest where it has none."""
+    """The frontier of a family, with the option for baselines of one's own. Raises InvalidRequest where it has none."""
     if kind.frontier is None:
         InvalidRequest.must("family", f"one of {', '.join(_names())}", repr(kind.name))
     offered: Frontier = importlib.import_module(kind.frontier).FRONTIER
-    return offered
+    return offered if offered.points is None else replace(offered, options=(*offered.options, BASELINE))
 
 
 def plan_of(kind: Family, question: Any, values: Mapping[str, Any]) -> Plan:
     """The plan of a family, with the baselines of other packages. question: None where options spell it."""
     offered = frontier_of(kind)
     plan = offered.plan(question, values)
-    if offered.points is None or not values.get("baselines", True):
+    own = own_baselines(values.get("baseline") or (), kind.name)
+    if offered.points is None or not (own or values.get("baselines", True)):
         return plan
-    return replace(plan, tasks=[*plan.tasks, *baseline_tasks(kind, offered.points(question, values))])
+    return replace(plan, tasks=[*plan.tasks, *baseline_tasks(kind, offered.points(question, values), own)])
 
 
 def _names() -> list[str]:

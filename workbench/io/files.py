@@ -12,6 +12,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -190,9 +191,10 @@ def read_rows(path: Path | str, name: str = "input", limit: int = CSV_LIMIT) -> 
         raise CorruptFile(f"{Path(path).name} is not a CSV file: {error}.") from None
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, *, decimals: bool = False) -> Any:
     """Strict JSON: no duplicate keys, no NaN or Infinity, numbers of at most 400 characters, nesting that a reader can
-    follow. Raises CorruptFile with the reason."""
+    follow. decimals: numbers with a point or exponent as the Decimals they spell, not as the nearest floats.
+    Raises CorruptFile with the reason."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         data = dict(items)
@@ -209,13 +211,13 @@ def parse_json(text: str) -> Any:
             raise CorruptFile(f"A number has {len(digits)} digits; {_DIGITS} are allowed.")
         return int(digits)
 
-    def real(digits: str) -> float:
+    def real(digits: str) -> float | Decimal:
         if len(digits) > _DIGITS:
             raise CorruptFile(f"A number has {len(digits)} characters; {_DIGITS} are allowed.")
         value = float(digits)
         if value in (float("inf"), float("-inf")):
             raise CorruptFile(f"The number {digits[:40]} is too large.")
-        return value
+        return Decimal(digits) if decimals else value
 
     try:
         data = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer, parse_float=real)

@@ -4,23 +4,25 @@
     a list of numbers           a PMF: JSON list, {"pmf": [...]}, or CSV with one row or one column
     a list of rows              a channel: JSON list of lists, {"rows": [...]} or {"matrix": [...]}, or CSV
 
-Numbers with a point or exponent are floats, read as the exact rationals they are; integers and ratios such as 1/3 are
-exact as well. Weights are divided by their exact sum, which floats must bring to 1 within 1e-6. A PMF or matrix has no
+Decimals are meant: 0.1 is 1/10, of however many digits; integers and ratios such as 1/3 are exact as well. Weights are
+divided by their exact sum, which must be 1 within 1e-6 unless all are whole numbers. A PMF or matrix has no
 neighbour relation of its own: it must be given. Nothing in a table is skipped except blank lines, comments (#) and a
 first line of names: a row or cell left out would be a mechanism that is audited without its worst outcome.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import round_up
+from workbench.exact.numbers import exact, round_up
 from workbench.io.files import named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
@@ -31,7 +33,8 @@ from workbench.privacy.certificate_file import FORMAT, MECHANISM, VERSION, any_m
 
 __all__ = ["FileContents", "load", "read"]
 
-_SUM = Fraction(1, 10**6)  # how far floats may be from adding up to 1
+_LARGEST = Fraction(sys.float_info.max)  # of a decimal: 1e999 is a mistake
+_SUM = Fraction(1, 10**6)  # how far decimals, which may be rounded, may be from adding up to 1
 
 
 @dataclass(frozen=True)
@@ -100,13 +103,14 @@ def read(path: Path | str) -> FileContents:
     try:
         with named(path):
             if start in {"{", "["} or Path(path).suffix.lower() == ".json":
-                return _json(parse_json(text))
+                return _json(text)
             return FileContents(_numbers(_csv(text)), relates=False)
     except InvalidRequest as error:
         raise CorruptFile(f"{Path(path).name} holds no mechanism: {error}") from None
 
 
-def _json(data: Any) -> FileContents:
+def _json(text: str) -> FileContents:
+    data = parse_json(text)
     if isinstance(data, dict):
         if data.get("format") == FORMAT:
             proven = from_dict(data)
@@ -115,6 +119,8 @@ def _json(data: Any) -> FileContents:
             if set(data) != {"format", "version", "mechanism"} or data["version"] != VERSION:
                 raise CorruptFile(f"A mechanism must have exactly the entries format, version {VERSION} and mechanism.")
             return FileContents(any_mechanism(data["mechanism"]))
+    data = parse_json(text, decimals=True)
+    if isinstance(data, dict):
         named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
         if len(named) != 1:
             raise CorruptFile("The object must be a certificate, a mechanism, or hold one of pmf, rows and matrix.")
@@ -162,18 +168,20 @@ def _numbers(rows: list[list[Fraction]]) -> Distribution | Channel:
 
 
 def _value(cell: Any) -> Fraction:
-    """One number: a float as the rational it is."""
+    """One number, as it is written."""
     try:
         if isinstance(cell, str):
             if len(cell) > 400 or "_" in cell or not cell.isascii():
                 raise ValueError
             if "/" in cell or cell.lstrip("+-").isdigit():
                 return Fraction(cell)
-            cell = float(cell)
-        if isinstance(cell, bool) or not isinstance(cell, (int, float)):
+        elif isinstance(cell, bool) or not isinstance(cell, (int, Decimal)):
             raise TypeError
-        return Fraction(cell)
-    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+        value = exact(cell, "A cell")
+        if abs(value) > _LARGEST and not isinstance(cell, int):
+            raise OverflowError
+        return value
+    except (InvalidRequest, ValueError, TypeError, OverflowError, ZeroDivisionError):
         raise CorruptFile(f"{str(cell)[:40]!r} is not a finite number.") from None
 
 

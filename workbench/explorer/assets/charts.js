@@ -223,7 +223,8 @@ function drawHeat(figure, width) {
     const cell = svg("rect", { x: left + j * w, y: top + i * h, width: w, height: h, fill: shade(t) });
     cell.append(svg("title", {}, `${figure.y} ${figure.rows[i]}, ${figure.x} ${figure.columns[j]}: ${short(v, 9)}`));
     root.append(cell);
-    if (w > 40 && h > 15) root.append(svg("text", { x: left + (j + 0.5) * w, y: top + (i + 0.5) * h + 4, "text-anchor": "middle", "pointer-events": "none", style: `fill:${t > 0.5 ? "#fff" : "#000"}` }, short(v, 3)));
+    const words = short(v, v < 0.001 ? 1 : 3);
+    if (w > 7 * words.length + 4 && h > 15) root.append(svg("text", { x: left + (j + 0.5) * w, y: top + (i + 0.5) * h + 4, "text-anchor": "middle", "pointer-events": "none", style: `fill:${t > 0.5 ? "#fff" : "#000"}` }, words));
   }));
   const label = (list, size, room) => list.map((_, k) => k).filter((k) => k % Math.max(1, Math.ceil(room / size)) === 0);
   for (const i of label(figure.rows, h, 15)) root.append(svg("text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end" }, figure.rows[i]));
@@ -232,7 +233,7 @@ function drawHeat(figure, width) {
   root.append(svg("text", { x: (left + width) / 2, y: bottom + 33, "text-anchor": "middle" }, figure.x));
   root.append(svg("text", { x: 14, y: (top + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + bottom) / 2})` }, figure.y));
   for (let k = 0; k < 40; k++) root.append(svg("rect", { x: left + k * 3, y: height - 22, width: 3.2, height: 9, fill: shade(k / 39) }));
-  root.append(svg("text", { x: left + 128, y: height - 13 }, `probability 0 … ${short(most, 4)} (white: 0)`));
+  root.append(svg("text", { x: left + 128, y: height - 13 }, `0 … ${short(most, 4)}; white: 0`));
   return root;
 }
 

@@ -30,6 +30,8 @@ function board(actions = {}) {
       root.dispatchEvent(new CustomEvent("workbench-drawn", { bubbles: true, detail: view }));
     },
     along(name, figure, overlays = []) {
+      const key = `along ${name}`;
+      if (!figure) { cards[key]?.node.remove(); delete cards[key]; delete marked[name]; return; }
       const options = { mark: mark(name), drag: actions.move && ((x, done) => actions.move(name, x, done)), limit: actions.limit && ((y, done) => done && actions.limit(name, y)) };
       const under = (one) => one.look === "halo" || one.look === "band";  // what others are drawn upon
       const series = [...figure.series.filter(under), ...overlays, ...figure.series.filter((one) => !under(one))];
@@ -55,6 +57,7 @@ function result(view, actions) {
     el("h2", {}, view.heading),
     el("p", {}, el("span", { class: "soft" }, `${view.label} `), el("br"), el("span", { class: "value" }, cell(view.objective))),
     el("p", {}, el("span", { class: kind }, words), " ", ...saved),
+    view.preliminary ? el("p", {}, el("span", { class: "badge open" }, "preliminary: better ones are not ruled out yet")) : "",
     facts(view.facts),
     ...(actions.limit ? [inverse(view, actions.limit)] : []),
     more("The row, as tables of the command line have it", ["column", "value"], Object.entries(view.row)),
@@ -126,9 +129,11 @@ function live(root, data, host) {
     slow = mine; stop.disabled = false;
     const names = entry.options.filter((one) => one.hot && one.range && typeof drawn.view?.hot[one.name] === "number").map((one) => one.name);
     const jobs = [...names.reverse().map((name) => ["along", `against ${name}`, { along: name }]), ["profile", "privacy"], ["rivals", "other mechanisms"]];
+    if (drawn.view?.preliminary) jobs.unshift(["complete", "the proof"]);
     const keyOf = (name) => JSON.stringify([state.family, { ...state.given, [name]: null }]);
     for (const [task, words, more = {}] of jobs) {
       const key = more.along && keyOf(more.along), known = key && curves.get(key);
+      if (task === "complete") { await complete(mine.signal); if (mine.signal.aborted) break; continue; }
       const place = task === "along" ? drawn.add(`along ${more.along}`, `Error against ${more.along}`) : task === "profile" ? drawn.add("privacy", "Privacy") : drawn.add("rivals", "Other mechanisms", "whole");
       if (known) { drawn.along(more.along, known.figure, known.overlays); continue; }
       if (place.empty) place.title();
@@ -152,6 +157,17 @@ function live(root, data, host) {
       }
     }
     if (slow === mine) { slow = null; stop.disabled = !busy; root.dispatchEvent(new CustomEvent("workbench-settled")); }
+  }
+
+  // The proof of what is shown as preliminary.
+  async function complete(signal) {
+    say("The design is preliminary; the solver goes on …");
+    try {
+      const view = await ask("complete", {}, signal);
+      if (signal.aborted) return;
+      say("");
+      drawn.show(view);
+    } catch (error) { if (error.name === "AbortError") { if (slow?.signal === signal) say("Stopped. The design is preliminary."); } else fail(error); }
   }
 
   // A task of a button.

@@ -1,10 +1,12 @@
-"""Known noise beside a design: its cost at the same budget, and its law for pictures. Floats: for comparison only."""
+"""Published noise beside a design, with its least parameter at the same budget: its cost, and its law for pictures.
+
+On the integers laws are proven private (`workbench.families.integer_laws`); on the reals they are closed forms in
+floating point. For several runs, and on the reals, the numbers are for comparison only.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,32 +14,46 @@ from numpy.typing import NDArray
 from models.oracles import line_noise
 from models.repeated_noise import known_losses, masses
 from workbench.families.additive.request import AdditiveRequest
+from workbench.families.integer_laws import NAMES, FittedLaw, NotApplicable, fitted_laws, least_parameter
+from workbench.families.integer_laws import masses as masses_of
 from workbench.mechanisms.integer_noise import IntegerNoise
 
 __all__ = ["beside", "curves"]
 
+_WIDEST = 1 << 22  # values of a law that is computed for comparison
 Vector = NDArray[np.float64]
 _SQRT = math.sqrt(2)
-_WIDEST = 1 << 22  # values of a law that is computed for comparison
 
 
 def beside(request: AdditiveRequest) -> list[tuple[str, float]]:
-    """(noise, its mean cost), best first: named costs of noise that is not clamped."""
+    """(noise, its mean cost), best first."""
     name, epsilon, delta = request.cost_name, float(request.epsilon or 0), float(request.delta)
-    if request.convex or name not in line_noise.POWERS or getattr(request.question, "clamp", None) is not None:
+    if request.convex:
+        return []
+    if isinstance(request.question, IntegerNoise):
+        laws = _integer_laws(request)
+        return sorted(((label, _mean(request, *law)) for label, law in laws.items()), key=lambda row: row[1])
+    if name not in line_noise.POWERS:
         return []
     power, spread = line_noise.POWERS[name], float(request.question.sensitivity)
-    if isinstance(request.question, IntegerNoise):
-        law = _integer_laws(request)
-        found = [(label, float((masses * np.abs(values) ** power).sum())) for label, (values, masses) in law.items()]
-        return sorted(found, key=lambda row: row[1])
     found = [("staircase (pure)", line_noise.staircase_reals(epsilon, spread, name)),
              ("Laplace (pure)", (spread / epsilon) ** power * math.factorial(power))]  # fmt: skip
     if delta:
-        found.append(("truncated Laplace", line_noise.truncated_laplace(epsilon, delta, spread, name)))
+        if delta <= 0.5:
+            found.append(("truncated Laplace", line_noise.truncated_laplace(epsilon, delta, spread, name)))
         sigma = gaussian_sigma(epsilon, delta) * spread
         found.append(("Gaussian", sigma * math.sqrt(2 / math.pi) if power == 1 else sigma**2))
     return sorted(found, key=lambda row: row[1])
+
+
+def _mean(request: AdditiveRequest, values: Vector, law: Vector) -> float:
+    """E c(η), of clamped noise the expected loss."""
+    power = line_noise.POWERS.get(request.cost_name, 0)
+    if request.runs > 1 or request.line_cost.power:
+        return float((law * np.abs(values) ** power).sum())
+    cost = request.line_cost
+    table = np.array([float(value) for value in cost.table])
+    return float((law * table[np.clip(values.astype(int), -cost.span, cost.span) + cost.span]).sum())
 
 
 def curves(request: AdditiveRequest, edges: Vector) -> dict[str, tuple[Vector, Vector]]:
@@ -70,44 +86,28 @@ def _integer_laws(request: AdditiveRequest) -> dict[str, tuple[Vector, Vector]]:
             name: (np.arange(1.0 - side.size, side.size), np.concatenate([side[:0:-1], side]))
             for name, side in sides.items()
         }
-    span = math.ceil(d * (40 / epsilon + 1))
-    if span > _WIDEST:
-        return {}
-    values = np.arange(-span, span + 1).astype(float)
-    laws = {"geometric": np.exp(-epsilon * np.abs(values) / d)}
-    if delta:
-        sigma = gaussian_sigma(epsilon, delta) * d
-        variance = _least(
-            lambda x: _excess(np.exp(-(values**2) / (2 * x)), d, epsilon) <= delta, sigma**2 / 16, 4 * sigma**2
-        )
-        if variance is not None:
-            laws["discrete Gaussian"] = np.exp(-(values**2) / (2 * variance))
-        reach = line_noise.support(epsilon, delta) * d
-        cut = _least(lambda x: _excess(_cut(values, epsilon, d, x), d, epsilon) <= delta, 0.5, 2 * reach + d + 2)
-        if cut is not None:
-            laws["truncated geometric"] = _cut(values, epsilon, d, cut)
-    return {name: (values, law / law.sum()) for name, law in laws.items()}
+    laws: dict[str, tuple[Vector, Vector]] = {}
+    for name in NAMES:
+        try:
+            fitted = fitted_laws(name, d, request.epsilon, request.delta, request.notion)
+        except NotApplicable:
+            continue
+        fitted = [one for one in fitted if _size(one) <= _WIDEST]
+        if fitted:
+            laws[name] = min(map(_drawn, fitted), key=lambda law: _mean(request, *law))
+    return laws
 
 
-def _cut(values: Vector, epsilon: float, d: int, end: float) -> Vector:
-    return np.where(np.abs(values) <= end, np.exp(-epsilon * np.abs(values) / d), 0.0)
+def _drawn(fitted: FittedLaw) -> tuple[Vector, Vector]:
+    """(values, masses), as far as a float shows mass."""
+    size = _size(fitted)
+    return np.arange(-size, size + 1.0), masses_of(fitted.law, size)[0]
 
 
-def _excess(weights: Vector, d: int, epsilon: float) -> float:
-    """The hockey stick at a shift of d, the largest of a law that falls from 0 on."""
-    law = np.concatenate([weights / weights.sum(), np.zeros(d)])
-    moved = np.concatenate([np.zeros(d), law[:-d]])
-    return float(np.maximum(law - math.exp(epsilon) * moved, 0).sum())
-
-
-def _least(good: Callable[[float], Any], low: float, high: float) -> float | None:
-    """About the least parameter that is private; None where the largest is not."""
-    if not good(high):
-        return None
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if good(middle) else (middle, high)
-    return high
+def _size(fitted: FittedLaw) -> int:
+    law = fitted.law
+    blocks = math.ceil(45 / -math.log1p(float(law.ratio - 1))) if law.ratio else 0
+    return int(max(abs(law.first), abs(law.last)) + law.period * blocks)
 
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:
@@ -119,6 +119,4 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
     def good(s: float) -> bool:
         return tail(1 / (2 * s) - epsilon * s) - math.exp(epsilon) * tail(-1 / (2 * s) - epsilon * s) <= delta
 
-    found = _least(good, 1e-6, 10 / delta + 10 / epsilon)
-    assert found is not None
-    return found
+    return least_parameter(good, 1e-6, 10 / delta + 10 / epsilon)

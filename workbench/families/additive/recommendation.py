@@ -1,15 +1,26 @@
-"""Noise on the integers, clamped into the answers, for a query: the loss of what is published and the truth."""
+"""Noise on the integers, clamped into the answers, for a finite query; noise on the reals for one with real answers.
+
+What clamping into [0, R] leaves of a real noise η, the answers uniform on the range: with h = |η|, and R for h > R,
+
+    E |published - true| = h - h²/(2R)          E (published - true)² = h² - 2h³/(3R)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import cache
+from typing import Any
 
+from workbench.families.additive.beside import beside
 from workbench.families.additive.family import FAMILY
-from workbench.families.recommendation import Candidate, Query, Value
+from workbench.families.design import Design
+from workbench.families.recommendation import Candidate, Query, RealQuery, Value
+from workbench.io.files import spelled
 from workbench.mechanisms.integer_noise import IntegerNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 
-__all__ = ["candidates"]
+__all__ = ["candidates", "clamped_cost", "real_candidates"]
 
 _NAME = "integer noise, clamped"
 _COSTS = {"squared": "squared", "absolute": "absolute", "zero-one": "zero-one"}
@@ -40,3 +51,66 @@ def candidates(query: Query) -> Iterable[Candidate]:
         return Value(design.objective, design.bound, design.certificate is not None)
 
     yield Candidate(_NAME, "the same noise for every answer; private before it is clamped", command, best)
+
+
+def real_candidates(query: RealQuery) -> Iterable[Candidate]:
+    """The best noise on the reals, as it is and clamped into the range, and published noise beside it."""
+    if query.notion not in ("dp", "pure"):
+        yield Candidate("real noise", reason="it is designed under dp or pure")
+        return
+    budget = {"notion": query.notion, "epsilon": query.epsilon, "delta": query.delta}
+    request: Any = FAMILY.request(RealNoise(query.sensitivity), cost=query.cost, **budget)
+
+    @cache
+    def solved() -> Design:
+        with FAMILY.open(request) as session:
+            return session.design()
+
+    def plain() -> Value:
+        design = solved()
+        return Value(design.objective, design.bound, design.certificate is not None)
+
+    def clamped() -> Value:
+        design = solved()
+        return Value(
+            float(clamped_cost(design.mechanism, query.width, query.cost)), None, design.certificate is not None
+        )
+
+    given: dict[str, object] = {"on": "reals", "sensitivity": spelled(query.sensitivity), "cost": query.cost,
+                                "epsilon": spelled(query.epsilon)}  # fmt: skip
+    command = query.command("design noise", **given, **({"delta": spelled(query.delta)} if query.delta else {}),
+                            notion=query.notion)  # fmt: skip
+    yield Candidate("real noise", "unbiased; the same for every answer; publishes outside the range", command, plain)
+    words = "the noise of the row real noise, clamped into the range by whoever reads it (post-processing); biased"
+    yield Candidate("real noise, clamped", words, None, clamped)
+    for name, cost in beside(request):
+        words = "published, unbiased; a closed form in floating point, not certified"
+        yield Candidate(name, words, None, lambda cost=cost: Value(cost, None, False))  # type: ignore[misc]
+
+
+def clamped_cost(mechanism: AdditiveRealNoise, width: Fraction, cost: str) -> Fraction:
+    """E c of published minus true answer where the sum is clamped into [0, width], the answer uniform there; exact."""
+    cells, beta = mechanism.cells, mechanism.width
+
+    def integral(h: Fraction) -> Fraction:
+        """Of the module's docstring's formulas from 0 to h."""
+        inside = min(h, width)
+        if cost == "absolute":
+            return inside**2 / 2 - inside**3 / (6 * width) + (h - inside) * width / 2
+        return inside**3 / 3 - inside**4 / (6 * width) + (h - inside) * width**2 / 3
+
+    half = beta / 2
+
+    def mean(j: int) -> Fraction:
+        if not j:
+            return 2 * integral(half) / beta
+        return (integral(abs(j) * beta + half) - integral(abs(j) * beta - half)) / beta
+
+    # beyond the width every cell costs the same, which the mean over a law with tails takes as a constant
+    reach = -(-width // beta) + 1
+    law = cells
+    if law.ratio and min(-law.first, law.last) < reach + law.period:
+        grown = int(reach) + law.period + max(0, -law.last, law.first)
+        law = type(law)(-grown, law.window(-grown, grown), law.period, law.ratio)
+    most = width / 2 if cost == "absolute" else width**2 / 3
+    return law.mean(mean, (most,)) * law.total / (law.total + mechanism.atom)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from solvers.backend import Options
+from solvers.backend import Options, backend
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
 from workbench.families.convex_notion import PARAMETERS, without_parameters
@@ -69,8 +69,6 @@ class AdditiveRequest(Request):
         for epsilon, _ in self.points or (() if self.convex else ((self.epsilon, self.delta),)):
             if epsilon and not SMALLEST <= epsilon <= LARGEST:
                 InvalidRequest.must("epsilon", f"between {float(SMALLEST):g} and {LARGEST}", f"{float(epsilon):g}")
-        if reals and self.points and min(delta for _, delta in self.points) >= 1:
-            InvalidRequest.must("delta", "less than 1 for noise on the reals: no noise at all is private", "1")
         if self.notion == "pure" and self.delta:
             InvalidRequest.must("delta", "0 for the notion pure", float(self.delta))
         own = not isinstance(self.cost, str)
@@ -84,8 +82,8 @@ class AdditiveRequest(Request):
             answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
             if clamp is None or len(self.prior) != answers or not any(self.prior):
                 InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
-        if reals and self.solver != "highs":
-            InvalidRequest.must("solver", "highs for noise on the reals, whose programs grow row by row", self.solver)
+        if self.delta and not backend(self.solver).capabilities().duals:
+            InvalidRequest.must("solver", "one that gives dual values, from which the bound is computed", self.solver)
         if self.runs > 1:
             self._check_runs()
         if self.steps is not None and not reals:

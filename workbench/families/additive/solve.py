@@ -19,7 +19,7 @@ from models.integer_noise import Budget, bracket, shared_budget
 from models.oracles import line_noise
 from models.oracles.canonical_noise import canonical_cost, discrete_gaussian, rounded_gaussian
 from models.real_noise import real_bracket
-from workbench.errors import NotCertified, NotProven
+from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
@@ -101,12 +101,13 @@ def solve_additive(request: AdditiveRequest) -> Design:
         details={**found.work, **spent},
     )  # fmt: skip
     if is_open(design) and request.steps is None:
-        limited = request.options.time_limit is not None
-        if not (limited or request.gap is not None):
+        stop = _stop(request, begin)
+        late = stop is not None and time.perf_counter() > stop
+        if not late and request.gap is None:
             why = "The solver's digits were used up" if request.convex else "The largest grid was reached"
             words = [*words, f"{why}: the optimum lies between {bound:.9g} and {objective:.9g}."]
             return replace(design, words=tuple(words))
-        reason = "at its time limit" if limited else "at the largest program it states"
+        reason = "at its time limit" if late else "at the largest program it states"
         raise NotProven(
             f"The search stopped {reason}: incumbent {objective:.9g}, bound {bound:.9g}.", incumbent=objective,
             bound=bound, design=replace(design, details={**design.details, "stopped": True}),
@@ -192,11 +193,15 @@ def _reals(request: AdditiveRequest, begin: float) -> _Found:
     question, name = request.question, request.cost_name
     assert isinstance(question, RealNoise)
     result = real_bracket(
-        _budgets(request), name, gap=0.9 * request.target, steps=request.steps, stop=_stop(request, begin)
-    )
+        _budgets(request), name, gap=0.9 * request.target, steps=request.steps, stop=_stop(request, begin),
+        solver=request.solver,
+    )  # fmt: skip
     upper = result.upper
     size, atom = upper.program.reach, max(0.0, float(upper.x[-1]))
     masses = [Fraction(mass) for mass in upper.program.masses(upper.x).tolist()]
+    if not any(masses):
+        given = f"{float(max(delta for _, delta in request.points)):.15g}"
+        InvalidRequest.must("delta", "less for noise on the reals: here the answer itself may be published", given)
     kept = max(abs(k - size) for k, mass in enumerate(masses) if mass)
     mechanism = AdditiveRealNoise.of(
         question, result.steps, -kept, masses[size - kept : size + kept + 1], Fraction(atom)

@@ -1,50 +1,220 @@
-"""Usual channels for a question, their laws exact and private as they are: geometric noise and randomized response."""
+"""Published mechanisms for a finite query at a budget, each with its least parameter, or why it cannot serve.
+
+    geometric, truncated geometric,    noise on the positions of the answers, clamped into them; proven private on the
+    discrete Gaussian, staircase       line (`workbench.families.integer_laws`), for any relation: D is how many
+                                       positions neighbours are apart at most
+    exponential                        Pr[j|i] ∝ r^|i-j|, the least r that the exact audit of its rows proves
+    randomized response                the own answer with probability p, e^ε times that of any other (or as δ allows)
+
+Laws are exact; what they cost is computed in floating point, good to about 1e-12.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
 
-from models.oracles.count_channel import geometric
-from workbench.families.channel.repair import Edges, repaired, to_integers
-from workbench.families.channel.request import ChannelRequest
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.families.channel.losses import LossTable
+from workbench.families.channel.repair import loss_of
+from workbench.families.integer_laws import NAMES, NotApplicable, clamped_table, fitted_laws
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.mechanism import Mechanism
+from workbench.privacy.claim import Claim
+from workbench.privacy.measure import holds
+from workbench.privacy.notions import notion
 from workbench.privacy.repair import threshold
 
-__all__ = ["BASELINES", "clamped_geometric", "randomized_response"]
+__all__ = ["BASELINES", "BudgetedQuery", "Published", "audited", "published"]
+
+Table = NDArray[np.float64]
 
 _BITS = 112  # as `threshold`
+_AUDITED = 12_000_000  # masses that an audit of a channel compares
 
 
-def _own_outputs(request: ChannelRequest) -> list[int] | None:
-    """The position of every input among the outputs; None where one is missing."""
-    q = request.question
+class BudgetedQuery(Protocol):
+    """A finite query, what its outputs cost, and a budget: a request for a channel, or of `recommend`."""
+
+    @property
+    def question(self) -> FiniteQuery:
+        """Answers, neighbours, prior."""
+
+    @property
+    def losses(self) -> LossTable:
+        """What every output costs every answer."""
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The budget."""
+
+    @property
+    def delta(self) -> Fraction | None:
+        """In [0, 1], None for 0."""
+
+    @property
+    def notion(self) -> str:
+        """Of privacy."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a published mechanism costs, whether exact arithmetic proves it private, what was audited, and its
+    parameter."""
+
+    objective: float
+    certified: bool
+    mechanism: Mechanism
+    symbol: str = ""
+    value: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The parameter."""
+        return f"{self.symbol} = {self.value:.6g}" if self.symbol else ""
+
+
+def published(query: BudgetedQuery, name: str) -> Published:
+    """One of BASELINES for a query. Raises NotApplicable."""
+    return BASELINES[name](query)
+
+
+def audited(query: BudgetedQuery, channel: Channel) -> Published:
+    """Any channel for a query: its exact cost, and the audit. Raises InvalidRequest where it does not fit the query."""
+    q = query.question
+    if (len(channel.rows), len(channel.outputs)) != (q.k, q.m):
+        InvalidRequest.must(
+            "baseline", f"a channel of {q.k} inputs and {q.m} outputs", f"{len(channel.rows)} x {len(channel.outputs)}"
+        )
+    pairs, epsilon = _budgets(query)
+    made = Channel.of([row.integers for row in channel.rows], pairs)
+    claim = Claim.of(query.notion, made, {"epsilon": epsilon, "delta": query.delta or Fraction(0)})
+    rows = np.array([row.integers for row in channel.rows], dtype=object)
+    return Published(float(loss_of(rows, query.losses, q.prior)), holds(made, claim), made)
+
+
+def _budgets(query: BudgetedQuery) -> tuple[Any, Any]:
+    """The ordered neighbouring positions, and their budgets."""
+    q = query.question
+    assert query.epsilon is not None
+    if not notion(query.notion).per_distance:
+        return [*q.listed, *((j, i) for i, j in q.listed)], query.epsilon
+    pairs, distances = q.metric_pairs()
+    both = [*pairs, *((j, i) for i, j in pairs)]
+    return both, {pair: query.epsilon * d for pair, d in zip(both, distances * 2, strict=True)}
+
+
+def _spent(query: BudgetedQuery) -> tuple[Fraction, Fraction]:
+    assert query.epsilon is not None
+    return query.epsilon, query.delta or Fraction(0)
+
+
+def _expected(query: BudgetedQuery, table: Table) -> float:
+    each = np.einsum("ij,ij->i", table, query.losses.floats)
+    prior = query.question.prior
+    return float(each.max() if prior is None else each @ np.array([float(p) for p in prior]))
+
+
+def _reach(query: BudgetedQuery) -> int:
+    """How many positions neighbours are apart at most. Raises NotApplicable."""
+    q = query.question
+    if q.outputs != q.inputs:
+        raise NotApplicable("it publishes the answers themselves, and the outputs are others")
+    if notion(query.notion).per_distance:
+        raise NotApplicable("its parameter is not known for budgets that differ between pairs")
+    return q.k - 1 if q.pairs is None else max(j - i for i, j in q.pairs)
+
+
+def _clamped(name: str) -> Callable[[BudgetedQuery], Published]:
+    def make(query: BudgetedQuery) -> Published:
+        reach = _reach(query)
+        fitted = fitted_laws(name, reach, *_spent(query), query.notion)
+        costs = [_expected(query, clamped_table(one.law, query.question.k)) for one in fitted]
+        best = fitted[int(np.argmin(costs))]
+        return Published(min(costs), best.holds(), best.mechanism, best.symbol, best.value)
+
+    return make
+
+
+def _exponential(query: BudgetedQuery) -> Published:
+    """By bisection on r in floating point, then the exact audit of rows with weights that are rounded upwards."""
+    _reach(query)
+    epsilon, delta = _spent(query)
+    pairs, _ = _budgets(query)
+    k = query.question.k
+    if len(pairs) * k > _AUDITED:
+        raise NotApplicable(f"its audit compares {len(pairs) * k} masses, more than {_AUDITED}")
+    one, other = np.array(pairs).T
+    gap = np.abs(np.arange(k)[None, :] - np.arange(k)[:, None])
+
+    def private(log_ratio: float) -> bool:
+        weights = np.exp(-log_ratio * gap)
+        table = weights / weights.sum(axis=1, keepdims=True)
+        if query.notion == "pure" or not delta:
+            norm = np.log(weights.sum(axis=1))
+            worst = np.abs(gap[one] - gap[other]).max(axis=1) * log_ratio + norm[other] - norm[one]
+            return bool(worst.max() <= float(epsilon))
+        p, q = table[one], table[other] * math.exp(float(epsilon))
+        hit = np.where(p > q, p - q if query.notion == "dp" else p, 0.0)
+        return bool(hit.sum(axis=1).max() <= float(delta))
+
+    low, high = 0.0, 2 * float(epsilon) + 60.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if private(middle) else (low, middle)
+    for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
+        log_ratio = low * (1 - slack)
+        made = Channel.of(_exponential_rows(k, log_ratio), pairs)
+        claim = Claim.of(query.notion, made, {"epsilon": epsilon, "delta": delta})
+        if holds(made, claim):
+            weights = np.exp(-log_ratio * gap)
+            cost = _expected(query, weights / weights.sum(axis=1, keepdims=True))
+            return Published(cost, True, made, "r", math.exp(-log_ratio))
+    raise NotApplicable("no parameter of it was proven to meet the budget")
+
+
+def _exponential_rows(k: int, log_ratio: float) -> list[list[int]]:
+    ratio = Fraction(math.exp(-log_ratio))
+    weights = [1 << (80 + math.ceil(1.5 * log_ratio * k))]
+    for _ in range(k - 1):
+        weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
+    return [[weights[abs(i - j)] for j in range(k)] for i in range(k)]
+
+
+def _randomized_response(query: BudgetedQuery) -> Published:
+    """Two rows differ in two outputs alone, and all pairs of rows alike: a channel of three outputs is audited."""
+    q = query.question
     at = {output: j for j, output in enumerate(q.outputs)}
     own = [at.get(x, -1) for x in q.inputs]
-    return own if min(own) >= 0 else None
+    if min(own) < 0:
+        raise NotApplicable("some answers are no outputs")
+    if query.notion not in ("pure", "dp", "pdp"):
+        raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
+    epsilon, delta = _spent(query)
+    odds = Fraction(threshold(epsilon), 1 << _BITS)
+    chance = odds / (q.m - 1 + odds)
+    if query.notion == "dp":
+        chance = (delta * (q.m - 1) + odds) / (q.m - 1 + odds)
+    elif query.notion == "pdp":
+        chance = max(chance, delta)
+    rest = (1 - chance) / (q.m - 1)
+    two = [[chance, rest, (q.m - 2) * rest], [rest, chance, (q.m - 2) * rest]]
+    pair = Channel.of(two if q.m > 2 else [row[:2] for row in two], [(0, 1), (1, 0)])
+    claim = Claim.of(query.notion, pair, {"epsilon": epsilon, "delta": delta})
+    table = np.full((q.k, q.m), float(rest))
+    table[np.arange(q.k), own] = float(chance)
+    return Published(_expected(query, table), holds(pair, claim), pair, "p", float(chance))
 
 
-def clamped_geometric(request: ChannelRequest) -> Channel | None:
-    """Pr[z | y] ~ e^(-ε |y - z|) with what falls outside at the ends, where neighbours follow each other in a row and
-    outputs are the inputs; rounded so that it is private exactly."""
-    q = request.question
-    if not q.line or q.outputs != q.inputs or request.per_distance:
-        return None
-    assert request.epsilon is not None
-    K = to_integers(geometric(q.k, float(request.epsilon)))
-    rows = repaired(K, Edges.of(q.listed, [request.epsilon]), request.bounds.delta * 0, q.k // 2)
-    return request.channel(rows.tolist())
-
-
-def randomized_response(request: ChannelRequest) -> Channel | None:
-    """The input with e^ε times the probability of any other output; private for every neighbour relation."""
-    own = _own_outputs(request)
-    if own is None or request.per_distance:
-        return None
-    assert request.epsilon is not None
-    q = request.question
-    rows = np.full((q.k, q.m), 1 << _BITS, dtype=object)
-    rows[np.arange(q.k), own] = threshold(request.epsilon)
-    return request.channel(rows.tolist())
-
-
-BASELINES = {"clamped geometric": clamped_geometric, "randomized response": randomized_response}
+BASELINES: dict[str, Callable[[BudgetedQuery], Published]] = {
+    **{f"clamped {name}": _clamped(name) for name in NAMES},
+    "exponential": _exponential,
+    "randomized response": _randomized_response,
+}

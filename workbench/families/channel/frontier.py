@@ -2,33 +2,37 @@
 
 curve       what a row is
 point       the least-loss channel, certified unless it is asked not to be
-baseline    clamped geometric noise along a line, randomized response; exact laws, audited
+baseline    published mechanisms with the least parameter that meets the budget; exact laws, audited
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from workbench.families.baseline import audited_row
-from workbench.families.channel.baselines import BASELINES
+from workbench.families.channel.baselines import BASELINES, BudgetedQuery, published
 from workbench.families.channel.family import FAMILY
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
 from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, few, heat, lines
+from workbench.families.integer_laws import NotApplicable
 from workbench.families.notion_points import LEAST_EPSILON, notion_plots
 from workbench.families.requirements import ratio_notions
+from workbench.privacy.audit import audit
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.families.channel.request import ChannelRequest
 
-__all__ = ["plan"]
+__all__ = ["plan", "published_row"]
 
 SERIES = {
     "channel": Series("best channel", 2), "clamped geometric": Series("clamped geometric", 7, ":"),
     "randomized response": Series("randomized response", 5, "--"),
+    "clamped truncated geometric": Series("clamped truncated geometric", 4, ":"),
+    "clamped discrete Gaussian": Series("clamped discrete Gaussian", 1, ":"),
+    "clamped staircase": Series("clamped staircase", 0, ":"), "exponential": Series("exponential", 3, "-."),
 }  # fmt: skip
 
 
@@ -36,8 +40,9 @@ def plan(points: Sequence[tuple[Row, ChannelRequest]], *, baselines: bool = True
     """The plan of a channel frontier. points: columns that name a point, its request."""
     tasks: list[Task] = [_point(row, request) for row, request in points]
     if baselines:
-        tasks += [_baseline(name, make, row, request) for name, make in BASELINES.items() for row, request in points
-                  if _comparable(request) and make(request) is not None]  # fmt: skip
+        tasks += [
+            _baseline(name, row, request) for name in BASELINES for row, request in points if _comparable(request)
+        ]
     if not points:
         return Plan("", [])
     request = points[0][1]
@@ -61,11 +66,21 @@ def _point(row: Row, request: ChannelRequest) -> Task:
     return compute
 
 
-def _baseline(name: str, make: Callable[[Any], Any], row: Row, request: ChannelRequest) -> Task:
-    def compute() -> list[Row]:
-        return [{"curve": "baseline", "mechanism": name, **row} | audited_row(FAMILY, request, make(request))]
+def _baseline(name: str, row: Row, request: ChannelRequest) -> Task:
+    return lambda: [{"curve": "baseline", "mechanism": name, **row} | published_row(request, name)]
 
-    return compute
+
+def published_row(query: BudgetedQuery, name: str) -> Row:
+    """What a published mechanism costs, or why it does not apply."""
+    try:
+        found = published(query, name)
+    except NotApplicable as error:
+        return {"status": "not applicable", "error": str(error)}
+    privacy = audit(found.mechanism, query.epsilon or 0)
+    return {
+        "objective": found.objective, "parameter": found.value, "dp_delta": privacy.dp_delta.upper,
+        "pure_epsilon": privacy.pure_epsilon, "private": found.certified, "status": "audited", "error": None,
+    }  # fmt: skip
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:

@@ -1,4 +1,4 @@
-"""The best channel for a query, and usual channels beside it."""
+"""The best channel for a query, and published mechanisms beside it."""
 
 from __future__ import annotations
 
@@ -7,28 +7,25 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from workbench.families.channel.baselines import BASELINES
+from workbench.errors import WorkbenchError
+from workbench.families.baseline import Baseline, baselines_of
+from workbench.families.channel.baselines import BASELINES, audited, published
 from workbench.families.channel.family import FAMILY
+from workbench.families.channel.request import ChannelTooLarge
+from workbench.families.integer_laws import NotApplicable
+from workbench.families.own_baseline import own_baselines
 from workbench.families.recommendation import Candidate, Query, Value
 from workbench.mechanisms.channel import Channel
-from workbench.privacy.claim import Claim
-from workbench.privacy.measure import holds
+from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
+from workbench.mechanisms.mechanism import as_mechanism
 
 __all__ = ["candidates"]
 
 _SPELLING = ("answers", "outputs", "max_shift", "neighbours", "prior")
-_REASON = {
-    "clamped geometric": "the neighbours are not the answers that follow each other, published as they are",
-    "randomized response": "some answers are no outputs, or pairs have budgets of their own",
-}
-_NEEDS = {
-    "clamped geometric": "nothing but the answers in a row; pure, δ unused",
-    "randomized response": "nothing but the outputs; pure, δ unused",
-}
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """The best channel, clamped geometric noise, randomized response."""
+    """The best channel and every baseline, each with its least parameter at the budget."""
     bits = math.ceil(math.log2(max(2, query.question.m)))
     prior = "the worst input" if query.question.prior is None else "the prior"
     command = query.command("design channel", *_SPELLING, **_loss(query))
@@ -38,19 +35,42 @@ def candidates(query: Query) -> Iterable[Candidate]:
             design = session.design()
         return Value(design.objective, design.bound, design.certificate is not None)
 
-    yield Candidate("best channel", f"made for {prior}; publishes only the outputs, {bits} bits", command, best)
-    request: Any = FAMILY.request(query.question, loss=query.loss, **query.budget)
-    for name, make in BASELINES.items():
-        mechanism = make(request)
-        if mechanism is None:
-            yield Candidate(name, reason=_REASON[name])
-        else:
-            yield Candidate(name, _NEEDS[name], None, partial(_usual, request, mechanism))
+    try:
+        FAMILY.request(query.question, loss=query.loss, **query.budget)
+        yield Candidate("best channel", f"made for {prior}; publishes only the outputs, {bits} bits", command, best)
+    except ChannelTooLarge as error:
+        yield Candidate("best channel", reason=str(error))
+    for name in BASELINES:
+        yield Candidate(name, "published, made for no prior", None, partial(_usual, query, name))
+    others = [*((one, "your own baseline") for one in own_baselines(query.own, "channel")),
+              *((one, f"of {package}") for one, package in baselines_of("channel"))]  # fmt: skip
+    for baseline, words in others:
+        yield Candidate(baseline.name, words, None, partial(_other, query, baseline))
 
 
-def _usual(request: Any, mechanism: Channel) -> Value:
-    claim = Claim.of(request.notion, mechanism, {"epsilon": request.claim.epsilon, "delta": request.delta})
-    return Value(FAMILY.cost(request, mechanism), None, holds(mechanism, claim))
+def _usual(query: Query, name: str) -> Value:
+    found = published(query, name)
+    return Value(found.objective, None, found.certified, found.words)
+
+
+def _other(query: Query, baseline: Baseline) -> Value:
+    """A baseline that is not ours, audited; its code may raise anything."""
+    try:
+        made = baseline.mechanism(query)
+    except WorkbenchError:
+        raise
+    except Exception as error:
+        raise NotApplicable(f"it raised {type(error).__name__}: {error}") from error
+    if made is None:
+        raise NotApplicable("no mechanism of it meets the budget")
+    given: Any = as_mechanism(made)
+    channel = given.whole_channel() if isinstance(given, LabelMechanism) else given
+    if not isinstance(channel, Channel):
+        raise NotApplicable(f"it is no channel of the query's answers but {given.describe()}")
+    found = audited(query, channel)
+    if not found.certified:
+        raise NotApplicable(f"it costs {found.objective:.9g}, and is not private at this budget")
+    return Value(found.objective, None, True)
 
 
 def _loss(query: Query) -> dict[str, Any]:

@@ -28,13 +28,17 @@ from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
-__all__ = ["ChannelRequest"]
+__all__ = ["ChannelRequest", "ChannelTooLarge"]
 
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
 MOST = 1_000_000  # masses that a program compares; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
 _TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
+
+
+class ChannelTooLarge(InvalidRequest):
+    """A program too large to be stated; the message says which size would fit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,7 +136,7 @@ class ChannelRequest(Request):
         else:
             fit = f"{int(q.k * most / size)} inputs with {q.m} outputs"
         pairs = "" if self.pairs is None else f", {len(self.pairs)} pairs"
-        raise InvalidRequest(
+        raise ChannelTooLarge(
             f"The {what} must have at most {most} {unit}; {fit} would fit. Got {size} ({q.k} inputs, {q.m} outputs"
             f"{pairs})."
         )

@@ -262,7 +262,12 @@ def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) ->
         raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
     status = f"{solution.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
-        what = "the constraints on these outputs" if request.constraints or request.more else "this request"
+        if not (request.constraints or request.more) and request.budget is None:
+            raise NotProven(
+                f"{status} to a feasible request (a channel that ignores its input is private); its tolerances are too "
+                "coarse here."
+            )
+        what = "the constraints on these outputs"
         if request.budget is not None:
             what = f"the budget {float(request.budget):g}"
         why = ""

@@ -227,14 +227,18 @@ class _Noise(Family):
         return request(question, values)
 
     def open(self, request: Any) -> Session:
-        from workbench.families.many_runs import ManyRuns
         from workbench.families.noise.notion_design import NoiseNotionRequest
-        from workbench.families.noise.run_curve import within_curve
-        from workbench.families.noise.session import NoiseSession
 
         if isinstance(request, NoiseNotionRequest):
             return super().open(request)
-        return NoiseSession(request) if request.runs == 1 else ManyRuns(request, within_curve)
+        if request.runs == 1:
+            from workbench.families.noise.session import NoiseSession
+
+            return NoiseSession(request)
+        from workbench.families.many_runs import ManyRuns
+        from workbench.families.noise.run_curve import within_curve
+
+        return ManyRuns(request, within_curve)
 
     def solve(self, request: Any) -> Design:
         from workbench.families.noise.notion_design import design

@@ -27,13 +27,16 @@ from models.noise_level_frontier import LEAST
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
+from workbench.families.channel.frontier import published_row
 from workbench.families.frontier_plan import Plan, Row, Task, design_row
 from workbench.families.noise.baselines import SCANNED, Scan, data_independent_error
 from workbench.families.noise.design import NoiseDesigner
 from workbench.families.noise.family import FAMILY
 from workbench.families.noise.frontier_plots import draw
 from workbench.families.outcome import translated_errors
+from workbench.families.recommendation import Query
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind
+from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit_channel
 from workbench.privacy.notions import notion as named
@@ -46,7 +49,11 @@ _FEW = 5
 _SMALL, _SMOOTH = 16, 40  # noise values up to which it is traced at so many ε at least, between the asked ones too
 _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
 _REFINING = 15.0  # seconds of tracing after which no ε between the asked ones is traced any more
-_CLAMPED = 60  # answers up to which clamped baselines are scanned and audited
+_CLAMPED = 60  # answers up to which clamped baselines are scanned; beyond they are proven on the line
+_WIDE = {  # series -> published mechanism, for more answers
+    "geometric": "clamped geometric", "gaussian": "clamped discrete Gaussian", "exponential": "exponential",
+    "truncated geometric": "clamped truncated geometric", "staircase": "clamped staircase",
+}  # fmt: skip
 
 
 def round_levels(errors: Sequence[float]) -> list[Fraction]:
@@ -132,6 +139,7 @@ class _Frontier:
         self.cost, self.solver, self.certify = asked.cost, asked.solver, asked.certify
         self.options = Options(time_limit=asked.time_limit)
         self.designers: dict[tuple[str, str], NoiseDesigner] = {}
+        self.finite: FiniteQuery | None = None
         self.errors: list[float] = []  # of the points so far
         self.tracing = 0.0  # seconds spent on exact pieces
         self.patience = None if asked.whole else _PATIENCE
@@ -255,20 +263,35 @@ class _Frontier:
         return compute
 
     def families(self) -> list[str]:
-        """The baselines that this question and cost admit."""
+        """The baselines; those that this question and cost do not admit say why (`missing`)."""
+        return ["data-independent", *(SCANNED if self.question.order <= _CLAMPED else _WIDE)]
+
+    def missing(self, family: str) -> str | None:
+        """Why a baseline does not apply."""
         if self.cost == "worst-squared":
-            return []
-        clamped = self.question.scalar and self.question.order <= _CLAMPED and self.cost in ("error-rate", "squared")
-        return ["data-independent", *(SCANNED if clamped else ())]
+            return "its cost is a mean, not that of the worst noise"
+        if family == "data-independent":
+            return None
+        if not self.question.scalar:
+            return "it publishes one number, and the answers are tuples"
+        words = "its cost is the error rate or the square, of which alone clamping is worked out"
+        return None if self.cost in ("error-rate", "squared") else words
 
     def baseline(self, notion: str, epsilon: Fraction, family: str) -> Task:
         """One published mechanism at one ε and every δ."""
 
         def compute() -> list[Row]:
-            rows = []
+            rows: list[Row] = []
+            missing = self.missing(family)
             for delta in self.deltas:
                 begin = time.perf_counter()
                 known = self._known("baseline", family, notion, epsilon) | {"delta": float(delta)}
+                if missing is not None:
+                    rows.append(known | {"status": "not applicable", "error": missing})
+                    continue
+                if family != "data-independent" and self.question.order > _CLAMPED:
+                    rows.append(known | published_row(self._query(notion, epsilon, delta), _WIDE[family]))
+                    continue
                 row = known | {"status": "infeasible", "error": "no parameter of the scan meets the budget"}
                 made = (self._independent if family == "data-independent" else self._clamped)(
                     family, notion, epsilon, delta
@@ -280,6 +303,21 @@ class _Frontier:
 
         return compute
 
+    def _query(self, notion: str, epsilon: Fraction, delta: Fraction) -> Query:
+        loss = "zero-one" if self.cost == "error-rate" else "squared"
+        if self.finite is None:
+            order, distances = self.question.order, self._distances()
+            consecutive = distances == [*range(1, len(distances) + 1)]
+            pairs = [(q, q + d) for d in distances for q in range(order - d)]
+            relation: Any = {"max_distance": len(distances)} if consecutive else pairs
+            self.finite = FiniteQuery(range(order), neighbours=relation)
+        return Query(question=self.finite, epsilon=epsilon, delta=delta, notion=notion, loss=loss)
+
+    def _distances(self) -> list[int]:
+        """Of neighbours. Beyond N/2 a shift μ may have been meant as μ - N: protect both rather than guess."""
+        order, given = self.question.order, {shift[0] for shift in self.question.shifts}
+        return sorted(given | {order - s for s in given if 2 * s > order})
+
     def _independent(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row:
         order = self.question.order
         rho = data_independent_error(order, epsilon, delta, notion)
@@ -288,9 +326,7 @@ class _Frontier:
 
     def _clamped(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row | None:
         n = self.question.order - 1
-        # beyond N/2 a shift μ may have been meant as μ - N: protect both distances rather than guess
-        given = {shift[0] for shift in self.question.shifts}
-        scan = _scan(family, n, tuple(sorted(given | {n + 1 - s for s in given if 2 * s > n + 1})))
+        scan = _scan(family, n, tuple(self._distances()))
         parameter = scan.least(epsilon, delta, notion)
         if parameter is None:
             return None

@@ -106,6 +106,7 @@ class _Quantizer(Family):
     frontier = "workbench.families.quantizer.frontier_options"
     programs = "workbench.families.quantizer.programs"
     verification = "workbench.families.quantizer.verification"
+    recommendation = "workbench.families.quantizer.recommendation"
 
     @property
     def question(self) -> type[Quantization]:

@@ -64,7 +64,7 @@ def exact_quantizer(
         np.array([float(k) for k in cuts]), len(bins), density, cost, symmetric=even, metric=metric, solver=solver,
         options=options,
     )  # fmt: skip
-    answer = problem.answer(float(epsilon), outputs, start="cold")
+    answer = problem.answer(float(epsilon), outputs, start="cold", slopes=False)
     if answer is None:
         solution = problem.solve(float(epsilon), outputs, start="cold")
         problem.close()

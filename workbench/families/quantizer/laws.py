@@ -96,14 +96,17 @@ class LawProblem:
         with translated_errors():
             return self._session.solve(self.values(epsilon, outputs), start=start)
 
-    def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> LawAnswer | None:
-        """The optimum at these outputs, or None when the solver has none."""
+    def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot", slopes: bool = True) -> LawAnswer | None:
+        """The optimum at these outputs, or None when the solver has none. slopes: whether the slope is needed, for
+        which a solver must give dual values; empty without."""
         solution = self.solve(epsilon, outputs, start=start)
-        if solution.x is None or solution.objective is None or solution.row_dual is None:
+        if solution.x is None or solution.objective is None or (slopes and solution.row_dual is None):
             return None
         half = self.model.laws(solution.x)
-        costs, slopes = self.costs(outputs)
-        slope = self.model.slopes(half, solution.row_dual, self._fold_slope(slopes))
+        costs, moved = self.costs(outputs)
+        slope = np.zeros(0)
+        if slopes and solution.row_dual is not None:
+            slope = self.model.slopes(half, solution.row_dual, self._fold_slope(moved))
         value = math.fsum((self._fold(costs) * half).ravel())  # rounded once, so the same on every machine
         return LawAnswer(value, self.unfold(half), slope, solution)
 

@@ -69,11 +69,11 @@ class OutputKnots(LawProblem):
         self.points = end_points(self.knots(outputs))
         return super().values(epsilon, outputs)
 
-    def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> LawAnswer | None:
+    def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot", slopes: bool = True) -> LawAnswer | None:
         """The optimum at these outputs, or None when the solver has none; the slope is of outputs and knots."""
-        found = super().answer(epsilon, outputs, start=start)
-        if found is None:
-            return None
+        found = super().answer(epsilon, outputs, start=start, slopes=slopes)
+        if found is None or not slopes:
+            return found
         return LawAnswer(found.value, found.laws, found.slope + self._moved(outputs, found), found.solution)
 
     def _moved(self, outputs: Vector, found: LawAnswer) -> Vector:

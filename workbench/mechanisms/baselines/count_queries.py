@@ -39,6 +39,7 @@ __all__ = [
     "clamped_geometric",
     "clamped_pmf",
     "data_independent",
+    "discrete_gaussian",
     "exponential_mechanism",
     "geometric_alpha",
     "geometric_cdf",
@@ -95,7 +96,7 @@ def clamped_gaussian(n: int, variance: Real) -> Channel:
     variance: the parameter σ² of exp(-η²/2σ²), finite and > 0 (the variance itself is a little below it when σ² < 1).
     Raises InvalidRequest.
     """
-    radius, law = _gaussian(positive(variance, "variance"))
+    radius, law = discrete_gaussian(positive(variance, "variance"))
     return clamped_pmf(n, {eta: law.integers[eta + radius] for eta in range(-radius, radius + 1)})
 
 
@@ -120,7 +121,7 @@ def clamped_pmf(n: int, weights: Mapping[int, Any]) -> Channel:
 
 
 @lru_cache(maxsize=64)
-def _gaussian(variance: Fraction) -> tuple[int, Distribution]:
+def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
     """(R, the law on -R..R proportional to ⌊2^160 exp(-η²/2σ²)⌋), R the last η where that is not 0."""
     half = [1 << _BITS]
     while half[-1]:

@@ -96,9 +96,9 @@ def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int
 
 
 @lru_cache(maxsize=256)
-def best_exact(levels: int, epsilon: str, density: Density | None = None) -> Quantizer:
+def best_exact(levels: int, epsilon: str, density: Density | None = None, starts: int = 4) -> Quantizer:
     """The exact quantizer with optimised bins, within twice the least feasible reach."""
-    found = optimised_bins(levels, exact(epsilon, "epsilon"), Fraction(1), density or uniform(), starts=4)
+    found = optimised_bins(levels, exact(epsilon, "epsilon"), Fraction(1), density or uniform(), starts=starts)
     if found is None:
         raise ValueError(f"no quantizer with {levels} outputs was found at epsilon {epsilon}")
     return certified(found.quantizer, epsilon)

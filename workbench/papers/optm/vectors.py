@@ -60,7 +60,7 @@ def _mechanisms(epsilon: str, inputs: str) -> dict[str, Quantizer]:
     found = largest_q(table["RQM"]["bins"], epsilon)
     made |= {} if found is None else {"RQM": found}
     density = uniform() if inputs == "cube" else ball_coordinate()
-    best = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), density, "mse")
+    best = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), density, "mse", starts=1)
     assert best is not None
     return made | {"exact quantizer": certified(best.quantizer, epsilon)}
 

@@ -1,0 +1,142 @@
+"""A slider is followed at once: where solving takes long, by preliminary designs that never pass for proven ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from workbench.errors import InvalidRequest
+from workbench.explorer import tasks
+from workbench.explorer.given import listing
+from workbench.explorer.tasks import Tasks
+from workbench.families.base import Session
+from workbench.families.noise.session import NoiseSession
+
+NOISE = {"n": "16", "max_shift": "3", "delta": "0.05"}
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every hot design counts as a slow one, and a moment is too short for any proof."""
+    monkeypatch.setattr(tasks, "_SLOW", 0.0)
+    monkeypatch.setattr(tasks, "_MOMENT", Fraction(1, 10**6))
+
+
+@pytest.fixture
+def live() -> Iterator[Tasks]:
+    live = Tasks()
+    yield live
+    live._drop()
+
+
+def asked(epsilon: str, **more: str) -> dict[str, Any]:
+    return {"family": "noise", "given": {**NOISE, "epsilon": epsilon, **more}}
+
+
+def notes(view: dict[str, Any]) -> list[str]:
+    return [words for label, words in view["facts"] if label == "note"]
+
+
+def test_a_preliminary_design_says_where_the_optimum_lies(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_SLOW", 0.0)
+    monkeypatch.setattr(tasks, "_MOMENT", Fraction(1, 4))
+    for epsilon in ("3", "3.1"):
+        live.run("design", asked(epsilon, n="40"))
+    view = live.run("design", asked("1.04", n="40"))  # thousands of linear programs
+    assert view["preliminary"] is True
+    assert view["row"]["bound"] < view["row"]["oracle_value"] - 1e-5
+    between = f"between {view['row']['bound']:.9g} and {view['objective']:.9g}"
+    assert notes(view)[-1] == f"Preliminary: the optimum lies {between}. The solver has not finished."
+
+
+def test_a_slow_design_is_preliminary_and_then_complete(live: Tasks, slow: None) -> None:
+    for epsilon in ("1", "1.1"):  # the first one states the model, the second one is slow
+        assert "preliminary" not in live.run("design", asked(epsilon))
+    view = live.run("design", asked("1.2"))
+    assert view["preliminary"] is True
+    assert view["status"] == view["row"]["status"] == "time_limit"
+    assert not view["certified"]
+    complete = live.run("complete", asked("1.2"))
+    assert "preliminary" not in complete
+    assert complete["status"] == "optimal"
+    assert complete["objective"] == pytest.approx(complete["row"]["oracle_value"], abs=1e-9)
+    assert view["objective"] >= complete["objective"] - 1e-9
+    assert notes(view)[-1] == "Preliminary. The solver has not finished."
+    assert not any("Preliminary" in words for words in notes(complete))
+    assert "preliminary" not in live.run("design", asked("1.2"))  # it is known by now
+
+
+def test_curves_and_exports_take_complete_designs(live: Tasks, slow: None) -> None:
+    for epsilon in ("1", "1.1"):
+        live.run("design", asked(epsilon))
+    live.run("design", asked("1.2"))
+    before = live.run("profile", asked("1.2"))
+    fresh = Tasks()
+    assert fresh.run("profile", asked("1.2")) == before
+    fresh._drop()
+
+
+def test_a_fast_design_is_never_preliminary(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_SLOW", 1e9)
+    for epsilon in ("1", "1.1", "1.2"):
+        assert "preliminary" not in live.run("design", asked(epsilon))
+
+
+def test_what_a_moment_does_not_help_is_solved_once(live: Tasks, slow: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A linear program that is stopped has no design to show: from then on it is solved in one go."""
+    solved: list[Session] = []
+    design = NoiseSession.design
+
+    def counted(self: NoiseSession, *given: Any, **more: Any) -> Any:
+        solved.append(self)
+        return design(self, *given, **more)
+
+    monkeypatch.setattr(NoiseSession, "design", counted)
+    for epsilon in ("1", "1.1", "1.2", "1.3"):
+        view = live.run("design", asked(epsilon, notion="dp"))
+        assert "preliminary" not in view
+        assert view["status"] == "optimal"
+    assert len(solved) in (4, 5)  # at most one moment was lost
+
+
+def test_a_limit_of_the_reader_is_kept(live: Tasks, slow: None) -> None:
+    for epsilon in ("1", "1.1", "1.2"):
+        view = live.run("design", asked(epsilon, time_limit="0.0000001"))
+        assert "preliminary" not in view
+        assert any(words.startswith("Not proven: ") for _, words in view["facts"])
+
+
+def test_the_objective_is_never_called_the_bound(live: Tasks) -> None:
+    given = {"bins": "-3,-0.5,0.5,3", "epsilon": "1"}
+    view = live.run("design", {"family": "quantizer", "given": given})
+    assert view["label"] == "mae"
+    figure = live.run("along", {"family": "quantizer", "given": given, "along": "epsilon"})["figure"]
+    assert figure["y"]["label"] == "mae"
+
+
+def test_no_curve_where_an_option_takes_one_value_only(live: Tasks) -> None:
+    given = {"labels": "uniform:0..3", "epsilon": "1"}
+    assert live.run("along", {"family": "labels", "given": given, "along": "delta"})["figure"] is None  # pure
+    assert live.run("along", {"family": "labels", "given": given, "along": "epsilon"})["figure"] is not None
+
+
+@pytest.mark.parametrize(
+    ("family", "given", "words"),
+    [
+        ("additive", {"on": "integers", "sensitivity": "1", "epsilon": "1"}, "No published mechanisms are listed"),
+        ("labels", {"labels": "uniform:0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"}, "at one epsilon, which"),
+        ("noise", {"n": "3", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}, "not listed for this request"),
+    ],
+)
+def test_why_no_other_mechanisms_are_listed(live: Tasks, family: str, given: dict[str, str], words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words):
+        live.run("rivals", {"family": family, "given": given})
+
+
+def test_a_page_begins_with_what_its_sliders_move() -> None:
+    for entry in listing():
+        hot = [option["name"] for option in entry["options"] if option["hot"]]
+        assert "epsilon" not in hot or "epsilon" in entry["first"]

@@ -1,0 +1,236 @@
+"""Published noise on the integers for a budget: the least parameter that exact arithmetic proves private.
+
+    name                  f(η)                                        for (ε, δ) and answers up to D apart
+    geometric             ∝ α^|η| (discrete Laplace)                  pure: α = e^(-ε/D); with δ the least α that does
+    truncated geometric   ∝ e^(-ε|η|/D) for |η| <= A                  the least A: what a shift takes beyond A is <= δ
+    discrete Gaussian     ∝ e^(-η²/2σ²) (Canonne et al. 2020)         the least σ²
+    staircase             steps of D falling by e^-ε (Geng 2014)      pure; its inner step r = 1..D is the user's
+
+Whatever is published from q + η, clamped or wrapped around, is as private (post-processing) in every notion but pdp. A
+parameter is found in floating point, and the exact audit of the law on the line decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.errors import InvalidRequest
+from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms.baselines.count_queries import discrete_gaussian
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.privacy.claim import Claim
+from workbench.privacy.measure import holds
+from workbench.privacy.repair_line import inverse_exponential, staircase
+
+__all__ = ["NAMES", "FittedLaw", "NotApplicable", "clamped_table", "fitted_laws", "least_parameter", "masses"]
+
+Vector = NDArray[np.float64]
+
+NAMES = ("geometric", "truncated geometric", "discrete Gaussian", "staircase")
+_LONGEST = 4_000_000  # noise values that are worked through in floating point
+_AUDITED = 400_000  # noise values times shifts that an exact audit works through
+_SHIFTS = 128  # up to which geometric noise is audited at a δ; beyond, and without one, by group privacy
+_SLACKS = (0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3)  # off the tie, so that exact arithmetic agrees
+_TAIL = 46.0  # e^-46 is 1e-20
+
+
+class NotApplicable(InvalidRequest):
+    """A published mechanism cannot serve a query; the message says why."""
+
+
+@dataclass(frozen=True)
+class FittedLaw:
+    """A law for a budget. reach: D; symbol, value: of its parameter; claim: what it is private for on the line, with
+    answers up to `span` apart: D, or 1 where ε/D a step proves ε for D of them (group privacy of pure DP)."""
+
+    law: IntegerLaw
+    reach: int
+    symbol: str
+    value: float
+    claim: Claim
+    span: int
+
+    @property
+    def mechanism(self) -> AdditiveIntegerNoise:
+        """The noise, not clamped, for answers up to `span` apart."""
+        return AdditiveIntegerNoise(IntegerNoise(self.span), self.law)
+
+    def holds(self) -> bool:
+        """Whether exact arithmetic proves the claim."""
+        return holds(self.mechanism, self.claim)
+
+
+def fitted_laws(name: str, reach: int, epsilon: Fraction, delta: Fraction, notion: str) -> list[FittedLaw]:
+    """The law of a name with its least parameter; of the staircase one for each inner step, to be proven by `holds`.
+
+    reach: D; notion: pure, dp or pdp, for which the pure laws alone stay private however their answers are published.
+    Raises NotApplicable.
+    """
+    if notion not in ("pure", "dp", "pdp"):
+        raise NotApplicable(f"its parameter is not known for the notion {notion}")
+    if reach * (math.ceil(_TAIL / float(epsilon)) + 2) > _LONGEST:
+        raise NotApplicable("its law is too long at this budget")
+    if name == "staircase":
+        return _staircases(reach, epsilon)
+    if name == "geometric":
+        return [_geometric(reach, epsilon, delta if notion == "dp" else Fraction(0))]
+    if not delta or notion == "pure":
+        raise NotApplicable("it needs delta > 0")
+    if notion == "pdp":
+        raise NotApplicable("clamped or wrapped around it is no longer private under pdp, which is no post-processing")
+    return [(_truncated if name == "truncated geometric" else _gaussian)(reach, epsilon, delta)]
+
+
+def _proven(
+    laws: Iterable[tuple[IntegerLaw, float]], symbol: str, reach: int, notion: str, budget: dict[str, Fraction]
+) -> FittedLaw:
+    """The first that the exact audit finds private."""
+    for law, value in laws:
+        fitted = _claimed(law, symbol, value, reach, notion, budget)
+        if fitted.holds():
+            return fitted
+    raise NotApplicable("no parameter of it was proven to meet the budget")
+
+
+def _audit_fits(reach: int, values: float) -> None:
+    if reach * values > _AUDITED:
+        raise NotApplicable(f"its audit would compare more than {_AUDITED} masses")
+
+
+def _claimed(
+    law: IntegerLaw, symbol: str, value: float, reach: int, notion: str, budget: dict[str, Fraction]
+) -> FittedLaw:
+    span = 1 if notion == "pure" and law.period == 1 else reach
+    mechanism = AdditiveIntegerNoise(IntegerNoise(span), law)
+    claim = Claim.of(notion, mechanism, budget if span == reach else {**budget, "epsilon": budget["epsilon"] / reach})
+    return FittedLaw(law, reach, symbol, value, claim, span)
+
+
+def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
+    pure = inverse_exponential(epsilon / reach)
+    if not delta or reach > _SHIFTS:
+        law = IntegerLaw(0, [1], 1, pure)
+        return _proven([(law, float(pure))], "α", reach, "pure", {"epsilon": epsilon, "delta": Fraction(0)})
+    eta = np.arange(reach * (math.ceil(_TAIL / float(epsilon)) + 2))
+
+    def private(alpha: float) -> bool:
+        return _excess(np.power(alpha, eta, dtype=np.float64), reach, float(epsilon)) <= float(delta)
+
+    least = least_parameter(private, 0.0, float(pure))
+
+    def tries() -> Iterator[tuple[IntegerLaw, float]]:
+        for slack in _SLACKS:
+            alpha = min(pure, Fraction(least * (1 + slack)).limit_denominator(1 << 40))
+            yield IntegerLaw(0, [1], 1, alpha), float(alpha)
+        yield IntegerLaw(0, [1], 1, pure), float(pure)
+
+    return _proven(tries(), "α", reach, "dp", {"epsilon": epsilon, "delta": delta})
+
+
+def _truncated(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
+    ratio = inverse_exponential(epsilon / reach)
+    size = reach * (math.ceil(_TAIL / float(epsilon)) + 2)
+    half = float(ratio) ** np.arange(size)
+    law = np.concatenate([half[:0:-1], half])
+    sums = np.concatenate([[0.0], np.cumsum(law)])
+    centre = size - 1
+    ends = np.arange(size)  # A
+    whole = sums[centre + ends + 1] - sums[centre - ends]
+    beyond = sums[centre + ends + 1] - sums[np.maximum(centre - ends, centre + ends + 1 - reach)]
+    good = np.flatnonzero((beyond <= float(delta) * whole * (1 + 1e-12)) & (2 * ends >= reach))
+    if not good.size:
+        raise NotApplicable("its support would be too long at this delta")
+    _audit_fits(reach, 2 * int(good[0]))
+
+    def tries() -> Iterator[tuple[IntegerLaw, float]]:
+        for end in range(int(good[0]), int(good[0]) + 3):
+            weights = [1 << (64 + 2 * math.ceil(1.5 * float(epsilon) * end / reach))]
+            for _ in range(end):  # upwards, so that no ratio exceeds e^ε
+                weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
+            yield IntegerLaw(-end, Distribution([*weights[:0:-1], *weights])), float(end)
+
+    return _proven(tries(), "A", reach, "dp", {"epsilon": epsilon, "delta": delta})
+
+
+def _gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
+    # σ² of Dwork and Roth's theorem A.1, and more
+    bound = reach**2 * 2 * (math.log(1.25 / float(delta)) + float(epsilon)) / min(1.0, float(epsilon)) ** 2
+    if bound > 1e8:
+        raise NotApplicable("its law is too long at this budget")
+
+    def private(log_variance: float) -> bool:
+        variance = math.exp(log_variance)
+        half = np.exp(-(np.arange(math.ceil(14 * math.sqrt(variance)) + 2 * reach + 2) ** 2.0) / (2 * variance))
+        return _excess(half, reach, float(epsilon)) <= float(delta)
+
+    least = least_parameter(private, math.log(1e-3), math.log(bound + 1))
+    _audit_fits(reach, 30 * math.exp(least / 2))
+
+    def tries() -> Iterator[tuple[IntegerLaw, float]]:
+        for slack in _SLACKS:
+            variance = Fraction(math.exp(least) * (1 + slack))
+            radius, law = discrete_gaussian(variance)
+            yield IntegerLaw(-radius, law), float(variance)
+
+    return _proven(tries(), "σ²", reach, "dp", {"epsilon": epsilon, "delta": delta})
+
+
+def _staircases(reach: int, epsilon: Fraction) -> list[FittedLaw]:
+    _audit_fits(reach, 5 * reach)
+    ratio = inverse_exponential(epsilon)
+    inner = range(1, reach + 1) if reach <= 32 else sorted({round(r) for r in np.linspace(1, reach, 32)})
+    budget = {"epsilon": epsilon, "delta": Fraction(0)}
+    return [_claimed(staircase(ratio, reach, r), "r", r, reach, "pure", budget) for r in inner]
+
+
+def _excess(half: Vector, reach: int, epsilon: float) -> float:
+    """The hockey stick at a shift of D of an even law that falls from 0 on, from f(0), f(1), ..."""
+    law = np.concatenate([half[:0:-1], half, np.zeros(reach)])
+    law /= law.sum()
+    moved = np.concatenate([np.zeros(reach), law[:-reach]])
+    return float(np.maximum(law - math.exp(epsilon) * moved, 0).sum())
+
+
+def least_parameter(private: Callable[[float], bool], low: float, high: float) -> float:
+    """About the least parameter that is private."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if private(middle) else (middle, high)
+    return high
+
+
+def masses(law: IntegerLaw, size: int) -> tuple[Vector, Vector]:
+    """f(η) for η = -size..size, and Pr[noise <= η], as floats good to about 1e-14. Shapes (2 size + 1,)."""
+    blocks = 0
+    if law.ratio:
+        least = max(1e-300, 1e-22 * (1 - float(law.ratio)))
+        blocks = math.ceil(math.log(least) / math.log(law.ratio)) + 1
+    period, ratio = law.period, float(law.ratio)
+    inside = law.floats
+    powers = ratio ** np.arange(1, blocks + 1)
+    right = (powers[:, None] * inside[-period:]).ravel()
+    left = (powers[:, None] * inside[:period][::-1]).ravel()[::-1]
+    known = np.concatenate([left, inside, right])
+    first = law.first - left.size
+    eta = np.arange(-size, size + 1)
+    at = eta - first
+    f = np.where((at >= 0) & (at < known.size), known[np.clip(at, 0, known.size - 1)], 0.0)
+    below = np.concatenate([[0.0], np.cumsum(known)])
+    return f, below[np.clip(at + 1, 0, known.size)] / below[-1]
+
+
+def clamped_table(law: IntegerLaw, count: int) -> Vector:
+    """Pr[output j | answer i] of noise clamped into 0..count-1, as floats. Shape (count, count)."""
+    _, cdf = masses(law, count)
+    gap = np.arange(count)[None, :] - np.arange(count)[:, None]
+    upper = cdf[gap + count]  # Pr[noise <= j - i]
+    upper[:, -1] = 1.0
+    table: Vector = np.diff(upper, axis=1, prepend=0.0)
+    return np.maximum(table, 0.0)
