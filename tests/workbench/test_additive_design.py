@@ -75,6 +75,12 @@ def test_a_given_grid_is_not_held_against_the_optimum_of_all():
     assert made.objective > made.oracle.value * 1.01
 
 
+def test_a_frontier_without_any_value_says_why(capsys, tmp_path: Path):
+    code, out, err = run(capsys, f"frontier additive --budget 1e-12 --out {tmp_path}")
+    assert (code, err) == (0, "")
+    assert "needs epsilon > 20" in " ".join(out.split())
+
+
 def test_tiny_budgets_are_reported():
     made = wb.design(wb.IntegerNoise(1), notion="pure", epsilon="1e-9")
     assert made.family.tables(made)[1:] == []  # nothing beside it: laws of billions of values
