@@ -38,7 +38,7 @@ __all__ = [
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
 
-_LARGEST = 300  # ε of a hockey stick; exponent of a bound on Σ P^α Q^(1-α)
+_LARGEST = 700  # ε of a hockey stick; exponent of a bound on Σ P^α Q^(1-α)
 
 
 @dataclass(frozen=True)
