@@ -45,7 +45,9 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     import cvxpy as cp
 
     if not problem.is_dcp(dpp=True):
-        raise InvalidProgram(f"{name} must be a disciplined parametrised problem (DPP). Got one that is not.")
+        raise InvalidProgram(
+            f"{name} must be linear by the rules of disciplined parametrised programming (DPP). Got what is not."
+        )
     own = problem.parameters()
     values = {p: p.value for p in own}
     try:

@@ -14,6 +14,7 @@ from workbench.explorer.given import listing
 from workbench.explorer.tasks import Tasks
 from workbench.families.base import Session
 from workbench.families.noise.session import NoiseSession
+from workbench.families.registry import family
 
 NOISE = {"n": "16", "max_shift": "3", "delta": "0.05"}
 
@@ -124,16 +125,21 @@ def test_no_curve_where_an_option_takes_one_value_only(live: Tasks) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "given", "words"),
+    ("name", "given", "words"),
     [
-        ("additive", {"on": "integers", "sensitivity": "1", "epsilon": "1"}, "No published mechanisms are listed"),
         ("labels", {"labels": "uniform:0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"}, "at one epsilon, which"),
         ("noise", {"n": "3", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}, "not listed for this request"),
     ],
 )
-def test_why_no_other_mechanisms_are_listed(live: Tasks, family: str, given: dict[str, str], words: str) -> None:
+def test_why_no_other_mechanisms_are_listed(live: Tasks, name: str, given: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):
-        live.run("rivals", {"family": family, "given": given})
+        live.run("rivals", {"family": name, "given": given})
+
+
+def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(family("noise")), "frontier", None)
+    with pytest.raises(InvalidRequest, match="No published mechanisms are listed for the family noise"):
+        live.run("rivals", asked("1"))
 
 
 def test_a_page_begins_with_what_its_sliders_move() -> None:

@@ -278,7 +278,7 @@ def test_limits_leave_a_valid_bound():
     assert loose.termination in (Termination.GAP_LIMIT, Termination.OPTIMAL)
 
 
-@pytest.mark.parametrize(("sizes", "cost"), [((120,), "squared"), ((1200,), "error-rate"), ((120,), "worst-squared")])
+@pytest.mark.parametrize(("sizes", "cost"), [((120,), "squared"), ((1200,), "error-rate"), ((360,), "worst-squared")])
 def test_a_time_limit_leaves_an_incumbent_soon(sizes, cost):
     """However little time there was: what the search found, or uniform noise."""
     shifts = tuple((k % sizes[0],) for k in (1, 3, 4, -1, -3, -4))

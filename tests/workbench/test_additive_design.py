@@ -15,6 +15,8 @@ from scipy.stats import chisquare, kstest
 import workbench as wb
 from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.privacy.audit import audit
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
@@ -59,6 +61,31 @@ def test_clamped_noise_names_its_class(capsys):
     assert "best noise modulo 21" in " ".join(out.split())
 
 
+def test_clamped_noise_is_private_before_it_is_clamped():
+    """Rows of the clamped noise may meet a budget that the solver's noise misses by 4e-17."""
+    for epsilon in ("0.7", "1"):
+        made = wb.design(wb.IntegerNoise(1, clamp=(0, 2)), epsilon=epsilon, delta="1e-4").mechanism
+        alone = made.question.__class__(1), made.noise
+        assert audit(AdditiveIntegerNoise(*alone), Fraction(epsilon)).meets("dp", epsilon=epsilon, delta="1e-4")
+
+
+def test_a_given_grid_is_not_held_against_the_optimum_of_all():
+    made = wb.design(wb.RealNoise(1), notion="pure", epsilon="1.5", steps=2)
+    assert made.oracle.agrees
+    assert made.objective > made.oracle.value * 1.01
+
+
+def test_a_frontier_without_any_value_says_why(capsys, tmp_path: Path):
+    code, out, err = run(capsys, f"frontier additive --budget 1e-12 --out {tmp_path}")
+    assert (code, err) == (0, "")
+    assert "needs epsilon > 20" in " ".join(out.split())
+
+
+def test_tiny_budgets_are_reported():
+    made = wb.design(wb.IntegerNoise(1), notion="pure", epsilon="1e-9")
+    assert made.family.tables(made)[1:] == []  # nothing beside it: laws of billions of values
+
+
 @pytest.mark.parametrize(
     ("question", "cost"),
     [(wb.IntegerNoise(3), "absolute"), (wb.IntegerNoise(1, clamp=(0, 6)), "squared"), (wb.RealNoise(2), "squared")],
@@ -98,6 +125,12 @@ def test_a_prior_for_clamped_answers():
         ("--on integers --epsilon 1 --notion pdp", "notion must be one of dp, pure"),
         ("--on integers --sensitivity 5000 --epsilon 1 --delta 1e-5", "would fit"),
         ("--on moon --epsilon 1", "on must be one of integers, reals"),
+        ("--on integers --epsilon 1e300 --delta 0.01", "epsilon must be between"),
+        ("--on integers --epsilon 1e6 --notion pure", "epsilon must be between"),
+        ("--on reals --epsilon 1e-300 --delta 0.01", "epsilon must be between"),
+        ("--on integers --notion curve --curve 1e300:0.1", "epsilon must be between"),
+        ("--on reals --notion curve --curve 0.5:1", "delta must be less for noise on the reals"),
+        ("--on reals --minimise epsilon --budget -1 --notion pure", "budget must be > 0"),
     ],
 )
 def test_bad_input_gets_one_sentence(capsys, text: str, sentence: str):

@@ -110,6 +110,13 @@ def test_least_delta_is_certified_and_keeps_its_budget(notion):
     assert float(d.certificate.delta) == pytest.approx(d.claimed, abs=1e-9)
 
 
+def test_the_least_epsilon_is_not_held_against_a_cost():
+    made = wb.design(wb.ModuloNoise(n=5, max_shift=1), notion="dp", delta="1e-3", minimise="epsilon", budget="0.5")
+    assert made.loss == 0  # no solver claims an epsilon
+    assert "claim" not in made.proof
+    assert made.bound <= made.objective < made.bound * (1 + 1e-8)
+
+
 def test_a_repair_that_the_audit_refuses_is_refused(monkeypatch):
     from workbench.families.noise import certify as certify_noise
 

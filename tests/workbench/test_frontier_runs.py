@@ -13,11 +13,11 @@ def test_cost_against_runs():
     assert [row["runs"] for row in found if row["curve"] == "point"] == [1, 2]
     rows = {(row["mechanism"], row["runs"]): row["objective"] for row in found}
     for runs in (1, 2):
-        best = rows["this design", runs]
+        best = rows["noise", runs]
         assert rows["proven bound", runs] <= best <= rows["geometric", runs] * (1 + 1e-6)
         assert best < rows["discrete Gaussian", runs]
-    assert found.plots == ["cost_runs"]
-    assert isinstance(found.plot(), Figure)
+    assert "cost_runs" in found.plots
+    assert isinstance(found.plot(which="cost_runs"), Figure)
 
 
 @pytest.mark.parametrize("runs", ["1.5", "0", "1,5000"])

@@ -115,6 +115,8 @@ def test_raw_answers_are_audited_and_claim_nothing():
         (("--notion", "renyi", "--alpha", "2"), "epsilon must be given"),
         (("--notion", "gdp", "--mu", "1", "--epsilon", "1"), "The parameters of the notion gdp must be mu"),
         (("--notion", "curve", "--curve", "x"), "curve must be a list of pairs"),
+        (("--notion", "curve", "--curve", "1e300:0.1"), "epsilon must be at most 300"),
+        (("--notion", "gdp", "--mu", "1e9"), "mu must be at most 20"),
         (("--notion", "pdp", "--epsilon", "1", "--rho", "1"), "rho must be left out when notion is pdp"),
         (("--notion", "zcdp", "--rho", "1", "--minimise", "delta", "--budget", "1"), "minimise must be left out"),
         (("--notion", "zcdp", "--rho", "1", "--solver", "gurobi"), "gurobi knows no"),

@@ -60,7 +60,8 @@ def _report(result: Result, files: list[Path]) -> None:
         agreement = part["oracle_agrees"].dropna()
         failed = int(part["objective"].isna().sum())
         agree = f"{int(agreement.sum())} of {len(agreement)}" if len(agreement) else "-"
-        closed = part["objective"] - part["bound"] <= 1e-6 * part["objective"].abs().clip(lower=1)
+        objective, bound = (part[name].astype(float) for name in ("objective", "bound"))  # of None alone: objects
+        closed = objective - bound <= 1e-6 * objective.abs().clip(lower=1)
         proven = f"{int(closed.sum())} of {len(part)}" if part["bound"].notna().any() else "-"
         certified = int(part["certified"].eq(True).sum())
         mechanism, notion = (None if name != name else name for name in (mechanism, notion))  # of "failed": neither

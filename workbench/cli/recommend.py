@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from workbench.cli.console import Json, emit_json, out, table
-from workbench.cli.frontier_output import write_html
 from workbench.cli.output_paths import html_file, output_files
 from workbench.errors import InvalidRequest
 from workbench.io.result import Result
@@ -75,6 +74,8 @@ def recommend(
     result = recommended(**{name: v for name, v in given.items() if v not in (None, plain.get(name))})
     if plot is not None:
         result.save(plot)
+    from workbench.cli.frontier_output import write_html  # loads the families
+
     write_html(result, html)
     if json:
         emit_json(result.to_dict())

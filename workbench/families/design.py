@@ -78,7 +78,8 @@ class Design:
     @property
     def claimed(self) -> float:
         """What the solver claims to have reached, recomputed from its point."""
-        claimed = self.objective if self.solution is None else self.solution.objective
+        searched = getattr(self.request, "minimise", None) == "epsilon"  # by many solves, none of which claims an ε
+        claimed = self.objective if self.solution is None or searched else self.solution.objective
         assert claimed is not None
         return claimed
 
@@ -123,6 +124,8 @@ class Design:
             return "not certified; the audit is exact" if self.private else "not certified: MISSES the request"
         words = f"certified ({self.route})" if self.route else "certified"
         if self.solution is None:
+            return words
+        if getattr(self.request, "minimise", None) == "epsilon":
             return words
         more = "" if self.loss_to_bound is None else f", {self.loss_to_bound:+.2g} to the proven bound"
         return f"{words}, {self.loss:+.2g} to the solver's claim{more}"

@@ -38,7 +38,7 @@ __all__ = [
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
 
-_LARGEST = 300  # exponent of a bound on Σ P^α Q^(1-α)
+_LARGEST = 700  # ε of a hockey stick; exponent of a bound on Σ P^α Q^(1-α)
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,8 @@ def convex_or_ratio_notion(value: Any, name: str) -> str:
 def in_numbers(required: Requirement) -> Bound:
     """A requirement as a model takes it, its limit rounded up. Raises InvalidRequest for a kind that is not convex."""
     if isinstance(required, HockeyStick):
+        if required.epsilon > _LARGEST:
+            InvalidRequest.must("epsilon", f"at most {_LARGEST} in a program", f"{float(required.epsilon):g}")
         level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
         return Bound(HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0)
     if isinstance(required, PowerCone):

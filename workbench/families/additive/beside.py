@@ -20,6 +20,7 @@ from workbench.mechanisms.integer_noise import IntegerNoise
 
 __all__ = ["beside", "curves"]
 
+_WIDEST = 1 << 22  # values of a law that is computed for comparison
 Vector = NDArray[np.float64]
 _SQRT = math.sqrt(2)
 
@@ -91,16 +92,22 @@ def _integer_laws(request: AdditiveRequest) -> dict[str, tuple[Vector, Vector]]:
             fitted = fitted_laws(name, d, request.epsilon, request.delta, request.notion)
         except NotApplicable:
             continue
-        laws[name] = min(map(_drawn, fitted), key=lambda law: _mean(request, *law))
+        fitted = [one for one in fitted if _size(one) <= _WIDEST]
+        if fitted:
+            laws[name] = min(map(_drawn, fitted), key=lambda law: _mean(request, *law))
     return laws
 
 
 def _drawn(fitted: FittedLaw) -> tuple[Vector, Vector]:
     """(values, masses), as far as a float shows mass."""
+    size = _size(fitted)
+    return np.arange(-size, size + 1.0), masses_of(fitted.law, size)[0]
+
+
+def _size(fitted: FittedLaw) -> int:
     law = fitted.law
-    blocks = math.ceil(45 / -math.log(law.ratio)) if law.ratio else 0
-    size = max(abs(law.first), abs(law.last)) + law.period * blocks
-    return np.arange(-size, size + 1.0), masses_of(law, size)[0]
+    blocks = math.ceil(45 / -math.log1p(float(law.ratio - 1))) if law.ratio else 0
+    return int(max(abs(law.first), abs(law.last)) + law.period * blocks)
 
 
 def gaussian_sigma(epsilon: float, delta: float) -> float:

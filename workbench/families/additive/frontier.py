@@ -3,7 +3,7 @@
 curve       what a row is
 point       the least-cost noise, certified unless it is asked not to be, with its bound on all noise (for many runs: on
             symmetric noise)
-limit       that bound of many runs, as a curve of its own
+limit       that bound as a curve of its own, where numbers of runs are compared
 level       the least ε of an error budget (mechanism "least epsilon", its objective)
 baseline    known noise at the same budget, in floating point: for comparison only
 """
@@ -43,7 +43,8 @@ SERIES = {
 
 def plan(points: Sequence[tuple[Row, AdditiveRequest]], *, baselines: bool = True) -> Plan:
     """The plan of a frontier of noise. points: columns that name a point, its request."""
-    tasks: list[Task] = [_point(row, request) for row, request in points]
+    limits = len({request.runs for _, request in points}) > 1
+    tasks: list[Task] = [_point(row, request, limits) for row, request in points]
     if baselines:
         tasks += [partial(_baselines, row, request) for row, request in points if request.minimise == "error"]
     request = points[0][1] if points else None
@@ -51,14 +52,14 @@ def plan(points: Sequence[tuple[Row, AdditiveRequest]], *, baselines: bool = Tru
     return Plan(title, tasks, lambda table: _draw(table, title, "" if request is None else request.cost_name))
 
 
-def _point(row: Row, request: AdditiveRequest) -> Task:
+def _point(row: Row, request: AdditiveRequest, limits: bool) -> Task:
     least = request.minimise == "epsilon"
     known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": "noise"}
 
     def compute() -> list[Row]:
         with FAMILY.open(request) as session:
             rows = [design_row(session.design, **known, **row)]
-        if request.runs > 1 and rows[0].get("bound") is not None:
+        if limits and rows[0].get("bound") is not None:
             bound = rows[0]["bound"]
             rows.append({**row, "curve": "limit", "mechanism": "proven bound", "objective": bound, "bound": bound})
         return rows

@@ -33,12 +33,12 @@ from solvers.solution import Solution
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
+from workbench.families.additive.unclamped import private_unclamped
 from workbench.families.convex_notion import solve_with_cuts
 from workbench.families.requirements import in_numbers
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.measure import holds
 from workbench.privacy.notions import HockeyStick, Requirement
 from workbench.privacy.notions.laws import Laws
 
@@ -395,7 +395,7 @@ def _linear(claim: Claim) -> bool:
 
 def _private(mechanism: LineNoise, claim: Claim) -> bool:
     try:
-        return holds(mechanism, claim)
+        return private_unclamped(mechanism, claim)
     except NotProven:  # as good as refused: a law a little further away can be proven
         return False
 

@@ -26,6 +26,7 @@ __all__ = ["NAMED", "NOTIONS", "AdditiveRequest"]
 
 NOTIONS = ("dp", "pure")
 MOST_EPSILON = 20
+SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
 LEAST_DELTA = Fraction(1, 10**12)
 NAMED = ("absolute", "squared", "zero-one")
 _LOSS: dict[str, Callable[[int], int]] = {
@@ -65,6 +66,9 @@ class AdditiveRequest(Request):
         question, reals = self.question, isinstance(self.question, RealNoise)
         clamp = question.clamp if isinstance(question, IntegerNoise) else None
         self._check_notion()
+        for epsilon, _ in self.points or (() if self.convex else ((self.epsilon, self.delta),)):
+            if epsilon and not SMALLEST <= epsilon <= LARGEST:
+                InvalidRequest.must("epsilon", f"between {float(SMALLEST):g} and {LARGEST}", f"{float(epsilon):g}")
         if self.notion == "pure" and self.delta:
             InvalidRequest.must("delta", "0 for the notion pure", float(self.delta))
         own = not isinstance(self.cost, str)
@@ -98,6 +102,8 @@ class AdditiveRequest(Request):
         if (self.budget is None) == (self.minimise == "epsilon"):
             got = "none" if self.budget is None else spell(self.budget)
             InvalidRequest.must("budget", "given where epsilon is minimised, and only there", got)
+        if self.budget is not None and self.budget <= 0 and isinstance(self.cost, str):
+            InvalidRequest.must("budget", f"> 0 for the {self.cost} cost", spell(self.budget))
         if self.minimise == "epsilon" and (self.convex or self.runs > 1):
             InvalidRequest.must("minimise", "error but for one run under the notions dp and pure", "'epsilon'")
         self.__dict__.pop("claim", None)  # of the request that this one was copied from

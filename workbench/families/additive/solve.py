@@ -26,6 +26,7 @@ from workbench.exact.numbers import exp_bounds, round_down
 from workbench.families.additive.many_runs import solve_runs
 from workbench.families.additive.notion_design import bracket_notion
 from workbench.families.additive.request import AdditiveRequest
+from workbench.families.additive.unclamped import private_unclamped
 from workbench.families.convex_notion import meets
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.least_epsilon import Tried, least_epsilon
@@ -35,7 +36,6 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.certify import rounded_objective
-from workbench.privacy.measure import holds
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
 __all__ = ["exact_cost", "is_open", "solve_additive"]
@@ -77,7 +77,7 @@ def solve_additive(request: AdditiveRequest) -> Design:
             found = _staircase(request)
     mechanism, words = found.mechanism, []
     claim = request.claim
-    if request.certified and request.points and not holds(mechanism, claim):
+    if request.certified and request.points and not private_unclamped(mechanism, claim):
         mechanism = _repaired(mechanism, request, found.excess)
     cost = exact_cost(mechanism, request)
     certificate = None
@@ -200,7 +200,7 @@ def _reals(request: AdditiveRequest, begin: float) -> _Found:
     size, atom = upper.program.reach, max(0.0, float(upper.x[-1]))
     masses = [Fraction(mass) for mass in upper.program.masses(upper.x).tolist()]
     if not any(masses):
-        given = f"{float(request.delta):.15g}"
+        given = f"{float(max(delta for _, delta in request.points)):.15g}"
         InvalidRequest.must("delta", "less for noise on the reals: here the answer itself may be published", given)
     kept = max(abs(k - size) for k, mass in enumerate(masses) if mass)
     mechanism = AdditiveRealNoise.of(
@@ -255,7 +255,7 @@ def _repaired(mechanism: LineNoise, request: AdditiveRequest, excess: float) -> 
     share = Fraction(2 * max(excess, 0.0) + 1e-12)
     while share < 1:
         candidate = mixed(mechanism, private, share)
-        if holds(candidate, claim):
+        if private_unclamped(candidate, claim):
             return candidate
         share *= 4
     raise NotCertified("The solver's law could not be repaired.")
@@ -321,7 +321,8 @@ def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
     spread = float(question.sensitivity)
     if not delta:
         value = line_noise.staircase_reals(epsilon, spread, name)
-        return OracleVerdict.judge(objective, "staircase", value, kind, pure, max(2e-4, request.target))
+        free = request.steps is None  # the optimum is over all cells
+        return OracleVerdict.judge(objective, "staircase", value, kind, pure, max(2e-4, request.target), proven=free)
     value = line_noise.truncated_laplace(epsilon, delta, spread, name)
     return OracleVerdict.judge(objective, "truncated Laplace", value, kind, "It is private (Geng et al. 2020).",
                                max(2e-4, request.target))  # fmt: skip

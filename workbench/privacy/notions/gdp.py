@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import NotProven
+from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import ball_ends, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.least_parameter import LeastParameter
@@ -32,6 +32,7 @@ _BITS = 4096  # of the balls, beyond which a claim is left undecided
 _CUT, _SPECK = 1e-7, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
 _STEEPEST = 20  # ε of a tangent: e^ε is a coefficient
 _MOST = 4  # tangents at once
+_LARGEST = 20  # μ of a program, whose tangents are at e^(μ²/2)
 
 
 def _tangent(mu: float, epsilon: float) -> HockeyStick:
@@ -130,6 +131,8 @@ class GDP(LeastParameter):
 
     def relaxed(self, values: Values) -> tuple[Requirement, ...]:
         """The hockey sticks at a few ε around μ²/2."""
+        if values["mu"] > _LARGEST:
+            InvalidRequest.must("mu", f"at most {_LARGEST} in a program", f"{float(values['mu']):g}")
         mu = float(values["mu"])
         return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
 
