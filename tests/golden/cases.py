@@ -72,6 +72,7 @@ SUPERSEDED = {
         ("bins", "mae", "mae_51", "mse", "objective", "gap", "difference", "mechanism", "bias"),
         _OUTPUTS,
     ),
+    "design noise-least-delta": (("bound",), "a search that stops a node's program at the incumbent, 5e-14 apart"),
     "design noise --epsilon": (("required",), "notions without an epsilon take none: --notion zcdp --rho 0.1"),
     "compare noise --epsilon": (("required",), "as for design noise"),
     "design labels --epsilon": (("required",), "as for design noise"),

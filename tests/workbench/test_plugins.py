@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
+from workbench.io import plugins
 
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
 
@@ -51,6 +52,8 @@ def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
 
 def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(PACKAGE))
+    monkeypatch.setattr(plugins, "_read", set())  # entry points are read once in a process, perhaps already
+    monkeypatch.setattr(plugins, "_plugins", {group: {} for group in plugins.GROUPS})
     coin = importlib.import_module("workbench_example.coin").Coin("1/4")
     proof = wb.certify(coin, "pure", "1.2")
     assert proof.foreign == {"mechanism of kind coin": "workbench-example 1.2"}

@@ -38,7 +38,7 @@ __all__ = [
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
 
-_LARGEST = 700  # ε of a hockey stick; exponent of a bound on Σ P^α Q^(1-α)
+_LARGEST, _STEEPEST = 300, 700  # ε of a hockey stick; exponent of a bound on Σ P^α Q^(1-α)
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ def in_numbers(required: Requirement) -> Bound:
         level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
         return Bound(HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0)
     if isinstance(required, PowerCone):
-        if required.exponent > _LARGEST:
-            InvalidRequest.must("(alpha - 1) times the divergence", f"at most {_LARGEST} in a program",
+        if required.exponent > _STEEPEST:
+            InvalidRequest.must("(alpha - 1) times the divergence", f"at most {_STEEPEST} in a program",
                                 f"{float(required.exponent):g}")  # fmt: skip
         return Bound(POWER_CONE, float(required.alpha), nextafter(exp(float(required.exponent)), inf))
     if isinstance(required, RelativeEntropy):
