@@ -186,8 +186,8 @@ def test_given_mechanisms_have_the_same_certificates(folder: Path, recorded):
 def _same_file(
     fresh: str, name: str, recorded: dict[str, Any], tolerance: float = EXACT, superseded: tuple[str, ...] = ()
 ) -> None:
-    """The bytes, with what is volatile or superseded in the record (versions of solvers) as it was; or, with a tolerance, the
-    claim to the letter and the probabilities."""
+    """The bytes, with what is volatile (versions of solvers) or superseded in the record as it was; or, with a
+    tolerance, the claim to the letter and the probabilities."""
     old = (FIXTURES / name).read_text()
     assert digest(FIXTURES / name) == recorded["certificates"][name], f"the fixture {name} was changed"
     new = Path(fresh).read_text()
