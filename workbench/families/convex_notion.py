@@ -22,6 +22,7 @@ from solvers.program import Program
 from solvers.solution import Solution, Termination, lagrangian_bound
 from workbench.errors import Infeasible, InvalidRequest, NotProven
 from workbench.families.design import Design
+from workbench.families.infeasible import is_proven
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
@@ -77,7 +78,7 @@ def solve_with_cuts(
             program = state(stated)
             solution = _solved(program, solver, options)
         if solution.x is None:
-            if solution.termination is Termination.INFEASIBLE:
+            if solution.termination is Termination.INFEASIBLE and is_proven(solution):
                 raise Infeasible(f"Nothing meets this request ({solution.solver} says {solution.raw_status!r}).")
             if last is None:
                 raise NotProven(f"{solution.solver} says {solution.raw_status!r} and returned no point.", bound=best)
