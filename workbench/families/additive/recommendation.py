@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from workbench.families.additive.beside import beside
@@ -86,7 +86,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     yield Candidate("real noise, clamped", words, None, clamped)
     for name, cost in beside(request):
         words = "published, unbiased; a closed form in floating point, not certified"
-        yield Candidate(name, words, None, lambda cost=cost: Value(cost, None, False))  # type: ignore[misc]
+        yield Candidate(name, words, None, partial(Value, cost, None, False))
 
 
 def clamped_cost(mechanism: AdditiveRealNoise, width: Fraction, cost: str) -> Fraction:
