@@ -131,11 +131,11 @@ def bracket_notion(request: AdditiveRequest, exact_cost: Callable[[LineNoise], F
     steps = request.steps or 1
     epsilon = float(pure_within(request.claim))
     while True:
-        found = _bracket(request, _cells(question, steps, request.cost_name), exact_cost, stop)
+        bracket = _bracket(request, _cells(question, steps, request.cost_name), exact_cost, stop)
         if best is not None:
-            better = min(best, found, key=lambda one: exact_cost(one.mechanism))
-            found = Bracketed(better.mechanism, max(best.bound, found.bound), found.work)
-        best = found
+            better = min(best, bracket, key=lambda candidate: exact_cost(candidate.mechanism))
+            bracket = Bracketed(better.mechanism, max(best.bound, bracket.bound), bracket.work)
+        best = bracket
         value = exact_cost(best.mechanism)
         late = stop is not None and time.perf_counter() > stop
         steps *= 2
@@ -181,14 +181,14 @@ def _bracket(
         try:
             model, x, proven = programs.below(size, units)
             bound = max(bound, proven)
-            found = programs.mechanism(claim, size, _ratio(claim, float(units[size] / units[size - d])), units)
+            mechanism = programs.mechanism(claim, size, _ratio(claim, float(units[size] / units[size - d])), units)
         except (NotProven, NotCertified):  # out of digits: shorter or longer noise may do
             shape, faint = _Shape(model, x), faint * 30 if best is None else faint / 30
             if best is None and turn == _TURNS - 1:
                 raise
             continue
-        if best is None or exact_cost(found) < exact_cost(best):
-            best = found
+        if best is None or exact_cost(mechanism) < exact_cost(best):
+            best = mechanism
         value = exact_cost(best)
         close = value - (bound - line.off) <= Fraction(request.target / 10) * value
         if close or (stop is not None and time.perf_counter() > stop):
@@ -291,7 +291,7 @@ class _Programs:
         def broken(shift: int, p: Vector, q: Vector) -> Iterable[Bound]:
             values = claim.at((shift,))
             here = known.setdefault((shift,), [*claim.notion.relaxed(values)])
-            here += [one for one in claim.notion.cuts(p, q, values) if one not in here]
+            here += [bound for bound in claim.notion.cuts(p, q, values) if bound not in here]
             return map(in_numbers, here)
 
         cuts = LineCuts(model, [shift for (shift,) in self.line.labels], broken)
@@ -384,13 +384,13 @@ class _Programs:
 
 def _without_steep(bounds: Sequence[Bound]) -> Sequence[Bound]:
     """Those that a solver can work with: without the others it solves a relaxation, and its law may miss the claim."""
-    kept = [one for one in bounds if one.kind != POWER_CONE or math.log(one.limit) <= _STEEPEST * one.level]
+    kept = [bound for bound in bounds if bound.kind != POWER_CONE or math.log(bound.limit) <= _STEEPEST * bound.level]
     return kept or bounds
 
 
 def _linear(claim: Claim) -> bool:
     """Whether hockey sticks are all that a claim requires, however many."""
-    return all(isinstance(one, HockeyStick) for one in claim.notion.relaxed(claim.at(())))
+    return all(isinstance(bound, HockeyStick) for bound in claim.notion.relaxed(claim.at(())))
 
 
 def _private(mechanism: LineNoise, claim: Claim) -> bool:
@@ -400,12 +400,12 @@ def _private(mechanism: LineNoise, claim: Claim) -> bool:
         return False
 
 
-def _mixed(one: IntegerLaw, other: IntegerLaw, share: Fraction) -> IntegerLaw:
+def _mixed(law: IntegerLaw, other: IntegerLaw, share: Fraction) -> IntegerLaw:
     """(1 - share) of one law and share of another of the same shape."""
-    first, second = (1 - share) / one.total, share / other.total
-    weights = [a * first + b * second for a, b in zip(one.weights, other.weights, strict=True)]
+    first, second = (1 - share) / law.total, share / other.total
+    weights = [a * first + b * second for a, b in zip(law.weights, other.weights, strict=True)]
     short = [max(1, round(weight * (1 << _BITS))) for weight in weights]
-    return IntegerLaw(one.first, short, one.period, one.ratio)
+    return IntegerLaw(law.first, short, law.period, law.ratio)
 
 
 def _tighter(claim: Claim, less: Fraction | int) -> Claim:

@@ -37,8 +37,8 @@ class OracleCheck:
             return self._last[1]
         bounds = ratio_bounds(self.notion, budgets, Fraction(delta))
         levels = {shift: float(value) for shift, value in bounds.epsilons.items()}
-        one = next(iter(levels.values()))
-        epsilon = one if len(set(levels.values())) == 1 else levels
+        first = next(iter(levels.values()))
+        epsilon = first if len(set(levels.values())) == 1 else levels
         q = self.question
         with translated_errors():
             law = oracles.judge(

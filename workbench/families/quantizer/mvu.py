@@ -109,8 +109,8 @@ def mvu(
     budget, half = positive(epsilon, "epsilon"), half_width(c)
     if (levels is None) == (alphabet is None):
         raise InvalidRequest("levels or alphabet must be given, and not both.")
-    found = None if alphabet is None else read_bins(alphabet, half)
-    m = len(found) if found is not None else levels
+    given_outputs = None if alphabet is None else read_bins(alphabet, half)
+    m = len(given_outputs) if given_outputs is not None else levels
     if not isinstance(m, int) or isinstance(m, bool) or m < 2:
         InvalidRequest.must("levels", "an integer >= 2", levels)
     n = m if inputs is None else inputs
@@ -119,7 +119,7 @@ def mvu(
     knots = [-half + 2 * half * Fraction(k, n - 1) for k in range(n)]
     points = np.array([float(k) for k in knots])
     reached: tuple[float, ...] = ()
-    if found is None:
+    if given_outputs is None:
         problem = grid_problem(points, m, cost, metric=metric, solver=solver)
         try:
             begin = alphabets(m, float(budget), float(half), n, starts, reach)
@@ -137,7 +137,7 @@ def mvu(
             outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
         exact_outputs: Sequence[Any] = outputs.tolist()
     else:
-        outputs, exact_outputs = np.array([float(a) for a in found]), found
+        outputs, exact_outputs = np.array([float(a) for a in given_outputs]), given_outputs
     problem = grid_problem(points, outputs.size, cost, metric=metric, solver=solver)
     if metric is None and not np.array_equal(outputs, -outputs[::-1]):
         problem = LawProblem(points, outputs.size, problem.costs, symmetric=False, solver=solver)
@@ -147,7 +147,7 @@ def mvu(
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {float(budget):g}.")
     laws = answer.laws
     quantizer = Quantizer.from_ends("MVU", exact_outputs, knots, np.stack([laws[:-1], laws[1:]], axis=1))
-    far = math.inf if reach is None or found is not None else reach
+    far = math.inf if reach is None or given_outputs is not None else reach
     lower = alphabet_bound(points, float(budget), cost, far) if bound and metric is None else 0.0
     return MvuAnswer(answer.value, lower if lower > 0 else None, quantizer, answer.solution, reached)
 
@@ -197,12 +197,13 @@ def _asymmetric(
         far = least + (least if reach is None else max(0.0, reach - least)) * rng.random(2) ** 3
         begin.append(np.concatenate([[-far[0]], np.sort(least * rng.uniform(-1, 1, m - 2)), [far[1]]]))
     try:
-        found = best_outputs(free, epsilon, c, begin, symmetric=False, limit=reach)
+        general = best_outputs(free, epsilon, c, begin, symmetric=False, limit=reach)
     except ValueError:
-        found = best
-    if found.value < best.value * (1 - 1e-6):
+        general = best
+    if general.value < best.value * (1 - 1e-6):
         problem.close()
-        return free, Found(oriented(found.outputs), found.value, best.starts + found.starts, best.solves + found.solves)
+        tried, solves = best.starts + general.starts, best.solves + general.solves
+        return free, Found(oriented(general.outputs), general.value, tried, solves)
     free.close()
     return problem, best
 
@@ -235,9 +236,9 @@ def mvu_curve(
         starts = [mirrored(half, size)]
         best = best_outputs(problem, float(epsilon), c, starts, rounds=1, iterations=iterations)
         last = best.outputs[size // 2 :] / unit
-        made = _private_at(problem, best.outputs, epsilon, metric)
+        quantizer = _private_at(problem, best.outputs, epsilon, metric)
         problem.close()
-        rows.append((float(epsilon), made.mse(), made))
+        rows.append((float(epsilon), quantizer.mse(), quantizer))
         progress(f"epsilon {float(epsilon):g}: mean squared error {rows[-1][1]:.6g}")
     return rows[::-1]
 
@@ -254,9 +255,9 @@ def _private_at(problem: LawProblem, bins: Vector, epsilon: Fraction, metric: st
             break
         outputs, laws = merged(wide, answer.laws)
         ends = np.stack([laws[:-1], laws[1:]], 1) if metric is not None else laws.reshape(-1, 2, outputs.size)
-        made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), ends)
+        quantizer = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), ends)
         try:
-            return repaired(made, epsilon, metric)[0]
+            return repaired(quantizer, epsilon, metric)[0]
         except NotCertified:
             continue
     raise NotCertified(f"No law on these outputs could be proven private at epsilon = {float(epsilon):g}.")

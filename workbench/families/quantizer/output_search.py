@@ -98,15 +98,15 @@ class OutputSearch:
         if m == 2 and self.metric is None:
             # one law for every pair of outputs: the error falls with them to the least reach
             least = Fraction(math.ceil(self._reach * 10**self._digits * (1 + 1e-12)), 10**self._digits)
-            found = self._at((-least, least), ())
+            answer = self._at((-least, least), ())
         else:
-            found = self._searched(m, last, progress)
-            if last is not None and (found is None or not found.objective < last.objective * (1 - _BETTER)):
-                found = last
+            answer = self._searched(m, last, progress)
+            if last is not None and (answer is None or not answer.objective < last.objective * (1 - _BETTER)):
+                answer = last
         if len(_KNOWN) >= 256:
             _KNOWN.clear()
-        _KNOWN[key] = found
-        return found
+        _KNOWN[key] = answer
+        return answer
 
     @property
     def _reach(self) -> float:
@@ -124,11 +124,11 @@ class OutputSearch:
         places += [_scan(free, eps, self._published(m))] if self.metric is None else []
         begin = [start for place in places for start in place]
         spread = [np.clip(start, -self.limit, self.limit) for start in spread_starts(m, eps, half, self.starts)]
-        found: list[Found] = []
+        optima: list[Found] = []
 
         def search(problem: LawProblem, starts: list[Vector], symmetric: bool) -> None:
             try:
-                found.append(best_outputs(problem, eps, half, starts, symmetric=symmetric, limit=self.limit,
+                optima.append(best_outputs(problem, eps, half, starts, symmetric=symmetric, limit=self.limit,
                                           progress=progress))  # fmt: skip
             except ValueError:
                 return
@@ -137,7 +137,7 @@ class OutputSearch:
             folded = self._problem(m, symmetric=True)
             search(folded, spread, True)
             folded.close()
-            begin += [_shaken(found[0].outputs)] if found else []
+            begin += [_shaken(optima[0].outputs)] if optima else []
         else:
             begin += spread
         if not even:
@@ -147,11 +147,11 @@ class OutputSearch:
             begin += [*_random(m, self._reach, half, self.limit, 2 * self.starts)]
         search(free, begin, False)
         free.close()
-        if not found:
+        if not optima:
             return None
-        best = min(found, key=lambda one: float(f"{one.value:.9g}"))
+        best = min(optima, key=lambda optimum: float(f"{optimum.value:.9g}"))
         outputs = oriented(best.outputs) if even else best.outputs
-        return self._at(self._rounded(outputs), tuple(value for one in found for value in one.starts))
+        return self._at(self._rounded(outputs), tuple(value for optimum in optima for value in optimum.starts))
 
     def _problem(self, m: int, *, symmetric: bool) -> LawProblem:
         """The LP over m outputs; by distance its knots are fixed, and the laws continuous."""

@@ -53,13 +53,13 @@ class Found:
 def spread_starts(m: int, epsilon: float, c: float, count: int) -> list[Vector]:
     """Symmetric outputs (m,): reaches 1.02 .. 2.2 times the least, spaced by powers."""
     reach, half = smallest_reach(epsilon, c), m // 2
-    found = []
+    starts = []
     for factor, power in ((1.3, 1.0), (1.05, 0.7), (1.7, 1.3), (1.02, 2.0), (2.2, 1.0), (1.15, 0.3), (1.4, 2.5))[
         :count
     ]:
         k = (np.arange(half) + (1.0 if m % 2 else 0.6)) / (half - 1 + (1.0 if m % 2 else 0.6))
-        found.append(mirrored(np.asarray(reach * factor * k**power, dtype=np.float64), m))
-    return found
+        starts.append(mirrored(np.asarray(reach * factor * k**power, dtype=np.float64), m))
+    return starts
 
 
 def mirrored(half: Vector, m: int) -> Vector:

@@ -112,12 +112,12 @@ def _best_of(
         if bins[-1] != outer:
             outer = bins[-1]
             progress(f"outer bin {float(outer):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs")
-        found = optm(bins, epsilon, c, density, width=width, hint=hint, live=live)
-        if found is None:
+        design = optm(bins, epsilon, c, density, width=width, hint=hint, live=live)
+        if design is None:
             continue
-        hint = found.bounds
-        value = found.quantizer.expected(cost, density)
-        if (best is None or value < best[0]) and audit_quantizer(found.quantizer).meets(
+        hint = design.bounds
+        value = design.quantizer.expected(cost, density)
+        if (best is None or value < best[0]) and audit_quantizer(design.quantizer).meets(
             "pure", epsilon + Fraction(1, 10**9)
         ):
             best = value, bins
@@ -152,9 +152,9 @@ def _refined(
                 rising = all(a < b for a, b in itertools.pairwise(trial))
                 if not rising or trial[-1] > top or trial[0] < -top or trial[-1] < c or trial[0] > -c:
                     continue
-                found = product_optimum(trial, epsilon, c, density, cost, nodes=nodes)
-                if found is not None and found.value < value - 1e-6:
-                    bins, value, moved = tuple(trial), found.value, True
+                product = product_optimum(trial, epsilon, c, density, cost, nodes=nodes)
+                if product is not None and product.value < value - 1e-6:
+                    bins, value, moved = tuple(trial), product.value, True
                     break
         if not moved:
             step /= 2

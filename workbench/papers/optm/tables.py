@@ -191,22 +191,22 @@ def parameter_table(number: int) -> Any:
             if name not in table:
                 continue
             given = table[name]
-            asked = epsilon or "1"
+            at_epsilon = epsilon or "1"
             if name == "OPTM":
                 density = normal(0.5, 0.2) if number == 6 else None
-                quantizer: Quantizer | None = optm_at(given["bins"], asked, density)
+                quantizer: Quantizer | None = optm_at(given["bins"], at_epsilon, density)
             elif name == "MVU":
-                quantizer = mvu_at(given["bins"], asked)
+                quantizer = mvu_at(given["bins"], at_epsilon)
             elif name == "ERM":
                 quantizer = erm(given["bins"], given["gamma"])
             else:
-                quantizer = rqm(given["bins"], given["q"]) if "q" in given else largest_q(given["bins"], asked)
+                quantizer = rqm(given["bins"], given["q"]) if "q" in given else largest_q(given["bins"], at_epsilon)
             assert quantizer is not None
             privacy = audit_quantizer(quantizer)
             rows.append(
                 {
                     "mechanism": name, "bins": given["bins"], "q": given.get("q"), "gamma": given.get("gamma"),
-                    "asked epsilon": float(asked), "exact epsilon": privacy.epsilon, "bias": float(privacy.bias),
+                    "asked epsilon": float(at_epsilon), "exact epsilon": privacy.epsilon, "bias": float(privacy.bias),
                     "mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(), "mse": quantizer.mse(),
                 }
             )  # fmt: skip
