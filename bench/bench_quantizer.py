@@ -20,6 +20,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, minimi
 from models.quantizer import LawModel, smallest_reach
 from solvers.backend import solve
 from solvers.canonical import compile
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import LawProblem, end_points, exact_problem, grid_problem
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import Live, search_bins
@@ -120,8 +121,8 @@ def _search() -> list[list[Any]]:
 
 def _optimised() -> list[list[Any]]:
     rows = []
-    small, four = _best(lambda: optimised_bins(4, Fraction(1), Fraction(1), uniform()), 1)
-    seconds, sixteen = _best(lambda: optimised_bins(16, Fraction(1), Fraction(1), uniform()), 1)
+    small, four = _best(lambda: optimised_bins(4, LawQuestion(Fraction(1), Fraction(1), uniform())), 1)
+    seconds, sixteen = _best(lambda: optimised_bins(16, LawQuestion(Fraction(1), Fraction(1), uniform())), 1)
     rows.append(
         _row("exact LP, 16 optimised bins, 41 knots", seconds, 60.0, "4 bins", small,
              f"MAE {sixteen.objective:.6f} and {four.objective:.6f}")

@@ -153,6 +153,31 @@ def test_names_say_what_things_are(path: Path) -> None:
     assert not names & RIDDLES, sorted(names & RIDDLES)
 
 
+COMMAND = "typer reads a command's options from its parameters"
+MANY_PARAMETERS = {  # which functions take more than eight, and why
+    "workbench/cli/certificate.py: audit": COMMAND,
+    "workbench/cli/certificate.py: compose": COMMAND,
+    "workbench/cli/compare.py: compare": COMMAND,
+    "workbench/cli/dql.py: encode": COMMAND,
+    "workbench/cli/evaluate.py: evaluate_quantizer": COMMAND,
+    "workbench/cli/privatise.py: privatise": COMMAND,
+    "workbench/cli/privatise.py: privatise_labels": COMMAND,
+    "workbench/cli/recommend.py: recommend": COMMAND,
+    "workbench/privacy/certify.py: certify": "it is public: its keywords are promised",
+}
+
+
+def test_no_function_takes_more_than_eight_parameters() -> None:
+    many = {
+        f"{path.relative_to(ROOT).as_posix()}: {node.name}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) > 8
+    }
+    assert many == set(MANY_PARAMETERS)
+
+
 def test_no_folder_is_named_like_a_public_function() -> None:
     import workbench
 

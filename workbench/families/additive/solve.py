@@ -8,6 +8,7 @@ others   `workbench.families.additive.notion_design`: Rényi DP, zCDP, GDP, curv
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -321,8 +322,9 @@ def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
     spread = float(question.sensitivity)
     if not delta:
         value = line_noise.staircase_reals(epsilon, spread, name)
-        free = request.steps is None  # the optimum is over all cells
-        return OracleVerdict.judge(objective, "staircase", value, kind, pure, max(2e-4, request.target), proven=free)
+        bound = None if request.steps is None else -math.inf  # the optimum is over all cells
+        slack = max(2e-4, request.target)
+        return OracleVerdict.judge(objective, "staircase", value, kind, pure, slack, incumbent_bound=bound)
     value = line_noise.truncated_laplace(epsilon, delta, spread, name)
     return OracleVerdict.judge(objective, "truncated Laplace", value, kind, "It is private (Geng et al. 2020).",
                                max(2e-4, request.target))  # fmt: skip

@@ -31,7 +31,7 @@ from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawProblem, exact_problem, grid_problem
 from workbench.families.quantizer.limit import proven_limit, unlimited
-from workbench.families.quantizer.outputs import Found, best_outputs, mirrored, oriented, spread_starts
+from workbench.families.quantizer.outputs import Descents, Found, best_outputs, mirrored, oriented, spread_starts
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function
@@ -70,19 +70,35 @@ def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> tuple[Vector, 
     return centre, laws @ onto
 
 
+@dataclass(frozen=True)
+class InputGrid:
+    """The inputs that others are dithered to, and what their laws must do.
+
+    Args:
+        inputs: n_in >= 2; as many as outputs by default.
+        c: half the width of the input domain.
+        cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
+        metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
+            the points that inputs are dithered to.
+        solver: a label of `workbench solvers`.
+    """
+
+    inputs: int | None = None
+    c: Real = 1
+    cost: Any = "mse"
+    metric: str | None = None
+    solver: str = "highs"
+
+
 def mvu(
     epsilon: Real,
     *,
     levels: int | None = None,
     alphabet: Any = None,
-    inputs: int | None = None,
-    c: Real = 1,
-    cost: Any = "mse",
-    metric: str | None = None,
+    grid: InputGrid = InputGrid(),
     reach: float | None = None,
     starts: int = 5,
     bound: bool = True,
-    solver: str = "highs",
     progress: Callable[[str], None] = lambda line: None,
 ) -> MvuAnswer:
     """The MVU mechanism with a given alphabet, or with `levels` optimised outputs.
@@ -91,22 +107,18 @@ def mvu(
         epsilon: > 0.
         levels: m >= 2, when no alphabet is given.
         alphabet: outputs a_1 < ... < a_m.
-        inputs: n_in >= 2; as many as outputs by default.
-        c: half the width of the input domain.
-        cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
-        metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
-            the points that inputs are dithered to.
+        grid: of the inputs.
         reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
             default.
         starts: of the alphabet search.
         bound: also compute the lower bound.
-        solver: a label of `workbench solvers`.
         progress: told a line for every start.
 
     Raises:
         InvalidRequest, Infeasible.
     """
-    budget, half = positive(epsilon, "epsilon"), half_width(c)
+    budget, half = positive(epsilon, "epsilon"), half_width(grid.c)
+    inputs, cost, metric, solver = grid.inputs, grid.cost, grid.metric, grid.solver
     if (levels is None) == (alphabet is None):
         raise InvalidRequest("levels or alphabet must be given, and not both.")
     given_outputs = None if alphabet is None else read_bins(alphabet, half)
@@ -234,7 +246,7 @@ def mvu_curve(
         problem = exact_problem(knots, size, uniform(c), "mse", symmetric=True, metric=metric)
         half = (c + 2 / float(epsilon)) * spread if last is None else unit * last
         starts = [mirrored(half, size)]
-        best = best_outputs(problem, float(epsilon), c, starts, rounds=1, iterations=iterations)
+        best = best_outputs(problem, float(epsilon), c, starts, descents=Descents(rounds=1, iterations=iterations))
         last = best.outputs[size // 2 :] / unit
         quantizer = _private_at(problem, best.outputs, epsilon, metric)
         problem.close()

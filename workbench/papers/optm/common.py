@@ -12,8 +12,9 @@ from models.quantizer import usual_reach
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.law_program import exact_quantizer
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.limit import Limit, mae_limit
-from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.mvu import InputGrid, mvu
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.published import largest_q
@@ -72,7 +73,7 @@ def authors_optm_at(epsilon: str) -> Quantizer:
 
 def mvu_at(bins: str, epsilon: str, inputs: int = 4) -> Quantizer:
     """MVU's LP at a printed alphabet."""
-    return certified(mvu(epsilon, alphabet=bins, inputs=inputs, bound=False).quantizer, epsilon)
+    return certified(mvu(epsilon, alphabet=bins, grid=InputGrid(inputs), bound=False).quantizer, epsilon)
 
 
 @lru_cache
@@ -87,9 +88,14 @@ def published(epsilon: str) -> dict[str, Quantizer]:
 
 
 @lru_cache(maxsize=256)
+def law_question(epsilon: str, density: Density | None = None, cost: str = "mae") -> LawQuestion:
+    """On [-1, 1], inputs uniform where no density is given."""
+    return LawQuestion(exact(epsilon, "epsilon"), Fraction(1), density or uniform(), cost)
+
+
 def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int = 41) -> Quantizer:
     """The exact quantizer at given bins."""
-    design = exact_quantizer(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), knots=knots)
+    design = exact_quantizer(read_bins(bins), law_question(epsilon, density), knots=knots)
     if design is None:
         raise ValueError(f"no unbiased private quantizer at {bins} and epsilon {epsilon}")
     return certified(design.quantizer, epsilon)
@@ -98,7 +104,7 @@ def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int
 @lru_cache(maxsize=256)
 def best_exact(levels: int, epsilon: str, density: Density | None = None, starts: int = 4) -> Quantizer:
     """The exact quantizer with optimised bins, within twice the least feasible reach."""
-    design = optimised_bins(levels, exact(epsilon, "epsilon"), Fraction(1), density or uniform(), starts=starts)
+    design = optimised_bins(levels, law_question(epsilon, density), starts=starts)
     if design is None:
         raise ValueError(f"no quantizer with {levels} outputs was found at epsilon {epsilon}")
     return certified(design.quantizer, epsilon)

@@ -8,7 +8,6 @@ one mechanism are advanced together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +15,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, WorkbenchError
-from workbench.exact.numbers import exact
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.io.figures import COLOURS, panels
 from workbench.mechanisms.baselines.two_bin import rqm
-from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm.common import STYLE, certified, optm_at, parameters
+from workbench.papers.optm.common import STYLE, certified, law_question, optm_at, parameters
 from workbench.papers.optm.data import breast_cancer, digits, mnist
 from workbench.papers.optm.simulation import simulated
 
@@ -86,7 +83,7 @@ def train(
 
 def _exact(epsilon: str) -> Quantizer:
     """4 bins optimised for the squared error of uniform inputs: what a step of SGD feels is the noise's variance."""
-    design = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), uniform(), "mse", starts=1)
+    design = optimised_bins(4, law_question(epsilon, cost="mse"), starts=1)
     assert design is not None
     return certified(design.quantizer, epsilon)
 

@@ -25,6 +25,7 @@ from workbench.papers.optm.common import (
     certified,
     exact_at,
     largest_q,
+    law_question,
     limit,
     mvu_at,
     optm_at,
@@ -125,7 +126,7 @@ def table1(full: bool) -> Artifact:
                 Comparison(f"MAE of {name}, ε = {epsilon}", "Table 1", cell, ours, tolerance, remark=remark)
             )
         bins = parameters()[{"0.5": "table3", "1": "table4", "1.5": "table5"}[epsilon]]["OPTM"]["bins"]
-        best = product_optimum(read_bins(bins), exact(epsilon, "epsilon"))
+        best = product_optimum(read_bins(bins), law_question(epsilon))
         if best is not None:
             rows.append(_row("product optimum, OPTM's bins", epsilon, best.quantizer, None))
         rows.append(_row("exact quantizer, OPTM's bins", epsilon, exact_at(bins, epsilon), None))

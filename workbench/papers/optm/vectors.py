@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from models.quantizer import smallest_epsilon
-from workbench.exact.numbers import exact
 from workbench.families.quantizer.limit import unlimited
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
@@ -20,7 +19,7 @@ from workbench.io.figures import COLOURS, MARKERS, panels
 from workbench.mechanisms.density import Density, from_function, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm.common import STYLE, certified, largest_q, optm_at, parameters
+from workbench.papers.optm.common import STYLE, certified, largest_q, law_question, optm_at, parameters
 from workbench.papers.optm.simulation import simulated
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def _mechanisms(epsilon: str, inputs: str) -> dict[str, Quantizer]:
     largest = largest_q(table["RQM"]["bins"], epsilon)
     quantizers |= {} if largest is None else {"RQM": largest}
     density = uniform() if inputs == "cube" else ball_coordinate()
-    best = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), density, "mse", starts=1)
+    best = optimised_bins(4, law_question(epsilon, density, "mse"), starts=1)
     assert best is not None
     return quantizers | {"exact quantizer": certified(best.quantizer, epsilon)}
 
