@@ -98,8 +98,9 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
 def test_the_same_outputs_without_the_processor_s_vector_units():
     program = (
         "from fractions import Fraction as F; from workbench.mechanisms.density import normal;"
+        "from workbench.families.quantizer.law_question import LawQuestion as Q;"
         "from workbench.families.quantizer.output_search import optimised_bins as o;"
-        "print(o(4, F(2), F(1), normal(0, .5), starts=1, knots=11).quantizer.bins)"
+        "print(o(4, Q(F(2), F(1), normal(0, .5)), starts=1, knots=11).quantizer.bins)"
     )
     less = {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX", "OPENBLAS_CORETYPE": "Nehalem"}
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("NPY_", "OPENBLAS_"))}
