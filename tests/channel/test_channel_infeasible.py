@@ -81,7 +81,7 @@ def test_a_feasible_askedis_never_called_infeasible() -> None:
 
 @pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")
 @pytest.mark.parametrize(
-    ("question", "asked"),
+    ("question", "options"),
     [
         ("channel", {"answers": "0..4", "max_shift": 1, "epsilon": 10, "constraints": ("symmetric",)}),
         ("channel", {"answers": "0..4", "max_shift": 1, "notion": "gdp", "mu": 1, "constraints": ("symmetric",)}),
@@ -90,9 +90,9 @@ def test_a_feasible_askedis_never_called_infeasible() -> None:
         (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": 1, "constraints": lambda f: [f[0] >= 0.1]}),
     ],
 )
-def test_what_multipliers_do_not_prove_is_not_called_infeasible(question: Any, asked: dict[str, Any]) -> None:
+def test_what_multipliers_do_not_prove_is_not_called_infeasible(question: Any, options: dict[str, Any]) -> None:
     with pytest.raises(wb.NotProven, match=r"no multipliers prove it|returned no point"):
-        wb.design(question, **asked)
+        wb.design(question, **options)
 
 
 @pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")

@@ -71,7 +71,7 @@ def solve_with_cuts(
         with translated_errors():
             stated = {label: [*map(in_numbers, several)] for label, several in bounds.items()}
             if columns is not None:  # tangents state what is too large for a solver
-                stated = {label: [one for one in several if one.limit < _LARGE] for label, several in stated.items()}
+                stated = {label: [part for part in several if part.limit < _LARGE] for label, several in stated.items()}
             program = state(stated)
             solution = _solved(program, solver, options)
         if solution.x is None:
@@ -80,13 +80,13 @@ def solve_with_cuts(
             if last is None:
                 raise NotProven(f"{solution.solver} says {solution.raw_status!r} and returned no point.", bound=best)
             break  # out of digits: the answer before is repaired
-        last, found = solution, solution.bound
-        if found is None and solution.row_dual is not None:  # any multipliers prove a bound
-            found = lagrangian_bound(solution.data, solution.row_dual, cones=program.cones)
-        best = found if best is None or (found is not None and found > best) else best
+        last, proven_bound = solution, solution.bound
+        if proven_bound is None and solution.row_dual is not None:  # any multipliers prove a bound
+            proven_bound = lagrangian_bound(solution.data, solution.row_dual, cones=program.cones)
+        best = proven_bound if best is None or (proven_bound is not None and proven_bound > best) else best
         before = sum(map(len, bounds.values()))
         for label, several in bounds.items():
-            several += [one for one in claim.notion.cuts(*laws(solution, label), claim.at(label)) if one not in several]
+            several += [cut for cut in claim.notion.cuts(*laws(solution, label), claim.at(label)) if cut not in several]
         whole = sum(map(len, bounds.values())) == before == sum(map(len, stated.values()))
         if sum(map(len, bounds.values())) == before or (columns is not None and not program.cones and turn >= _FEW):
             break

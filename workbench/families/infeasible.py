@@ -49,18 +49,18 @@ def is_proven(solution: Solution) -> bool:
 
 
 def refuse_infeasible(
-    solution: Solution, said: str, what: str | None, trivial: str, why: Callable[[], str] = str
+    solution: Solution, status: str, what: str | None, trivial: str, why: Callable[[], str] = str
 ) -> NoReturn:
     """Raise what it means that a solver calls a program infeasible: Infeasible where that is proven, else NotProven.
 
-    said: its words; what: there is none of, such as "channel meets the budget 0.1"; None where something meets the
+    status: its words; what: there is none of, such as "channel meets the budget 0.1"; None where something meets the
     request, as `trivial` says; why: explains.
     """
     if what is None:
-        raise NotProven(f"{said} to a feasible request ({trivial}); its tolerances are too coarse here.")
+        raise NotProven(f"{status} to a feasible request ({trivial}); its tolerances are too coarse here.")
     if not is_proven(solution):
-        raise NotProven(f"Whether a {what} is undecided: {said}, and no multipliers prove it.")
-    raise Infeasible(f"No {what} ({said}).{why()}")
+        raise NotProven(f"Whether a {what} is undecided: {status}, and no multipliers prove it.")
+    raise Infeasible(f"No {what} ({status}).{why()}")
 
 
 def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndarray]:
@@ -73,19 +73,19 @@ def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndar
 
 
 def conflict_words(
-    data: Data, wishes: Mapping[str, np.ndarray], solver: str, options: Options, scale: float, asked: str = ""
+    data: Data, wishes: Mapping[str, np.ndarray], solver: str, options: Options, scale: float, limits: str = ""
 ) -> tuple[Sequence[str], str]:
     """The wishes that cannot hold together, and a sentence of them; nothing where none were found in time.
 
-    asked: what no wish can be left out of, such as "with delta = 0.1".
+    limits: what no wish can be left out of, such as "with delta = 0.1".
     """
     conflicting = conflict(data, wishes, solver, options, scale=scale, seconds=SECONDS)
     if not conflicting:
         return (), ""
     if len(conflicting) == 1:
-        return conflicting, f" By itself it cannot hold{asked}: {conflicting[0]}."
+        return conflicting, f" By itself it cannot hold{limits}: {conflicting[0]}."
     listed = "; ".join(conflicting)
-    return conflicting, f" These cannot hold together{asked}, and could without any one of them: {listed}."
+    return conflicting, f" These cannot hold together{limits}, and could without any one of them: {listed}."
 
 
 def least(feasible: Callable[[float], bool | None], at: float, most: float) -> float | None:

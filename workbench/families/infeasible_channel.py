@@ -46,11 +46,11 @@ def no_channel(
     """
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
-    said = f"{solution.solver} says {solution.raw_status!r}"
+    status = f"{solution.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
         what = None if wishes is None else f"channel meets {wishes}"
-        refuse_infeasible(solution, said, what, trivial, why)
-    raise NotProven(f"{said} and returned no channel.", bound=solution.bound)
+        refuse_infeasible(solution, status, what, trivial, why)
+    raise NotProven(f"{status} and returned no channel.", bound=solution.bound)
 
 
 def explanation(model: ChannelModel, budget: ChannelBudget, solver: str, options: Options) -> str:

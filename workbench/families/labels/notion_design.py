@@ -65,8 +65,8 @@ class LabelNotionRequest(ConvexRequest):
     @cached_property
     def pairs(self) -> Pairs:
         """Unordered neighbouring positions."""
-        found = pairs_of(self.neighbours, self.notion, self.question.k)
-        return tuple(combinations(range(self.question.k), 2)) if found is None else found
+        listed = pairs_of(self.neighbours, self.notion, self.question.k)
+        return tuple(combinations(range(self.question.k), 2)) if listed is None else listed
 
     @property
     def grid(self) -> NDArray[np.float64]:
