@@ -41,6 +41,7 @@ Progress = Callable[[str], None]
 
 _EVERY, _FEW = 16, 4  # up to how many outputs are found one by one, and asymmetric random starts are made
 _NEAR, _LEAST = 0.01, 8e-7  # of what the least reach has beyond c: which outermost outputs are moved, and to where
+_EVEN = 0.01  # of c, how far outputs that are taken for symmetric ones are from being so
 _BETTER = 1e-8  # of the value: what one more output must bring, else it is left out
 
 
@@ -155,6 +156,12 @@ class OutputSearch:
         if not found:
             return None
         best = min(found, key=lambda one: float(f"{one.value:.9g}"))
+        even_now = (best.outputs - best.outputs[::-1]) / 2
+        if even and np.abs(best.outputs - even_now).max() < _EVEN * half:  # half the coordinates: it ends nearer
+            folded = self._problem(m, symmetric=True)
+            search(folded, [even_now], True)
+            folded.close()
+            best = min(found, key=lambda one: one.value)
         outputs = oriented(best.outputs) if even else best.outputs
         starts = tuple(value for one in found for value in one.starts)
         answer = self._at(m, self._rounded(outputs), starts)
@@ -208,7 +215,7 @@ class OutputSearch:
         """Outputs in decimals: outermost ones away from zero, since rounding must not lose feasibility."""
         outputs, _ = merged(outputs, np.ones((1, outputs.size)), 2e-6)
         far = 10**self._digits if self.metric is None else 10**6
-        inner = {Fraction(round(b * 10**6), 10**6) for b in outputs[1:-1].tolist()}
+        inner = {Fraction(round(b * 10**9), 10**9) for b in outputs[1:-1].tolist()}
         ends = -self._outermost(-outputs[0], far), self._outermost(outputs[-1], far)
         return (ends[0], *sorted(b for b in inner if ends[0] < b < ends[1]), ends[1])
 
