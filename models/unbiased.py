@@ -135,11 +135,11 @@ def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: 
     """(v, u) of the module's bound, from the multipliers of `program`."""
 
     def of_labels(multipliers: Vector) -> Vector:
-        found: Vector = prior * multipliers[-1]
+        prices: Vector = prior * multipliers[-1]
         step = multipliers[:-1] * (1 + q) / q
-        found[1:] += step
-        found[:-1] -= step
-        return found
+        prices[1:] += step
+        prices[:-1] -= step
+        return prices
 
     k = labels.size
     v, u = of_labels(row_dual[:k]) * unit, of_labels(row_dual[k:]) * np.sqrt(unit)
@@ -194,8 +194,8 @@ def pooled(labels: Vector, prior: Vector, v: Vector, u: Vector) -> tuple[Vector,
     """
     blocks: list[tuple[float, float, float, int, float, float]] = []  # Σ f = a o² + b o + c, the first label, roots
     parts = (prior, -2 * prior * labels - u, prior * labels**2 - v + u * labels)
-    for y, (a, b, c) in enumerate(zip(*(part.tolist() for part in parts), strict=True)):
-        block = (a, b, c, y, *_roots(a, b, c))
+    for place, (a, b, c) in enumerate(zip(*(part.tolist() for part in parts), strict=True)):
+        block = (a, b, c, place, *_roots(a, b, c))
         while blocks and (blocks[-1][4] > block[4] or blocks[-1][5] > block[5]):
             before = blocks.pop()
             a, b, c = (x + z for x, z in zip(before[:3], block[:3], strict=True))
