@@ -24,6 +24,7 @@ from workbench.errors import InvalidRequest, NotCertified
 from workbench.families.base import Request
 from workbench.families.convex_notion import CLOSE, PARAMETERS, meets, proven, solve_with_cuts
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.noise.own_costs import own_costs
 from workbench.families.noise.request import constraints_of
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.additive import AdditiveNoise
@@ -76,6 +77,7 @@ class NoiseNotionRequest(Request):
         for name, plain in (("minimise", "error"), ("budget", None), ("delta", None), ("method", "fast"), ("runs", 1)):
             if (got := values.pop(name)) != plain:
                 InvalidRequest.must(name, f"left out when notion is {values['notion']}", repr(got))
+        values["cost"] = own_costs(values["cost"], question)
         return cls(question=question, values=given, constraints=constraints_of(question, values), **values)
 
     def at(self, point: Mapping[str, Any]) -> NoiseNotionRequest:
