@@ -122,5 +122,5 @@ def _bound(request: AdditiveRequest, cost: Callable[[Vector], Vector], value: fl
     )  # fmt: skip
     with backend(request.solver).open(program, request.options) as session:
         solution = session.solve({})
-    found = None if solution.row_dual is None else exact_bound(solution.data, solution.row_dual)
-    return (None if found is None else max(0.0, round_down(found))), f"{solution.solver} {solution.version}"
+    bound = None if solution.row_dual is None else exact_bound(solution.data, solution.row_dual)
+    return (None if bound is None else max(0.0, round_down(bound))), f"{solution.solver} {solution.version}"

@@ -89,8 +89,8 @@ class LabelNotionRequest(Request):
     @cached_property
     def pairs(self) -> Pairs:
         """Unordered neighbouring positions."""
-        found = pairs_of(self.neighbours, self.notion, self.question.k)
-        return tuple(combinations(range(self.question.k), 2)) if found is None else found
+        listed = pairs_of(self.neighbours, self.notion, self.question.k)
+        return tuple(combinations(range(self.question.k), 2)) if listed is None else listed
 
 
 def design(request: LabelNotionRequest) -> Design:
@@ -124,11 +124,11 @@ def design(request: LabelNotionRequest) -> Design:
             except NotProven:  # tight: a channel a little further away can be proven
                 return False
 
-        found, share = repair_rows(
+        repaired, share = repair_rows(
             bare(raw, request.pairs), private, outputs=values[0] if unbiased else None,
             means=values[1] if unbiased else None, allow_bias=True,
         )  # fmt: skip
-        certificate = stated(raw, found, claim, request.method, loss.name, share)
+        certificate = stated(raw, repaired, claim, request.method, loss.name, share)
         mechanism = LabelChannel(question, grid, rows_of(certificate))
         if set(request.constraints) - {"unbiased"}:
             words.append("Repair keeps the constraints to rounding only.")
