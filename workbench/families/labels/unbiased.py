@@ -9,7 +9,8 @@ from models.unbiased_levels import Optimum, optimum
 from solvers.solution import Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.labels.certify import UNBIASED, audited, certified, check_size, refuse, shortfall
+from workbench.families.infeasible_channel import no_channel
+from workbench.families.labels.certify import UNBIASED, audited, certified, check_size, shortfall
 from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.families.outcome import translated_errors
@@ -37,7 +38,7 @@ def best_unbiased(request: LabelRequest) -> Design:
         answer = optimum(y, p, float(odds) - 1, request.solver, request.options,
                         progress=request.progress or (lambda line: None))  # fmt: skip
     if not isinstance(answer, Optimum):
-        refuse(answer, ("unbiased",))
+        no_channel(answer, None, trivial="randomized response with stretched outputs is private and unbiased")
     mechanism, reached = _exact(question, request, odds, answer)
     certificate = certified(mechanism, request, unbiased=True)
     privacy = certificate.deciding if certificate is not None else audited(mechanism.channel, request)
