@@ -23,6 +23,7 @@ from workbench.privacy.audit import audit
 
 BUDGETS = {
     "curve": {"curve": "0.5:0.1,1:0.01"},
+    "tradeoff": {"tradeoff": "0:1,0.1:0.6,0.4:0.2,1:0"},
     "renyi": {"alpha": 4, "epsilon": "0.5"},
     "zcdp": {"rho": "0.05"},
     "gdp": {"mu": "1.5"},
@@ -49,8 +50,9 @@ def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_pat
     proof = wb.verify_certificate(tmp_path / "made.json")
     assert proof.claim.notion.name == notion
     tighter = {name: Fraction(value) * Fraction(9, 10) if name != "alpha" else value
-               for name, value in BUDGETS[notion].items() if name != "curve"}  # fmt: skip
-    claim = {"parameters": {**tighter, **({"curve": "0.5:0.09,1:0.009"} if notion == "curve" else {})}}
+               for name, value in BUDGETS[notion].items() if name not in ("curve", "tradeoff")}  # fmt: skip
+    points = {"curve": {"curve": "0.5:0.09,1:0.009"}, "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"}}
+    claim = {"parameters": {**tighter, **points.get(notion, {})}}
     if "epsilon" in tighter:
         claim = {"epsilon": tighter["epsilon"], "parameters": {"alpha": 4}}
     with pytest.raises(wb.NotCertified):
@@ -158,7 +160,7 @@ def test_channels(notion, tmp_path: Path):
         ("noise --on integers --notion zcdp --rho 0", "rho must be a finite number > 0"),
         ("noise --on integers --notion zcdp --rho 99", "the budget must be missed by randomized response"),
         ("noise --on integers --notion renyi --alpha 1 --epsilon 1", "alpha must be a finite number > 1"),
-        ("noise --on integers --notion pdp --epsilon 1", "notion must be one of dp, pure, curve, renyi, zcdp, gdp"),
+        ("noise --on integers --notion pdp --epsilon 1", "notion must be one of dp, pure, curve, tradeoff, renyi"),
         ("noise --on integers --notion curve --curve 1:2", "delta must be"),
         ("noise --on integers --epsilon 1 --rho 1", "rho must be left out when notion is dp"),
         ("noise --on integers", "epsilon must be given"),

@@ -17,7 +17,7 @@ from workbench.families.outcome import translated_errors
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
+from workbench.privacy.notions import HockeyStick, notion
 
 if TYPE_CHECKING:
     from models.integer_noise import LineCost
@@ -52,6 +52,7 @@ class AdditiveRequest(Request):
     rho: Fraction | None = None
     mu: Fraction | None = None
     curve: Any = None
+    tradeoff: Any = None
     cost: str | tuple[Fraction, ...] = "squared"
     prior: tuple[Fraction, ...] | None = None
     gap: Fraction | None = None
@@ -66,7 +67,7 @@ class AdditiveRequest(Request):
         question, reals = self.question, isinstance(self.question, RealNoise)
         clamp = question.clamp if isinstance(question, IntegerNoise) else None
         self._check_notion()
-        for epsilon, _ in self.points or (() if self.convex else ((self.epsilon, self.delta),)):
+        for epsilon in [stick.epsilon for stick in self.points] or ([] if self.convex else [self.epsilon]):
             if epsilon and not SMALLEST <= epsilon <= LARGEST:
                 InvalidRequest.must("epsilon", f"between {float(SMALLEST):g} and {LARGEST}", f"{float(epsilon):g}")
         if self.notion == "pure" and self.delta:
@@ -135,15 +136,12 @@ class AdditiveRequest(Request):
         return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
 
     @property
-    def points(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """The (ε, δ) that linear programs state, all δ > 0; none where noise has to have tails."""
-        if self.notion == "curve":
-            curve: tuple[tuple[Fraction, Fraction], ...] = self.claim.values["curve"]
-            return curve if all(delta for _, delta in curve) else ()
-        if self.convex or not self.delta:
-            return ()
-        assert self.epsilon is not None
-        return ((self.epsilon, self.delta),)
+    def points(self) -> tuple[HockeyStick, ...]:
+        """What linear programs state, all δ > 0; nothing where noise has to have tails."""
+        if not self.convex:
+            return (HockeyStick(self.epsilon, self.delta),) if self.delta else ()
+        sticks = [one for one in self.claim.requirements(()) if isinstance(one, HockeyStick)]
+        return tuple(sticks) if all(stick.delta for stick in sticks) else ()
 
     def _check_runs(self) -> None:
         question = self.question

@@ -36,6 +36,7 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.certify import rounded_objective
+from workbench.privacy.notions import SlopedHockeyStick
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
 __all__ = ["exact_cost", "is_open", "solve_additive"]
@@ -163,12 +164,18 @@ def _stop(request: AdditiveRequest, begin: float) -> float | None:
     return None if limit is None else begin + limit
 
 
-def _exp_up(epsilon: Fraction) -> Fraction:
-    return Fraction(exp_bounds(epsilon, _BITS)[1], 1 << _BITS)
-
-
-def _budgets(request: AdditiveRequest) -> list[Budget]:
-    return [Budget(float(epsilon), _exp_up(epsilon), delta) for epsilon, delta in request.points]
+def _budgets(request: AdditiveRequest, share: Fraction = Fraction(1)) -> list[Budget]:
+    """The hockey sticks as programs take them, with a share of every δ."""
+    return [
+        Budget(
+            float(stick.epsilon),
+            stick.slope
+            if isinstance(stick, SlopedHockeyStick)
+            else Fraction(exp_bounds(stick.epsilon, _BITS)[1], 1 << _BITS),
+            stick.delta * share,
+        )
+        for stick in request.points
+    ]
 
 
 def _integers(request: AdditiveRequest, begin: float) -> _Found:
@@ -200,7 +207,7 @@ def _reals(request: AdditiveRequest, begin: float) -> _Found:
     size, atom = upper.program.reach, max(0.0, float(upper.x[-1]))
     masses = [Fraction(mass) for mass in upper.program.masses(upper.x).tolist()]
     if not any(masses):
-        given = f"{float(max(delta for _, delta in request.points)):.15g}"
+        given = f"{float(max(stick.delta for stick in request.points)):.15g}"
         InvalidRequest.must("delta", "less for noise on the reals: here the answer itself may be published", given)
     kept = max(abs(k - size) for k, mass in enumerate(masses) if mass)
     mechanism = AdditiveRealNoise.of(
@@ -246,11 +253,8 @@ def _staircase(request: AdditiveRequest) -> _Found:
 
 def _repaired(mechanism: LineNoise, request: AdditiveRequest, excess: float) -> LineNoise:
     """A mixture with noise that is private at half of every δ, of the least share that the excess needs."""
-    claim, halves = request.claim, [(epsilon, delta / 2) for epsilon, delta in request.points]
-    epsilon, delta = halves[0]
-    if len(halves) > 1:
-        shared = shared_budget([Budget(float(e), _exp_up(e), d) for e, d in halves])
-        epsilon, delta = Fraction(shared[0]), Fraction(shared[1])
+    claim = request.claim
+    epsilon, delta = map(Fraction, shared_budget(_budgets(request, Fraction(1, 2))))
     private = _truncated(epsilon, delta, mechanism.reach)
     share = Fraction(2 * max(excess, 0.0) + 1e-12)
     while share < 1:
@@ -339,9 +343,9 @@ def _canonical(request: AdditiveRequest, objective: float) -> OracleVerdict | No
 
     d, slack = question.sensitivity, max(1e-6, request.target)
     proof = "It is stochastically smallest for a trade-off function (Awan and Ramasethu, arXiv 2308.08343)."
-    points = values["curve"] if request.notion == "curve" else request.points
-    if points and d == 1 and min(delta for _, delta in points) < 1:
-        value = canonical_cost([(float(e), float(delta)) for e, delta in points], cost)
+    sticks = request.claim.requirements(()) if request.convex else request.points
+    if sticks and d == 1 and min(stick.delta for stick in sticks) < 1:
+        value = canonical_cost([(float(stick.epsilon), float(stick.delta)) for stick in sticks], cost)
         return OracleVerdict.judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
     if request.notion == "gdp":
         value = rounded_gaussian(float(values["mu"]) / d, cost)
