@@ -320,13 +320,13 @@ def design(
         steps (default None): Cells of a sensitivity, of the reals; refined by default.
         gap (default None): Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default.
         runs (default 1): For how many runs the budget is, of integer noise.
-        minimise (default 'error'): error; epsilon for a budget.
-        budget (default None): Largest cost allowed, where epsilon is minimised.
+        minimise (default 'error'): error; delta or epsilon for a budget.
+        budget (default None): Largest cost allowed, where delta or epsilon is minimised.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.
         options (default None): Every solver option at once (solvers.backend.Options).
-        delta (default '0'): In [0, 1].
+        delta (default '0'): In [0, 1]. Where it is minimised: an upper limit.
         epsilon (default None): Privacy budget > 0. Where it is minimised: an upper limit.
     """
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["NAMED", "NOTIONS", "AdditiveRequest"]
 
 NOTIONS = ("dp", "pure")
-MOST_EPSILON = 20
+MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
 LEAST_DELTA = Fraction(1, 10**12)
 NAMED = ("absolute", "squared", "zero-one")
@@ -41,7 +41,7 @@ class AdditiveRequest(Request):
     cost: absolute, squared (clamped also zero-one: losses of the published answer), or the costs of |η| = 0, 1, 2, ...,
     the last one beyond; prior: of clamped answers, uniform by default; gap: relative, between cost and bound; steps: of
     a sensitivity, of the reals; found by refining where None; runs: that the budget is for in all; budget: of the cost,
-    where ε is minimised.
+    where ε or δ is minimised, up to the one that is given.
     """
 
     question: UnboundedNoise
@@ -100,13 +100,17 @@ class AdditiveRequest(Request):
 
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
-        if (self.budget is None) == (self.minimise == "epsilon"):
+        if (self.budget is None) == (self.minimise != "error"):
             got = "none" if self.budget is None else spell(self.budget)
-            InvalidRequest.must("budget", "given where epsilon is minimised, and only there", got)
+            InvalidRequest.must("budget", "given where epsilon or delta is minimised, and only there", got)
         if self.budget is not None and self.budget <= 0 and isinstance(self.cost, str):
             InvalidRequest.must("budget", f"> 0 for the {self.cost} cost", spell(self.budget))
-        if self.minimise == "epsilon" and (self.convex or self.runs > 1):
-            InvalidRequest.must("minimise", "error but for one run under the notions dp and pure", "'epsilon'")
+        if self.minimise != "error" and (self.convex or self.runs > 1):
+            InvalidRequest.must("minimise", "error but for one run under the notions dp and pure", repr(self.minimise))
+        if self.minimise == "delta":
+            if not notion(self.notion).has_delta or self.notion == "pure":
+                InvalidRequest.must("minimise", f"error or epsilon when notion is {self.notion}", "'delta'")
+            object.__setattr__(self, "delta", self.delta or MOST_DELTA)
         self.__dict__.pop("claim", None)  # of the request that this one was copied from
         if not self.convex:
             without_parameters({"notion": self.notion, **{name: getattr(self, name) for name in PARAMETERS}})

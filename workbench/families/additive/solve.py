@@ -9,6 +9,7 @@ others   `workbench.families.additive.notion_design`: Rényi DP, zCDP, GDP, curv
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -25,7 +26,7 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
 from workbench.families.additive.many_runs import solve_runs
 from workbench.families.additive.notion_design import bracket_notion
-from workbench.families.additive.request import AdditiveRequest
+from workbench.families.additive.request import LEAST_DELTA, AdditiveRequest
 from workbench.families.additive.unclamped import private_unclamped
 from workbench.families.convex_notion import meets
 from workbench.families.design import Design, OracleVerdict
@@ -61,8 +62,8 @@ class _Found:
 def solve_additive(request: AdditiveRequest) -> Design:
     """The design. Raises InvalidRequest, NotProven, NotCertified."""
     begin = time.perf_counter()
-    if request.minimise == "epsilon":
-        return _least_epsilon(request)
+    if request.minimise != "error":
+        return _least_budget(request)
     if request.runs > 1:
         with translated_errors():
             return solve_runs(
@@ -116,12 +117,13 @@ def solve_additive(request: AdditiveRequest) -> Design:
     return design
 
 
-def _least_epsilon(request: AdditiveRequest) -> Design:
-    """The least ε whose least cost is within the budget."""
-    assert request.budget is not None
+def _least_budget(request: AdditiveRequest) -> Design:
+    """The least ε, or δ, whose least cost is within the budget of the cost."""
+    name, budget = request.minimise, request.budget
+    assert budget is not None
 
-    def at(epsilon: Fraction) -> Tried:
-        asked = request.at({"minimise": "error", "budget": None, "epsilon": epsilon})
+    def at(value: Fraction) -> Tried:
+        asked = request.at({"minimise": "error", "budget": None, name: value})
         assert isinstance(asked, AdditiveRequest)
         try:
             design = solve_additive(asked)
@@ -132,14 +134,33 @@ def _least_epsilon(request: AdditiveRequest) -> Design:
         assert design.bound is not None
         return design, exact_cost(design.mechanism, asked), Fraction(design.bound)
 
-    found = least_epsilon(at, request.budget, f"{request.cost_name} cost", request.epsilon, _LEAST)
-    return replace(found, request=request.at({"epsilon": found.claim.epsilon}))
+    words = f"{request.cost_name} cost"
+    if name == "epsilon":
+        found = least_epsilon(at, budget, words, request.epsilon, _LEAST)
+        return replace(found, request=request.at({"epsilon": found.claim.epsilon}))
+    pure = _pure(at)
+    if pure is not None and pure[1] <= budget:
+        none = OracleVerdict.none("δ = 0 is the least there is.")
+        found = replace(pure[0], objective=0.0, bound=0.0, oracle=none)
+    else:
+        found = least_epsilon(at, budget, words, request.delta, LEAST_DELTA, "delta")
+    asked = request.at({})
+    object.__setattr__(asked, "delta", found.claim.delta)  # 0 too
+    return replace(found, request=asked)
+
+
+def _pure(at: Callable[[Fraction], Tried]) -> Tried | None:
+    """What is best without δ; None where there is no closed form of it."""
+    try:
+        return at(Fraction(0))
+    except InvalidRequest:
+        return None
 
 
 def is_open(design: Design) -> bool:
     """Whether the gap that was asked for is not reached."""
     assert design.bound is not None
-    if design.request.minimise == "epsilon":
+    if design.request.minimise != "error":
         return bool(design.objective - design.bound > 1e-6 * design.objective)
     return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
 
