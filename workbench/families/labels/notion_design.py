@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -23,6 +23,7 @@ from workbench.families.convex_notion import PARAMETERS, meets, proven, solve_wi
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.labels.certify import bare, check_size, rows_of, stated
 from workbench.families.labels.relation import Neighbours, Pairs, pairs_of
+from workbench.families.labels.request import LabelRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.tangent_cuts import row_columns
 from workbench.mechanisms.channel import Channel
@@ -34,7 +35,7 @@ from workbench.privacy.measure import holds
 from workbench.privacy.notions import notion
 from workbench.privacy.repair_channel import repair_rows
 
-__all__ = ["LabelNotionRequest", "design"]
+__all__ = ["LabelNotionRequest", "design", "within_curve"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,6 +54,7 @@ class LabelNotionRequest(Request):
     options: Options = field(default_factory=Options)
     progress: Callable[[str], None] | None = None
     method: str = "lp"
+    runs: int = 1
     claim: Claim = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,6 +71,8 @@ class LabelNotionRequest(Request):
         given = {name: values.pop(name) for name in PARAMETERS}
         if values["method"] != "lp":
             InvalidRequest.must("method", f"lp when notion is {values['notion']}", repr(values["method"]))
+        if (runs := values.pop("runs")) != 1:
+            InvalidRequest.must("runs", f"1 when notion is {values['notion']}", runs)
         if delta := values.pop("delta"):
             InvalidRequest.must("delta", f"left out when notion is {values['notion']}", delta)
         return cls(question=question, values=given, **values)
@@ -91,6 +95,17 @@ class LabelNotionRequest(Request):
         """Unordered neighbouring positions."""
         found = pairs_of(self.neighbours, self.notion, self.question.k)
         return tuple(combinations(range(self.question.k), 2)) if found is None else found
+
+
+def within_curve(request: LabelRequest, curve: Sequence[tuple[Fraction, Fraction]]) -> Design:
+    """The least-loss channel of one run that is (ε, δ)-private for all points of a curve. Raises as its session."""
+    asked = LabelNotionRequest(
+        question=request.question, notion="curve", values={"curve": curve}, loss=request.loss, outputs=request.outputs,
+        neighbours=request.neighbours, constraints=request.constraints, solver=request.solver, options=request.options,
+        check=request.check,
+    )  # fmt: skip
+    object.__setattr__(asked, "family", request.family)
+    return design(asked)
 
 
 def design(request: LabelNotionRequest) -> Design:
