@@ -190,6 +190,7 @@ def design(
     mu: Any = None,
     curve: Any = None,
     tradeoff: Any = None,
+    runs: int = 1,
     constraints: Any = [],
     certify: bool = True,
     solver: Any = 'highs',
@@ -212,6 +213,7 @@ def design(
         mu (default None): gdp: the budget > 0.
         curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
         tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
+        runs (default 1): lp with notion dp: for how many runs the budget is.
         constraints (default []): lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.

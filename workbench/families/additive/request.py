@@ -27,6 +27,7 @@ __all__ = ["NAMED", "NOTIONS", "AdditiveRequest"]
 NOTIONS = ("dp", "pure")
 MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
+MOST_REACH = 32  # sensitivity of noise for many runs, whose composition is proven at every shift
 LEAST_DELTA = Fraction(1, 10**12)
 NAMED = ("absolute", "squared", "zero-one")
 _LOSS: dict[str, Callable[[int], int]] = {
@@ -149,8 +150,10 @@ class AdditiveRequest(Request):
 
     def _check_runs(self) -> None:
         question = self.question
-        if not isinstance(question, IntegerNoise) or question.clamp is not None or question.sensitivity != 1:
-            InvalidRequest.must("runs", "1 but for noise on all integers of sensitivity 1", self.runs)
+        if not isinstance(question, IntegerNoise) or question.clamp is not None:
+            InvalidRequest.must("runs", "1 but for noise on all integers", self.runs)
+        if question.sensitivity > MOST_REACH:
+            InvalidRequest.must("sensitivity", f"at most {MOST_REACH} for more than 1 run", question.sensitivity)
         if not self.delta or self.notion != "dp" or self.cost not in ("absolute", "squared"):
             InvalidRequest.must("runs", "1 where delta is 0, or the cost neither absolute nor squared", self.runs)
         if not LEAST_DELTA <= self.delta <= Fraction(1, 2) or self.epsilon > 10 * self.runs:
