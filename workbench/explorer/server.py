@@ -101,12 +101,12 @@ class _Handler(BaseHTTPRequestHandler):
             before, task = self.path[:5], self.path[5:]
             if before != "/api/" or not task.isidentifier():
                 raise _Refused(404, "There is no such request.")
-            asked = self._body()
+            body = self._body()
             self._sent()
         except _Refused as refused:
             self._refuse(refused)
             return
-        self._compute(task, asked)
+        self._compute(task, body)
 
     def _check_place(self) -> None:
         hosts = [f"{name}:{self.server.port}" for name in _HOSTS]
@@ -160,9 +160,9 @@ class _Handler(BaseHTTPRequestHandler):
         content = json.dumps({"error": "Refused", "message": refused.message}).encode()
         self._answer(refused.status, "application/json", content, ("Connection", "close"))
 
-    def _compute(self, task: str, asked: dict[str, Any]) -> None:
+    def _compute(self, task: str, body: dict[str, Any]) -> None:
         self._head(200, "application/x-ndjson", ("Transfer-Encoding", "chunked"))
-        messages = self.server.lanes.run(task, asked)
+        messages = self.server.lanes.run(task, body)
         try:
             for message in messages:
                 self._line(self.server.shown(task, message))

@@ -73,7 +73,7 @@ def solve_with_cuts(
         with translated_errors():
             stated = {label: [*map(in_numbers, several)] for label, several in bounds.items()}
             if columns is not None:  # tangents state what is too large for a solver
-                stated = {label: [one for one in several if one.limit < _LARGE] for label, several in stated.items()}
+                stated = {label: [part for part in several if part.limit < _LARGE] for label, several in stated.items()}
             program = state(stated)
             solution = _solved(program, solver, options)
         if solution.x is None:
@@ -82,13 +82,13 @@ def solve_with_cuts(
             if last is None:
                 raise NotProven(f"{solution.solver} says {solution.raw_status!r} and returned no point.", bound=best)
             break  # out of digits: the answer before is repaired
-        last, found = solution, solution.bound
-        if found is None and solution.row_dual is not None:  # any multipliers prove a bound
-            found = lagrangian_bound(solution.data, solution.row_dual, cones=program.cones)
-        best = found if best is None or (found is not None and found > best) else best
+        last, proven_bound = solution, solution.bound
+        if proven_bound is None and solution.row_dual is not None:  # any multipliers prove a bound
+            proven_bound = lagrangian_bound(solution.data, solution.row_dual, cones=program.cones)
+        best = proven_bound if best is None or (proven_bound is not None and proven_bound > best) else best
         before = sum(map(len, bounds.values()))
         for label, several in bounds.items():
-            several += [one for one in claim.notion.cuts(*laws(solution, label), claim.at(label)) if one not in several]
+            several += [cut for cut in claim.notion.cuts(*laws(solution, label), claim.at(label)) if cut not in several]
         whole = sum(map(len, bounds.values())) == before == sum(map(len, stated.values()))
         if sum(map(len, bounds.values())) == before or (columns is not None and not program.cones and turn >= _FEW):
             break
@@ -147,22 +147,22 @@ def _solved(program: Program, solver: str, options: Options) -> Solution:
     return solution
 
 
-def proven(made: Design, enough: float = _ENOUGH) -> Design:
+def proven(design: Design, enough: float = _ENOUGH) -> Design:
     """The design, where its exact cost is within the gap of its bound; `enough`: of one that says between what the
     optimum lies. Raises NotProven, with the design."""
-    solution, bound, reached = made.solution, made.bound, made.objective
+    solution, bound, reached = design.solution, design.bound, design.objective
     assert solution is not None
     if bound is not None and reached - bound <= _ENOUGH * max(abs(reached), 1e-9):
         if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
-            return replace(made, solution=replace(solution, termination=Termination.OPTIMAL))
-        return made
+            return replace(design, solution=replace(solution, termination=Termination.OPTIMAL))
+        return design
     if bound is not None and reached - bound <= enough * abs(reached):
         words = f"The solver's digits were used up: the optimum lies between {bound:.9g} and {reached:.9g}."
         ended = replace(solution, termination=Termination.GAP_LIMIT)
-        return replace(made, solution=ended, words=(*made.words, words))
+        return replace(design, solution=ended, words=(*design.words, words))
     raise NotProven(
-        f"{solution.solver} ended with {solution.raw_status!r}: incumbent {reached:.9g}, bound {made.bound_words}.",
-        incumbent=reached, bound=bound, design=made,
+        f"{solution.solver} ended with {solution.raw_status!r}: incumbent {reached:.9g}, bound {design.bound_words}.",
+        incumbent=reached, bound=bound, design=design,
     )  # fmt: skip
 
 

@@ -34,19 +34,19 @@ def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndar
 
 
 def conflict_words(
-    data: Data, wishes: Mapping[str, np.ndarray], solver: str, options: Options, scale: float, asked: str = ""
+    data: Data, wishes: Mapping[str, np.ndarray], solver: str, options: Options, scale: float, limits: str = ""
 ) -> tuple[Sequence[str], str]:
     """The wishes that cannot hold together, and a sentence of them; nothing where none were found in time.
 
-    asked: what no wish can be left out of, such as "with delta = 0.1".
+    limits: what no wish can be left out of, such as "with delta = 0.1".
     """
     conflicting = conflict(data, wishes, solver, options, scale=scale, seconds=SECONDS)
     if not conflicting:
         return (), ""
     if len(conflicting) == 1:
-        return conflicting, f" By itself it cannot hold{asked}: {conflicting[0]}."
+        return conflicting, f" By itself it cannot hold{limits}: {conflicting[0]}."
     listed = "; ".join(conflicting)
-    return conflicting, f" These cannot hold together{asked}, and could without any one of them: {listed}."
+    return conflicting, f" These cannot hold together{limits}, and could without any one of them: {listed}."
 
 
 def least(feasible: Callable[[float], bool | None], at: float, most: float) -> float | None:

@@ -62,16 +62,16 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
 
     Raises InvalidRequest where it is anything but one bound on the ratio P/Q.
     """
-    found = notion(named)
-    allowed = Fraction(1 if found.has_delta else 0) if delta is None else delta
+    measure = notion(named)
+    allowed = Fraction(1 if measure.has_delta else 0) if delta is None else delta
     stated: dict[int, HockeyStick | MassAboveRatio] = {}  # one number for all is one object
     for epsilon in {id(value): value for value in epsilons.values()}.values():
-        required = found.requires({"epsilon": epsilon, "delta": allowed})
+        required = measure.requires({"epsilon": epsilon, "delta": allowed})
         if len(required) != 1 or type(required[0]) not in _KINDS:
-            kinds = " and ".join(one.kind for one in required)
-            InvalidRequest.must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{found.name} ({kinds})")
+            kinds = " and ".join(bound.kind for bound in required)
+            InvalidRequest.must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{measure.name} ({kinds})")
         stated[id(epsilon)] = cast("HockeyStick | MassAboveRatio", required[0])
-    (kind,), (share,) = ({type(one) for one in stated.values()}, {one.delta for one in stated.values()})
+    (kind,), (share,) = ({type(bound) for bound in stated.values()}, {bound.delta for bound in stated.values()})
     return Bounds(_KINDS[kind], {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()}, share)
 
 

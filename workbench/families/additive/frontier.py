@@ -65,7 +65,7 @@ def _point(row: Row, request: AdditiveRequest, limits: bool) -> Task:
 
 
 def _baselines(row: Row, request: AdditiveRequest) -> list[Row]:
-    found = beside(request)
+    costs = beside(request)
     if request.convex and isinstance(request.question, IntegerNoise) and request.line_cost.even:
         values, d = request.claim.values, request.question.sensitivity
 
@@ -73,12 +73,12 @@ def _baselines(row: Row, request: AdditiveRequest) -> list[Row]:
             return float(request.line_cost.at(eta))
 
         if request.notion == "gdp":
-            found = [("rounded Gaussian", rounded_gaussian(float(values["mu"]) / d, cost))]
+            costs = [("rounded Gaussian", rounded_gaussian(float(values["mu"]) / d, cost))]
         if request.notion in ("zcdp", "renyi"):
             ratio = 1 / values["rho"] if request.notion == "zcdp" else values["alpha"] / values["epsilon"]
-            found = [("discrete Gaussian", discrete_gaussian(d * d * float(ratio) / 2, cost))]
+            costs = [("discrete Gaussian", discrete_gaussian(d * d * float(ratio) / 2, cost))]
     known = {"curve": "baseline", "status": "closed form", **row}
-    return [known | {"mechanism": name, "objective": value} for name, value in found]
+    return [known | {"mechanism": name, "objective": value} for name, value in costs]
 
 
 def _draw(table: pd.DataFrame, title: str, cost: str) -> Plots:

@@ -65,14 +65,14 @@ def solve_runs(
         return stopped
 
     losses = best_losses(request.runs, epsilon, delta, cost, stop=stop)
-    reach = request.question.sensitivity  # type: ignore[union-attr]
+    reach = request.question.sensitivity
     if reach == 1:
         mechanism, reached = _within(request, losses)
         objective = cost_of(mechanism)
         bound, solver = _bound(request, cost, float(objective))
     else:
-        found = widened(request, losses)
-        mechanism, reached = min(found, key=lambda pair: cost_of(pair[0]))
+        candidates = widened(request, losses)
+        mechanism, reached = min(candidates, key=lambda pair: cost_of(pair[0]))
         objective = cost_of(mechanism)
         bound, solver = _bound(request, cost, float(objective) / reach**power)
         bound = None if bound is None else lowered(bound, reach, power)
@@ -131,5 +131,5 @@ def _bound(request: AdditiveRequest, cost: Callable[[Vector], Vector], value: fl
     )  # fmt: skip
     with backend(request.solver).open(program, request.options) as session:
         solution = session.solve({})
-    found = None if solution.row_dual is None else exact_bound(solution.data, solution.row_dual)
-    return (None if found is None else max(0.0, round_down(found))), f"{solution.solver} {solution.version}"
+    bound = None if solution.row_dual is None else exact_bound(solution.data, solution.row_dual)
+    return (None if bound is None else max(0.0, round_down(bound))), f"{solution.solver} {solution.version}"

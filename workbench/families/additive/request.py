@@ -145,7 +145,7 @@ class AdditiveRequest(Request):
         """What linear programs state, all δ > 0; nothing where noise has to have tails."""
         if not self.convex:
             return (HockeyStick(self.epsilon, self.delta),) if self.delta else ()
-        sticks = [one for one in self.claim.requirements(()) if isinstance(one, HockeyStick)]
+        sticks = [stick for stick in self.claim.requirements(()) if isinstance(stick, HockeyStick)]
         return tuple(sticks) if all(stick.delta for stick in sticks) else ()
 
     def _check_runs(self) -> None:

@@ -8,6 +8,7 @@ others   `workbench.families.additive.notion_design`: Rényi DP, zCDP, GDP, curv
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -67,24 +68,24 @@ def solve_additive(request: AdditiveRequest) -> Design:
     if request.runs > 1:
         with translated_errors():
             return solve_runs(
-                request, lambda made: exact_cost(made, request), lambda made, cost: _stated(made, request, cost)
+                request, lambda noise: exact_cost(noise, request), lambda noise, cost: _stated(noise, request, cost)
             )
     with translated_errors():
         if request.convex and not request.points:
-            part = bracket_notion(request, lambda made: exact_cost(made, request), begin)
-            found = _Found(part.mechanism, part.bound, 0.0, part.work)
+            part = bracket_notion(request, lambda noise: exact_cost(noise, request), begin)
+            solved = _Found(part.mechanism, part.bound, 0.0, part.work)
         elif request.points:
-            found = (_integers if isinstance(request.question, IntegerNoise) else _reals)(request, begin)
+            solved = (_integers if isinstance(request.question, IntegerNoise) else _reals)(request, begin)
         else:
-            found = _staircase(request)
-    mechanism, words = found.mechanism, []
+            solved = _staircase(request)
+    mechanism, words = solved.mechanism, []
     claim = request.claim
     if request.certified and request.points and not private_unclamped(mechanism, claim):
-        mechanism = _repaired(mechanism, request, found.excess)
+        mechanism = _repaired(mechanism, request, solved.excess)
     cost = exact_cost(mechanism, request)
     certificate = None
     if request.certified:
-        record = {"bound": round_down(found.bound), **found.work}
+        record = {"bound": round_down(solved.bound), **solved.work}
         parameters = {name: value for name, value in claim.values.items() if name not in ("epsilon", "delta")}
         certificate = Certificate(
             mechanism, request.notion, claim.epsilon, claim.values.get("delta"), _stated(mechanism, request, cost),
@@ -95,12 +96,12 @@ def solve_additive(request: AdditiveRequest) -> Design:
         privacy = audit(mechanism, claim.values.get("epsilon", 0))
         if not meets(privacy, claim):
             words.append(privacy.words(claim, "The solver's law"))
-    objective, bound = float(cost), round_down(found.bound)
-    spent = {"seconds": time.perf_counter() - begin}
+    objective, bound = float(cost), round_down(solved.bound)
+    timing = {"seconds": time.perf_counter() - begin}
     design = Design(
         request, mechanism, objective, bound, claim,
         _oracle(request, objective), words=tuple(words), privacy=privacy, certificate=certificate,
-        details={**found.work, **spent},
+        details={**solved.work, **timing},
     )  # fmt: skip
     if is_open(design) and request.steps is None:
         stop = _stop(request, begin)
@@ -123,30 +124,30 @@ def _least_budget(request: AdditiveRequest) -> Design:
     assert budget is not None
 
     def at(value: Fraction) -> Tried:
-        asked = request.at({"minimise": "error", "budget": None, name: value})
-        assert isinstance(asked, AdditiveRequest)
+        least_error = request.at({"minimise": "error", "budget": None, name: value})
+        assert isinstance(least_error, AdditiveRequest)
         try:
-            design = solve_additive(asked)
+            design = solve_additive(least_error)
         except NotProven as error:
             if error.design is None:
                 raise
             design = error.design
         assert design.bound is not None
-        return design, exact_cost(design.mechanism, asked), Fraction(design.bound)
+        return design, exact_cost(design.mechanism, least_error), Fraction(design.bound)
 
     words = f"{request.cost_name} cost"
     if name == "epsilon":
-        found = least_epsilon(at, budget, words, request.epsilon, _LEAST)
-        return replace(found, request=request.at({"epsilon": found.claim.epsilon}))
+        optimum = least_epsilon(at, budget, words, request.epsilon, _LEAST)
+        return replace(optimum, request=request.at({"epsilon": optimum.claim.epsilon}))
     pure = _pure(at)
     if pure is not None and pure[1] <= budget:
         none = OracleVerdict.none("δ = 0 is the least there is.")
-        found = replace(pure[0], objective=0.0, bound=0.0, oracle=none)
+        optimum = replace(pure[0], objective=0.0, bound=0.0, oracle=none)
     else:
-        found = least_epsilon(at, budget, words, request.delta, LEAST_DELTA, "delta")
-    asked = request.at({})
-    object.__setattr__(asked, "delta", found.claim.delta)  # 0 too
-    return replace(found, request=asked)
+        optimum = least_epsilon(at, budget, words, request.delta, LEAST_DELTA, "delta")
+    reached = request.at({})
+    object.__setattr__(reached, "delta", optimum.claim.delta)  # 0 too
+    return replace(optimum, request=reached)
 
 
 def _pure(at: Callable[[Fraction], Tried]) -> Tried | None:
@@ -346,8 +347,9 @@ def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
     spread = float(question.sensitivity)
     if not delta:
         value = line_noise.staircase_reals(epsilon, spread, name)
-        free = request.steps is None  # the optimum is over all cells
-        return OracleVerdict.judge(objective, "staircase", value, kind, pure, max(2e-4, request.target), proven=free)
+        bound = None if request.steps is None else -math.inf  # the optimum is over all cells
+        slack = max(2e-4, request.target)
+        return OracleVerdict.judge(objective, "staircase", value, kind, pure, slack, incumbent_bound=bound)
     value = line_noise.truncated_laplace(epsilon, delta, spread, name)
     return OracleVerdict.judge(objective, "truncated Laplace", value, kind, "It is private (Geng et al. 2020).",
                                max(2e-4, request.target))  # fmt: skip

@@ -30,7 +30,7 @@ from workbench.privacy.repair_line import inverse_exponential, staircase
 __all__ = ["lowered", "widened"]
 
 Vector = NDArray[np.float64]
-Found = tuple[AdditiveIntegerNoise, Fraction]
+Proven = tuple[AdditiveIntegerNoise, Fraction]
 
 _BITS = 80  # of a mass
 _LAST = 45.0  # loss in all at which a quadratic law goes on geometrically
@@ -44,13 +44,13 @@ def lowered(bound: float, reach: int, power: int) -> float:
     return max(0.0, round_down(whole))
 
 
-def widened(request: AdditiveRequest, losses: Vector) -> list[Found]:
+def widened(request: AdditiveRequest, losses: Vector) -> list[Proven]:
     """The candidates of the module's docstring, each with its proven δ of all runs. losses: of the noise for D = 1.
 
     Raises NotCertified where none is proven.
     """
     share = request.epsilon / request.runs
-    reach: int = request.question.sensitivity  # type: ignore[assignment]
+    reach: int = request.question.sensitivity
     sums = np.concatenate([[0.0], np.cumsum(losses)])
     scale = float(sums[-1]) / losses.size
     wide = math.ceil(2 * _LAST / max(scale, 1e-3))
@@ -68,19 +68,19 @@ def widened(request: AdditiveRequest, losses: Vector) -> list[Found]:
         AdditiveIntegerNoise(request.question, staircase(inverse_exponential(share), reach, r))  # type: ignore[arg-type]
         for r in range(1, reach + 1)
     ]
-    found = [(law, Fraction(0)) for law in pure]  # the largest losses add up
+    candidates = [(law, Fraction(0)) for law in pure]  # the largest losses add up
     for shape in (drawn, gaussian):
         best = _steepest(request, shape)
         if best is not None:
-            found.append(best)
-    if len(found) == len(pure):
+            candidates.append(best)
+    if len(candidates) == len(pure):
         raise NotCertified("No noise drawn out from sensitivity 1 was proven to compose to the budget.")
-    return found
+    return candidates
 
 
 def _law(request: AdditiveRequest, sums: Vector) -> AdditiveIntegerNoise:
     """f(η) ~ exp(-L(|η|/D)), L linear between its values at 0, 1, 2, ..., geometric from the last one on."""
-    reach: int = request.question.sensitivity  # type: ignore[assignment]
+    reach: int = request.question.sensitivity
     last = (sums.size - 1) * reach
     logs = np.interp(np.arange(last + 1) / reach, np.arange(sums.size), sums)
     side = [max(1, round(mass * 2.0**_BITS)) for mass in np.exp(-logs).tolist()]
@@ -89,10 +89,10 @@ def _law(request: AdditiveRequest, sums: Vector) -> AdditiveIntegerNoise:
     return AdditiveIntegerNoise(request.question, law)  # type: ignore[arg-type]
 
 
-def _steepest(request: AdditiveRequest, shape: Callable[[float], AdditiveIntegerNoise]) -> Found | None:
+def _steepest(request: AdditiveRequest, shape: Callable[[float], AdditiveIntegerNoise]) -> Proven | None:
     """About the steepest law of a shape whose composition is proven to be within δ, and its δ."""
 
-    def proven(steepness: float) -> Found | None:
+    def proven(steepness: float) -> Proven | None:
         law = shape(steepness)
         reached = composed_delta(law, request.runs, request.epsilon, request.delta, points=_POINTS)
         return (law, reached) if reached <= request.delta else None
@@ -105,6 +105,6 @@ def _steepest(request: AdditiveRequest, shape: Callable[[float], AdditiveInteger
         low, high = low / _SPAN, low
     for _ in range(_HALVINGS if best is not None else 0):
         middle = math.sqrt(low * high)
-        found = proven(middle)
-        low, high, best = (low, middle, best) if found is None else (middle, high, found)
+        steeper = proven(middle)
+        low, high, best = (low, middle, best) if steeper is None else (middle, high, steeper)
     return best

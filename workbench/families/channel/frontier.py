@@ -61,13 +61,13 @@ def _baseline(name: str, row: Row, request: ChannelRequest) -> Task:
 def published_row(query: BudgetedQuery, name: str) -> Row:
     """What a published mechanism costs, or why it does not apply."""
     try:
-        found = published(query, name)
+        reference = published(query, name)
     except NotApplicable as error:
         return {"status": "not applicable", "error": str(error)}
-    privacy = audit(found.mechanism, query.epsilon or 0)
+    privacy = audit(reference.mechanism, query.epsilon or 0)
     return {
-        "objective": found.objective, "parameter": found.value, "dp_delta": privacy.dp_delta.upper,
-        "pure_epsilon": privacy.pure_epsilon, "private": found.certified, "status": "audited", "error": None,
+        "objective": reference.objective, "parameter": reference.value, "dp_delta": privacy.dp_delta.upper,
+        "pure_epsilon": privacy.pure_epsilon, "private": reference.certified, "status": "audited", "error": None,
     }  # fmt: skip
 
 

@@ -90,8 +90,8 @@ class ChannelNotionRequest(Request):
     @property
     def epsilon(self) -> Fraction | None:
         """Of a notion that has one."""
-        found: Fraction | None = self.claim.values.get("epsilon")
-        return found
+        value: Fraction | None = self.claim.values.get("epsilon")
+        return value
 
     @cached_property
     def extended(self) -> bool:

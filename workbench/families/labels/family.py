@@ -298,9 +298,9 @@ class _LabelFamily(Family):
 
 def _budget(design: Design) -> str:
     """What was asked, in words."""
-    asked = design.request
+    request = design.request
     if design.claim.in_epsilon_delta:
-        return f"epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"
+        return f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
     from workbench.families.convex_notion import budget_words
 
     return budget_words(design.claim)

@@ -93,19 +93,19 @@ class LabelNotionRequest(Request):
     @cached_property
     def pairs(self) -> Pairs:
         """Unordered neighbouring positions."""
-        found = pairs_of(self.neighbours, self.notion, self.question.k)
-        return tuple(combinations(range(self.question.k), 2)) if found is None else found
+        listed = pairs_of(self.neighbours, self.notion, self.question.k)
+        return tuple(combinations(range(self.question.k), 2)) if listed is None else listed
 
 
 def within_curve(request: LabelRequest, curve: Sequence[tuple[Fraction, Fraction]]) -> Design:
     """The least-loss channel of one run that is (ε, δ)-private for all points of a curve. Raises as its session."""
-    asked = LabelNotionRequest(
+    moved = LabelNotionRequest(
         question=request.question, notion="curve", values={"curve": curve}, loss=request.loss, outputs=request.outputs,
         neighbours=request.neighbours, constraints=request.constraints, solver=request.solver, options=request.options,
         check=request.check,
     )  # fmt: skip
-    object.__setattr__(asked, "family", request.family)
-    return design(asked)
+    object.__setattr__(moved, "family", request.family)
+    return design(moved)
 
 
 def design(request: LabelNotionRequest) -> Design:
@@ -139,11 +139,11 @@ def design(request: LabelNotionRequest) -> Design:
             except NotProven:  # tight: a channel a little further away can be proven
                 return False
 
-        found, share = repair_rows(
+        repaired, share = repair_rows(
             bare(raw, request.pairs), private, outputs=values[0] if unbiased else None,
             means=values[1] if unbiased else None, allow_bias=True,
         )  # fmt: skip
-        certificate = stated(raw, found, claim, request.method, loss.name, share)
+        certificate = stated(raw, repaired, claim, request.method, loss.name, share)
         mechanism = LabelChannel(question, grid, rows_of(certificate))
         if set(request.constraints) - {"unbiased"}:
             words.append("Repair keeps the constraints to rounding only.")

@@ -38,8 +38,8 @@ def draw(table: pd.DataFrame, title: str, cost: str) -> dict[str, Callable[[], F
         "heat_map": _heat_map, "baselines": _baselines,
     }  # fmt: skip
     least = table["mechanism"].eq(LEAST_EPSILON)
-    found = {name: partial(plot, table[~least], title, cost) for name, plot in plots.items()}
-    return {**found, "epsilon_budget": notion_plots(table[least], {}, title, cost)["epsilon_budget"]}
+    drawings = {name: partial(plot, table[~least], title, cost) for name, plot in plots.items()}
+    return {**drawings, "epsilon_budget": notion_plots(table[least], {}, title, cost)["epsilon_budget"]}
 
 
 def _points(table: pd.DataFrame, curve: str = "point") -> pd.DataFrame:
@@ -270,7 +270,7 @@ def _baselines(table: pd.DataFrame, title: str, cost: str) -> Figure | None:
         axis.set_ylim(bottom=0)
         axis.set_xlabel("ε")
         axis.set_ylabel(cost)
-    said = " (they protect both sides of a pair)" if "directed differences" in title else ""
-    figure.suptitle(f"Optimal noise beside published mechanisms at the same budget{said}\n{title}", fontsize=10)
+    remark = " (they protect both sides of a pair)" if "directed differences" in title else ""
+    figure.suptitle(f"Optimal noise beside published mechanisms at the same budget{remark}\n{title}", fontsize=10)
     legend_below(figure, axes, columns=3)
     return figure

@@ -144,7 +144,7 @@ def _repaired(request: NoiseNotionRequest, raw: AdditiveNoise, bound: float | No
     losses = [np.log(f[both] / f[index][both]) for index in map(question.index, question.differences)
               for both in [seen & seen[index]]]  # fmt: skip
     steepest = max((float(loss.max(initial=0.0)) for loss in losses), default=0.0)
-    found: list[AdditiveNoise] = []
+    candidates: list[AdditiveNoise] = []
     reasons: list[str] = []
     for share in (None, *_STEEPER):
         values = raw.exact_pmf
@@ -154,16 +154,16 @@ def _repaired(request: NoiseNotionRequest, raw: AdditiveNoise, bound: float | No
         try:
             repaired = repair_noise(question, values, request.claim).mechanism
             assert isinstance(repaired, AdditiveNoise)
-            found.append(repaired)
+            candidates.append(repaired)
         except NotCertified as error:
             reasons.append(str(error))
             continue
-        cost = float(exact_cost(found[-1], request.costs))
+        cost = float(exact_cost(candidates[-1], request.costs))
         if bound is not None and cost - bound <= CLOSE * cost:
             break
-    if not found:
+    if not candidates:
         raise NotCertified(f"No repaired mechanism meets the request exactly: {reasons[0]}")
-    return min(found, key=lambda made: exact_cost(made, request.costs))
+    return min(candidates, key=lambda candidate: exact_cost(candidate, request.costs))
 
 
 def _certificate(

@@ -14,9 +14,9 @@ __all__ = ["within_curve"]
 
 def within_curve(request: NoiseRequest, curve: Sequence[tuple[Fraction, Fraction]]) -> Design:
     """The least-cost noise of one run that is (ε, δ)-private for all points of a curve. Raises as its session."""
-    asked = NoiseNotionRequest(
+    curve_request = NoiseNotionRequest(
         question=request.question, notion="curve", values={"curve": curve}, cost=request.cost, prior=request.prior,
         constraints=request.constraints, solver=request.solver, options=request.options, check=request.check,
     )  # fmt: skip
-    object.__setattr__(asked, "family", request.family)
-    return design(asked)
+    object.__setattr__(curve_request, "family", request.family)
+    return design(curve_request)

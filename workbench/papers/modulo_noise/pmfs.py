@@ -101,10 +101,10 @@ def _draw9(table: pd.DataFrame) -> Figure:
 
 def fig10(full: bool = False) -> Artifact:
     """BD noise at delta = 0 and at the three printed delta: the true optimum and the printed masses."""
-    said, shown = numbers()["fig10"], numbers()["table1"]
-    given = said["parameters"]
+    printed_numbers, shown = numbers()["fig10"], numbers()["table1"]
+    given = printed_numbers["parameters"]
     question = bounded(given["n"], given["mu_bar"])
-    deltas = [0.0, *said["delta"]]
+    deltas = [0.0, *printed_numbers["delta"]]
     errors = solve_each(question, [(given["epsilon"], delta) for delta in deltas])
     rows = []
     for delta, error, paper in zip(deltas, errors, shown["pmf"], strict=True):
@@ -115,8 +115,8 @@ def fig10(full: bool = False) -> Artifact:
     formulas = staircases(given["n"], given["mu_bar"], given["epsilon"])
     values = (formulas[0].upper, formulas[1].lower, formulas[2].lower)
     comparisons = [
-        compare(f"{name} by its printed formula", said["place"], printed, value, 4)
-        for name, printed, value in zip(said["names"], said["delta"], values, strict=True)
+        compare(f"{name} by its printed formula", printed_numbers["place"], printed, value, 4)
+        for name, printed, value in zip(printed_numbers["names"], printed_numbers["delta"], values, strict=True)
     ]
     caption = (
         "Optimal noise for bounded differences (BD), n = 8, μ̄ = 3, ε = 1.5: (a) δ = 0, (b) the three printed δ. "

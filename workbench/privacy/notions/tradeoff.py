@@ -61,10 +61,10 @@ class TradeOffFunction(Notion):
             pairs = [(alpha, beta) for alpha, beta in given]
         except (TypeError, ValueError):
             InvalidRequest.must(parameter, "a list of points (alpha, beta)", repr(value))
-        found = {probability(alpha, "alpha"): probability(beta, "beta") for alpha, beta in pairs}
-        if len(found) < 2 or len(found) < len(pairs):
+        errors = {probability(alpha, "alpha"): probability(beta, "beta") for alpha, beta in pairs}
+        if len(errors) < 2 or len(errors) < len(pairs):
             InvalidRequest.must(parameter, "a list of points (alpha, beta), two or more, each alpha once", repr(value))
-        points = tuple(sorted(found.items()))
+        points = tuple(sorted(errors.items()))
         if points[0][0] or points[-1][1]:
             ends = f"from {_point(points[0])} to {_point(points[-1])}"
             InvalidRequest.must(parameter, "a function from alpha = 0 to beta = 0", ends)
