@@ -152,7 +152,7 @@ class LevelSearch:
         self.a = float(np.exp(-self.epsilon))
         self.gain = self.a / float(-np.expm1(-self.epsilon))
         self.power = [float(p) for p in np.exp(-self.epsilon * np.arange(N + 2))]
-        whole = 1.0 + self._state(0, 1, (0,), 0).rest
+        whole = 1.0 + self._state(1, (0,), 0).rest
         self.stairs = Stairs([0.0, 1.0], [whole, 1.0])
 
     def prove(self, low: float, high: float) -> None:
@@ -179,7 +179,7 @@ class LevelSearch:
             fewer: Layer = {}
             for (assigned, image, members, dropped), labels in work.items():
                 self._check_time()
-                state = self._state(k, assigned, members, dropped)
+                state = self._state(assigned, members, dropped)
                 counts = [sum(i in leading for _, leading in state.reached) for i in range(len(self.steps))]
                 still = unit * (len(members) + state.rest)
                 here = []
@@ -268,7 +268,7 @@ class LevelSearch:
                 i += 1
         return False
 
-    def _state(self, k: int, assigned: int, members: Members, dropped: int) -> _State:
+    def _state(self, assigned: int, members: Members, dropped: int) -> _State:
         power, within = self.power, set(members)
         live = [i for i in range(len(self.steps)) if not dropped >> i & 1]
         chains: list[Terms] = []

@@ -11,7 +11,6 @@ meets an infinite side makes it worthless: such multipliers are left out, and l,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -20,8 +19,6 @@ from numpy.typing import ArrayLike
 from .data import Data
 
 __all__ = ["exact_bound", "exact_objective", "exact_violation", "rounded_down"]
-
-Numbers = Sequence[float]
 
 
 def exact_objective(data: Data, x: ArrayLike) -> Fraction:

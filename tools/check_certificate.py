@@ -1213,6 +1213,8 @@ def check(data):
     for name in ("line", "clamp"):
         vars(mechanism).setdefault(name, None)
     notion, budgets, others = read_claim(file.claim, mechanism)
+    rounded = mechanism.kind == "real-noise" and notion == "pdp" and others["delta"]
+    need(not rounded, "Noise on the reals is published rounded, which pdp does not survive.")
     objective, bias = read_objective(file.objective, file.version), read_bias(file.bias)
     units = work(mechanism, notion, budgets, others, objective, bias)
     if units > LIMIT:

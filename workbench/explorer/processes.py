@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from typing import Any
 
 from workbench.errors import WorkbenchError
@@ -122,7 +122,7 @@ class _Lane:
             finally:
                 self._turn.release()
 
-    def run(self, task: str, request: Mapping[str, Any]) -> Iterator[Message]:
+    def run(self, task: str, request: Mapping[str, Any]) -> Generator[Message, None, None]:
         """The messages of a task, the last one its result or error, an empty one at every tick. Closing the iterator
         stops the task. Raises Stopped."""
         begin = time.monotonic()
@@ -167,7 +167,7 @@ class Lanes:
         self._starting = threading.Thread(target=self._lanes["live"].prepare, daemon=True)
         self._starting.start()
 
-    def run(self, task: str, request: Mapping[str, Any]) -> Iterator[Message]:
+    def run(self, task: str, request: Mapping[str, Any]) -> Generator[Message, None, None]:
         """The messages of a task (`_Lane.run`). The slow worker leaves when nobody has needed it for a while."""
         name = LANE.get(task, "slow")
         try:

@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
         except Stopped as stopped:
             self._line({"error": "Stopped", "message": str(stopped)})
         finally:
-            messages.close()  # type: ignore[attr-defined]  # stops a task whose reader has left
+            messages.close()  # stops a task whose reader has left
         self.wfile.write(b"0\r\n\r\n")
 
     def _line(self, message: Mapping[str, Any]) -> None:

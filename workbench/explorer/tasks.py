@@ -211,7 +211,7 @@ class Tasks:
             rows = self._frontier(kind, given, values, tell)
         except InvalidRequest as error:
             raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
-        return cost_figures.rivals(rows, _point(kind, values)) | {"rows": figures.plain(rows)}
+        return cost_figures.rivals(rows) | {"rows": figures.plain(rows)}
 
     def _frontier(self, kind: Family, given: Any, values: Any, tell: Tell) -> list[dict[str, Any]]:
         """The rows of the family's frontier at one budget."""

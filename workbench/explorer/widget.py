@@ -109,7 +109,7 @@ class ExplorerWidget(anywidget.AnyWidget):
             line = f"{type(error).__name__}: {' '.join(str(error).split())}"
             tell({"id": number, "error": "Bug", "message": f"{line} (this is a bug)"})
         finally:
-            messages.close()  # type: ignore[attr-defined]  # ends the computation
+            messages.close()  # ends the computation
             del self._stopped[number]
 
     def close(self) -> None:

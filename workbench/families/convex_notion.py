@@ -21,7 +21,7 @@ from solvers.backend import Options, backend, solve
 from solvers.program import Program
 from solvers.solution import Solution, Termination, lagrangian_bound
 from workbench.errors import Infeasible, InvalidRequest, NotProven
-from workbench.families.design import Design
+from workbench.families.infeasible import is_proven
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
@@ -30,11 +30,9 @@ from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Requirement
 
-__all__ = ["CLOSE", "PARAMETERS", "budget_words", "meets", "proven", "solve_with_cuts", "without_parameters"]
+__all__ = ["PARAMETERS", "budget_words", "meets", "solve_with_cuts", "without_parameters"]
 
 PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of these notions
-CLOSE = 1e-7  # relative gap at which no other repair is tried
-_ENOUGH = 1e-5  # and that of what counts as an optimum
 _CLOSE_ENOUGH = 1e-6  # at which linear programs do not go on
 _ROUNDS, _FEW = 40, 3  # of cuts; of them before linear programs go on
 _LARGE = 1e6  # limits of cones that are stated
@@ -77,7 +75,7 @@ def solve_with_cuts(
             program = state(stated)
             solution = _solved(program, solver, options)
         if solution.x is None:
-            if solution.termination is Termination.INFEASIBLE:
+            if solution.termination is Termination.INFEASIBLE and is_proven(solution):
                 raise Infeasible(f"Nothing meets this request ({solution.solver} says {solution.raw_status!r}).")
             if last is None:
                 raise NotProven(f"{solution.solver} says {solution.raw_status!r} and returned no point.", bound=best)
@@ -145,25 +143,6 @@ def _solved(program: Program, solver: str, options: Options) -> Solution:
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt
     return solution
-
-
-def proven(design: Design, enough: float = _ENOUGH) -> Design:
-    """The design, where its exact cost is within the gap of its bound; `enough`: of one that says between what the
-    optimum lies. Raises NotProven, with the design."""
-    solution, bound, reached = design.solution, design.bound, design.objective
-    assert solution is not None
-    if bound is not None and reached - bound <= _ENOUGH * max(abs(reached), 1e-9):
-        if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
-            return replace(design, solution=replace(solution, termination=Termination.OPTIMAL))
-        return design
-    if bound is not None and reached - bound <= enough * abs(reached):
-        words = f"The solver's digits were used up: the optimum lies between {bound:.9g} and {reached:.9g}."
-        ended = replace(solution, termination=Termination.GAP_LIMIT)
-        return replace(design, solution=ended, words=(*design.words, words))
-    raise NotProven(
-        f"{solution.solver} ended with {solution.raw_status!r}: incumbent {reached:.9g}, bound {design.bound_words}.",
-        incumbent=reached, bound=bound, design=design,
-    )  # fmt: skip
 
 
 def without_parameters(values: dict[str, Any]) -> None:

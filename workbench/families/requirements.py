@@ -33,8 +33,8 @@ from workbench.privacy.notions import (
 )
 
 __all__ = [
-    "HOCKEY_STICK", "MASS_ABOVE_RATIO", "Bounds", "convex_notions", "convex_or_ratio_notion", "in_numbers",
-    "ratio_bounds", "ratio_kind", "ratio_notion", "ratio_notions",
+    "HOCKEY_STICK", "MASS_ABOVE_RATIO", "Bounds", "convex_notions", "convex_or_ratio_notion", "hockey_stick_notions",
+    "in_numbers", "is_hockey_stick", "ratio_bounds", "ratio_kind", "ratio_notion", "ratio_notions",
 ]  # fmt: skip
 
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
@@ -94,6 +94,24 @@ def _bounds_ratio(name: str) -> bool:
     except InvalidRequest:
         return False
     return True
+
+
+@lru_cache(maxsize=64)
+def is_hockey_stick(named: str | Notion) -> bool:
+    """Whether a notion with a budget (ε, δ) requires one hockey stick at that very budget, whatever the distance."""
+    measure = notion(named)
+    if set(measure.parameters) != {"epsilon", "delta"} or measure.per_distance:
+        return False
+    epsilon, delta = Fraction(1), Fraction(1, 2) if measure.has_delta else Fraction(0)
+    try:
+        return measure.requires({"epsilon": epsilon, "delta": delta}) == (HockeyStick(epsilon, delta),)
+    except InvalidRequest:
+        return False
+
+
+def hockey_stick_notions() -> tuple[str, ...]:
+    """Their names, in alphabetical order."""
+    return tuple(sorted(name for name in known() if is_hockey_stick(name)))
 
 
 def ratio_notion(value: Any, name: str) -> str:

@@ -76,10 +76,9 @@ def _cost(value: Any, name: str) -> str | tuple[Fraction, ...]:
 
 
 def _notion(value: Any, name: str) -> str:
-    from workbench.families.additive.request import NOTIONS
-    from workbench.families.requirements import convex_notions
+    from workbench.families.requirements import convex_notions, hockey_stick_notions
 
-    read: str = one_of(*NOTIONS, more=convex_notions)(value, name)
+    read: str = one_of(*hockey_stick_notions(), more=convex_notions)(value, name)
     return read
 
 

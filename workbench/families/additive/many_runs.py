@@ -29,7 +29,7 @@ from workbench.exact.numbers import round_down, round_up
 from workbench.families.additive.request import AdditiveRequest
 from workbench.families.additive.wide_runs import lowered, widened
 from workbench.families.design import Design, OracleVerdict
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.claim import Claim
@@ -99,10 +99,12 @@ def solve_runs(
 
 def _within(request: AdditiveRequest, losses: Vector) -> tuple[AdditiveIntegerNoise, Fraction]:
     """A mechanism of these losses, shrunk until δ_T is proven to be at most δ, and its bound. Raises NotCertified."""
+    question = request.question
+    assert isinstance(question, IntegerNoise)
     floats = ComposedDelta(request.runs, float(request.epsilon), float(request.epsilon) + 12)
     slope = math.log(max(floats(losses * 1.0005), 1e-300) / max(floats(losses * 0.9995), 1e-300)) / 1e-3
     for turn in range(_TURNS):
-        mechanism = AdditiveIntegerNoise(request.question, _law(losses))  # type: ignore[arg-type]
+        mechanism = AdditiveIntegerNoise(question, _law(losses))
         reached = composed_delta(mechanism, request.runs, request.epsilon, request.delta)
         if reached <= request.delta:
             return mechanism, reached

@@ -191,13 +191,12 @@ def _check_size(reach: int, size: int) -> None:
 
 
 def _discrete_gaussian(claim: Claim, reach: int) -> IntegerLaw | None:
-    """Discrete Gaussian noise of a variance a little more than zCDP or Rényi DP need, D² α/2ε (Canonne, Kamath and
-    Steinke 2020), with geometric tails; None for other notions."""
-    values = claim.values
-    ratio = values["alpha"] / values["epsilon"] if "alpha" in values else 1 / values["rho"] if "rho" in values else None
-    if ratio is None:
+    """Discrete Gaussian noise of a variance a little more than the budget needs, with geometric tails; None where that
+    is not known."""
+    least = claim.notion.gaussian_variance(claim.values)
+    if least is None:
         return None
-    variance = reach * reach * float(ratio) / 2 * (1 + 4e-6)
+    variance = reach * reach * float(least) * (1 + 4e-6)
     size = math.ceil(7 * math.sqrt(variance)) + 2 * reach
     weights = [max(1, round(math.exp(-k * k / (2 * variance)) * 2.0**BITS)) for k in range(-size, size + 1)]
     steepest = math.exp((size - reach) ** 2 / (2 * variance) - size**2 / (2 * variance))

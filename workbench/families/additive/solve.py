@@ -375,13 +375,9 @@ def _canonical(request: AdditiveRequest, objective: float) -> OracleVerdict | No
         kind = "optimum" if d == 1 else "upper bound"
         proof = proof if d == 1 else "Rounding a Gaussian is post-processing."
         return OracleVerdict.judge(objective, "rounded Gaussian", value, kind, proof, slack)
-    variance = None
-    if request.notion == "zcdp":
-        variance = d * d / (2 * float(values["rho"]))
-    if request.notion == "renyi":
-        variance = d * d * float(values["alpha"]) / (2 * float(values["epsilon"]))
+    variance = request.claim.notion.gaussian_variance(values)
     if variance is None:
         return None
-    value = discrete_gaussian(variance, cost)
+    value = discrete_gaussian(d * d * float(variance), cost)
     return OracleVerdict.judge(objective, "discrete Gaussian", value, "upper bound",
                                "It is within the budget (Canonne, Kamath and Steinke 2020).", slack)  # fmt: skip

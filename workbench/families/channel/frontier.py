@@ -8,12 +8,11 @@ baseline    published mechanisms with the least parameter that meets the budget;
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench.families.channel.baselines import BASELINES, BudgetedQuery, published
 from workbench.families.frontier_plan import Plan, Plots, Row, Task
-from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, few, heat, lines
+from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.integer_laws import NotApplicable
 from workbench.families.notion_points import LEAST_EPSILON, design_task, notion_plots
 from workbench.families.requirements import ratio_notions
@@ -75,20 +74,4 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     words = f"{loss} loss"
     plain = table[table["notion"].isin(ratio_notions()) & ~table["mechanism"].eq(LEAST_EPSILON)]
     ours = plain[plain["mechanism"].eq("channel")]
-    least = plain[plain["delta"].eq(plain["delta"].min())] if len(plain) else plain
-    series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(ours["delta"].tolist(), 6))}
-    epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
-    return {
-        "error_epsilon": partial(
-            lines, least, epsilon, logged, "mechanism", all_series(SERIES, least), f"{title}: least δ"
-        ),
-        "error_epsilon_delta": partial(
-            lines, ours if len(series) > 1 else ours[:0], epsilon, logged, "delta", series, f"{title}, per δ"
-        ),
-        "error_delta": partial(
-            by_panel, ours, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error, SERIES,
-            f"{title} against δ",
-        ),
-        "heat_map": partial(heat, ours, epsilon, Quantity("delta", "δ (one row each)"), error, title),
-        **notion_plots(table, SERIES, title, words),
-    }  # fmt: skip
+    return {**budget_plots(plain, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}

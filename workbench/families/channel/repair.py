@@ -67,15 +67,16 @@ def to_integers(rows: NDArray[np.float64]) -> Integers:
 def _raised(K: Integers, edges: Edges, free: NDArray[np.bool_] | None = None) -> Integers:
     """free: (pairs, m) where the ratio may be broken."""
     K = K.copy()
-    if edges.pairs is None:
+    pairs = edges.pairs
+    if pairs is None:
         e = edges.thresholds[0]
         return np.asarray(np.maximum(K, -((-K.max(axis=0) << _EXP) // e)))
-    order = sorted(range(len(edges.pairs)), key=lambda p: edges.pairs[p])  # type: ignore[index]
+    order = sorted(range(len(pairs)), key=pairs.__getitem__)
     changed, back = True, False
     while changed:
         changed = False
         for p in reversed(order) if back else order:
-            i, j = edges.pairs[p]
+            i, j = pairs[p]
             least = -((-K[i] << _EXP) // edges.thresholds[p])
             if free is not None:
                 least = np.where(free[p], 0, least)

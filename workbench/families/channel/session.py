@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import LARGEST, MOST, ChannelRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible_channel import ChannelBudget, explanation
+from workbench.families.infeasible_channel import ChannelBudget, explanation, no_channel
 from workbench.families.noise.answer import meets
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
@@ -267,27 +267,20 @@ def _pattern(model: ChannelModel, solution: Solution) -> Any:
     return np.concatenate(blocks)
 
 
-def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> None:
+def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> NoReturn:
     """Raise what an answer without a point means."""
-    if solution.termination is Termination.INTERRUPTED:
-        raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
-    status = f"{solution.solver} says {solution.raw_status!r}"
-    if solution.termination is Termination.INFEASIBLE:
-        if not (request.constraints or request.more) and request.budget is None:
-            raise NotProven(
-                f"{status} to a feasible request (a channel that ignores its input is private); its tolerances are too "
-                "coarse here."
-            )
-        what = "the constraints on these outputs"
-        if request.budget is not None:
-            what = f"the budget {float(request.budget):g}"
-        why = ""
-        if request.epsilon is not None and not request.bounds.mass:
-            levels = [float(e) for e in request.levels()[1]]
-            budget = ChannelBudget(
-                request.notion, float(request.epsilon), levels, float(request.bounds.delta), LARGEST,
-                float(request.budget or 0),
-            )  # fmt: skip
-            why = explanation(model, budget, request.solver, request.options)
-        raise Infeasible(f"No channel meets {what} ({status}).{why}")
-    raise NotProven(f"{status} and returned no channel.", bound=solution.bound)
+
+    def why() -> str:
+        if request.epsilon is None or request.bounds.mass:
+            return ""
+        levels = [float(e) for e in request.levels()[1]]
+        budget = ChannelBudget(
+            request.notion, float(request.epsilon), levels, float(request.bounds.delta), LARGEST,
+            float(request.budget or 0),
+        )  # fmt: skip
+        return explanation(model, budget, request.solver, request.options)
+
+    what = "the constraints on these outputs" if request.constraints or request.more else None
+    if request.budget is not None:
+        what = f"the budget {float(request.budget):g}"
+    no_channel(solution, what, why)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def certify_noise(
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
     affordable = request.question.order * len(request.budgets) <= _CELLS
     for route, pattern in _patterns(request, solution, raw) if affordable else []:
-        attempt(lambda route=route, pattern=pattern: _exactly(request, pattern, route, stop))  # type: ignore[misc]
+        attempt(partial(_exactly, request, pattern, route, stop))
     if not candidates:
         attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
     claimed = solution.objective

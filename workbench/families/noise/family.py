@@ -243,7 +243,7 @@ class _Noise(Family):
         return ManyRuns(request, within_curve)
 
     def solve(self, request: Any) -> Design:
-        from workbench.families.noise.notion_design import design
+        from workbench.families.convex_request import design
 
         return design(request)
 

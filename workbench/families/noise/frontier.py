@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -184,7 +184,7 @@ class _Frontier:
             designer = self._designer(notion, "error")
             for delta in self.deltas:
                 known = self._known("point", "optimal", notion, epsilon) | {"delta": float(delta)}
-                rows.append(design_row(lambda d=delta: designer.design(epsilon, d), **known))  # type: ignore[misc]
+                rows.append(design_row(partial(designer.design, epsilon, delta), **known))
             return rows
 
         return compute
@@ -260,7 +260,7 @@ class _Frontier:
             rows = []
             for budget in budgets if budgets is not None else round_levels(self.errors):
                 known = self._known("level", "optimal", notion, epsilon) | {"budget": float(budget)}
-                row = design_row(lambda b=budget: designer.design(epsilon, budget=b), **known)  # type: ignore[misc]
+                row = design_row(partial(designer.design, epsilon, budget=budget), **known)
                 if row.get("objective") is not None:
                     row |= {
                         "delta": row[named(notion).quantity]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from workbench.families.convex_request import design
 from workbench.families.design import Design
-from workbench.families.noise.notion_design import NoiseNotionRequest, design
+from workbench.families.noise.notion_design import NoiseNotionRequest
 from workbench.families.noise.request import NoiseRequest
 
 __all__ = ["within_curve"]
