@@ -47,7 +47,7 @@ FRONTIER = Frontier(
         *OPTIONS,
         Option("notion", several(FAMILY.option("notion").read), "dp", "dp, pure, renyi, zcdp, gdp; several by commas."),
         FAMILY.option("cost"),
-        Option("runs", _runs, "1", "Grid of how many runs share the budget, of integer noise of sensitivity 1."),
+        Option("runs", _runs, "1", "Grid of how many runs share the budget, of integer noise."),
         Option("baselines", flag, True, "Geometric, Gaussian and Laplace noise at the same budgets.", kind=bool),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one design; then the best so far counts."),

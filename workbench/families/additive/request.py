@@ -18,15 +18,16 @@ from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
+from workbench.privacy.notions import HockeyStick, notion
 
 if TYPE_CHECKING:
     from models.integer_noise import LineCost
 
 __all__ = ["NAMED", "AdditiveRequest"]
 
-MOST_EPSILON = 20
+MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
+MOST_REACH = 32  # sensitivity of noise for many runs, whose composition is proven at every shift
 LEAST_DELTA = Fraction(1, 10**12)
 NAMED = ("absolute", "squared", "zero-one")
 _LOSS: dict[str, Callable[[int], int]] = {
@@ -41,7 +42,7 @@ class AdditiveRequest(Request):
     cost: absolute, squared (clamped also zero-one: losses of the published answer), or the costs of |η| = 0, 1, 2, ...,
     the last one beyond; prior: of clamped answers, uniform by default; gap: relative, between cost and bound; steps: of
     a sensitivity, of the reals; found by refining where None; runs: that the budget is for in all; budget: of the cost,
-    where ε is minimised.
+    where ε or δ is minimised, up to the one that is given.
     """
 
     question: UnboundedNoise
@@ -52,6 +53,7 @@ class AdditiveRequest(Request):
     rho: Fraction | None = None
     mu: Fraction | None = None
     curve: Any = None
+    tradeoff: Any = None
     cost: str | tuple[Fraction, ...] = "squared"
     prior: tuple[Fraction, ...] | None = None
     gap: Fraction | None = None
@@ -66,7 +68,7 @@ class AdditiveRequest(Request):
         question, reals = self.question, isinstance(self.question, RealNoise)
         clamp = question.clamp if isinstance(question, IntegerNoise) else None
         self._check_notion()
-        for epsilon, _ in self.points or (() if self.convex else ((self.epsilon, self.delta),)):
+        for epsilon in [stick.epsilon for stick in self.points] or ([] if self.convex else [self.epsilon]):
             if epsilon and not SMALLEST <= epsilon <= LARGEST:
                 InvalidRequest.must("epsilon", f"between {float(SMALLEST):g} and {LARGEST}", f"{float(epsilon):g}")
         if self.delta and not notion(self.notion).has_delta:
@@ -99,13 +101,17 @@ class AdditiveRequest(Request):
 
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
-        if (self.budget is None) == (self.minimise == "epsilon"):
+        if (self.budget is None) == (self.minimise != "error"):
             got = "none" if self.budget is None else spell(self.budget)
-            InvalidRequest.must("budget", "given where epsilon is minimised, and only there", got)
+            InvalidRequest.must("budget", "given where epsilon or delta is minimised, and only there", got)
         if self.budget is not None and self.budget <= 0 and isinstance(self.cost, str):
             InvalidRequest.must("budget", f"> 0 for the {self.cost} cost", spell(self.budget))
-        if self.minimise == "epsilon" and (self.convex or self.runs > 1):
-            InvalidRequest.must("minimise", "error but for one run under the notions dp and pure", "'epsilon'")
+        if self.minimise != "error" and (self.convex or self.runs > 1):
+            InvalidRequest.must("minimise", "error but for one run under the notions dp and pure", repr(self.minimise))
+        if self.minimise == "delta":
+            if not notion(self.notion).has_delta or self.notion == "pure":
+                InvalidRequest.must("minimise", f"error or epsilon when notion is {self.notion}", "'delta'")
+            object.__setattr__(self, "delta", self.delta or MOST_DELTA)
         self.__dict__.pop("claim", None)  # of the request that this one was copied from
         if not self.convex:
             without_parameters({"notion": self.notion, **{name: getattr(self, name) for name in PARAMETERS}})
@@ -135,20 +141,19 @@ class AdditiveRequest(Request):
         return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
 
     @property
-    def points(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """The (ε, δ) that linear programs state, all δ > 0; none where noise has to have tails."""
-        if self.notion == "curve":
-            curve: tuple[tuple[Fraction, Fraction], ...] = self.claim.values["curve"]
-            return curve if all(delta for _, delta in curve) else ()
-        if self.convex or not self.delta:
-            return ()
-        assert self.epsilon is not None
-        return ((self.epsilon, self.delta),)
+    def points(self) -> tuple[HockeyStick, ...]:
+        """What linear programs state, all δ > 0; nothing where noise has to have tails."""
+        if not self.convex:
+            return (HockeyStick(self.epsilon, self.delta),) if self.delta else ()
+        sticks = [stick for stick in self.claim.requirements(()) if isinstance(stick, HockeyStick)]
+        return tuple(sticks) if all(stick.delta for stick in sticks) else ()
 
     def _check_runs(self) -> None:
         question = self.question
-        if not isinstance(question, IntegerNoise) or question.clamp is not None or question.sensitivity != 1:
-            InvalidRequest.must("runs", "1 but for noise on all integers of sensitivity 1", self.runs)
+        if not isinstance(question, IntegerNoise) or question.clamp is not None:
+            InvalidRequest.must("runs", "1 but for noise on all integers", self.runs)
+        if question.sensitivity > MOST_REACH:
+            InvalidRequest.must("sensitivity", f"at most {MOST_REACH} for more than 1 run", question.sensitivity)
         if not self.delta or self.cost not in ("absolute", "squared"):
             InvalidRequest.must("runs", "1 where delta is 0, or the cost neither absolute nor squared", self.runs)
         if not LEAST_DELTA <= self.delta <= Fraction(1, 2) or self.epsilon > 10 * self.runs:
