@@ -81,7 +81,7 @@ def real_bracket(
     Raises ProgramTooLarge, SolverError.
     """
     first, many = budgets[0], len(budgets)
-    more = tuple((one.exp_epsilon, one.delta) for one in budgets[1:])
+    more = tuple((budget.exp_epsilon, budget.delta) for budget in budgets[1:])
 
     epsilon, delta = shared_budget(budgets)
 
@@ -117,15 +117,15 @@ def real_bracket(
         cuts = [*last.cuts]
         if best is None or (best[0].value - float(bound)) > gap * best[0].value:
             cells = LineProgram(*shared, size, size, _cells(power, k, size), atom=Fraction(0), more=more)
-            found = cells.solve(cuts, precision=_EXCESS, stop=stop, whole=whole, solver=solver)
-            programs, rounds = programs + 1, rounds + found.rounds
-            if best is None or found.value < best[0].value:
-                best = found, k
-            cuts += found.cuts
-        spent = time.perf_counter() - begin
-        result = RealBracket(*best, bound, at, programs, rounds, spent)
+            upper = cells.solve(cuts, precision=_EXCESS, stop=stop, whole=whole, solver=solver)
+            programs, rounds = programs + 1, rounds + upper.rounds
+            if best is None or upper.value < best[0].value:
+                best = upper, k
+            cuts += upper.cuts
+        seconds = time.perf_counter() - begin
+        result = RealBracket(*best, bound, at, programs, rounds, seconds)
         if progress is not None:
-            progress(f"grid of {k}: cost in [{float(bound):.9g}, {best[0].value:.9g}], {spent:.1f} s")
+            progress(f"grid of {k}: cost in [{float(bound):.9g}, {best[0].value:.9g}], {seconds:.1f} s")
         late = stop is not None and time.perf_counter() > stop
         if steps or late or result.gap <= gap or k == max(_FINER.values()):
             return result

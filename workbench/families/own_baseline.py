@@ -39,12 +39,12 @@ def read_baselines(value: Any, name: str) -> tuple[tuple[str, Any], ...]:
     """Reader of an option: (name, law or function) of each; value: one of the docstring's, a list of paths, or a
     mapping from names to them. Raises InvalidRequest."""
     if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
-        return tuple((key, _read(one, key)) for key, one in value.items())
-    several = isinstance(value, (list, tuple)) and value and all(isinstance(one, (str, Path)) for one in value)
-    found = tuple((_named(one), _read(one, name)) for one in (value if several else [value]))
-    if len({key for key, _ in found}) < len(found):
-        InvalidRequest.must(name, "files of different names", ", ".join(key for key, _ in found))
-    return found
+        return tuple((key, _read(item, key)) for key, item in value.items())
+    several = isinstance(value, (list, tuple)) and value and all(isinstance(item, (str, Path)) for item in value)
+    baselines = tuple((_named(item), _read(item, name)) for item in (value if several else [value]))
+    if len({key for key, _ in baselines}) < len(baselines):
+        InvalidRequest.must(name, "files of different names", ", ".join(key for key, _ in baselines))
+    return baselines
 
 
 def own_baselines(given: tuple[tuple[str, Any], ...], family: str) -> list[Baseline]:
@@ -62,8 +62,8 @@ def _read(value: Any, name: str) -> Law | Callable[..., Any]:
     if isinstance(value, (str, Path)):
         return _from_file(Path(value), name)
     if callable(value):
-        found: Callable[..., Any] = value
-        return found
+        function: Callable[..., Any] = value
+        return function
     return _law(value, name)
 
 
@@ -117,14 +117,14 @@ def _sums_to_one(masses: list[Fraction], name: str) -> None:
 
 def _builder(law: Law | Callable[..., Any]) -> Callable[[Any], Mechanism]:
     def mechanism(request: Any) -> Mechanism:
-        found = law
-        if callable(found):
+        baseline = law
+        if callable(baseline):
             epsilon = None if request.epsilon is None else float(request.epsilon)
-            value = found(epsilon, float(request.delta or 0))
+            value = baseline(epsilon, float(request.delta or 0))
             if isinstance(value, (str, Path)) or callable(value):
                 InvalidRequest.must("baseline", "a PMF or a matrix from a function", repr(value)[:80])
-            found = _law(value, "baseline")
-        return _matrix(found, request.question) if isinstance(found, list) else _noise(found, request.question)
+            baseline = _law(value, "baseline")
+        return _matrix(baseline, request.question) if isinstance(baseline, list) else _noise(baseline, request.question)
 
     return mechanism
 
