@@ -163,6 +163,28 @@ class _Additive(Family):
 
         return solve_additive(request)
 
+    # Mechanisms from elsewhere.
+
+    def cost(self, request: Any, mechanism: Any) -> float:
+        """The exact cost of noise on the same numbers."""
+        from workbench.families.additive.solve import exact_cost
+
+        return float(exact_cost(self.related(request, mechanism), request))
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        """The noise for the question's sensitivity, clamped where the question is."""
+        from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        question = request.question
+        if isinstance(question, IntegerNoise) and isinstance(mechanism, AdditiveIntegerNoise):
+            return AdditiveIntegerNoise(question, mechanism.noise)
+        same = isinstance(mechanism, AdditiveRealNoise) and not isinstance(question, IntegerNoise)
+        if not same or mechanism.question.sensitivity != question.sensitivity:
+            where = "the integers" if isinstance(question, IntegerNoise) else "the reals for the same sensitivity"
+            InvalidRequest.must("baseline", f"noise on {where}", repr(mechanism)[:80])
+        return mechanism
+
     # What a design shows.
 
     def status(self, design: Design) -> str:

@@ -93,13 +93,15 @@ def _draw(table: pd.DataFrame, title: str, cost: str) -> Plots:
     series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(dp["delta"].dropna().tolist(), 6))}
     epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
     return {
-        "error_epsilon": partial(lines, least, epsilon, logged, "mechanism", SERIES, f"{title}: least δ"),
+        "error_epsilon": partial(
+            lines, least, epsilon, logged, "mechanism", all_series(SERIES, least), f"{title}: least δ"
+        ),
         "error_epsilon_delta": partial(
             lines, dp if len(series) > 1 else dp[:0], epsilon, logged, "delta", series, f"{title}, per δ"
         ),
         "error_delta": partial(
-            by_panel, once, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error, SERIES,
-            f"{title} against δ",
+            by_panel, once, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error,
+            all_series(SERIES, once), f"{title} against δ",
         ),
         "heat_map": partial(heat, dp, epsilon, Quantity("delta", "δ (one row each)"), error, title),
         **_against_runs(plain, title, f"{words} of one run"),
