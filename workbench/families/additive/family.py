@@ -82,8 +82,10 @@ def _notion(value: Any, name: str) -> str:
     return read
 
 
-def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
-    """Probabilities of the clamped answers: a list, or a CSV file of them."""
+def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str | None:
+    """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
+    if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
+        return "worst" if str(value) == "worst" else None
     cells = _numbers(value, name) if isinstance(value, Path) else value
     return tuple(listed(share)(cells if isinstance(cells, str) else list(cells), name))
 
@@ -112,7 +114,7 @@ class _Additive(Family):
         Option("clamp", _clamp, help="Integer answers LOW..HIGH into which the sum is clamped.", question=True),
         Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option("cost", _cost, "squared", "absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2"),
-        Option("prior", _prior, help="CSV with probabilities of the clamped answers; uniform by default.", kind=Path),
+        Option("prior", _prior, help="CSV with probabilities of the clamped answers, or worst; uniform.", kind=Path),
         Option("notion", _notion, "dp", "dp, pure, curve, renyi, zcdp or gdp."),
         Option("alpha", exact, help="renyi: the order > 1.", added=True),
         Option("rho", positive, help="zcdp: the budget > 0.", added=True),
@@ -233,7 +235,8 @@ class _Additive(Family):
         )
         if design.request.runs > 1:
             return f"best found on all integers for {design.request.runs} runs"
-        return f"best noise on all integers{clamped}"
+        worst = ", for the worst answer" if design.request.worst else ""
+        return f"best noise on all integers{clamped}{worst}"
 
     def heading(self, design: Design) -> str:
         return f"{design.mechanism.describe()}"
