@@ -97,7 +97,9 @@ def _read(value: Any, name: str) -> Law | Callable[..., Any]:
 def _from_file(path: Path, name: str) -> Law:
     if path.suffix.lower() == ".json":
         held = load(path)
-        return _law([*held], name) if isinstance(held, Distribution) else _law(held, name)
+        if isinstance(held, Distribution):
+            InvalidRequest.must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
+        return _law(held, name)
     rows = [row for row in read_rows(path, name) if any(cell.strip() for cell in row)]
     headed = bool(rows) and not _numbers(rows[0])
     body = rows[1:] if headed else rows

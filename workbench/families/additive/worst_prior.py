@@ -109,11 +109,11 @@ def _game(costs: NDArray[np.float64]) -> tuple[list[Fraction], tuple[Fraction, .
     if not found.success:
         raise NotProven(f"highs ended the game against the worst answer with: {found.message}")
     shares = [Fraction(round(max(0.0, share) * _SHARES), _SHARES) for share in found.x[:-1].tolist()]
-    p = np.maximum(-found.ineqlin.marginals, 0.0)
+    p = np.maximum(-np.asarray(found["ineqlin"]["marginals"], dtype=float), 0.0)
     p = (p + p[::-1]) / 2
     whole = [Fraction(round(value * (1 << _BITS))) for value in (p / p.sum()).tolist()]
     prior = tuple(value / sum(whole) for value in whole)
-    return [share / sum(shares) for share in shares], prior, float(found.fun) * scale
+    return [share / sum(shares) for share in shares], prior, float(found.fun or 0.0) * scale
 
 
 def _mixture(shares: Sequence[Fraction], laws: Sequence[IntegerLaw]) -> IntegerLaw:
