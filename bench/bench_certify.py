@@ -54,36 +54,36 @@ def study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) -> p
     rows: list[dict[str, Any]] = []
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
-        asked = question(kind, rng)
+        drawn = question(kind, rng)
         notion, cost = rng.choice(NOTIONS), rng.choice(("error-rate", "squared"))
         epsilon = rng.choice(EPSILONS)
         delta = "0" if notion == "pure" else rng.choice(DELTAS)
         solver = solvers[(number // len(KINDS)) % len(solvers)]
         row: dict[str, Any] = {
-            "question": repr(asked), "kind": kind, "notion": notion, "cost": cost, "epsilon": epsilon, "delta": delta,
+            "question": repr(drawn), "kind": kind, "notion": notion, "cost": cost, "epsilon": epsilon, "delta": delta,
             "solver": solver,
         }  # fmt: skip
-        rows.append(row | design(asked, notion, cost, epsilon, delta, solver, time_limit))
+        rows.append(row | design(drawn, notion, cost, epsilon, delta, solver, time_limit))
     return pd.DataFrame(rows)
 
 
 def design(
-    asked: ModuloNoise, notion: str, cost: str, epsilon: str, delta: str, solver: str, time_limit: float
+    question: ModuloNoise, notion: str, cost: str, epsilon: str, delta: str, solver: str, time_limit: float
 ) -> dict[str, Any]:
     """Solve, certify, audit once more; what came of it."""
     row: dict[str, Any] = dict.fromkeys(("raw_private", "route", "loss_optimum", "loss_claim", "seconds"))
     options = Options(time_limit=time_limit)
     try:
-        with NoiseDesigner(asked, notion=notion, cost=cost, solver=solver, options=options, certify=True) as designer:
-            solution = designer.solve(epsilon, delta)
-        request = FAMILY.request(asked, notion=notion, cost=cost, epsilon=epsilon, delta=delta)
+        with NoiseDesigner(question, notion=notion, cost=cost, solver=solver, options=options, certify=True) as live:
+            solution = live.solve(epsilon, delta)
+        request = FAMILY.request(question, notion=notion, cost=cost, epsilon=epsilon, delta=delta)
         assert isinstance(request, NoiseRequest)
     except WorkbenchError as error:
         return {"outcome": f"unsolved ({type(error).__name__})"} | row
     if solution.x is None or solution.objective is None:
         return {"outcome": f"unsolved ({solution.termination})"} | row
-    budgets, allowed = asked.budgets(epsilon), Fraction(delta)
-    raw = AdditiveNoise.from_pmf(asked, solution["f"].clip(min=0.0))
+    budgets, allowed = question.budgets(epsilon), Fraction(delta)
+    raw = AdditiveNoise.from_pmf(question, solution["f"].clip(min=0.0))
     row["raw_private"] = audit(raw, budgets).meets(notion, budgets, allowed)
     begin = time.perf_counter()
     try:

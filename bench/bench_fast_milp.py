@@ -91,8 +91,8 @@ def run() -> pd.DataFrame:
     """One row per instance, then the totals."""
     full = os.environ.get("FAST_MILP") == "full"
     grid = itertools.product((0.5, 1.0, 1.5) if full else (0.5, 1.5), (0.01, 0.1), ("error-rate", "squared"))
-    asked = [(group, *point) for point in grid for group in groups(full)]
-    rows = [_row(group, epsilon, delta, cost) for group, epsilon, delta, cost in asked]
+    instances = [(group, *point) for point in grid for group in groups(full)]
+    rows = [_row(group, epsilon, delta, cost) for group, epsilon, delta, cost in instances]
     frame = pd.DataFrame(rows)
     solved = frame[frame["literal"] == "optimal"]
     worst = (solved["difference"].abs() / solved["objective"].abs().clip(lower=1.0)).max()

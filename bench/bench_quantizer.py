@@ -20,6 +20,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, minimi
 from models.quantizer import LawModel, smallest_reach
 from solvers.backend import solve
 from solvers.canonical import compile
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import LawProblem, end_points, exact_problem, grid_problem
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import Live, search_bins
@@ -77,9 +78,9 @@ def _exact_lp() -> list[list[Any]]:
     shifts = iter(np.linspace(0.4, 0.6, 60))
     hot_bin, _ = _median(lambda: problem.solve(1.0, np.array([-3, -(b := float(next(shifts))), b, 3])).objective, 50)
     problem.close()
-    found = f"{value:.7f} and {same:.7f}"
+    values = f"{value:.7f} and {same:.7f}"
     return [
-        _row("exact LP, m = 4, 41 knots, cold", seconds, 0.05, "through CVXPY", slow, found),
+        _row("exact LP, m = 4, 41 knots, cold", seconds, 0.05, "through CVXPY", slow, values),
         _row("exact LP, hot, ε moved", hot_epsilon, 0.015, "cold", seconds, "of 50"),
         _row("exact LP, hot, a bin moved", hot_bin, 0.015, "cold", seconds, "of 50"),
     ]
@@ -98,33 +99,33 @@ def _search() -> list[list[Any]]:
     outer, inner = [1 + Fraction(k, 2) for k in range(2, 13)], [Fraction(k, 10) for k in range(1, 11)]
     rows = []
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
-        found = []
+        runs = []
         for full in (False, True):
             live = Live()
             begin = time.perf_counter()
             best, answers = search_bins(epsilon, outer, inner, full=full, live=live)
-            found.append((time.perf_counter() - begin, best, live.solves, answers))
+            runs.append((time.perf_counter() - begin, best, live.solves, answers))
             live.close()
-        (quick, best, few, one), (slow, same, many, two) = found
+        (quick, best, few, pruned), (slow, same, many, full_answers) = runs
         equal = best.quantizer.bins == same.quantizer.bins and all(
             (a is None) == (b is None) and (a is None or b is None or abs(a.proxy - b.proxy) < 1e-9)
-            for (_, _, a), (_, _, b) in zip(one, two, strict=True)
+            for (_, _, a), (_, _, b) in zip(pruned, full_answers, strict=True)
         )
-        said = "same winners" if equal else "DIFFERENT WINNERS"
+        verdict = "same winners" if equal else "DIFFERENT WINNERS"
         rows.append(
             _row(f"OPTM m = 4, ε = {float(epsilon):g}, pruned ({few} LPs)", quick, 3.0,
-                 f"all {many} LPs", slow, f"{said}, MAE {best.quantizer.mae():.6f}")
+                 f"all {many} LPs", slow, f"{verdict}, MAE {best.quantizer.mae():.6f}")
         )  # fmt: skip
     return rows
 
 
 def _optimised() -> list[list[Any]]:
     rows = []
-    small, four = _best(lambda: optimised_bins(4, Fraction(1), Fraction(1), uniform()), 1)
-    seconds, found = _best(lambda: optimised_bins(16, Fraction(1), Fraction(1), uniform()), 1)
+    small, four = _best(lambda: optimised_bins(4, LawQuestion(Fraction(1), Fraction(1), uniform())), 1)
+    seconds, sixteen = _best(lambda: optimised_bins(16, LawQuestion(Fraction(1), Fraction(1), uniform())), 1)
     rows.append(
         _row("exact LP, 16 optimised bins, 41 knots", seconds, 60.0, "4 bins", small,
-             f"MAE {found.objective:.6f} and {four.objective:.6f}")
+             f"MAE {sixteen.objective:.6f} and {four.objective:.6f}")
     )  # fmt: skip
     seconds, answer = _best(lambda: mvu(1, levels=16, starts=2), 1)
     rows.append(
@@ -145,16 +146,18 @@ def _alphabets(epsilon: float) -> list[list[Any]]:
 
     def ours() -> Found:
         problem = LawProblem(points, 4, grid_problem(points, 4).costs, symmetric=False)
-        found = best_outputs(problem, epsilon, 1.0, starts, symmetric=False)
+        answer = best_outputs(problem, epsilon, 1.0, starts, symmetric=False)
         problem.close()
-        return found
+        return answer
 
-    seconds, found = _best(ours, 1)
+    seconds, optimum = _best(ours, 1)
     begin = time.perf_counter()
     values = [_trust_constr(points, start, epsilon) for start in starts]
     its = time.perf_counter() - begin
-    said = f"{found.value:.6f} and {min(values):.6f} (of {', '.join(f'{value:.4f}' for value in values)})"
-    return [_row(f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts", seconds, 1.0, "SciPy trust-constr", its, said)]
+    errors = f"{optimum.value:.6f} and {min(values):.6f} (of {', '.join(f'{value:.4f}' for value in values)})"
+    return [
+        _row(f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts", seconds, 1.0, "SciPy trust-constr", its, errors)
+    ]
 
 
 def _trust_constr(points: Vector, outputs: Vector, epsilon: float) -> float:

@@ -46,13 +46,17 @@ def run() -> pd.DataFrame:
             turns = [(ours(spec, Path(folder) / f"{n}{check}{turn}.sqlite"), bare(spec)) for turn in range(TURNS)]
             for (_, mine), (_, native) in turns:
                 assert np.allclose(mine, native, rtol=1e-6, atol=1e-9)
-            sweeping = float(np.median([mine[0] for mine, _ in turns]))
+            swept = float(np.median([mine[0] for mine, _ in turns]))
             solving = float(np.median([native[0] for _, native in turns]))
             size = "x".join(map(str, _program(spec.chunks[0]).shape))
             rows.append(
                 {"instance": f"n={n} mu={max_shift}, {size}, check {check}", "programs": len(spec)}
-                | {"sweep_seconds": sweeping, "bare_seconds": solving, "ratio": sweeping / solving}
-                | {"sweep_ms": 2e3 * sweeping / len(spec), "bare_ms": 2e3 * solving / len(spec), "cold_seconds": cold}
+                | {"sweep_seconds": swept, "bare_seconds": solving, "ratio": swept / solving}
+                | {
+                    "sweep_ms": 2e3 * swept / len(spec),
+                    "bare_ms": 2e3 * solving / len(spec),
+                    "cold_seconds": cold,
+                }
             )
     return pd.DataFrame(rows)
 

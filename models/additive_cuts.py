@@ -139,11 +139,11 @@ class LineProgram:
         priced = _Priced(self)
         for cut, amount in zip(cuts, u, strict=True):
             if amount:
-                one, two = self.counts(cut)
-                for k in np.flatnonzero(one).tolist():
-                    priced.plus[k] += amount * int(one[k])
-                for k in np.flatnonzero(two).tolist():
-                    priced.minus[cut[2]][k] += amount * int(two[k])
+                inside, shifted = self.counts(cut)
+                for k in np.flatnonzero(inside).tolist():
+                    priced.plus[k] += amount * int(inside[k])
+                for k in np.flatnonzero(shifted).tolist():
+                    priced.minus[cut[2]][k] += amount * int(shifted[k])
                 priced.total[cut[2]] += amount
         return priced.bound()
 
@@ -194,9 +194,9 @@ class LineProgram:
         near = np.flatnonzero(sticks >= 1 - 1e-7)
         cuts = tuple(self.cut(k, gaps) for k in near.tolist())
         value = float(solution.objective or 0.0)
-        spent = time.perf_counter() - begin
+        seconds = time.perf_counter() - begin
         rounds, version = solution.iterations or 0, solution.version
-        return Answer(self, x, value, self.whole_bound(v, u), float(sticks.max()) - 1, cuts, rounds, spent, version)
+        return Answer(self, x, value, self.whole_bound(v, u), float(sticks.max()) - 1, cuts, rounds, seconds, version)
 
 
 @dataclass(frozen=True)
@@ -232,8 +232,8 @@ class _Priced:
             c + scale * (p - sum(e * m for (e, _), m in zip(line.budgets, several, strict=True))) / int(w)
             for c, p, several, w in zip(costs, self.plus, zip(*self.minus, strict=True), line.weights, strict=True)
         )  # fmt: skip
-        spent = sum((d * total for (_, d), total in zip(line.budgets, self.total, strict=True)), Fraction(0))
-        return Fraction(min(priced) - spent * scale)
+        allowance = sum((d * total for (_, d), total in zip(line.budgets, self.total, strict=True)), Fraction(0))
+        return Fraction(min(priced) - allowance * scale)
 
 
 class _Rounds:
@@ -310,9 +310,9 @@ class _Rounds:
         multipliers = point.duals * self.unit / deltas
         bound = program.bound(cuts, multipliers)
         pressed = tuple(cut for cut, u in zip(cuts, multipliers, strict=True) if u > 0)
-        spent = time.perf_counter() - begin
+        seconds = time.perf_counter() - begin
         value = point.value * self.unit
-        return Answer(program, point.x, value, bound, excess, pressed, rounds, spent, self.master.version)
+        return Answer(program, point.x, value, bound, excess, pressed, rounds, seconds, self.master.version)
 
 
 def refined(cuts: Sequence[Cut], inner: int, factor: Fraction | int = 2) -> list[Cut]:
@@ -320,14 +320,14 @@ def refined(cuts: Sequence[Cut], inner: int, factor: Fraction | int = 2) -> list
     in V where the coarse cell that holds its centre is, and the shift is the nearest. Any such cut is valid."""
     eta = np.arange(-inner, inner + 1)
     coarse = np.floor(eta / float(factor) + 0.5).astype(np.int64)
-    found = []
+    fine_cuts = []
     for shift, inside, budget in cuts:
         reach = inside.size // 2
         known = np.abs(coarse) <= reach
         fine = np.zeros(eta.size, dtype=bool)
         fine[known] = inside[coarse[known] + reach]
-        found.append((round(shift * factor), fine, budget))
-    return found
+        fine_cuts.append((round(shift * factor), fine, budget))
+    return fine_cuts
 
 
 def moved(cuts: Sequence[Cut], inner: int) -> list[Cut]:

@@ -39,11 +39,11 @@ def stated(line: LineProgram) -> Program:
     target = np.tile(line.targets.ravel(), len(budgets))
     inside = np.flatnonzero(target < len(line.costs))
     rows = np.arange(1, count + 1)
-    spend = count + 1 + np.repeat(np.arange(shifts), values)
+    budget_rows = count + 1 + np.repeat(np.arange(shifts), values)
     parts = [
         (np.zeros(size, dtype=int), np.arange(size), line.weights),
         (rows, source, np.ones(count)), (rows[inside], target[inside], -e[inside]),
-        (rows, y, np.full(count, -1.0)), (spend, y, np.ones(count)),
+        (rows, y, np.full(count, -1.0)), (budget_rows, y, np.ones(count)),
     ]  # fmt: skip
     if line.atom is not None:
         parts.append((count + 1 + np.arange(shifts), np.full(shifts, size - 1), np.ones(shifts)))

@@ -175,15 +175,15 @@ class ChannelModel:
         """The multipliers >= 0 of the rows in a dual vector: "ratio" (ordered pairs, m), the pairs of `directions` in
         their order, or "least" and "most" (k, m); "losses" (k,) or (1,) where there are such rows."""
         shape = {"least": self.cost.shape, "most": self.cost.shape}
-        found: dict[str, Vector] = {}
+        blocks: dict[str, Vector] = {}
         for block in self.program.rows:
             values = np.maximum(-row_dual[block.start : block.start + block.size], 0.0)
             if block.name.startswith("ratio_"):
-                found[block.name] = values.reshape((-1, self.outputs.size), order="F")
+                blocks[block.name] = values.reshape((-1, self.outputs.size), order="F")
             elif block.name in ("least", "most", "losses"):
-                found[block.name] = values.reshape(shape.get(block.name, (-1,)), order="F")
-        ratios = [found.pop(name) for name in list(found) if name.startswith("ratio_")]
-        return found | ({"ratio": np.concatenate(ratios)} if ratios else {})
+                blocks[block.name] = values.reshape(shape.get(block.name, (-1,)), order="F")
+        ratios = [blocks.pop(name) for name in list(blocks) if name.startswith("ratio_")]
+        return blocks | ({"ratio": np.concatenate(ratios)} if ratios else {})
 
     @cached_property
     def directions(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:

@@ -49,8 +49,8 @@ def composed_event(runs: int, epsilon: float, p: Vector, n: Vector) -> Vector:
 
 def _times(counts: Vector, logarithms: Vector) -> Vector:
     """k ln x, 0 for k = 0."""
-    found: Vector = np.where(counts > 0, counts * logarithms, 0.0)
-    return found
+    products: Vector = np.where(counts > 0, counts * logarithms, 0.0)
+    return products
 
 
 def event_bounds(runs: int, epsilon: float, delta: float, levels: Vector) -> Vector:
@@ -63,5 +63,5 @@ def event_bounds(runs: int, epsilon: float, delta: float, levels: Vector) -> Vec
         above = composed_event(runs, epsilon, middle, n) > delta
         broken, allowed = np.where(above, middle, broken), np.where(above, allowed, middle)
     before = np.concatenate([[0.0], n[:-1]])
-    found: Vector = np.max(broken[:, None] - levels[None, :] * before[:, None], axis=0) + 16 * _UNIT * levels
-    return np.clip(found, 0.0, 1.0)
+    bounds: Vector = np.max(broken[:, None] - levels[None, :] * before[:, None], axis=0) + 16 * _UNIT * levels
+    return np.clip(bounds, 0.0, 1.0)

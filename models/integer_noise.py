@@ -76,8 +76,8 @@ class LineCost:
         # Σ over q that are not clamped, by differences; those that are clamped have r = n - q or -q
         table = []
         for eta in range(-n, n + 1):
-            found = sum((p * losses[min(n, max(0, q + eta)) - q] for q, p in enumerate(weights) if p), Fraction(0))
-            table.append(found / total)
+            expected = sum((p * losses[min(n, max(0, q + eta)) - q] for q, p in enumerate(weights) if p), Fraction(0))
+            table.append(expected / total)
         return cls(name, 0, tuple(table))
 
     @property
@@ -141,8 +141,10 @@ def shared_budget(budgets: Sequence[Budget]) -> tuple[float, float]:
     with half of every δ left, ln((e^ε + δ/2)/(1 - δ/2)), but for the half of the least δ that its end takes."""
     if len(budgets) == 1:
         return budgets[0].epsilon, float(budgets[0].delta)
-    halves = [float(one.delta) / 2 for one in budgets]
-    losses = [math.log((math.exp(one.epsilon) + half) / (1 - half)) for one, half in zip(budgets, halves, strict=True)]
+    halves = [float(budget.delta) / 2 for budget in budgets]
+    losses = [
+        math.log((math.exp(budget.epsilon) + half) / (1 - half)) for budget, half in zip(budgets, halves, strict=True)
+    ]
     return min(losses), min(halves)
 
 
@@ -169,19 +171,19 @@ def bracket(
     (epsilon, delta), many = shared_budget(budgets), len(budgets)
     size = reach(sensitivity, epsilon, delta)
     check_size(sensitivity, size + sensitivity, epsilon, delta, many)
-    found: Bracket | None = None
+    known: Bracket | None = None
     while True:
         shared = (sensitivity, budgets[0].exp_epsilon, budgets[0].delta)
-        more = tuple((one.exp_epsilon, one.delta) for one in budgets[1:])
+        more = tuple((budget.exp_epsilon, budget.delta) for budget in budgets[1:])
         upper = LineProgram(*shared, size, size, cost.columns(size), cost.even, more=more)
-        one = upper.solve(
-            [] if found is None else moved(found.upper.cuts, size), precision=1e-10, stop=stop, solver=solver
+        answer = upper.solve(
+            [] if known is None else moved(known.upper.cuts, size), precision=1e-10, stop=stop, solver=solver
         )
         wide = size + sensitivity
         lower = LineProgram(*shared, wide, size, cost.columns(wide), cost.even, more=more)
-        found = Bracket(one, lower.solve(one.cuts, precision=1e-10, stop=stop, solver=solver))
+        known = Bracket(answer, lower.solve(answer.cuts, precision=1e-10, stop=stop, solver=solver))
         late = stop is not None and time.perf_counter() > stop
         size = math.ceil(1.4 * size)
         large = size + sensitivity > COLUMNS or many * sensitivity * (2 * size + 1) > LARGEST
-        if found.gap <= gap or late or large:
-            return found
+        if known.gap <= gap or late or large:
+            return known

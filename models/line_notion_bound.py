@@ -77,9 +77,9 @@ def _tangents(bound: Bound, r: Vector) -> tuple[Vector, Vector]:
     return log - _LESS * (1 + np.abs(log)), -r * (1 + _LESS)
 
 
-def _ratios(one: _Sum, x: Vector) -> Vector:
+def _ratios(term: _Sum, x: Vector) -> Vector:
     """P/Q of every outcome at a point. (outcomes, 1)"""
-    p, q = np.asarray(one.first @ x), np.asarray(one.second @ x)
+    p, q = np.asarray(term.first @ x), np.asarray(term.second @ x)
     return np.asarray(np.maximum(p, 1e-300) / np.maximum(q, 1e-300))[:, None]
 
 
@@ -99,33 +99,33 @@ def lower_bound(model: LineNotionModel, near: Vector, solver: str = "highs") -> 
             solution = session.solve({})
         if solution.x is None or solution.row_dual is None:
             return best
-        found = _proven(model, sums, solution)
-        done = float(found - best) <= 1e-10 * float(found)
-        best = max(best, found)
+        proven = _proven(model, sums, solution)
+        done = float(proven - best) <= 1e-10 * float(proven)
+        best = max(best, proven)
         if done:
             break
         sums = [
-            one if one.bound.kind == HOCKEY_STICK else one.with_tangents(
-                *_tangents(one.bound, _ratios(one, np.maximum(solution.x[: model.columns], 0.0)))
+            term if term.bound.kind == HOCKEY_STICK else term.with_tangents(
+                *_tangents(term.bound, _ratios(term, np.maximum(solution.x[: model.columns], 0.0)))
             )
-            for one in sums
+            for term in sums
         ]  # fmt: skip
     return best
 
 
 def _stated(model: LineNotionModel, sums: list[_Sum]) -> Program:
     """The program of the docstring. Rows: the total, then of every bound its sum and its tangents, one by one."""
-    size, rows, free = model.columns, [], sum(one.first.shape[0] for one in sums)
+    size, rows, free = model.columns, [], sum(term.first.shape[0] for term in sums)
     place, upper = size, [1.0]
     rows.append(sp.csr_array(np.append(model.weights, np.zeros(free)).reshape(1, -1)))
-    for one in sums:
-        outcomes = one.first.shape[0]
+    for term in sums:
+        outcomes = term.first.shape[0]
         t = sp.csr_array((np.ones(outcomes), (range(outcomes), range(place, place + outcomes))),
                          shape=(outcomes, size + free))  # fmt: skip
         rows.append(sp.csr_array(np.asarray(t.sum(axis=0)).reshape(1, -1)))
-        upper.append(one.bound.limit / one.unit)
-        wide = [sp.hstack([part, sp.csr_array((outcomes, free))]) for part in (one.first, one.second)]
-        for a, b in zip(one.a.T / one.unit, one.b.T / one.unit, strict=True):
+        upper.append(term.bound.limit / term.unit)
+        wide = [sp.hstack([part, sp.csr_array((outcomes, free))]) for part in (term.first, term.second)]
+        for a, b in zip(term.a.T / term.unit, term.b.T / term.unit, strict=True):
             rows.append(_diagonal(a) @ wide[0] + _diagonal(b) @ wide[1] - t)
             upper += [0.0] * outcomes
         place += outcomes
@@ -151,25 +151,25 @@ def _proven(model: LineNotionModel, sums: list[_Sum], solution: Solution) -> Fra
     assert solution.row_dual is not None
     duals = np.maximum(-solution.row_dual, 0.0)
     priced = [Fraction(cost) for cost in model.costs.tolist()]
-    spent, at = Fraction(0), 1
-    for one in sums:
-        outcomes, count = one.a.shape
-        y = duals[at + 1 : at + 1 + outcomes * count].reshape(count, outcomes).T / one.unit
+    allowance, at = Fraction(0), 1
+    for term in sums:
+        outcomes, count = term.a.shape
+        y = duals[at + 1 : at + 1 + outcomes * count].reshape(count, outcomes).T / term.unit
         at += 1 + outcomes * count
         whole = [[int(value * _SCALE) for value in row] for row in y.tolist()]
         most = max(map(sum, whole))
         if not most:
             continue
-        spent += Fraction(most, _SCALE) * Fraction(one.bound.limit)
+        allowance += Fraction(most, _SCALE) * Fraction(term.bound.limit)
         for o, row in enumerate(whole):
             row[0] += most - sum(row)
-            a = sum((Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, one.a[o].tolist(), strict=True) if v),
+            a = sum((Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, term.a[o].tolist(), strict=True) if v),
                     Fraction(0))  # fmt: skip
-            b = sum((Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, one.b[o].tolist(), strict=True) if v),
+            b = sum((Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, term.b[o].tolist(), strict=True) if v),
                     Fraction(0))  # fmt: skip
-            for share, side in ((a, one.first), (b, one.second)):
+            for share, side in ((a, term.first), (b, term.second)):
                 start, stop = side.indptr[o], side.indptr[o + 1]
                 for j, entry in zip(side.indices[start:stop].tolist(), side.data[start:stop].tolist(), strict=True):
                     priced[j] += share * Fraction(entry)
     weights = map(Fraction, model.weights.tolist())
-    return min(cost / w for cost, w in zip(priced, weights, strict=True)) - spent
+    return min(cost / w for cost, w in zip(priced, weights, strict=True)) - allowance

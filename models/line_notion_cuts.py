@@ -62,7 +62,7 @@ class LineCuts:
         before = len(self.rows)
         for shift, (first, second) in self.laws.items():
             p, q = first @ x, second @ x
-            found: list[tuple[float, Bound, NDArray[np.bool_]]] = []
+            candidates: list[tuple[float, Bound, NDArray[np.bool_]]] = []
             for bound in self.broken(shift, p, q):
                 gaps = p - bound.level * q
                 inside = gaps > 0
@@ -70,9 +70,9 @@ class LineCuts:
                     for o in np.flatnonzero(gaps > _CLOSE * p).tolist():
                         self._add(first[o] - bound.level * second[o], 0.0)
                 elif (excess := float(gaps[inside].sum()) / bound.limit - 1) > _CLOSE:
-                    found.append((excess, bound, inside))
-            found.sort(key=lambda one: -one[0])
-            for _, bound, inside in found[:_PER_ROUND]:
+                    candidates.append((excess, bound, inside))
+            candidates.sort(key=lambda candidate: -candidate[0])
+            for _, bound, inside in candidates[:_PER_ROUND]:
                 self._add(first[inside].sum(axis=0) - bound.level * second[inside].sum(axis=0), bound.limit)
         return len(self.rows) - before
 
@@ -114,12 +114,12 @@ class LineCuts:
 
     def _priced(self, duals: Vector, sizes: list[float]) -> Fraction:
         priced = [Fraction(cost) for cost in self.model.costs.tolist()]
-        spent = Fraction(0)
+        allowance = Fraction(0)
         for (row, limit), size, dual in zip(self.rows, sizes, duals.tolist(), strict=True):
             u = Fraction(int(dual * self.unit / size * _SCALE), _SCALE)
             if u:
-                spent += u * Fraction(limit)
+                allowance += u * Fraction(limit)
                 for j in np.flatnonzero(row).tolist():
                     priced[j] += u * Fraction(float(row[j]))
         weights = map(Fraction, self.model.weights.tolist())
-        return min(cost / w for cost, w in zip(priced, weights, strict=True)) - spent
+        return min(cost / w for cost, w in zip(priced, weights, strict=True)) - allowance

@@ -124,19 +124,19 @@ class LineNotionModel:
         """What a unit of every column costs, with all that follows from it. (columns,)"""
         last, d = self.last, self.sensitivity
         each = np.array([float(self.cost(eta)) for eta in range(-last, last + 1)])
-        found = each @ self._window(-last, last).toarray()
+        total = each @ self._window(-last, last).toarray()
         if self.ratio is None:
             for side in (1, -1):
-                found += float(self.cost(side * (last + 1))) * self._beyond(side).toarray().ravel()
-            return np.asarray(found)
+                total += float(self.cost(side * (last + 1))) * self._beyond(side).toarray().ravel()
+            return np.asarray(total)
         blocks = int(np.ceil(np.log(_REST) / np.log(self.ratio)))
         for side in (1, -1):
             ends = np.array([side * (last - j) for j in range(d)])
             tails = [sum(self.ratio**b * float(self.cost(eta + side * b * d)) for b in range(1, blocks + 1))
                      for eta in ends.tolist()]  # fmt: skip
             place = np.abs(ends) if self.folded else ends + last
-            np.add.at(found, place, tails)
-        return np.asarray(found)
+            np.add.at(total, place, tails)
+        return np.asarray(total)
 
     def laws(self, shift: int) -> tuple[sp.csr_array, sp.csr_array]:
         """(P, Q) as functions of the columns, outcomes merged as the docstring says. Both (outcomes, columns)."""

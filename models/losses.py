@@ -93,9 +93,9 @@ class OwnLoss(Loss):
     def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
         """The table's entries, elementwise. Raises ValueError for values it does not have."""
         places = []
-        for known, asked in ((self.labels, labels), (self.outputs, outputs)):
-            at = np.minimum(np.searchsorted(known, np.asarray(asked, dtype=float)), known.size - 1)
-            if (known[at] != asked).any():
+        for known, values in ((self.labels, labels), (self.outputs, outputs)):
+            at = np.minimum(np.searchsorted(known, np.asarray(values, dtype=float)), known.size - 1)
+            if (known[at] != values).any():
                 raise ValueError("a loss given as a table must be asked about its own labels and outputs. Got others.")
             places.append(at)
         return np.asarray(self.table[tuple(places)])

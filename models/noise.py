@@ -77,9 +77,9 @@ class OwnCosts(str):
     @classmethod
     def of(cls, name: str, values: Vector) -> OwnCosts:
         """name: made of the values, so that equal names are equal costs."""
-        made = cls(name)
-        made.values = values
-        return made
+        costs = cls(name)
+        costs.values = values
+        return costs
 
 
 def cost_vector(cost: str, sizes: Sequence[int], prior: Vector | None = None) -> Vector:

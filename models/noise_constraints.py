@@ -132,13 +132,13 @@ class _EqualMasses(StatedEquations):
         return [(f[list(group[1:])] == f[group[0]]).set_label(_label(group)) for group in self.groups]
 
     def equations(self) -> list[Equations]:
-        found = []
+        equations = []
         for first, *others in self.groups:
             row = np.arange(len(others))
             column = np.concatenate([np.array(others, dtype=int), np.full(row.size, first)])
             value = np.concatenate([np.ones(row.size), -np.ones(row.size)])
-            found.append(Equations(_label((first, *others)), row.size, np.concatenate([row, row]), column, value))
-        return found
+            equations.append(Equations(_label((first, *others)), row.size, np.concatenate([row, row]), column, value))
+        return equations
 
 
 def _label(group: Sequence[int]) -> str:

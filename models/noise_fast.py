@@ -104,9 +104,9 @@ class FastSession:
             np.asarray(model.cost, dtype=float), given.get("delta"), given.get("budget"), model.constraints,
         )  # fmt: skip
         if self.by_search:
-            found = _Fast(noise, self, begin, limit).run()
-            if found.termination not in (Termination.NUMERICAL, Termination.ERROR):
-                return found
+            solution = _Fast(noise, self, begin, limit).run()
+            if solution.termination not in (Termination.NUMERICAL, Termination.ERROR):
+                return solution
         return self._whole(noise, begin, limit)
 
     def _whole(self, noise: Noise, begin: float, limit: float | None) -> Solution:

@@ -56,9 +56,9 @@ class Piece:
 
 def has_levels(noise: Noise) -> bool:
     """Whether a question's frontier comes from level functions: the error rate, one eps, and a group that is large."""
-    one = bool((noise.exp_epsilon == noise.exp_epsilon[0]).all())
+    equal = bool((noise.exp_epsilon == noise.exp_epsilon[0]).all())
     moved = any(any(step % size for step, size in zip(mu, noise.sizes, strict=True)) for mu in noise.shifts)
-    return noise.error_rate and one and moved and noise.N > LEAST
+    return noise.error_rate and equal and moved and noise.N > LEAST
 
 
 def level_frontier(

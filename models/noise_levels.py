@@ -47,7 +47,7 @@ from models.noise import shifted
 __all__ = ["LevelSearch", "OutOfTime", "Stairs"]
 
 Members = tuple[int, ...]
-Key = tuple[int, int, Members, int]  # settled, its mirror image, the last level, the shifts that were dropped
+Key = tuple[int, int, Members, int]  # assigned, its mirror image, the last level, the shifts that were dropped
 Label = tuple[float, list[float]]  # T, and S of every shift (-inf where dropped)
 Layer = dict[Key, list[Label]]
 Terms = list[tuple[float, float, int]]  # sum of 1 - a^n over the chains of a shift, 1 - a^n of the longest, the shift
@@ -152,7 +152,7 @@ class LevelSearch:
         self.a = float(np.exp(-self.epsilon))
         self.gain = self.a / float(-np.expm1(-self.epsilon))
         self.power = [float(p) for p in np.exp(-self.epsilon * np.arange(N + 2))]
-        whole = 1.0 + self._state(0, 1, (0,), 0).rest
+        whole = 1.0 + self._state(1, (0,), 0).rest
         self.stairs = Stairs([0.0, 1.0], [whole, 1.0])
 
     def prove(self, low: float, high: float) -> None:
@@ -177,9 +177,9 @@ class LevelSearch:
         unit, work = self.power[k], layer
         while work:
             fewer: Layer = {}
-            for (settled, image, members, dropped), labels in work.items():
+            for (assigned, image, members, dropped), labels in work.items():
                 self._check_time()
-                state = self._state(k, settled, members, dropped)
+                state = self._state(assigned, members, dropped)
                 counts = [sum(i in leading for _, leading in state.reached) for i in range(len(self.steps))]
                 still = unit * (len(members) + state.rest)
                 here = []
@@ -193,11 +193,11 @@ class LevelSearch:
                     if any(idle):
                         mask = dropped | sum(1 << i for i, out in enumerate(idle) if out)
                         rest = [_OUT if out else s for s, out in zip(S, idle, strict=True)]
-                        _put(fewer, (settled, image, members, mask), T, rest)
+                        _put(fewer, (assigned, image, members, mask), T, rest)
                     else:
                         here.append((T, S))
                 if here:
-                    ready.append(((settled, image, members, dropped), here, state))
+                    ready.append(((assigned, image, members, dropped), here, state))
             work = fewer
         return ready
 
@@ -232,18 +232,18 @@ class LevelSearch:
 
     def _settle(self, joined: Members, T: float, S: list[float]) -> None:
         """Enter a label of the next level, in the mirror image that comes first."""
-        settled, image, _, dropped = self.key
+        assigned, image, _, dropped = self.key
         members = tuple(sorted(joined))
         for element in members:
-            settled |= 1 << element
+            assigned |= 1 << element
             image |= 1 << self.negative[element]
         if self.mirrored is not None:
             other = tuple(sorted(self.negative[element] for element in members))
-            if (other, image) < (members, settled):
-                settled, image, members = image, settled, other
+            if (other, image) < (members, assigned):
+                assigned, image, members = image, assigned, other
                 S = [S[i] for i in self.mirrored]
                 dropped = sum(1 << i for i, j in enumerate(self.mirrored) if dropped >> j & 1)
-        _put(self.later, (settled, image, members, dropped), T, S)
+        _put(self.later, (assigned, image, members, dropped), T, S)
 
     def _above(self, T: float, S: list[float], k: int, chains: list[Terms], more: list[float] | None) -> bool:
         """Whether no completion lies below the staircase, by the chains of one family."""
@@ -268,7 +268,7 @@ class LevelSearch:
                 i += 1
         return False
 
-    def _state(self, k: int, settled: int, members: Members, dropped: int) -> _State:
+    def _state(self, assigned: int, members: Members, dropped: int) -> _State:
         power, within = self.power, set(members)
         live = [i for i in range(len(self.steps)) if not dropped >> i & 1]
         chains: list[Terms] = []
@@ -282,7 +282,7 @@ class LevelSearch:
                 step, mass, longest = self.steps[i], 0.0, 0
                 for member in members:
                     chain, element = [], step[member]
-                    while not settled >> element & 1:
+                    while not assigned >> element & 1:
                         chain.append(element)
                         element = step[element]
                     length = len(chain)
@@ -300,12 +300,12 @@ class LevelSearch:
         reached: dict[int, list[int]] = {}
         for member in members:
             for i in live:
-                if not settled >> self.steps[i][member] & 1:
+                if not assigned >> self.steps[i][member] & 1:
                     reached.setdefault(self.steps[i][member], []).append(i)
         more = {x: [power[1] - (power[p[x]] if x in p else 0.0) for p in places] for x in reached}
-        return _State(chains, self._rest(settled, members, live), sorted(reached.items(), key=_fewest), on, more)
+        return _State(chains, self._rest(assigned, members, live), sorted(reached.items(), key=_fewest), on, more)
 
-    def _rest(self, settled: int, members: Members, live: Sequence[int]) -> float:
+    def _rest(self, assigned: int, members: Members, live: Sequence[int]) -> float:
         """What later levels weigh, over a^k, when nothing is delayed."""
         total, level, front = 0.0, 0, list(members)
         while front:
@@ -314,8 +314,8 @@ class LevelSearch:
             for element in front:
                 for i in live:
                     x = self.steps[i][element]
-                    if not settled >> x & 1:
-                        settled |= 1 << x
+                    if not assigned >> x & 1:
+                        assigned |= 1 << x
                         after.append(x)
             total += len(after) * self.power[level]
             front = after

@@ -107,8 +107,8 @@ def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: 
 
 class _Tree:
     def __init__(self, noise: Noise, relaxed: Relaxation, session: Session, stop: float | None, gap: float) -> None:
-        self.noise, self.made, self.session, self.stop, self.gap = noise, relaxed, session, stop, gap
-        self.room = relaxed.program.template.upper[relaxed.y]
+        self.noise, self.relaxation, self.session, self.stop, self.gap = noise, relaxed, session, stop, gap
+        self.upper = relaxed.program.template.upper[relaxed.y]
         self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
@@ -121,8 +121,8 @@ class _Tree:
 
     def solve(self, pattern: NDArray[np.int8], parent: _Node | None) -> _Node | None:
         """A node, or None when it is infeasible. Raises _Stopped at a limit or in too much numerical trouble."""
-        values = {"room": np.where(pattern == KEPT, 0.0, self.room), "least": np.where(pattern == BROKEN, 0.0, -1.0)}
-        if "span" in self.made.program.parameters:
+        values = {"room": np.where(pattern == KEPT, 0.0, self.upper), "least": np.where(pattern == BROKEN, 0.0, -1.0)}
+        if "span" in self.relaxation.program.parameters:
             values["span"] = np.array(self.noise.span)
         bound, best = -np.inf if parent is None else parent.bound, None
         for start in (Start.HOT, Start.COLD):
@@ -162,12 +162,12 @@ class _Tree:
 
     def _unsolved(self, pattern: NDArray[np.int8], bound: float, parent: _Node | None) -> _Node:
         """A node without a solution of its own; it has its parent's."""
-        x = np.zeros(self.made.program.shape[1]) if parent is None else parent.x
+        x = np.zeros(self.relaxation.program.shape[1]) if parent is None else parent.x
         return _Node(bound, self.out.programs, pattern, x, bound if parent is None else parent.value, solved=False)
 
     def partial(self, node: _Node) -> NDArray[np.intp]:
         """Pairs to branch on: broken but not paid in full, of shifts that break more than delta; none when feasible."""
-        relaxed, x = self.made, node.x
+        relaxed, x = self.relaxation, node.x
         f = x[relaxed.source]
         broken = relaxed.broken(self.noise, x)
         delta = self.noise.delta

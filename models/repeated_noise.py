@@ -122,11 +122,11 @@ class ComposedDelta:
         share, slope = np.clip(-np.expm1(-gap) / unit, 0.0, 1.0), np.exp(-gap) / unit  # of the mass that goes up
         at = cell.astype(np.int64) % _POINTS
         law = np.bincount(at, mass * (1 - share), _POINTS) + np.bincount((at + 1) % _POINTS, mass * share, _POINTS)
-        one = fft.rfft(law)
-        before = one ** (self.runs - 1)
-        twice = np.full(one.size, 2.0)
+        transform = fft.rfft(law)
+        before = transform ** (self.runs - 1)
+        twice = np.full(transform.size, 2.0)
         twice[[0, -1]] = 1.0
-        total = float((self._stick * before * one * twice).real.sum()) / _POINTS
+        total = float((self._stick * before * transform * twice).real.sum()) / _POINTS
         return total, (density, every, at, share, slope), before
 
 
@@ -238,7 +238,7 @@ def _improve(
         return -gradient * scale / max(value, 1e-300)
 
     start = losses / scale
-    found = minimize(
+    optimum = minimize(
         objective,
         start,
         jac=True,
@@ -247,5 +247,5 @@ def _improve(
         bounds=[((1 - trust) * x, (1 + trust) * x) for x in start],
         options={"maxiter": 80, "ftol": 1e-10},
     )
-    result: Vector = found.x * scale
+    result: Vector = optimum.x * scale
     return result

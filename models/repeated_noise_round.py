@@ -50,11 +50,11 @@ class NextRound:
         p = np.concatenate([noise[:0:-1], noise])
         q = np.append(p[1:], 0.0)
         both = (p > _LIGHT) & (q > _LIGHT)
-        one = np.log(p[both] / q[both]), p[both]
-        before, whole = one, one
+        single = np.log(p[both] / q[both]), p[both]
+        before, whole = single, single
         for _ in range(runs - 1):
-            before, whole = whole, _merged(*_sums(whole, one), share / _FINE)
-        self.sums, self.weights = _merged(*before, share / _COARSE) if runs > 2 else _merged(*one, share / _COARSE)
+            before, whole = whole, _merged(*_sums(whole, single), share / _FINE)
+        self.sums, self.weights = _merged(*before, share / _COARSE) if runs > 2 else _merged(*single, share / _COARSE)
         broken = np.maximum(0.0, -np.expm1(np.minimum(0.0, epsilon - whole[0])))
         self.delta = float(whole[1] @ broken) + 1 - float(whole[1].sum())
 

@@ -133,11 +133,11 @@ def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: 
     """(v, u) of the module's bound, from the multipliers of `program`."""
 
     def of_labels(multipliers: Vector) -> Vector:
-        found: Vector = prior * multipliers[-1]
+        prices: Vector = prior * multipliers[-1]
         step = multipliers[:-1] * (1 + q) / q
-        found[1:] += step
-        found[:-1] -= step
-        return found
+        prices[1:] += step
+        prices[:-1] -= step
+        return prices
 
     k = labels.size
     v, u = of_labels(row_dual[:k]) * unit, of_labels(row_dual[k:]) * np.sqrt(unit)
@@ -178,7 +178,9 @@ def lowest(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tup
     noise = (prior < _NOISE) & (np.abs(v) < 1e3 * _NOISE * np.abs(v).max())
     bound, rays = _lowered(labels, prior, q, v, u)
     if noise.any():
-        return max((bound, rays), _lowered(labels, prior, q, *np.where(noise, 0.0, [v, u])), key=lambda found: found[0])
+        return max(
+            (bound, rays), _lowered(labels, prior, q, *np.where(noise, 0.0, [v, u])), key=lambda candidate: candidate[0]
+        )
     return bound, rays
 
 

@@ -161,8 +161,8 @@ def _in_units(solution: Solution, objective: float, bound: float) -> Solution:
     return replace(solution, program=scaled, native_bound=bound)
 
 
-def _size(found: Optimum) -> float:
-    return max(found.objective, 1e-16)
+def _size(optimum: Optimum) -> float:
+    return max(optimum.objective, 1e-16)
 
 
 def _joined(labels: Vector, prior: Vector) -> tuple[Vector, Vector]:

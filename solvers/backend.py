@@ -44,7 +44,7 @@ __all__ = [
     "backend",
     "choose",
     "extend",
-    "found",
+    "importable",
     "listing",
     "names",
     "solve",
@@ -169,7 +169,7 @@ class Backend(ABC):
 
     def installed(self) -> bool:
         """Whether the native library is installed; takes no licence and imports nothing."""
-        return found(self.module)
+        return importable(self.module)
 
     def version(self) -> str | None:
         """Version of the native library, or None when it is not installed."""
@@ -206,14 +206,14 @@ class Backend(ABC):
         for option in options.given():
             if option not in self.supported_options:
                 raise UnsupportedOption(f"{self.label} cannot honour the option {option}; leave it out.")
-        self.admit(program)
+        self.check_size(program)
         return self._open(program, options)
 
     def _resolve(self, program: Program) -> Backend:
         """The variant that stands in when none was named."""
         return self
 
-    def admit(self, program: Program) -> None:  # noqa: B027  (most backends admit every size)
+    def check_size(self, program: Program) -> None:  # noqa: B027  (most backends take every size)
         """Refuse programs larger than the licence admits, by raising LicenceExceeded."""
 
     @abstractmethod
@@ -221,7 +221,7 @@ class Backend(ABC):
         """The session itself, after all checks."""
 
 
-def found(module: str) -> bool:
+def importable(module: str) -> bool:
     """Whether an installed library could be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None

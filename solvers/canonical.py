@@ -68,8 +68,8 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
         for p, value in values.items():
             p.value = value
     canonical, dims = data["param_prob"], data["dims"]
-    curved = () if conic else (dims.exp, dims.soc, dims.p3d)
-    if any(curved) or dims.psd or dims.pnd or canonical.P is not None:
+    cone_sizes = () if conic else (dims.exp, dims.soc, dims.p3d)
+    if any(cone_sizes) or dims.psd or dims.pnd or canonical.P is not None:
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
     if len({p.name() for p in own}) != len(own):
         raise InvalidProgram(f"{name} must have distinct parameter names.")

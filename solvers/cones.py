@@ -67,8 +67,8 @@ class Cones:
             return np.asarray(np.linalg.norm(x[:, 1:], axis=1) - x[:, 0])
         if self.kind is Cone.POWER:
             assert self.exponents is not None
-            one, two = np.maximum(x[:, 0], 0.0), np.maximum(x[:, 1], 0.0)
-            inside = np.abs(x[:, 2]) - one**self.exponents * two ** (1 - self.exponents)
+            first, second = np.maximum(x[:, 0], 0.0), np.maximum(x[:, 1], 0.0)
+            inside = np.abs(x[:, 2]) - first**self.exponents * second ** (1 - self.exponents)
             return np.asarray(np.max([inside, -x[:, 0], -x[:, 1]], axis=0))
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             curve = np.where(x[:, 1] > 0, x[:, 1] * np.exp(x[:, 0] / x[:, 1]), np.maximum(x[:, 0], 0.0))
@@ -94,17 +94,17 @@ class Cones:
 
 def _lift_power(z: Vector, a: Vector) -> None:
     """Of four ways into the dual power cone the shortest: raise z_0, or z_1, or both alike, or lower |z_2|."""
-    one, two, size = z[:, 0], z[:, 1], np.abs(z[:, 2])
+    x, y, size = z[:, 0], z[:, 1], np.abs(z[:, 2])
     need = size * (1 + _ROUNDING)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        reach = (one / a) ** a * (two / (1 - a)) ** (1 - a)
-        first = a * (need / (two / (1 - a)) ** (1 - a)) ** (1 / a) * (1 + _ROUNDING)
-        second = (1 - a) * (need / (one / a) ** a) ** (1 / (1 - a)) * (1 + _ROUNDING)
+        reach = (x / a) ** a * (y / (1 - a)) ** (1 - a)
+        first = a * (need / (y / (1 - a)) ** (1 - a)) ** (1 / a) * (1 + _ROUNDING)
+        second = (1 - a) * (need / (x / a) ** a) ** (1 / (1 - a)) * (1 + _ROUNDING)
         factor = need / reach
-        moves = np.array([first - one, second - two, (factor - 1) * (one + two), size - reach])
+        moves = np.array([first - x, second - y, (factor - 1) * (x + y), size - reach])
     moves = np.where(np.isfinite(moves), moves, np.inf)
     way = np.where(need > reach, moves.argmin(axis=0), -1)
-    one[way == 0], two[way == 1] = first[way == 0], second[way == 1]
+    x[way == 0], y[way == 1] = first[way == 0], second[way == 1]
     z[way == 2, :2] *= factor[way == 2, None]
     down = way == 3
     z[down, 2] *= reach[down] / need[down] * (1 - _ROUNDING)

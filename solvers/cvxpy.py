@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import Backend, Capabilities, Options, found
+from .backend import Backend, Capabilities, Options, importable
 from .cones import Cone
 from .errors import UnsupportedOption
 from .exchange import Raw
@@ -82,7 +82,7 @@ class Cvxpy(Backend):
 
     def installed(self) -> bool:
         """CVXPY and the solver itself; neither is imported."""
-        return found("cvxpy") and found(self.module)
+        return importable("cvxpy") and importable(self.module)
 
     def _resolve(self, program: Program) -> Backend:
         return self if self.variant is not None else Cvxpy("clarabel")

@@ -11,7 +11,6 @@ meets an infinite side makes it worthless: such multipliers are left out, and l,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -20,8 +19,6 @@ from numpy.typing import ArrayLike
 from .data import Data
 
 __all__ = ["exact_bound", "exact_objective", "exact_violation", "rounded_down"]
-
-Numbers = Sequence[float]
 
 
 def exact_objective(data: Data, x: ArrayLike) -> Fraction:
@@ -96,8 +93,8 @@ def _boxes(data: Data) -> tuple[list[Fraction | None], list[Fraction | None]]:
             for j, a, end in ends:
                 if loose in ([], [j]):
                     value = (Fraction(side) - (activity - (0 if end is None else a * end))) / a
-                    found, better = (implied[1], min) if a > 0 else (implied[0], max)
-                    found[j] = better(found.get(j, value), value)
+                    implied_ends, better = (implied[1], min) if a > 0 else (implied[0], max)
+                    implied_ends[j] = better(implied_ends.get(j, value), value)
     return (
         [implied[0].get(j) if v is None else v for j, v in enumerate(lower)],
         [implied[1].get(j) if v is None else v for j, v in enumerate(upper)],

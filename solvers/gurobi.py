@@ -120,7 +120,7 @@ class Gurobi(Backend):
             return Licence("size-limited", max_columns=RESTRICTED, max_rows=RESTRICTED)
         return Licence("full")
 
-    def admit(self, program: Program) -> None:
+    def check_size(self, program: Program) -> None:
         """Refuse programs above the size-limited licence before they are built."""
         rows, columns = program.shape
         columns += int((_kinds(program.template.row_lower, program.template.row_upper) == _RANGE).sum())

@@ -141,13 +141,6 @@ class Program:
                 return block
         raise KeyError(f"the program has no variable {name!r}; it has {[b.name for b in self.variables]}")
 
-    def row_block(self, name: str) -> Block:
-        """The row block of a constraint label. Raises KeyError when the model has none of that name."""
-        for block in self.rows:
-            if block.name == name:
-                return block
-        raise KeyError(f"the program has no rows {name!r}; it has {[b.name for b in self.rows]}")
-
     def vector(self, values: Mapping[str, ArrayLike]) -> Vector:
         """Stack parameter values in the program's order.
 

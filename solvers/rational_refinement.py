@@ -160,12 +160,12 @@ class _Refinement:
         return -(-int(max(gaps)) >> self.S)
 
     def _correct(
-        self, point: Integers, prices: Integers, grow: int, dual_grow: int, settled: bool
+        self, point: Integers, prices: Integers, grow: int, dual_grow: int, optimal: bool
     ) -> tuple[Vector, Vector, Flags, tuple[Flags, Flags]]:
         """One solve: the correction of columns and rows, that of the multipliers, which rows' equations count, and
         which columns and rows are held at a finite lower, upper bound.
 
-        settled: the basis is optimal, so basic columns cost nothing and others what keeps them at their bound; then
+        optimal: the basis is optimal, so basic columns cost nothing and others what keeps them at their bound; then
         no digit beyond the solver's can make the program unbounded.
         """
 
@@ -176,7 +176,7 @@ class _Refinement:
 
         lower, upper = moved(self.low, -np.inf), moved(self.high, np.inf)
         cost = np.clip(_floats(prices, self.P + self.S - dual_grow), -_HUGE, _HUGE)
-        if settled:
+        if optimal:
             low, high = self.held
             cost = np.where(
                 low & high, cost, np.where(low, np.maximum(cost, 0), np.where(high, np.minimum(cost, 0), 0))

@@ -51,7 +51,6 @@ class PointStatus(enum.StrEnum):
     NONE = "none"
     FEASIBLE = "feasible"
     INFEASIBLE = "infeasible"
-    RAY = "ray"
 
 
 class Start(enum.StrEnum):

@@ -176,12 +176,12 @@ def violations(p, q, power):
         return [i for i, (x, y) in enumerate(zip(k, l, strict=True)) if x and not y]
     low, high, w = power.bounds(0)
     left, right_low, right_high = l_sum << w, k_sum * low, k_sum * high  # P > E Q is k l_sum > E l k_sum
-    found = []
+    outcomes = []
     for i, (x, y) in enumerate(zip(k, l, strict=True)):
         mass = x * left
         if mass > y * right_high or (mass > y * right_low and power.sign(x * l_sum, -y * k_sum) > 0):
-            found.append(i)
-    return found
+            outcomes.append(i)
+    return outcomes
 
 
 class Demand:
@@ -483,9 +483,9 @@ def check_real_inputs(quantizer, demand):
     if notion == "metric":
         for (_, right), (left, _) in pairwise(pieces):
             need(right == left, "The law jumps at a knot, so no distance bounds its ratio.")
-        for (a, b), (one, two) in zip(pairwise(knots), pieces, strict=True):
-            for x, y in zip(one[0], two[0], strict=True):
-                p, q = Fraction(x, one[1]), Fraction(y, two[1])
+        for (a, b), (left_law, right_law) in zip(pairwise(knots), pieces, strict=True):
+            for x, y in zip(left_law[0], right_law[0], strict=True):
+                p, q = Fraction(x, left_law[1]), Fraction(y, right_law[1])
                 need(abs(q - p) <= power.epsilon * (b - a) * min(p, q), "A mass changes faster than epsilon allows.")
     elif notion == "pdp":
         for p, q in product(dict.fromkeys(pieces), repeat=2):
@@ -545,7 +545,7 @@ def violating_masses(lines, s, power):
                 events.append((at, db < 0, a, da))
         if first:
             mass, slope = mass + a, slope + da
-    events.sort(key=cmp_to_key(lambda one, two: compare(one[0], two[0], power)))
+    events.sort(key=cmp_to_key(lambda event, other: compare(event[0], other[0], power)))
     yield mass, slope
     for k, (at, enters, a, da) in enumerate(events):
         mass, slope = (mass + a, slope + da) if enters else (mass - a, slope - da)
@@ -553,9 +553,9 @@ def violating_masses(lines, s, power):
             yield mass, slope
 
 
-def integer_lines(one, two):
-    """[(a, da)] with the mass at s equal to (a + da s)/scale, and the scale. one, two: the laws at s = 0 and 1."""
-    return [(x * two[1], y * one[1] - x * two[1]) for x, y in zip(one[0], two[0], strict=True)], one[1] * two[1]
+def integer_lines(p, q):
+    """[(a, da)] with the mass at s equal to (a + da s)/scale, and the scale. p, q: the laws at s = 0 and 1."""
+    return [(x * q[1], y * p[1] - x * q[1]) for x, y in zip(p[0], q[0], strict=True)], p[1] * q[1]
 
 
 def number(x, y, z):
@@ -563,16 +563,16 @@ def number(x, y, z):
     return (x, y, z) if z > 0 else (-x, -y, -z)
 
 
-def compare(one, two, power):
+def compare(a, b, power):
     """The sign of one - two, numbers (x + y E)/z."""
-    (x, y, z), (p, q, r) = one, two
+    (x, y, z), (p, q, r) = a, b
     return power.sign(x * r - p * z, y * r - q * z)
 
 
 def ordered(numbers, power):
     """The different ones of numbers (x + y E)/z, least first."""
-    values = sorted(numbers, key=cmp_to_key(lambda one, two: compare(one, two, power)))
-    return values[:1] + [two for one, two in pairwise(values) if compare(one, two, power)]
+    values = sorted(numbers, key=cmp_to_key(lambda a, b: compare(a, b, power)))
+    return values[:1] + [b for a, b in pairwise(values) if compare(a, b, power)]
 
 
 def between(low, high, power):
@@ -646,7 +646,7 @@ class Line:
 
     def mean(self, cost, tails):
         """E cost(η) of the weights, and of tails whose cost is Σ tails_k |η|^k, k <= 2."""
-        found = sum(w * cost(self.first + i) for i, w in enumerate(self.w))
+        total = sum(w * cost(self.first + i) for i, w in enumerate(self.w))
         if self.r:
             r, s = self.r, self.period
             sums = r / (1 - r), r / (1 - r) ** 2, r * (1 + r) / (1 - r) ** 3  # Σ b^k r^b, b >= 1
@@ -655,8 +655,8 @@ class Line:
             for w, a in right + left:  # |η| = a + b s in block b
                 need(a > -s, "The tails must lie on either side of 0.")
                 moments = sums[0], a * sums[0] + s * sums[1], a * a * sums[0] + 2 * a * s * sums[1] + s * s * sums[2]
-                found += w * sum(c * m for c, m in zip(tails, moments, strict=False))
-        return found / self.all
+                total += w * sum(c * m for c, m in zip(tails, moments, strict=False))
+        return total / self.all
 
 
 def law_of(masses):
@@ -929,10 +929,10 @@ def decimal(text, what):
 
 def read_law(data, what):
     """(integers, their sum), without a common factor."""
-    found = fields(data, what, total=whole, weights=items(whole))
-    need(found.total == sum(found.weights) > 0, f"{what}: the weights do not add up to the total.")
-    need(math.gcd(*found.weights) == 1, f"{what}: the weights have a common factor.")
-    return found.weights, found.total
+    law = fields(data, what, total=whole, weights=items(whole))
+    need(law.total == sum(law.weights) > 0, f"{what}: the weights do not add up to the total.")
+    need(math.gcd(*law.weights) == 1, f"{what}: the weights have a common factor.")
+    return law.weights, law.total
 
 
 text, integers, rationals, anything = typed(str), items(typed(int)), items(rational), lambda data, what: data
@@ -1110,15 +1110,15 @@ def read_objective(data, version):
     """The costs of noise (None: error-rate); from version 2 also labels, prior, outputs and rows of a channel."""
     if data is None:
         return None
-    found = {"costs": None, "labels": (), "prior": (), "outputs": (), "rows": None}
+    entries = {"costs": None, "labels": (), "prior": (), "outputs": (), "rows": None}
     if version == 1 or not isinstance(data, dict) or "costs" in data:
         costs = anything if isinstance(data, dict) and data.get("costs") is None else rationals
-        found |= vars(fields(data, "The objective", name=text, value=rational, costs=costs))
-        need(re.fullmatch("[a-z][a-z0-9-]{0,39}", found["name"]), "The name of an objective must be a word.")
+        entries |= vars(fields(data, "The objective", name=text, value=rational, costs=costs))
+        need(re.fullmatch("[a-z][a-z0-9-]{0,39}", entries["name"]), "The name of an objective must be a word.")
     else:
         lists = {"labels": rationals, "prior": rationals, "outputs": rationals, "rows": integers}
-        found |= vars(fields(data, "The objective", name=text, value=rational, **lists))
-    return SimpleNamespace(**found)
+        entries |= vars(fields(data, "The objective", name=text, value=rational, **lists))
+    return SimpleNamespace(**entries)
 
 
 def read_bias(data):

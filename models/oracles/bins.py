@@ -216,7 +216,7 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
 
 
 def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[Any, ...]:
-    """The arguments of `least_partition` before the penalty: kind, table, below, q, mean, spread, tau, scale."""
+    """The arguments of `least_partition` before the penalty: kind, table, below, (q, mean, spread, tau, scale)."""
     from models.oracles.monge import POISSON, QUANTILE, SQUARED, prefix_pairs
 
     mean = _total(p * y)
@@ -236,7 +236,8 @@ def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[Any, ...]:
     if kind == QUANTILE:
         tau, scale = _quantile(loss)
         table[:-1, 7] = _average(y, p, loss, y)
-    return kind, table, np.ascontiguousarray(table[:, 0]), q, (mean if loss.poisson else 0.0), spread, tau, scale
+    numbers = q, (mean if loss.poisson else 0.0), spread, tau, scale
+    return kind, table, np.ascontiguousarray(table[:, 0]), numbers
 
 
 def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, loss: str | Loss = "squared") -> Bins:

@@ -81,7 +81,7 @@ def minimax_value(losses: Vector, epsilon: float) -> float:
     above = np.hstack([rows, -np.ones((k, 1))])
     whole = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, 1))])
     equal: Any = whole  # SciPy's stubs know no sparse matrices here
-    found = linprog(cost, A_ub=above, b_ub=np.zeros(k), A_eq=equal, b_eq=np.ones(k), method="highs")
-    if not found.success:
-        raise ValueError(f"the post-processing program ended with {found.message}")
-    return float(found.fun or 0.0)
+    optimum = linprog(cost, A_ub=above, b_ub=np.zeros(k), A_eq=equal, b_eq=np.ones(k), method="highs")
+    if not optimum.success:
+        raise ValueError(f"the post-processing program ended with {optimum.message}")
+    return float(optimum.fun or 0.0)

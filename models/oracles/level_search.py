@@ -80,7 +80,7 @@ class _Search:
         self.delta: float | None = None
         self.total_cap = math.inf
         self.charge_cap = math.inf
-        self.found: tuple[NDArray[np.int64], float] | None = None
+        self.incumbent: tuple[NDArray[np.int64], float] | None = None
 
     def aim(self, delta: float, mass: float) -> None:
         """Look for f(0) above `mass` at δ."""
@@ -176,7 +176,7 @@ class _Search:
     def _keep(self, total: float) -> None:
         """A complete level function within the caps: remember it and tighten the caps."""
         charge = max(self.charge, default=0.0)
-        self.found = np.array(self.level), charge
+        self.incumbent = np.array(self.level), charge
         if self.delta is None:
             self.charge_cap = (1.0 - ROUNDING) * charge
         else:
@@ -214,12 +214,12 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     search = _Search(question.sizes, question.shifts, question.epsilon, nodes)
     search.aim(question.delta, 1.0 - known.value)
     finished = search.run()
-    if search.found is None:
+    if search.incumbent is None:
         if finished:
             return replace(known, kind="optimum", proof=PROOF)
         return replace(known, proof=f"{known.proof} The level search stopped after {nodes} nodes without a better one.")
     hops = hop_distances(question.sizes, question.shifts)
-    levels, charge = search.found
+    levels, charge = search.incumbent
     error, pmf = _pmf(levels, hops, search.a, charge, question.delta)
     if finished:
         return ClosedForm("level search", error, pmf, "optimum", PROOF)
@@ -262,4 +262,4 @@ def search_least_delta(
     search = _Search(shape, list(check_budgets(shape, shifts, epsilon)), check_epsilon(epsilon), nodes)
     search.total_cap, search.charge_cap = (1.0 + 1e-14) / mass, 1.0 + ROUNDING
     finished = search.run()
-    return mass * (search.found[1] if search.found else 1.0), finished
+    return mass * (search.incumbent[1] if search.incumbent else 1.0), finished

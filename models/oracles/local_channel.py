@@ -33,10 +33,10 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
     high = (np.arange(1, 1 << k)[:, None] >> np.arange(k)) & 1
     stairs = np.where(high, math.exp(epsilon), 1.0)  # all of them high is as good as all low
     costs = (stairs @ (prior[:, None] * losses)).min(axis=1)
-    found = linprog(costs, A_eq=stairs.T, b_eq=np.ones(k), method="highs")
-    if not found.success:
-        raise ValueError(f"the extremal program ended with {found.message}")
-    return float(found.fun or 0.0)
+    optimum = linprog(costs, A_eq=stairs.T, b_eq=np.ones(k), method="highs")
+    if not optimum.success:
+        raise ValueError(f"the extremal program ended with {optimum.message}")
+    return float(optimum.fun or 0.0)
 
 
 def right_most_often(prior: Vector, epsilon: float) -> float:

@@ -29,6 +29,7 @@ __all__ = ["POISSON", "QUANTILE", "SQUARED", "least_partition", "prefix_pairs"]
 Vector = NDArray[np.float64]
 
 SQUARED, POISSON, QUANTILE = 0, 1, 2
+Numbers = tuple[float, float, float, float, float]  # q, mean, spread, τ, scale
 _SMALL = 150  # labels up to which plain Python takes less than loading Numba
 
 
@@ -40,7 +41,7 @@ def prefix_pairs(values: Vector) -> tuple[Vector, Vector]:
 def least_partition(kind: int, table: Vector, *others: Any) -> tuple[float, NDArray[np.int64], int]:
     """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,), how often L_c was taken).
 
-    others: below, q, mean, spread, tau, scale, penalty.
+    others: below, numbers (q, mean, spread, tau, scale), penalty.
     """
     plain = kind != POISSON and _plainly(table.shape[0] - 1)
     solve = _least_partition if plain else _compiled().least_partition
@@ -102,15 +103,12 @@ def _interval_cost(
     kind: int,
     table: Vector,
     below: Vector,
-    q: float,
-    mean: float,
-    spread: float,
-    tau: float,
-    scale: float,
+    numbers: Numbers,
     r: int,
     i: int,
 ) -> float:
     """L_c(r, i): min of G_S(o) = F(o) + q Σ_S p ℓ(o, y) over y_{r-1} <= o <= y_i, for S = labels r..i-1."""
+    q, mean, spread, tau, scale = numbers
     k = table.shape[0] - 1
     s0 = (table[i, 0] - table[r, 0]) + (table[i, 1] - table[r, 1])
     s1 = (table[i, 2] - table[r, 2]) + (table[i, 3] - table[r, 3])
@@ -159,11 +157,7 @@ def _least_partition(
     kind: int,
     table: Vector,
     below: Vector,
-    q: float,
-    mean: float,
-    spread: float,
-    tau: float,
-    scale: float,
+    numbers: Numbers,
     penalty: float,
 ) -> tuple[float, Any, int]:
     """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,), how often L_c was taken)."""
@@ -174,27 +168,25 @@ def _least_partition(
     begin = np.zeros(k + 1, dtype=np.int64)
     head, tail = 0, 0
     begin[0] = 1
-    last = interval_cost(
-        kind, table, below, q, mean, spread, tau, scale, 0, k
-    )  # f(c) + L_c(c, k) of the deque's last one
+    last = interval_cost(kind, table, below, numbers, 0, k)  # f(c) + L_c(c, k) of the deque's last one
     taken = 2 * k  # L_c(c, i) and L_c(i, k) for every i (none for i = k, one before the loop)
     for i in range(1, k + 1):
         while head < tail and begin[head + 1] <= i:
             head += 1
         c = candidate[head]
-        best[i] = best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, i) - penalty
+        best[i] = best[c] + interval_cost(kind, table, below, numbers, c, i) - penalty
         came[i] = c
         if i == k:
             break
-        end = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, k)
+        end = best[i] + interval_cost(kind, table, below, numbers, i, k)
         if end >= last:
             continue
         high = k  # i is better there, and from its first better position on
         while tail > head and begin[tail] > i:
             c, at = candidate[tail], begin[tail]
             taken += 2
-            mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, at)
-            if mine > best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, at):
+            mine = best[i] + interval_cost(kind, table, below, numbers, i, at)
+            if mine > best[c] + interval_cost(kind, table, below, numbers, c, at):
                 break
             high = at
             tail -= 1
@@ -204,8 +196,8 @@ def _least_partition(
         while low + step < high:
             middle = low + step
             taken += 2
-            mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, middle)
-            if mine < best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, middle):
+            mine = best[i] + interval_cost(kind, table, below, numbers, i, middle)
+            if mine < best[c] + interval_cost(kind, table, below, numbers, c, middle):
                 high = middle
                 break
             low = middle + 1
@@ -213,8 +205,8 @@ def _least_partition(
         while low < high:
             middle = (low + high) >> 1
             taken += 2
-            mine = best[i] + interval_cost(kind, table, below, q, mean, spread, tau, scale, i, middle)
-            if mine < best[c] + interval_cost(kind, table, below, q, mean, spread, tau, scale, c, middle):
+            mine = best[i] + interval_cost(kind, table, below, numbers, i, middle)
+            if mine < best[c] + interval_cost(kind, table, below, numbers, c, middle):
                 high = middle
             else:
                 low = middle + 1

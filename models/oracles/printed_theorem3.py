@@ -124,11 +124,6 @@ def printed_pmf(n: int, mu_bar: int, epsilon: float, delta: float) -> Floats:
     return pmf
 
 
-def printed_error_rate(n: int, mu_bar: int, epsilon: float, delta: float) -> float:
-    """1 - f(0) of the printed PMF at δ. Raises OutsideDomain on a bad value."""
-    return 1.0 - float(printed_pmf(n, mu_bar, epsilon, delta)[0])
-
-
 def printed_level_curve(n: int, mu_bar: int, epsilon: float, error_rate: float) -> float:
     """(44), (45): the δ that the printed Corollary 2 gives for an error rate. Raises OutsideDomain on a bad value."""
     mass = 1.0 - check_error_rate(error_rate)

@@ -59,8 +59,8 @@ def test_constraints_of_ones_own_may_conflict_without_privacy() -> None:
     assert "dp at epsilon" not in str(caught.value)
 
 
-def test_a_feasible_request_is_never_called_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A channel that ignores its input meets every request without constraints, whatever a solver says of e^10."""
+@pytest.fixture
+def a_solver_that_calls_everything_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
     solve = Session.solve
 
     def infeasible(self: Session, *given: Any, **more: Any) -> Any:
@@ -68,7 +68,41 @@ def test_a_feasible_request_is_never_called_infeasible(monkeypatch: pytest.Monke
         return replace(found, termination=Termination.INFEASIBLE, x=None, raw_status="Infeasible")
 
     monkeypatch.setattr(Session, "solve", infeasible)
+
+
+@pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")
+def test_a_feasible_askedis_never_called_infeasible() -> None:
+    """A channel that ignores its input meets every request without constraints, whatever a solver says of e^10."""
     with pytest.raises(wb.NotProven, match="says 'Infeasible' to a feasible request"):
         wb.design("channel", answers="0..4", max_shift=1, epsilon=10, delta="1e-5", certify=False)
     with pytest.raises(wb.Infeasible, match="No channel meets the constraints"):
         wb.design("channel", answers="0..4", max_shift=1, epsilon=10, constraints=("unbiased",), certify=False)
+
+
+@pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        ("channel", {"answers": "0..4", "max_shift": 1, "epsilon": 10, "constraints": ("symmetric",)}),
+        ("channel", {"answers": "0..4", "max_shift": 1, "notion": "gdp", "mu": 1, "constraints": ("symmetric",)}),
+        (wb.Labels([0, 1, 2]), {"epsilon": 1, "method": "lp", "constraints": ["symmetric"]}),
+        (wb.Labels([0, 1, 2]), {"notion": "renyi", "alpha": 2, "epsilon": 1, "method": "lp"}),
+        (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": 1, "constraints": lambda f: [f[0] >= 0.1]}),
+    ],
+)
+def test_what_multipliers_do_not_prove_is_not_called_infeasible(question: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(wb.NotProven, match=r"no multipliers prove it|returned no point"):
+        wb.design(question, **options)
+
+
+@pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")
+@pytest.mark.parametrize("method", ["lp", "unbiased"])
+def test_a_label_askedwithout_constraints_is_never_called_infeasible(method: str) -> None:
+    with pytest.raises(wb.NotProven, match="to a feasible request"):
+        wb.design(wb.Labels([0, 1, 2]), epsilon=1, method=method)
+
+
+def test_an_infeasible_askedis_proven_so_where_the_solver_gives_no_multipliers() -> None:
+    """GLOP has none: those of HiGHS prove it."""
+    with pytest.raises(wb.Infeasible, match="ortools:glop says"):
+        wb.design("channel", answers="0..4", max_shift=1, epsilon=1, constraints=("unbiased",), solver="ortools:glop")

@@ -287,7 +287,7 @@ def test_licence_is_known_before_building(label, monkeypatch):
     licence = solver.licence()
     if licence.max_columns is None:
         wide = instances.program(np.zeros(2500), np.ones((1, 2500)), 0, 1, integer=not solver.capabilities().lp)
-        solver.admit(wide)
+        solver.check_size(wide)
         return
     monkeypatch.setattr("solvers.session.Session._load", lambda *_: pytest.fail("built"))
     for rows, columns in ((1, licence.max_columns + 1), (licence.max_rows + 1, 1)):

@@ -333,3 +333,14 @@ def test_a_claim_that_costs_too_much_is_refused_before_it_starts() -> None:
     with pytest.raises(wb.CorruptFile, match="comparisons is refused"):
         affordable(wide, notions.notion("zcdp"))
     affordable(wide, notions.notion("dp"))
+
+
+def test_what_designs_of_noise_ask_of_a_notion() -> None:
+    """Not its name: whether it is one hockey stick at its own budget, and which Gaussian meets it."""
+    from workbench.families.requirements import hockey_stick_notions
+    from workbench.privacy.notions import notion
+
+    assert hockey_stick_notions() == ("dp", "pure")  # pdp bounds a mass, metric goes by distance
+    assert notion("zcdp").gaussian_variance({"rho": Fraction(1, 8)}) == 4
+    assert notion("renyi").gaussian_variance({"alpha": Fraction(3), "epsilon": Fraction(1, 2)}) == 3
+    assert notion("gdp").gaussian_variance({"mu": Fraction(1)}) is None

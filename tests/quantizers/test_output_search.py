@@ -13,6 +13,7 @@ import pytest
 
 from models.quantizer import odds_of, smallest_reach, usual_reach
 from workbench.families.quantizer.law_program import exact_quantizer
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.output_bound import output_bound
 from workbench.families.quantizer.output_knots import OutputKnots
 from workbench.families.quantizer.output_search import optimised_bins
@@ -37,7 +38,7 @@ def test_the_slope_of_moving_knots_is_a_difference_quotient(epsilon: float, dens
         sides = [problem.answer(epsilon, outputs + sign * step).value for sign in (1, -1)]
         assert found.slope[i] == pytest.approx((sides[0] - sides[1]) / 2e-6, abs=2e-5)
     knots = tuple(Fraction(b) for b in outputs.tolist())
-    same = exact_quantizer(knots, Fraction(epsilon), ONE, density, cost, knots=11)
+    same = exact_quantizer(knots, LawQuestion(Fraction(epsilon), ONE, density, cost), knots=11)
     assert same is not None
     assert found.value == pytest.approx(same.objective, rel=1e-9)
 
@@ -59,7 +60,7 @@ def test_the_slope_of_symmetric_outputs():
 # the best known for four outputs, 41 knots, uniform inputs; symmetric outputs reach .700295 at ε = 2
 @pytest.mark.parametrize(("epsilon", "best"), [("1", 1.657851), ("2", 0.694815), ("10", 0.222386)])
 def test_the_best_known_outputs_are_found(epsilon: str, best: float):
-    found = optimised_bins(4, Fraction(epsilon), ONE, uniform(), starts=2)
+    found = optimised_bins(4, LawQuestion(Fraction(epsilon), ONE, uniform()), starts=2)
     assert found is not None
     assert found.objective <= best
     assert abs(found.quantizer.outputs).max() <= usual_reach(float(epsilon)) + 1e-6
@@ -71,7 +72,7 @@ def test_the_best_known_outputs_are_found(epsilon: str, best: float):
 def test_more_outputs_are_never_worse(epsilon: str, density):
     reached = []
     for m in (2, 3, 4, 5):
-        found = optimised_bins(m, Fraction(epsilon), ONE, density, starts=1, knots=11)
+        found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, density), starts=1, knots=11)
         assert found is not None
         assert found.quantizer.m <= m
         reached.append(found.objective)
@@ -83,13 +84,13 @@ def test_more_outputs_are_never_worse(epsilon: str, density):
 
 @pytest.mark.parametrize(("epsilon", "m"), [("1.5", 3), ("3", 4)])
 def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: int):
-    found = optimised_bins(m, Fraction(epsilon), ONE, uniform(), starts=1)
+    found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform()), starts=1)
     rqm = best_rqm(m, epsilon)
     assert found is not None
     assert rqm is not None
     assert found.objective <= rqm.mae()
-    bins = searched_bins(m, Fraction(epsilon), ONE, uniform(), every=5)
-    optm = exact_quantizer(bins, Fraction(epsilon), ONE, uniform(), knots=41)
+    bins = searched_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform()), every=5)
+    optm = exact_quantizer(bins, LawQuestion(Fraction(epsilon), ONE, uniform()), knots=41)
     assert optm is not None
     assert found.objective <= optm.objective
 
@@ -97,8 +98,9 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
 def test_the_same_outputs_without_the_processor_s_vector_units():
     program = (
         "from fractions import Fraction as F; from workbench.mechanisms.density import normal;"
+        "from workbench.families.quantizer.law_question import LawQuestion as Q;"
         "from workbench.families.quantizer.output_search import optimised_bins as o;"
-        "print(o(4, F(2), F(1), normal(0, .5), starts=1, knots=11).quantizer.bins)"
+        "print(o(4, Q(F(2), F(1), normal(0, .5)), starts=1, knots=11).quantizer.bins)"
     )
     less = {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX", "OPENBLAS_CORETYPE": "Nehalem"}
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("NPY_", "OPENBLAS_"))}
@@ -121,7 +123,7 @@ def test_the_bound_is_below_every_quantizer(cost: str):
             ends = least + (reach - least) * rng.random(2)
             outputs = tuple(Fraction(b) for b in (-ends[0], rng.uniform(-1, 1), ends[1]))
             for law, bound in zip((uniform(), density), bounds, strict=True):
-                found = exact_quantizer(outputs, Fraction(epsilon), ONE, law, cost, knots=21)
+                found = exact_quantizer(outputs, LawQuestion(Fraction(epsilon), ONE, law, cost), knots=21)
                 assert found is not None
                 assert bound is not None
                 assert 0 < bound <= found.objective

@@ -9,9 +9,10 @@ import pytest
 
 from models.quantizer import smallest_reach
 from workbench.families.quantizer.law_program import exact_quantizer
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import exact_problem, grid_problem
 from workbench.families.quantizer.limit import least_error, mae_limit, unlimited
-from workbench.families.quantizer.mvu import merged, mvu, mvu_curve
+from workbench.families.quantizer.mvu import InputGrid, merged, mvu, mvu_curve
 from workbench.families.quantizer.optm import Live, optm, optm_thinner, search_bins
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.outputs import best_outputs, spread_starts
@@ -45,7 +46,7 @@ def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
                                    (ONE, ("-3", "-1/2", "1/2", "3"), 1.8771),
                                    (Fraction(3, 2), ("-3", "-1/2", "1/2", "3"), 1.1728)):  # fmt: skip
         outputs = [Fraction(b) for b in bins]
-        found, best = optm(outputs, epsilon), product_optimum(outputs, epsilon)
+        found, best = optm(outputs, epsilon), product_optimum(outputs, LawQuestion(epsilon, ONE, uniform()))
         assert found is not None
         assert best is not None
         assert best.closed
@@ -54,13 +55,13 @@ def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
         assert best.value == pytest.approx(product, abs=1.5e-4)
         assert best.quantizer.mae() == pytest.approx(best.value, abs=1e-6)
         assert best.bound <= best.value <= found.quantizer.mae()
-        exact = exact_quantizer(tuple(outputs), epsilon, ONE, uniform())
+        exact = exact_quantizer(tuple(outputs), LawQuestion(epsilon, ONE, uniform()))
         assert exact is not None
         assert exact.objective < best.bound
 
 
 def test_the_product_optimum_against_a_grid_of_selections():
-    best = product_optimum(BINS, ONE)
+    best = product_optimum(BINS, LawQuestion(ONE, ONE, uniform()))
     assert best is not None
     for t in np.linspace(0.55, 0.8, 6):
         for a in np.linspace(0.45, 0.7, 8):
@@ -77,7 +78,7 @@ def test_every_number_of_bins(m: int):
     assert found is not None
     assert audit_quantizer(found.quantizer).epsilon <= 1 + 1e-9
     assert found.quantizer.bias == 0
-    exact = exact_quantizer(bins, ONE, ONE, uniform())
+    exact = exact_quantizer(bins, LawQuestion(ONE, ONE, uniform()))
     assert exact is not None
     assert exact.objective <= found.quantizer.mae() + 1e-9
 
@@ -97,7 +98,7 @@ def test_asymmetric_optm_for_a_clipped_normal():
 def test_mvu_at_printed_alphabets_and_out_of_its_trap():
     for epsilon, alphabet, value in (("0.5", "-4.34,-3.6,3.6,4.34", 3.9585), ("1", "-2.42,-1.69,1.69,2.42", 1.9300),
                                      ("1.5", "-1.83,-1.11,1.11,1.83", 1.2546)):  # fmt: skip
-        found = mvu(epsilon, alphabet=alphabet, inputs=4, bound=False)
+        found = mvu(epsilon, alphabet=alphabet, grid=InputGrid(4), bound=False)
         assert found.quantizer.mae_51 == pytest.approx(value, abs=5e-5)
     best = mvu("1.5", levels=4)
     assert best.objective == pytest.approx(1.61978, abs=1e-4)  # the best symmetric outputs: 1.636118
@@ -123,7 +124,8 @@ def test_mvu_curve_for_the_dql_paper():
 
 @pytest.mark.parametrize("m", [12, 14, 16])
 def test_a_product_is_never_worse_than_optm(m: int):
-    found, best = optm(equal_bins(m, 3), ONE), product_optimum(equal_bins(m, 3), ONE, nodes=0)
+    found = optm(equal_bins(m, 3), ONE)
+    best = product_optimum(equal_bins(m, 3), LawQuestion(ONE, ONE, uniform()), nodes=0)
     assert found is not None
     assert best is not None
     assert best.quantizer.mae() <= found.quantizer.mae() + 1e-9
@@ -139,7 +141,7 @@ def test_thin_slices_serve_where_thick_ones_leave_nothing():
 
 def test_mvu_by_distance_is_private_for_all_real_inputs():
     # a ratio e^{εw} between grid points w apart would give the affine law in between a slope (e^{εw} - 1)/w > ε
-    found = mvu("1", alphabet="-3,-0.5,0.5,3", inputs=4, metric="absolute", bound=False)
+    found = mvu("1", alphabet="-3,-0.5,0.5,3", grid=InputGrid(4, metric="absolute"), bound=False)
     assert audit_quantizer(found.quantizer, "absolute").epsilon == pytest.approx(1, abs=1e-9)
 
 
@@ -151,7 +153,7 @@ def test_outputs_that_coincide_become_one():
 
 @pytest.mark.parametrize(("epsilon", "least"), [("0.5", 3.61), ("1", 1.66), ("1.5", 1.02)])
 def test_optimised_bins_beat_every_published_mechanism(epsilon: str, least: float):
-    found = optimised_bins(4, Fraction(epsilon), ONE, uniform(), starts=2)
+    found = optimised_bins(4, LawQuestion(Fraction(epsilon), ONE, uniform()), starts=2)
     assert found is not None
     assert found.quantizer.mae() < least
     assert found.quantizer.m == 4
@@ -191,7 +193,7 @@ def test_limits_are_bounds_and_nearly_reached(epsilon: str):
 def test_the_limit_of_other_errors(cost: str):
     reach = 2 * smallest_reach(1.0)
     found = least_error(1.0, 1.0, cost, reach=reach)
-    best = optimised_bins(4, ONE, ONE, uniform(), cost, starts=1)
+    best = optimised_bins(4, LawQuestion(ONE, ONE, uniform(), cost), starts=1)
     assert best is not None
     value = best.quantizer.expected(cost)
     assert found.lower < value < found.lower * 1.03

@@ -93,13 +93,13 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "
         if name not in known:
             InvalidRequest.must("request", f"made of {', '.join(known)}", name)
     values = {name: option.of(given[name]) if name in given else option.default for name, option in known.items()}
-    asked = FAMILY.spelled_question({"answers": None, **values})
+    finite_query = FAMILY.spelled_question({"answers": None, **values})
     query = Query(
-        question=asked, epsilon=values["epsilon"], delta=values["delta"] or Fraction(0), notion=values["notion"],
+        question=finite_query, epsilon=values["epsilon"], delta=values["delta"] or Fraction(0), notion=values["notion"],
         loss=values["cost"], words=texts(given), own=values["baseline"] or (),
     )  # fmt: skip
     _check(query)
-    return _compared(query, f"{asked!r}, {query.losses.name} loss")
+    return _compared(query, f"{finite_query!r}, {query.losses.name} loss")
 
 
 def _real(given: dict[str, Any]) -> Result:
@@ -156,9 +156,9 @@ def _row(candidate: Candidate) -> Row:
         return row | {"command": None, "notes": str(error)}
     except WorkbenchError as error:
         return row | {"notes": f"{type(error).__name__}: {error}"}
-    found = value._asdict()
-    notes = ": ".join(filter(None, (candidate.needs, found.pop("parameter"))))
-    return row | found | {"notes": notes}
+    value_fields = value._asdict()
+    notes = ": ".join(filter(None, (candidate.needs, value_fields.pop("parameter"))))
+    return row | value_fields | {"notes": notes}
 
 
 def _order(row: Row) -> tuple[bool, float]:

@@ -171,7 +171,7 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
     axes[2].set_ylabel("gap of the certified mechanism")
     axes[2].set_title("what certifying costs", fontsize=10)
     for axis in axes:
-        if any(len(line.get_xdata()) for line in axis.get_lines()):  # type: ignore[arg-type]
+        if any(np.size(line.get_xdata()) for line in axis.get_lines()):
             axis.set_xscale("log")
             axis.set_yscale("log")
     legend_below(figure, axes, columns=5)
@@ -179,7 +179,7 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
 
 
 def _diagonal(axis: Axes) -> None:
-    lines = [line for line in axis.get_lines() if len(line.get_xdata())]  # type: ignore[arg-type]
+    lines = [line for line in axis.get_lines() if np.size(line.get_xdata())]
     parts = [np.asarray(part, dtype=float) for line in lines for part in line.get_data()]
     values = np.concatenate([*parts, np.ones(1 if not parts else 0)])
     axis.plot([values.min(), values.max()], [values.min(), values.max()], color="#999999", linewidth=0.8)

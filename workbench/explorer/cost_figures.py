@@ -37,11 +37,8 @@ def along(name: str, label: str, rows: Sequence[Mapping[str, Any]], *, log: bool
     return figure
 
 
-def rivals(rows: Sequence[Mapping[str, Any]], asked: Mapping[str, Any]) -> dict[str, Any]:
-    """From rows of the family's frontier: exact pieces along δ as a series, and published mechanisms as a table.
-
-    asked: ε, δ; baselines are listed at those alone.
-    """
+def rivals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """From rows of the family's frontier: exact pieces along δ as a series, and published mechanisms as a table."""
     pieces = [row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None]
     proven = [row for row in pieces if row.get("status") == "optimal"]
     drawn = [

@@ -98,22 +98,22 @@ def design_page(design: Design) -> str:
     return document(design.family.heading(design), sections)
 
 
-def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], asked: Mapping[str, Any]) -> str:
-    """An audit: its facts, the mechanism's law and its profile. asked: epsilon and delta, None where unknown."""
+def audit_page(mechanism: Any, facts: Sequence[tuple[str, str]], budget: Mapping[str, Any]) -> str:
+    """An audit: its facts, the mechanism's law and its profile. budget: epsilon and delta, None where unknown."""
     law = figures.law_figure(mechanism)
     sections = [
         _section("Exact audit", {"kind": "facts", "rows": [list(fact) for fact in facts]}),
         *([] if law is None else [_section("", law)]),
-        *_privacy(mechanism, asked),
+        *_privacy(mechanism, budget),
     ]
     return document(mechanism.describe(), sections)
 
 
-def _privacy(mechanism: Any, asked: Mapping[str, Any]) -> list[Section]:
+def _privacy(mechanism: Any, budget: Mapping[str, Any]) -> list[Section]:
     if mechanism is None:
         return []
     try:
-        return [_section("", figure) for figure in profile_figures(mechanism, asked)]
+        return [_section("", figure) for figure in profile_figures(mechanism, budget)]
     except WorkbenchError as error:
         return [_section("Privacy profile", {"kind": "text", "text": str(error)})]
 

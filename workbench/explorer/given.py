@@ -156,19 +156,19 @@ def from_words(kind: Family, words: Sequence[str], ignore: Collection[str] = ())
 def texts_of(kind: Family, options: Mapping[str, Any]) -> dict[str, Any]:
     """The texts of options that Python gives, as a page holds them. Raises InvalidRequest."""
     named = {option.name: option for option in known(kind)}
-    found: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
     for name, value in options.items():
         option = named.get(name) or InvalidRequest.must("option", f"one of {', '.join(named)}", repr(name))
         if value is None or isinstance(value, (bool, str)):
-            found |= {} if value is None else {name: value}
+            texts |= {} if value is None else {name: value}
             continue
         exact, same = option.of(value), False
         with contextlib.suppress(InvalidRequest, TypeError):  # what has no text, or another one
-            found[name] = _text(exact)
-            same = option.of(_typed(option, found[name])) == exact
+            texts[name] = _text(exact)
+            same = option.of(_typed(option, texts[name])) == exact
         if not same:
             InvalidRequest.must(name, "a text, as the command line takes it", repr(value))
-    return found
+    return texts
 
 
 def exact_values(kind: Family, given: Any, files: Collection[tuple[str, str, Any]] = ()) -> dict[str, Any]:

@@ -20,10 +20,10 @@ __all__ = ["profile_figures"]
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
 
 
-def profile_figures(mechanism: Any, asked: Mapping[str, Any]) -> list[Figure]:
+def profile_figures(mechanism: Any, point: Mapping[str, Any]) -> list[Figure]:
     """δ(ε) for every notion that has one, and the trade-off curve of errors.
 
-    asked: epsilon and delta (0 where there is none of that name), marked unless one of them is None.
+    point: epsilon and delta (0 where there is none of that name), marked unless one of them is None.
 
     Raises WorkbenchError where the mechanism has no exact laws, or too many comparisons to draw while one waits.
     """
@@ -36,7 +36,7 @@ def profile_figures(mechanism: Any, asked: Mapping[str, Any]) -> list[Figure]:
     real = on_real_inputs(subject)
     named = [each for name in known() if isinstance(each := notion(name), DeltaNotion)]
     curves = {measure: profile(subject, measure.name) for measure in named if measure.convex or not real}
-    numbers = [asked.get("epsilon"), asked.get("delta", 0)]
+    numbers = [point.get("epsilon"), point.get("delta", 0)]
     known_both = all(isinstance(number, (int, float, Fraction)) for number in numbers)
     budget = (float(numbers[0]), float(numbers[1])) if known_both else None
     ends = next(iter(curves.values())).ends

@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from typing import Any
 
 from workbench.errors import WorkbenchError
@@ -51,15 +51,15 @@ def _serve(pipe: Any, files: Collection[tuple[str, str, Any]]) -> None:
     tasks = Tasks(files)
     while True:
         try:
-            task, asked = pipe.recv()
+            task, request = pipe.recv()
         except (EOFError, OSError):
             return
-        pipe.send(_answer(tasks, task, asked, lambda done, total: pipe.send({"done": done, "total": total})))
+        pipe.send(_answer(tasks, task, request, lambda done, total: pipe.send({"done": done, "total": total})))
 
 
-def _answer(tasks: Any, task: str, asked: Mapping[str, Any], tell: Callable[[int, int], None]) -> Message:
+def _answer(tasks: Any, task: str, request: Mapping[str, Any], tell: Callable[[int, int], None]) -> Message:
     try:
-        return {"result": tasks.run(task, asked, tell)}
+        return {"result": tasks.run(task, request, tell)}
     except WorkbenchError as error:
         return {"error": type(error).__name__, "message": str(error)}
     except MemoryError:
@@ -122,7 +122,7 @@ class _Lane:
             finally:
                 self._turn.release()
 
-    def run(self, task: str, asked: Mapping[str, Any]) -> Iterator[Message]:
+    def run(self, task: str, request: Mapping[str, Any]) -> Generator[Message, None, None]:
         """The messages of a task, the last one its result or error, an empty one at every tick. Closing the iterator
         stops the task. Raises Stopped."""
         begin = time.monotonic()
@@ -134,7 +134,7 @@ class _Lane:
         try:
             self.start()
             pipe = self._pipe
-            pipe.send((task, dict(asked)))
+            pipe.send((task, dict(request)))
             begin = time.monotonic()
             while not finished:
                 if time.monotonic() - begin > self._limit:
@@ -167,11 +167,11 @@ class Lanes:
         self._starting = threading.Thread(target=self._lanes["live"].prepare, daemon=True)
         self._starting.start()
 
-    def run(self, task: str, asked: Mapping[str, Any]) -> Iterator[Message]:
+    def run(self, task: str, request: Mapping[str, Any]) -> Generator[Message, None, None]:
         """The messages of a task (`_Lane.run`). The slow worker leaves when nobody has needed it for a while."""
         name = LANE.get(task, "slow")
         try:
-            yield from self._lanes[name].run(task, asked)
+            yield from self._lanes[name].run(task, request)
         finally:
             if name == "slow":
                 self._end_later()

@@ -101,12 +101,12 @@ class _Handler(BaseHTTPRequestHandler):
             before, task = self.path[:5], self.path[5:]
             if before != "/api/" or not task.isidentifier():
                 raise _Refused(404, "There is no such request.")
-            asked = self._body()
+            body = self._body()
             self._sent()
         except _Refused as refused:
             self._refuse(refused)
             return
-        self._compute(task, asked)
+        self._compute(task, body)
 
     def _check_place(self) -> None:
         hosts = [f"{name}:{self.server.port}" for name in _HOSTS]
@@ -160,16 +160,16 @@ class _Handler(BaseHTTPRequestHandler):
         content = json.dumps({"error": "Refused", "message": refused.message}).encode()
         self._answer(refused.status, "application/json", content, ("Connection", "close"))
 
-    def _compute(self, task: str, asked: dict[str, Any]) -> None:
+    def _compute(self, task: str, body: dict[str, Any]) -> None:
         self._head(200, "application/x-ndjson", ("Transfer-Encoding", "chunked"))
-        messages = self.server.lanes.run(task, asked)
+        messages = self.server.lanes.run(task, body)
         try:
             for message in messages:
                 self._line(self.server.shown(task, message))
         except Stopped as stopped:
             self._line({"error": "Stopped", "message": str(stopped)})
         finally:
-            messages.close()  # type: ignore[attr-defined]  # stops a task whose reader has left
+            messages.close()  # stops a task whose reader has left
         self.wfile.write(b"0\r\n\r\n")
 
     def _line(self, message: Mapping[str, Any]) -> None:

@@ -76,16 +76,16 @@ class Tasks:
         self._sessions: OrderedDict[str, _Live] = OrderedDict()
         self._last: tuple[str, Design] | None = None
 
-    def run(self, task: str, asked: Mapping[str, Any], tell: Tell = lambda done, total: None) -> View:
-        """One task. asked: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
+    def run(self, task: str, request: Mapping[str, Any], tell: Tell = lambda done, total: None) -> View:
+        """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
         if task not in TASKS:
             InvalidRequest.must("task", f"one of {', '.join(TASKS)}", repr(task))
-        kind, given = family(asked.get("family", "")), asked.get("given")
+        kind, given = family(request.get("family", "")), request.get("given")
         if task == "suggestions":
             return suggestions(kind)
         values = exact_values(kind, given, self.files)
         known = {name: value for name, value in (given or {}).items() if value not in ("", None, [])}
-        view: View = TASKS[task](self, kind, known, values, asked, tell)
+        view: View = TASKS[task](self, kind, known, values, request, tell)
         return view
 
     # Sessions.
@@ -150,42 +150,42 @@ class Tasks:
 
     # Tasks.
 
-    def design(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
+    def design(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """The mechanism as the solver gives it, from a live session; preliminary where that takes long."""
         known = self._last is not None and self._last[0] == _key(kind, given)
         design = None if known else self._preliminary(kind, given, values)
         if design is None:
-            return self.complete(kind, given, values, asked, tell)
+            return self.complete(kind, given, values, request, tell)
         low, high = design.bound_words, f"{design.objective:.9g}"
         interval = "" if design.bound is None else f": the optimum lies between {low} and {high}"
         design = replace(design, words=(*design.words, f"Preliminary{interval}. The solver has not finished."))
         return _view(design, kind, given, values) | {"preliminary": True}
 
-    def complete(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
+    def complete(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """The mechanism as the solver gives it, from a live session, solved to its end."""
         return _view(self._designed(kind, given, values), kind, given, values)
 
-    def certify(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
+    def certify(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """The certified mechanism, from a cold start, with its certificate's file."""
         with no_files():
-            request = kind.request_of(dict(values) | {"check": "certify"})
-        with kind.open(request) as session:
+            to_certify = kind.request_of(dict(values) | {"check": "certify"})
+        with kind.open(to_certify) as session:
             design = session.design()
         view = _view(design, kind, given, values)
         if design.certificate is not None:
             view["certificate"] = design.certificate.content().decode()
         return view
 
-    def profile(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
+    def profile(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """The figures of its privacy."""
         design = self._designed(kind, given, values)
         if design.mechanism is None:
             raise InvalidRequest("There is no mechanism, and so no privacy profile.")
         return {"figures": profile_figures(design.mechanism, _point(kind, values))}
 
-    def along(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
+    def along(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """The objective at values of one hot option (`along`)."""
-        name = asked.get("along")
+        name = request.get("along")
         grid = _grid(kind, values, name)
         session = self._session(kind, given, values).session
         rows, label, begin = [], "objective", time.monotonic()
@@ -203,7 +203,7 @@ class Tasks:
             return {"figure": None, "rows": figures.plain(rows)}
         return {"figure": cost_figures.along(name, label, rows, log=log), "rows": figures.plain(rows)}
 
-    def rivals(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
+    def rivals(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """Exact pieces and other mechanisms, from the family's frontier."""
         if kind.frontier is None:
             raise InvalidRequest(f"No published mechanisms are listed for the family {kind.name}.")
@@ -211,7 +211,7 @@ class Tasks:
             rows = self._frontier(kind, given, values, tell)
         except InvalidRequest as error:
             raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
-        return cost_figures.rivals(rows, _point(kind, values)) | {"rows": figures.plain(rows)}
+        return cost_figures.rivals(rows) | {"rows": figures.plain(rows)}
 
     def _frontier(self, kind: Family, given: Any, values: Any, tell: Tell) -> list[dict[str, Any]]:
         """The rows of the family's frontier at one budget."""
@@ -232,9 +232,9 @@ class Tasks:
             plan = plan_of(kind, None, read(list(offered.values()), taken))
         return list(run(plan, lambda done, total, what: tell(done, total)).rows)
 
-    def inverse(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
+    def inverse(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """By bisection between the ends of the slider; the objective is taken to be monotone."""
-        name, limit = asked.get("along"), asked.get("limit")
+        name, limit = request.get("along"), request.get("limit")
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not math.isfinite(limit):
             InvalidRequest.must("limit", "a finite number", repr(limit))
         reach = _range(kind, name)
@@ -258,7 +258,7 @@ class Tasks:
             low, high = (low, middle) if cost(middle) <= limit else (middle, high)
         return {"value": _spelled(high), "below": _spelled(low)}
 
-    def export(self, kind: Family, given: Any, values: Any, asked: Any, tell: Tell) -> View:
+    def export(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """The certified design where the family certifies, its curves, and designs along the fastest hot option."""
         parts: list[Callable[[], None]] = []
         page: View = {"family": kind.name, "given": dict(given), "errors": {}, "along": {}, "steps": []}
@@ -273,22 +273,22 @@ class Tasks:
             parts.append(run_part)
 
         best = self.certify if kind.certifies else self.complete
-        page["view"] = best(kind, given, values, asked, tell)
+        page["view"] = best(kind, given, values, request, tell)
         nothing: Tell = lambda done, total: None  # noqa: E731
         hot = [name for name in kind.hot if values[name] is not None and option_range(kind.option(name))]
-        part("profile", lambda: self.profile(kind, given, values, asked, nothing),
+        part("profile", lambda: self.profile(kind, given, values, request, nothing),
              lambda view: page.update(profile=view["figures"]))  # fmt: skip
         for name in hot:
             part(f"along {name}", partial(self.along, kind, given, values, {"along": name}, nothing),
                  partial(_put, page["along"], name))  # fmt: skip
-        part("rivals", lambda: self.rivals(kind, given, values, asked, nothing),
+        part("rivals", lambda: self.rivals(kind, given, values, request, nothing),
              lambda view: page.update(rivals={key: view[key] for key in ("overlays", "table")}))  # fmt: skip
         if hot:
             name = hot[-1]
             for value in _grid(kind, values, name, _EXPORTED):
                 text = _spelled(value)
                 moved = {**given, name: text}
-                part(f"{name} {text}", partial(self.complete, kind, moved, {**values, name: value}, asked, nothing),
+                part(f"{name} {text}", partial(self.complete, kind, moved, {**values, name: value}, request, nothing),
                      page["steps"].append)  # fmt: skip
         for done, compute in enumerate(parts):
             tell(done, len(parts))

@@ -45,7 +45,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         files: Collection[tuple[str, str, Any]] = (),
     ) -> None:  # fmt: skip
         known = listing()
-        entry = next(one for one in known if name in (None, one["name"]))
+        entry = next(listed for listed in known if name in (None, listed["name"]))
         texts = given or entry["first"]
         texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in texts.items()}
         super().__init__(families=json.dumps(known), state=urlencode({"family": entry["name"], **texts}, doseq=True))
@@ -65,10 +65,10 @@ class ExplorerWidget(anywidget.AnyWidget):
     def given(self) -> dict[str, Any]:
         """Its options, as texts."""
         kinds = {option.name: option.kind for option in family(self.family).options}
-        found = {name: texts for name, texts in parse_qs(self.state).items() if name != "family"}
+        fields = {name: texts for name, texts in parse_qs(self.state).items() if name != "family"}
         return {
             name: texts if kinds.get(name) is list else texts[0] == "true" if kinds.get(name) is bool else texts[0]
-            for name, texts in found.items()
+            for name, texts in fields.items()
         }
 
     def design(self) -> Design:
@@ -87,16 +87,16 @@ class ExplorerWidget(anywidget.AnyWidget):
             if (event := self._stopped.get(message["stop"])) is not None:
                 event.set()
             return
-        number, task, asked = message.get("id"), message.get("task"), message.get("asked")
-        if isinstance(number, int) and isinstance(task, str) and isinstance(asked, dict):
+        number, task, request = message.get("id"), message.get("task"), message.get("asked")
+        if isinstance(number, int) and isinstance(task, str) and isinstance(request, dict):
             last, ExplorerWidget._asked_last = ExplorerWidget._asked_last, self
             if last is not None and last is not self:
                 last._lanes.rest()
             self._stopped[number] = threading.Event()
-            threading.Thread(target=self._run, args=(number, task, asked, self.send), daemon=True).start()
+            threading.Thread(target=self._run, args=(number, task, request, self.send), daemon=True).start()
 
-    def _run(self, number: int, task: str, asked: dict[str, Any], tell: Callable[[Any], None]) -> None:
-        messages, stopped = self._lanes.run(task, asked), self._stopped[number]
+    def _run(self, number: int, task: str, request: dict[str, Any], tell: Callable[[Any], None]) -> None:
+        messages, stopped = self._lanes.run(task, request), self._stopped[number]
         try:
             for message in messages:
                 if stopped.is_set():
@@ -109,7 +109,7 @@ class ExplorerWidget(anywidget.AnyWidget):
             line = f"{type(error).__name__}: {' '.join(str(error).split())}"
             tell({"id": number, "error": "Bug", "message": f"{line} (this is a bug)"})
         finally:
-            messages.close()  # type: ignore[attr-defined]  # ends the computation
+            messages.close()  # ends the computation
             del self._stopped[number]
 
     def close(self) -> None:

@@ -145,7 +145,7 @@ class Family(ABC):
 
     def solve(self, request: Any) -> Design:
         """The design of one request, for a family without a hot start."""
-        raise NotImplementedError
+        raise NotImplementedError(f"The family {self.name} has neither `open` nor `solve`.")
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """A copy for another process names the family, of which there is one in each."""
@@ -277,9 +277,9 @@ class Family(ABC):
         """The first line of a report."""
         return repr(design.question)
 
+    @abstractmethod
     def facts(self, design: Design) -> list[tuple[str, str]]:
         """What a report says before proof, oracle and solver: (label, sentence) rows."""
-        raise NotImplementedError
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
         """The mechanism as tables: (title, heads, rows)."""

@@ -21,7 +21,7 @@ from solvers.backend import Options, backend, solve
 from solvers.program import Program
 from solvers.solution import Solution, Termination, lagrangian_bound
 from workbench.errors import Infeasible, InvalidRequest, NotProven
-from workbench.families.design import Design
+from workbench.families.infeasible import is_proven
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
@@ -30,11 +30,9 @@ from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import Requirement
 
-__all__ = ["CLOSE", "PARAMETERS", "budget_words", "meets", "proven", "solve_with_cuts", "without_parameters"]
+__all__ = ["PARAMETERS", "budget_words", "meets", "solve_with_cuts", "without_parameters"]
 
 PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve")  # of these notions
-CLOSE = 1e-7  # relative gap at which no other repair is tried
-_ENOUGH = 1e-5  # and that of what counts as an optimum
 _CLOSE_ENOUGH = 1e-6  # at which linear programs do not go on
 _ROUNDS, _FEW = 40, 3  # of cuts; of them before linear programs go on
 _LARGE = 1e6  # limits of cones that are stated
@@ -73,22 +71,22 @@ def solve_with_cuts(
         with translated_errors():
             stated = {label: [*map(in_numbers, several)] for label, several in bounds.items()}
             if columns is not None:  # tangents state what is too large for a solver
-                stated = {label: [one for one in several if one.limit < _LARGE] for label, several in stated.items()}
+                stated = {label: [part for part in several if part.limit < _LARGE] for label, several in stated.items()}
             program = state(stated)
             solution = _solved(program, solver, options)
         if solution.x is None:
-            if solution.termination is Termination.INFEASIBLE:
+            if solution.termination is Termination.INFEASIBLE and is_proven(solution):
                 raise Infeasible(f"Nothing meets this request ({solution.solver} says {solution.raw_status!r}).")
             if last is None:
                 raise NotProven(f"{solution.solver} says {solution.raw_status!r} and returned no point.", bound=best)
             break  # out of digits: the answer before is repaired
-        last, found = solution, solution.bound
-        if found is None and solution.row_dual is not None:  # any multipliers prove a bound
-            found = lagrangian_bound(solution.data, solution.row_dual, cones=program.cones)
-        best = found if best is None or (found is not None and found > best) else best
+        last, proven_bound = solution, solution.bound
+        if proven_bound is None and solution.row_dual is not None:  # any multipliers prove a bound
+            proven_bound = lagrangian_bound(solution.data, solution.row_dual, cones=program.cones)
+        best = proven_bound if best is None or (proven_bound is not None and proven_bound > best) else best
         before = sum(map(len, bounds.values()))
         for label, several in bounds.items():
-            several += [one for one in claim.notion.cuts(*laws(solution, label), claim.at(label)) if one not in several]
+            several += [cut for cut in claim.notion.cuts(*laws(solution, label), claim.at(label)) if cut not in several]
         whole = sum(map(len, bounds.values())) == before == sum(map(len, stated.values()))
         if sum(map(len, bounds.values())) == before or (columns is not None and not program.cones and turn >= _FEW):
             break
@@ -145,25 +143,6 @@ def _solved(program: Program, solver: str, options: Options) -> Solution:
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt
     return solution
-
-
-def proven(made: Design, enough: float = _ENOUGH) -> Design:
-    """The design, where its exact cost is within the gap of its bound; `enough`: of one that says between what the
-    optimum lies. Raises NotProven, with the design."""
-    solution, bound, reached = made.solution, made.bound, made.objective
-    assert solution is not None
-    if bound is not None and reached - bound <= _ENOUGH * max(abs(reached), 1e-9):
-        if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
-            return replace(made, solution=replace(solution, termination=Termination.OPTIMAL))
-        return made
-    if bound is not None and reached - bound <= enough * abs(reached):
-        words = f"The solver's digits were used up: the optimum lies between {bound:.9g} and {reached:.9g}."
-        ended = replace(solution, termination=Termination.GAP_LIMIT)
-        return replace(made, solution=ended, words=(*made.words, words))
-    raise NotProven(
-        f"{solution.solver} ended with {solution.raw_status!r}: incumbent {reached:.9g}, bound {made.bound_words}.",
-        incumbent=reached, bound=bound, design=made,
-    )  # fmt: skip
 
 
 def without_parameters(values: dict[str, Any]) -> None:

@@ -214,7 +214,7 @@ class Design:
         return record | self.family.json(self)
 
 
-def upward(value: float | str | None, *asked: float) -> str:
+def upward(value: float | str | None, *budgets: float) -> str:
     """A bound in nine significant digits, rounded up; in full where that would cross a budget it keeps.
 
     >>> upward(1.0000000000000002, 1.0), upward(0.25, 0.25)
@@ -225,7 +225,7 @@ def upward(value: float | str | None, *asked: float) -> str:
     if isinstance(value, str) or math.isinf(value):
         return str(value)
     short = float(Context(prec=9, rounding=ROUND_CEILING).create_decimal_from_float(value))
-    return repr(value) if any(value <= budget < short for budget in asked) else f"{short:.9g}"
+    return repr(value) if any(value <= budget < short for budget in budgets) else f"{short:.9g}"
 
 
 def exact_words(design: Design) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Quantity", "Series", "all_series", "by_panel", "few", "heat", "lines"]
+__all__ = ["Quantity", "Series", "all_series", "budget_plots", "by_panel", "few", "heat", "lines"]
 
 
 @dataclass(frozen=True)
@@ -174,3 +175,30 @@ def lines(
     axis.set_title(title, fontsize=10)
     legend_below(figure, [axis], columns=3)
     return figure
+
+
+def budget_plots(
+    rows: pd.DataFrame, own: pd.DataFrame, against_delta: pd.DataFrame, series: Mapping[str, Series], title: str,
+    words: str,
+) -> dict[str, Callable[[], Figure | None]]:  # fmt: skip
+    """Error against ε at the least δ and for every δ, against δ for every ε, and over both.
+
+    rows: of budgets (ε, δ); own: of them those of the designed mechanism; against_delta: those that are drawn so;
+    words: of the error.
+    """
+    least = rows[rows["delta"].eq(rows["delta"].min())] if len(rows) else rows
+    deltas = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(own["delta"].dropna().tolist(), 6))}
+    epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
+    return {
+        "error_epsilon": partial(
+            lines, least, epsilon, logged, "mechanism", all_series(series, least), f"{title}: least δ"
+        ),
+        "error_epsilon_delta": partial(
+            lines, own if len(deltas) > 1 else own[:0], epsilon, logged, "delta", deltas, f"{title}, per δ"
+        ),
+        "error_delta": partial(
+            by_panel, against_delta, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error, series,
+            f"{title} against δ",
+        ),
+        "heat_map": partial(heat, own, epsilon, Quantity("delta", "δ (one row each)"), error, title),
+    }  # fmt: skip

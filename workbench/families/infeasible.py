@@ -1,6 +1,8 @@
-"""Infeasible requests explained: which of the user's wishes conflict, and the least budget that would do.
+"""Infeasible requests: whether they are, which of the user's wishes conflict, and the least budget that would do.
 
-Both are the solver's word: an infeasible program has no mechanism that could be audited.
+That a linear or conic program has no point is said only where multipliers of its rows prove it, which we check. The
+rest is the solver's word: what conflicts and what would do, and that an integer program has no point, whose proof is a
+search tree.
 """
 
 from __future__ import annotations
@@ -8,20 +10,57 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context
+from typing import NoReturn
 
 import numpy as np
 
-from solvers.backend import Options
+from solvers.backend import Options, solve
 from solvers.conflict import conflict
 from solvers.data import Data
+from solvers.errors import SolverError
 from solvers.program import Program
+from solvers.solution import Solution
+from workbench.errors import Infeasible, NotProven
 
-__all__ = ["SECONDS", "conflict_words", "least", "least_words", "rows_named"]
+__all__ = [
+    "SECONDS", "conflict_words", "is_proven", "least", "least_words", "refuse_infeasible", "rows_named",
+]  # fmt: skip
 
 SECONDS = 10.0  # for one part of an explanation
 _UP = Context(prec=6, rounding=ROUND_CEILING)
 _DIGITS = 1e-6  # relative width at which a bisection stops
+
+
+def is_proven(solution: Solution) -> bool:
+    """Whether a program that a solver calls infeasible is: by the solver's multipliers, else by those of HiGHS."""
+    program = solution.program
+    if solution.ray is not None or program.is_mip:
+        return True
+    if program.cones:
+        return False
+    data = replace(solution.data, c=np.zeros_like(solution.data.c), offset=0.0)
+    try:
+        stated = Program(program.name, data, scale=program.scale)
+        return solve(stated, options=Options(time_limit=SECONDS)).ray is not None
+    except SolverError:
+        return False
+
+
+def refuse_infeasible(
+    solution: Solution, status: str, what: str | None, trivial: str, why: Callable[[], str] = str
+) -> NoReturn:
+    """Raise what it means that a solver calls a program infeasible: Infeasible where that is proven, else NotProven.
+
+    status: its words; what: there is none of, such as "channel meets the budget 0.1"; None where something meets the
+    request, as `trivial` says; why: explains.
+    """
+    if what is None:
+        raise NotProven(f"{status} to a feasible request ({trivial}); its tolerances are too coarse here.")
+    if not is_proven(solution):
+        raise NotProven(f"Whether a {what} is undecided: {status}, and no multipliers prove it.")
+    raise Infeasible(f"No {what} ({status}).{why()}")
 
 
 def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndarray]:
@@ -34,19 +73,19 @@ def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndar
 
 
 def conflict_words(
-    data: Data, wishes: Mapping[str, np.ndarray], solver: str, options: Options, scale: float, asked: str = ""
+    data: Data, wishes: Mapping[str, np.ndarray], solver: str, options: Options, scale: float, limits: str = ""
 ) -> tuple[Sequence[str], str]:
     """The wishes that cannot hold together, and a sentence of them; nothing where none were found in time.
 
-    asked: what no wish can be left out of, such as "with delta = 0.1".
+    limits: what no wish can be left out of, such as "with delta = 0.1".
     """
     conflicting = conflict(data, wishes, solver, options, scale=scale, seconds=SECONDS)
     if not conflicting:
         return (), ""
     if len(conflicting) == 1:
-        return conflicting, f" By itself it cannot hold{asked}: {conflicting[0]}."
+        return conflicting, f" By itself it cannot hold{limits}: {conflicting[0]}."
     listed = "; ".join(conflicting)
-    return conflicting, f" These cannot hold together{asked}, and could without any one of them: {listed}."
+    return conflicting, f" These cannot hold together{limits}, and could without any one of them: {listed}."
 
 
 def least(feasible: Callable[[float], bool | None], at: float, most: float) -> float | None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from models.channel import ChannelModel
 from solvers.backend import Options, backend
 from solvers.errors import SolverError
-from solvers.solution import Start, Termination
-from workbench.families.infeasible import SECONDS, conflict_words, least, least_words, rows_named
+from solvers.solution import Solution, Start, Termination
+from workbench.errors import NotProven
+from workbench.families.infeasible import (
+    SECONDS,
+    conflict_words,
+    least,
+    least_words,
+    refuse_infeasible,
+    rows_named,
+)
 
-__all__ = ["ChannelBudget", "explanation"]
+__all__ = ["ChannelBudget", "explanation", "no_channel"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,23 @@ class ChannelBudget:
     delta: float
     largest: float
     loss: float = 0.0
+
+
+def no_channel(
+    solution: Solution, wishes: str | None, why: Callable[[], str] = str,
+    trivial: str = "a channel that ignores its input is private",
+) -> NoReturn:  # fmt: skip
+    """Raise what an answer without a point means: Infeasible or NotProven.
+
+    wishes: that a channel may fail to meet, None where one meets them, as `trivial` says; why: explains.
+    """
+    if solution.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
+    status = f"{solution.solver} says {solution.raw_status!r}"
+    if solution.termination is Termination.INFEASIBLE:
+        what = None if wishes is None else f"channel meets {wishes}"
+        refuse_infeasible(solution, status, what, trivial, why)
+    raise NotProven(f"{status} and returned no channel.", bound=solution.bound)
 
 
 def explanation(model: ChannelModel, budget: ChannelBudget, solver: str, options: Options) -> str:

@@ -78,5 +78,5 @@ def _next(low: Fraction, high: Fraction, ends: list[float], stuck: int) -> Fract
         # the last chord's side is right: step over the root by a little
         share = min(max(ends[0] / (ends[0] - ends[1]) * (1 + (1e-3 if stuck < 0 else -1e-3)), 1e-9), 1 - 1e-9)
         chosen = float(low) + share * float(high - low)
-    found = Fraction(f"{chosen:.15g}")
-    return found if low < found < high else middle
+    rounded = Fraction(f"{chosen:.15g}")
+    return rounded if low < rounded < high else middle

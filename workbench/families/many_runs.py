@@ -62,8 +62,8 @@ class ManyRuns(Session):
 
 def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
     begin, share = time.perf_counter(), request.epsilon / request.runs
-    one = _once(request, share, Fraction(0))
-    with request.family.open(one) as session:
+    run = _once(request, share, Fraction(0))
+    with request.family.open(run) as session:
 
         def split(epsilon: Fraction, part: Fraction) -> Design:
             design: Design = session.design({"epsilon": epsilon, "delta": part * request.delta / request.runs})
@@ -80,11 +80,11 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
             search.along(lambda part: split(share, part), Fraction(1), min(_MOST, request.runs / request.delta))
             if within_curve is not None and share >= _NARROW:
                 losses = best_losses(request.runs, float(request.epsilon), float(request.delta), np.square, rounds=0)
-                search.along(lambda factor: within_curve(one, _curve(losses * float(factor))), *_STRETCH)
+                search.along(lambda factor: within_curve(run, _curve(losses * float(factor))), *_STRETCH)
         best = search.best
         if best is None:
             raise NotCertified("No design of one run was proven to compose to the budget.")
-        bound = best.bound if not request.delta else _bound(request, split, within_curve and partial(within_curve, one))
+        bound = best.bound if not request.delta else _bound(request, split, within_curve and partial(within_curve, run))
     return _made(request, best, bound, search)
 
 
@@ -101,18 +101,18 @@ class _Search:
         self.best: Design | None = None
         self.reached, self.stopped = Fraction(1), False
 
-    def holds(self, found: Design) -> bool:
+    def holds(self, design: Design) -> bool:
         """Whether T runs are proven to be within the budget; the cheapest design is kept."""
         runs, epsilon, delta = self.request.runs, self.request.epsilon, self.request.delta
-        claim = found.claim
-        if claim.in_epsilon_delta and not claim.delta and claim.epsilon * runs <= epsilon and found.private:
+        claim = design.claim
+        if claim.in_epsilon_delta and not claim.delta and claim.epsilon * runs <= epsilon and design.private:
             reached = Fraction(0)  # the largest losses add up
         else:
-            reached = composed_delta(found.mechanism, runs, epsilon, delta, points=_POINTS)
+            reached = composed_delta(design.mechanism, runs, epsilon, delta, points=_POINTS)
         if reached > delta:
             return False
-        if self.best is None or found.objective < self.best.objective:
-            self.best, self.reached = found, reached
+        if self.best is None or design.objective < self.best.objective:
+            self.best, self.reached = design, reached
         return True
 
     def along(self, path: Callable[[Fraction], Design], low: Fraction, high: Fraction) -> None:
@@ -122,8 +122,8 @@ class _Search:
             self.stopped = limit is not None and time.perf_counter() > self.begin + limit
             if self.stopped:
                 return
-            found = _designed(path, point)
-            if found is not None and self.holds(found):
+            design = _designed(path, point)
+            if design is not None and self.holds(design):
                 low = point
             elif point == low:
                 return
@@ -139,8 +139,8 @@ def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | N
     try:
         return path(point)
     except (NotProven, NotCertified) as error:
-        found: Design | None = getattr(error, "design", None)
-        return found
+        unproven: Design | None = getattr(error, "design", None)
+        return unproven
 
 
 def _curve(losses: NDArray[np.float64]) -> Curve:
@@ -168,16 +168,16 @@ def _bound(
     ]  # fmt: skip
     if within_curve is not None and points:
         designs = [partial(within_curve, points)]
-    found: list[float] = []
-    for made in designs:
+    proven: list[float] = []
+    for solve in designs:
         try:
-            bound = made().bound
+            bound = solve().bound
         except NotProven as error:
             bound = error.bound
         except NotCertified:
             continue
-        found += [] if bound is None else [bound]
-    return max(found, default=None)
+        proven += [] if bound is None else [bound]
+    return max(proven, default=None)
 
 
 def _made(request: Any, best: Design, bound: float | None, search: _Search) -> Design:

@@ -39,10 +39,10 @@ OPTIONS = (
 
 
 def _given(values: Mapping[str, Any], name: str, named: str) -> list[Fraction]:
-    found: list[Fraction] | None = values[name]
-    if not found:
+    numbers: list[Fraction] | None = values[name]
+    if not numbers:
         raise InvalidRequest(f"{name} must be given for the notion {named}. Got none.")
-    return list(found)
+    return list(numbers)
 
 
 def budget_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, Any]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,21 +42,20 @@ class OracleVerdict:
     @classmethod
     def judge(
         cls, objective: float | None, name: str, value: float, kind: str, proof: str, tolerance: float = 1e-6,
-        *, proven: bool = True, bound: float | None = None,
+        *, incumbent_bound: float | None = None,
     ) -> OracleVerdict:  # fmt: skip
         """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one.
 
-        proven: whether the solver claims an optimum; otherwise an optimum by law must lie in [bound, objective].
+        incumbent_bound: of a solver that claims no optimum, the bound it has, or -inf; an optimum by law must lie
+        between it and the objective.
         """
         if objective is None:
             return cls(name, value, kind, proof, None, None, tolerance)
         difference = objective - value
         slack = tolerance * abs(value) + ABSOLUTE
         above, below = difference >= -slack, difference <= slack
-        if not proven:
-            consistent = kind == "upper bound" or (
-                above and (kind != "optimum" or (bound or -math.inf) <= value + slack)
-            )
+        if incumbent_bound is not None:
+            consistent = kind == "upper bound" or (above and (kind != "optimum" or incumbent_bound <= value + slack))
         else:
             consistent = {"optimum": above and below, "upper bound": below, "lower bound": above}[kind]
         return cls(name, value, kind, proof, consistent, difference, tolerance)

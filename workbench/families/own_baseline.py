@@ -66,12 +66,12 @@ def read_baselines(value: Any, name: str) -> tuple[tuple[str, Any], ...]:
     """Reader of an option: (name, law or function) of each; value: one of the docstring's, a list of paths, or a
     mapping from names to them. Raises InvalidRequest."""
     if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
-        return tuple((key, _read(one, key)) for key, one in value.items())
-    several = isinstance(value, (list, tuple)) and value and all(isinstance(one, (str, Path)) for one in value)
-    found = tuple((_named(one), _read(one, name)) for one in (value if several else [value]))
-    if len({key for key, _ in found}) < len(found):
-        InvalidRequest.must(name, "files of different names", ", ".join(key for key, _ in found))
-    return found
+        return tuple((key, _read(item, key)) for key, item in value.items())
+    several = isinstance(value, (list, tuple)) and value and all(isinstance(item, (str, Path)) for item in value)
+    baselines = tuple((_named(item), _read(item, name)) for item in (value if several else [value]))
+    if len({key for key, _ in baselines}) < len(baselines):
+        InvalidRequest.must(name, "files of different names", ", ".join(key for key, _ in baselines))
+    return baselines
 
 
 def own_baselines(given: tuple[tuple[str, Any], ...], family: str) -> list[Baseline]:
@@ -89,8 +89,8 @@ def _read(value: Any, name: str) -> Law | Callable[..., Any]:
     if isinstance(value, (str, Path)):
         return _from_file(Path(value), name)
     if callable(value):
-        found: Callable[..., Any] = value
-        return found
+        function: Callable[..., Any] = value
+        return function
     return _law(value, name)
 
 
@@ -156,14 +156,14 @@ def _sums_to_one(masses: list[Fraction], name: str) -> None:
 
 def _builder(law: Law | Callable[..., Any]) -> Callable[[Any], Mechanism]:
     def mechanism(request: Any) -> Mechanism:
-        found = law
-        if callable(found):
+        baseline = law
+        if callable(baseline):
             epsilon = None if request.epsilon is None else float(request.epsilon)
-            value = found(epsilon, float(getattr(request, "delta", None) or 0))
+            value = baseline(epsilon, float(getattr(request, "delta", None) or 0))
             if isinstance(value, (str, Path)) or callable(value):
                 InvalidRequest.must("baseline", "a PMF, a matrix or a mechanism from a function", repr(value)[:80])
-            found = _law(value, "baseline")
-        return _mechanism(found, request.question)
+            baseline = _law(value, "baseline")
+        return _mechanism(baseline, request.question)
 
     return mechanism
 

@@ -155,8 +155,8 @@ def all_candidates(query: Query | RealQuery) -> Iterator[Candidate]:
             module = importlib.import_module(kind.recommendation)
             offer = getattr(module, "real_candidates" if real else "candidates", None)
             if offer is not None:
-                found: Iterable[Candidate] = offer(query)
-                yield from found
+                candidates: Iterable[Candidate] = offer(query)
+                yield from candidates
             elif real:
                 yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
 

@@ -31,8 +31,8 @@ from workbench.privacy.notions import (
 )
 
 __all__ = [
-    "HOCKEY_STICK", "MASS_ABOVE_RATIO", "Bounds", "convex_notions", "convex_or_ratio_notion", "in_numbers",
-    "ratio_bounds", "ratio_kind", "ratio_notion", "ratio_notions",
+    "HOCKEY_STICK", "MASS_ABOVE_RATIO", "Bounds", "convex_notions", "convex_or_ratio_notion", "hockey_stick_notions",
+    "in_numbers", "is_hockey_stick", "ratio_bounds", "ratio_kind", "ratio_notion", "ratio_notions",
 ]  # fmt: skip
 
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
@@ -60,16 +60,16 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
 
     Raises InvalidRequest where it is anything but one bound on the ratio P/Q.
     """
-    found = notion(named)
-    allowed = Fraction(1 if found.has_delta else 0) if delta is None else delta
+    measure = notion(named)
+    allowed = Fraction(1 if measure.has_delta else 0) if delta is None else delta
     stated: dict[int, HockeyStick | MassAboveRatio] = {}  # one number for all is one object
     for epsilon in {id(value): value for value in epsilons.values()}.values():
-        required = found.requires({"epsilon": epsilon, "delta": allowed})
+        required = measure.requires({"epsilon": epsilon, "delta": allowed})
         if len(required) != 1 or not isinstance(required[0], (HockeyStick, MassAboveRatio)):
-            kinds = " and ".join(one.kind for one in required)
-            InvalidRequest.must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{found.name} ({kinds})")
+            kinds = " and ".join(bound.kind for bound in required)
+            InvalidRequest.must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{measure.name} ({kinds})")
         stated[id(epsilon)] = required[0]
-    (kind,), (share,) = ({type(one) for one in stated.values()}, {one.delta for one in stated.values()})
+    (kind,), (share,) = ({type(bound) for bound in stated.values()}, {bound.delta for bound in stated.values()})
     return Bounds(_KINDS[kind], {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()}, share)
 
 
@@ -92,6 +92,24 @@ def _bounds_ratio(name: str) -> bool:
     except InvalidRequest:
         return False
     return True
+
+
+@lru_cache(maxsize=64)
+def is_hockey_stick(named: str | Notion) -> bool:
+    """Whether a notion with a budget (ε, δ) requires one hockey stick at that very budget, whatever the distance."""
+    measure = notion(named)
+    if set(measure.parameters) != {"epsilon", "delta"} or measure.per_distance:
+        return False
+    epsilon, delta = Fraction(1), Fraction(1, 2) if measure.has_delta else Fraction(0)
+    try:
+        return measure.requires({"epsilon": epsilon, "delta": delta}) == (HockeyStick(epsilon, delta),)
+    except InvalidRequest:
+        return False
+
+
+def hockey_stick_notions() -> tuple[str, ...]:
+    """Their names, in alphabetical order."""
+    return tuple(sorted(name for name in known() if is_hockey_stick(name)))
 
 
 def ratio_notion(value: Any, name: str) -> str:

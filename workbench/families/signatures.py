@@ -67,7 +67,7 @@ def help_text(kinds: Sequence[Family]) -> str:
 
 def stub(homes: Mapping[str, str], aliases: Mapping[str, str], docstring: str) -> str:
     """The text of the stub. homes: public name -> module; aliases: earlier name -> name; docstring: of the package."""
-    names, asked = sorted([*homes, *aliases, "__version__"]), [kind.question for kind in our_families()]
+    names, questions = sorted([*homes, *aliases, "__version__"]), [kind.question for kind in our_families()]
     lines = [
         "# Made by `python -m workbench.families.signatures` from the tables of options; not edited by hand.",
         f'"""{docstring.splitlines()[0]}"""',
@@ -76,7 +76,7 @@ def stub(homes: Mapping[str, str], aliases: Mapping[str, str], docstring: str) -
         "",
         "from workbench.exact.numbers import Real",
         *sorted(f"from {home} import {name} as {name}" for name, home in homes.items() if name != "design"),
-        *sorted({f"from {each.__module__} import {each.__name__}" for each in asked if each.__name__ not in homes}),
+        *sorted({f"from {each.__module__} import {each.__name__}" for each in questions if each.__name__ not in homes}),
         "",
         *(f"{old} = {new}" for old, new in aliases.items()),
         "",

@@ -132,21 +132,21 @@ def run(plan: Plan, progress: Progress = lambda done, total, what: None, jobs: i
 
     Raises WorkbenchError where tasks cannot be sent to other processes.
     """
-    found: dict[int, list[Row]] = {}
+    answered: dict[int, list[Row]] = {}
     total, begin = len(plan.tasks), time.perf_counter()
     cuts = sorted({0, total, *(at for at in plan.waits if at < total)})
     try:
         for start, stop in pairwise(cuts):
             for at, rows in _answers(plan.tasks[start:stop], jobs):
-                found[start + at] = rows
+                answered[start + at] = rows
                 plan.learn(rows)
-                progress(len(found), total, plan.title)
+                progress(len(answered), total, plan.title)
     except KeyboardInterrupt:
         pass
     finally:
         plan.close()
-    rows = [row for at in sorted(found) for row in found[at]]
-    return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, len(found), total, time.perf_counter() - begin)
+    rows = [row for at in sorted(answered) for row in answered[at]]
+    return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, len(answered), total, time.perf_counter() - begin)
 
 
 def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,21 +14,21 @@ if TYPE_CHECKING:
 __all__ = ["Shown"]
 
 
-class Shown:
-    """Subclasses give `facts`, and `figure` where there is something to draw."""
+class Shown(ABC):
+    """Subclasses give `facts` and `figure`."""
 
+    @abstractmethod
     def facts(self) -> list[tuple[str, str]]:
         """(what, value) in words."""
-        raise NotImplementedError
 
     @property
     def drawable(self) -> bool:
         """Whether a notebook draws it by itself: pictures of very large objects take long."""
         return True
 
+    @abstractmethod
     def figure(self) -> Figure:
         """The picture."""
-        raise NotImplementedError
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The picture, saved where a path is given (.png, .svg or .pdf). Raises InvalidRequest."""

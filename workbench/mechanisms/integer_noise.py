@@ -8,6 +8,7 @@ that this does not show.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -97,9 +98,9 @@ class LineNoise(ShownMechanism):
     one_sided: ClassVar[bool] = False
     repaired_by: ClassVar[str] = "line"
 
+    @abstractmethod
     def cost(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"). Raises InvalidRequest."""
-        raise NotImplementedError
 
     @property
     def column_cautions(self) -> tuple[str, ...]:

@@ -221,13 +221,13 @@ def as_mechanism(given: Any) -> Mechanism:
 
     Raises InvalidRequest, with the reason where a mechanism has no exact laws (its attribute `not_exact`).
     """
-    mechanism = getattr(given, "mechanism", given)
+    mechanism: Mechanism = getattr(given, "mechanism", given)
     reason = getattr(mechanism, "not_exact", None)
     if reason is not None:
         raise InvalidRequest(f"mechanism must have exact laws. {reason}")
     if not all(hasattr(mechanism, name) for name in ("law", "comparisons", "budgets")):
         InvalidRequest.must("mechanism", "a mechanism, a Design or a Certificate", type(given).__name__)
-    return mechanism  # type: ignore[no-any-return]
+    return mechanism
 
 
 def on_real_inputs(mechanism: Mechanism) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,15 +205,15 @@ class ModuloNoise:
         return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
 
 
-def _is_int(value: object) -> bool:
+def _is_int(value: object) -> TypeGuard[int]:
     return is_whole(value)
 
 
 def _sizes(n: object, sizes: object) -> tuple[int, ...]:
     if n is not None:
-        if not _is_int(n) or not 1 <= n < MAX_ORDER:  # type: ignore[operator]
+        if not _is_int(n) or not 1 <= n < MAX_ORDER:
             InvalidRequest.must("n", f"an integer in 1..{MAX_ORDER - 1}", n)
-        return (int(n) + 1,)  # type: ignore[call-overload]
+        return (int(n) + 1,)
     if isinstance(sizes, (str, bytes)) or not isinstance(sizes, Iterable):
         InvalidRequest.must("sizes", "a list of integers >= 1", sizes)
     orders = tuple(sizes)

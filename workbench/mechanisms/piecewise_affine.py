@@ -100,8 +100,8 @@ class PiecewiseAffine(ShownMechanism):
         cuts = tuple(exact(k, "a knot") for k in knots)
         if cuts[0] != -cuts[-1]:
             InvalidRequest.must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
-        pieces = ends.reshape(-1, 2, ends.shape[-1]) if isinstance(ends, np.ndarray) else ends
-        laws = tuple(_law(end) for piece in pieces for end in piece)  # type: ignore[union-attr]
+        pieces: Any = ends.reshape(-1, 2, ends.shape[-1]) if isinstance(ends, np.ndarray) else ends
+        laws = tuple(_law(end) for piece in pieces for end in piece)
         return cls(cuts, read_bins(bins, cuts[-1], cover=False), laws, name)
 
     # What a mechanism is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +27,13 @@ class ShownMechanism(Shown):
 
     outputs: Any
 
+    @abstractmethod
     def describe(self) -> str:
         """One line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        raise NotImplementedError
 
     def facts(self) -> list[tuple[str, str]]:
         """What it is, and what it publishes."""

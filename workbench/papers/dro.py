@@ -49,12 +49,12 @@ _DIGITS = 5  # to which the mechanism of a search is the same on every machine
 def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, Any]:
     """One cell: (ε, δ, cost) -> the proven interval. gap: relative, the family's default without."""
     epsilon, delta, cost = request
-    found = design(RealNoise(1), epsilon=epsilon, delta=delta, cost=cost, **({} if gap is None else {"gap": gap}))
-    assert found.bound is not None
+    optimum = design(RealNoise(1), epsilon=epsilon, delta=delta, cost=cost, **({} if gap is None else {"gap": gap}))
+    assert optimum.bound is not None
     return {
-        "epsilon": float(epsilon), "delta": float(delta), "lower": found.bound, "cost": found.objective,
-        "gap_percent": 100 * (found.objective - found.bound) / found.objective, "steps": found.mechanism.steps,
-        "atom": float(found.mechanism.atom / found.mechanism.total),
+        "epsilon": float(epsilon), "delta": float(delta), "lower": optimum.bound, "cost": optimum.objective,
+        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective, "steps": optimum.mechanism.steps,
+        "atom": float(optimum.mechanism.atom / optimum.mechanism.total),
     }  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def _values(name: str) -> Iterator[tuple[tuple[float, float], float]]:
 def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Comparison]:
     """Printed cells beside ours. Their O is known to half of their gap, which is what a cell may be off by."""
     claims, known = printed("dro"), dict(_values(name))
-    found = []
+    comparisons = []
     atoms, formula = ({tuple(map(float, place)) for place in claims[key]} for key in ("atoms", "formula_differs"))
     for epsilon, delta, value_of_ours in zip(frame.epsilon, frame.delta, frame[ours], strict=True):
         value = known[epsilon, delta]
@@ -90,13 +90,13 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
             name in ("table4", "table5") and place in atoms,
         )
         slack = claims["gap"] / 2 * (value / 100 if name == "table1" else 1) * 1.02 + 0.01
-        found.append(Comparison(
+        comparisons.append(Comparison(
             f"{what}, ε = {epsilon:g}, δ = {delta:g} (percent)", claims[name]["place"], value,
             float(value_of_ours), slack, expected=not (squared or other or below), explained=not (squared or other),
             remark="their O for squared costs lies below our proven lower bound; their gap is not stated" if squared
             else "their O is the midpoint of bounds up to 1 % of max(O, 1) apart; ours is proven",
         ))  # fmt: skip
-    return found
+    return comparisons
 
 
 def _table1(full: bool, name: str = "table1") -> Artifact:

@@ -29,7 +29,7 @@ def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
     if run.interrupted:
         what = f"Interrupted: {run.finished} of {run.total} runs. {what}"
     wrong = int(table["contradicted"].eq(True).sum())
-    doubt = f" {wrong} bounds are contradicted by another solver's feasible answer." if wrong else ""
+    dispute = f" {wrong} bounds are contradicted by another solver's feasible answer." if wrong else ""
     rules = (
         "Solved: optimal, recomputed residuals and the gap to the best bound of all up to 1e-6. Seconds are of "
         "building, solving and reading, without loading the library; from one machine, to be compared with each other "
@@ -41,7 +41,7 @@ def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
     )
     return [
         Artifact(
-            "summary", "Solvers on the suite", summary(table, time_limit), None, what + how + rules + means + doubt
+            "summary", "Solvers on the suite", summary(table, time_limit), None, what + how + rules + means + dispute
         ),
         Artifact(
             "performance_profile", "Performance profile (Dolan and Moré)", table, draw_profile,

@@ -97,7 +97,7 @@ class Claim:
             every = self.notion.requires(self.at(label))
         except InvalidRequest:
             return ()
-        kept = tuple(one for one in every if isinstance(one, (HockeyStick, MassAboveRatio)))
+        kept = tuple(bound for bound in every if isinstance(bound, (HockeyStick, MassAboveRatio)))
         return kept if len(kept) == len(every) else ()
 
     def budget_words(self, *, one_sided: bool = False) -> str:
@@ -123,15 +123,15 @@ class Claim:
             raise CorruptFile("The claim must be an object with a notion and its parameters.")
         if len(data["notion"]) > 100:
             raise CorruptFile("The notion must be a short string.")
-        found = notion(data["notion"])
-        if set(data) != {"notion", *found.parameters}:
-            names = ", ".join(["notion", *found.parameters])
+        named = notion(data["notion"])
+        if set(data) != {"notion", *named.parameters}:
+            names = ", ".join(["notion", *named.parameters])
             raise CorruptFile(f"The claim must have exactly the entries {names}.")
-        values = {name: _number_or_labels(data[name], name) for name in found.parameters}
-        for name in found.parameters[1:]:
+        values = {name: _number_or_labels(data[name], name) for name in named.parameters}
+        for name in named.parameters[1:]:
             if isinstance(values[name], Mapping):
                 raise CorruptFile(f"{name} must be one number.")
-        return found, values
+        return named, values
 
 
 def _written(value: Any) -> Any:
@@ -154,7 +154,7 @@ def _number_or_labels(data: Any, name: str) -> Any:
     if not all(isinstance(item, list) and len(item) == 2 for item in data):
         raise CorruptFile(f"{name} must be a number, or a list of pairs.")
     if data and not any(isinstance(item[0], list) for item in data):
-        return tuple((number(one), number(two)) for one, two in data)
+        return tuple((number(first), number(second)) for first, second in data)
     budgets: dict[tuple[int, ...], Fraction] = {}
     for label, text in data:
         if not isinstance(label, list) or not all(type(part) is int for part in label) or tuple(label) in budgets:

@@ -207,13 +207,13 @@ def composed_delta(
     lower bound counts, and the first one that is at most `wanted`. points: of a grid, about.
     """
     pair = dominating_pair(mechanism)
-    step, found = _step([(pair, times)], Fraction(1, 10**6), points), Fraction(1)
+    step, delta = _step([(pair, times)], Fraction(1, 10**6), points), Fraction(1)
     share = epsilon / times
     for grid in dict.fromkeys((step if share < step else share / math.ceil(share / step), step)):
-        found = min(found, LossLaw.of(pair.p, pair.q, grid, upper=True).power(times).delta(epsilon))
-        if wanted is not None and found <= wanted:
+        delta = min(delta, LossLaw.of(pair.p, pair.q, grid, upper=True).power(times).delta(epsilon))
+        if wanted is not None and delta <= wanted:
             break
-    return found
+    return delta
 
 
 Runs: TypeAlias = "list[tuple[DominatingPair, int]]"
@@ -254,16 +254,16 @@ def _deltas(runs: Runs, epsilon: Fraction, interval: Fraction) -> tuple[Fraction
 def _laws(runs: Runs, interval: Fraction, bits: int) -> tuple[LossLaw, LossLaw]:
     """The losses of all runs, from above and below."""
     count = sum(times for _, times in runs)
-    made = []
+    composed = []
     for upper, points in ((True, _COARSE), (False, _FINE)):
         step = _step(runs, interval, points)
         law: LossLaw | None = None
         for pair, times in runs:
-            one = LossLaw.of(pair.p, pair.q, step, upper=upper, floor=not upper and count <= _FEW, bits=bits)
-            law = one.power(times) if law is None else law * one.power(times)
+            single = LossLaw.of(pair.p, pair.q, step, upper=upper, floor=not upper and count <= _FEW, bits=bits)
+            law = single.power(times) if law is None else law * single.power(times)
         assert law is not None
-        made.append(law)
-    return made[0], made[1]
+        composed.append(law)
+    return composed[0], composed[1]
 
 
 def _step(runs: Runs, interval: Fraction, points: int) -> Fraction:

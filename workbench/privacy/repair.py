@@ -135,11 +135,11 @@ def repair_noise(
     if repaired is not None:
         return repaired
     closed = raised(question, k, budgets, None) if kinds else [1] * len(k)
-    total, room = sum(k), sum(closed)
+    total, closed_total = sum(k), sum(closed)
 
     def mixed(share: Fraction) -> Privacy | None:
         top, whole = share.numerator, share.denominator
-        return private([(whole - top) * a * room + top * b * total for a, b in zip(k, closed, strict=True)])
+        return private([(whole - top) * a * closed_total + top * b * total for a, b in zip(k, closed, strict=True)])
 
     for power in range(80, -1, -4):
         repaired = mixed(Fraction(1, 1 << power))

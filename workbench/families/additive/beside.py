@@ -36,14 +36,14 @@ def beside(request: AdditiveRequest) -> list[tuple[str, float]]:
     if name not in line_noise.POWERS:
         return []
     power, spread = line_noise.POWERS[name], float(request.question.sensitivity)
-    found = [("staircase (pure)", line_noise.staircase_reals(epsilon, spread, name)),
+    rows = [("staircase (pure)", line_noise.staircase_reals(epsilon, spread, name)),
              ("Laplace (pure)", (spread / epsilon) ** power * math.factorial(power))]  # fmt: skip
     if delta:
         if delta <= 0.5:
-            found.append(("truncated Laplace", line_noise.truncated_laplace(epsilon, delta, spread, name)))
+            rows.append(("truncated Laplace", line_noise.truncated_laplace(epsilon, delta, spread, name)))
         sigma = gaussian_sigma(epsilon, delta) * spread
-        found.append(("Gaussian", sigma * math.sqrt(2 / math.pi) if power == 1 else sigma**2))
-    return sorted(found, key=lambda row: row[1])
+        rows.append(("Gaussian", sigma * math.sqrt(2 / math.pi) if power == 1 else sigma**2))
+    return sorted(rows, key=lambda row: row[1])
 
 
 def _mean(request: AdditiveRequest, values: Vector, law: Vector) -> float:
@@ -67,15 +67,15 @@ def curves(request: AdditiveRequest, edges: Vector) -> dict[str, tuple[Vector, V
     middle = np.abs(fine[1:] + fine[:-1]) / 2
     share, b = line_noise.staircase_share(epsilon, request.cost_name), math.exp(-epsilon)
     top = (1 - b) / (2 * spread * (share + b * (1 - share)))
-    found = {"staircase (pure)": (fine, top * b ** np.ceil(middle / spread - share))}
+    densities = {"staircase (pure)": (fine, top * b ** np.ceil(middle / spread - share))}
     if delta:
         end = line_noise.support(epsilon, delta) * spread
         peak = epsilon / (2 * spread * -math.expm1(-epsilon * end / spread))
         truncated = np.where(middle <= end, peak * np.exp(-epsilon * middle / spread), 0.0)
         sigma = gaussian_sigma(epsilon, delta) * spread
         normal = np.exp(-((middle / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
-        found |= {"truncated Laplace": (fine, truncated), "Gaussian": (fine, normal)}
-    return found
+        densities |= {"truncated Laplace": (fine, truncated), "Gaussian": (fine, normal)}
+    return densities
 
 
 def _integer_laws(request: AdditiveRequest) -> dict[str, tuple[Vector, Vector]]:
@@ -92,7 +92,7 @@ def _integer_laws(request: AdditiveRequest) -> dict[str, tuple[Vector, Vector]]:
             fitted = fitted_laws(name, d, request.epsilon, request.delta, request.notion)
         except NotApplicable:
             continue
-        fitted = [one for one in fitted if _size(one) <= _WIDEST]
+        fitted = [fit for fit in fitted if _size(fit) <= _WIDEST]
         if fitted:
             laws[name] = min(map(_drawn, fitted), key=lambda law: _mean(request, *law))
     return laws

@@ -75,10 +75,9 @@ def _cost(value: Any, name: str) -> str | tuple[Fraction, ...]:
 
 
 def _notion(value: Any, name: str) -> str:
-    from workbench.families.additive.request import NOTIONS
-    from workbench.families.requirements import convex_notions
+    from workbench.families.requirements import convex_notions, hockey_stick_notions
 
-    read: str = one_of(*NOTIONS, more=convex_notions)(value, name)
+    read: str = one_of(*hockey_stick_notions(), more=convex_notions)(value, name)
     return read
 
 
@@ -203,23 +202,23 @@ class _Additive(Family):
         from workbench.families.additive.beside import beside
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
-        asked, mechanism = design.request, design.mechanism
-        found: dict[str, Any] = {
-            "class": self.class_words(design), "question": asked.question.to_dict(), "notion": asked.notion,
-            "cost": asked.cost_name, **_budget(design),
-            "beside": dict(beside(asked)), **{name: jsonable(value) for name, value in design.details.items()},
+        request, mechanism = design.request, design.mechanism
+        entries: dict[str, Any] = {
+            "class": self.class_words(design), "question": request.question.to_dict(), "notion": request.notion,
+            "cost": request.cost_name, **_budget(design),
+            "beside": dict(beside(request)), **{name: jsonable(value) for name, value in design.details.items()},
         }  # fmt: skip
         if composed := design.details.get("composed"):
-            found["exact"] = {**{name: jsonable(value) for name, value in design.exact.items()}, "composed": composed}
+            entries["exact"] = {**{name: jsonable(value) for name, value in design.exact.items()}, "composed": composed}
         if isinstance(mechanism, AdditiveRealNoise):
             law, share = mechanism.cells, float(mechanism.cells.total / mechanism.total)
             more = {"atom": float(mechanism.atom / mechanism.total), "width": float(mechanism.width),
-                    "steps": mechanism.steps, "grid": float(asked.question.grid)}  # fmt: skip
+                    "steps": mechanism.steps, "grid": float(request.question.grid)}  # fmt: skip
             return (
-                found | more | {"on": "reals", "pmf": (law.floats * share).tolist(), "first": law.first, **_tail(law)}
+                entries | more | {"on": "reals", "pmf": (law.floats * share).tolist(), "first": law.first, **_tail(law)}
             )
         law = mechanism.noise
-        return found | {"on": "integers", "pmf": law.floats.tolist(), "first": law.first, **_tail(law)}
+        return entries | {"on": "integers", "pmf": law.floats.tolist(), "first": law.first, **_tail(law)}
 
     def class_words(self, design: Design) -> str:
         """What the optimum is taken over."""
@@ -242,19 +241,19 @@ class _Additive(Family):
         return f"{design.mechanism.describe()}"
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
-        asked, exact_ = design.request, exact_words(design)
-        what, least = f"{asked.cost_name} cost", "costs less"
-        if asked.minimise == "epsilon":
+        request, exact_ = design.request, exact_words(design)
+        what, least = f"{request.cost_name} cost", "costs less"
+        if request.minimise == "epsilon":
             what, least = "epsilon", "does with less"
         rows = [
             (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
-            ("bound", f"{design.bound_words}: no {'symmetric' if asked.runs > 1 else 'such'} noise {least}"),
-            ("asked", _request_words(asked) + (f" for {asked.runs} runs in all" if asked.runs > 1 else "")),
+            ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}"),
+            ("asked", _request_words(request) + (f" for {request.runs} runs in all" if request.runs > 1 else "")),
             ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
         ]
         if composed := design.details.get("composed"):
             rows.append(("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)"))
-        grid = getattr(asked.question, "grid", None)
+        grid = getattr(request.question, "grid", None)
         if grid is not None:
             rows.append(("published", f"rounded to multiples of {float(grid):g}, which the cost leaves out"))
         if "bound_words" in design.details:
@@ -268,35 +267,35 @@ class _Additive(Family):
         from workbench.families.additive.beside import beside
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
-        found: list[tuple[str, list[str], list[list[Any]]]] = []
+        tables: list[tuple[str, list[str], list[list[Any]]]] = []
         mechanism = design.mechanism
         if not isinstance(mechanism, AdditiveRealNoise):
             law = mechanism.noise
             cells = [[eta, float(law.weight(eta) / law.total)] for eta in range(-_SHOWN, _SHOWN + 1) if law.weight(eta)]
-            found.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
+            tables.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
         others: Sequence[tuple[str, float]] = beside(design.request)
         if others:
             rows = [["this design", design.objective], *map(list, others)]
-            found.append(("Beside it, in floating point", ["noise", f"{design.request.cost_name} cost"], rows))
-        return found
+            tables.append(("Beside it, in floating point", ["noise", f"{design.request.cost_name} cost"], rows))
+        return tables
 
     def figure(self, design: Design) -> Figure:
         from workbench.families.additive.beside import curves
         from workbench.io.figures import density_plot, noise_plot
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
-        asked, mechanism = design.request, design.mechanism
-        title = f"{mechanism.describe()}\n{_request_words(asked)}: {asked.cost_name} {design.objective:.6g}"
+        request, mechanism = design.request, design.mechanism
+        title = f"{mechanism.describe()}\n{_request_words(request)}: {request.cost_name} {design.objective:.6g}"
         if isinstance(mechanism, AdditiveRealNoise):
             edges, values = mechanism.density()
-            others = curves(asked, edges)
+            others = curves(request, edges)
             return density_plot(
                 {"this design": (edges, values), **others}, title, float(mechanism.atom / mechanism.total)
             )
         law = mechanism.noise
         values = law.first + np_range(len(law.weights))
         near = abs(int(law.first))
-        shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in curves(asked, values).items()}
+        shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in curves(request, values).items()}
         return noise_plot(values, law.floats, title, shown)
 
 
@@ -314,10 +313,10 @@ def _request_words(request: Any) -> str:
 
 def _budget(design: Design) -> dict[str, Any]:
     """Of JSON: ε and δ, or the parameters of another notion."""
-    asked = design.request
-    if asked.convex:
-        return {name: value for name, value in asked.claim.to_dict().items() if name != "notion"}
-    return {"epsilon": float(asked.epsilon), "delta": float(asked.delta)}
+    request = design.request
+    if request.convex:
+        return {name: value for name, value in request.claim.to_dict().items() if name != "notion"}
+    return {"epsilon": float(request.epsilon), "delta": float(request.delta)}
 
 
 def _exact_at(design: Design) -> str:

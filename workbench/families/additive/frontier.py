@@ -18,8 +18,9 @@ from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
 from workbench.families.additive.beside import beside
 from workbench.families.additive.family import FAMILY
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
-from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, few, heat, lines
+from workbench.families.frontier_plots import Quantity, Series, all_series, budget_plots, lines
 from workbench.families.notion_points import LEAST_EPSILON, notion_plots
+from workbench.families.requirements import hockey_stick_notions
 from workbench.mechanisms.integer_noise import IntegerNoise
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _point(row: Row, request: AdditiveRequest, limits: bool) -> Task:
 
 
 def _baselines(row: Row, request: AdditiveRequest) -> list[Row]:
-    found = beside(request)
+    costs = beside(request)
     if request.convex and isinstance(request.question, IntegerNoise) and request.line_cost.even:
         values, d = request.claim.values, request.question.sensitivity
 
@@ -76,34 +77,20 @@ def _baselines(row: Row, request: AdditiveRequest) -> list[Row]:
             return float(request.line_cost.at(eta))
 
         if request.notion == "gdp":
-            found = [("rounded Gaussian", rounded_gaussian(float(values["mu"]) / d, cost))]
-        if request.notion in ("zcdp", "renyi"):
-            ratio = 1 / values["rho"] if request.notion == "zcdp" else values["alpha"] / values["epsilon"]
-            found = [("discrete Gaussian", discrete_gaussian(d * d * float(ratio) / 2, cost))]
+            costs = [("rounded Gaussian", rounded_gaussian(float(values["mu"]) / d, cost))]
+        if (variance := request.claim.notion.gaussian_variance(values)) is not None:
+            costs = [("discrete Gaussian", discrete_gaussian(d * d * float(variance), cost))]
     known = {"curve": "baseline", "status": "closed form", **row}
-    return [known | {"mechanism": name, "objective": value} for name, value in found]
+    return [known | {"mechanism": name, "objective": value} for name, value in costs]
 
 
 def _draw(table: pd.DataFrame, title: str, cost: str) -> Plots:
     words = f"{cost} cost"
-    plain = table[table["notion"].isin(["dp", "pure"]) & ~table["mechanism"].eq(LEAST_EPSILON)]
+    plain = table[table["notion"].isin(hockey_stick_notions()) & ~table["mechanism"].eq(LEAST_EPSILON)]
     once = plain[plain["runs"].eq(1)] if "runs" in plain else plain
-    least = once[once["delta"].eq(once["delta"].min())] if len(once) else once
     dp = once[once["notion"].eq("dp") & once["mechanism"].eq("noise")]
-    series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(dp["delta"].dropna().tolist(), 6))}
-    epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
     return {
-        "error_epsilon": partial(
-            lines, least, epsilon, logged, "mechanism", all_series(SERIES, least), f"{title}: least δ"
-        ),
-        "error_epsilon_delta": partial(
-            lines, dp if len(series) > 1 else dp[:0], epsilon, logged, "delta", series, f"{title}, per δ"
-        ),
-        "error_delta": partial(
-            by_panel, once, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error,
-            all_series(SERIES, once), f"{title} against δ",
-        ),
-        "heat_map": partial(heat, dp, epsilon, Quantity("delta", "δ (one row each)"), error, title),
+        **budget_plots(once, dp, once, SERIES, title, words),
         **_against_runs(plain, title, f"{words} of one run"),
         **notion_plots(table, SERIES, title, words),
     }  # fmt: skip

@@ -18,19 +18,19 @@ __all__ = ["FRONTIER"]
 
 def _runs(value: Any, name: str) -> tuple[int, ...]:
     """A grid of whole numbers."""
-    one = count(1, 1024)
+    read_count = count(1, 1024)
     for number in (numbers := grid(value, name)):
         if number.denominator != 1:
             InvalidRequest.must(name, "whole numbers", float(number))
-    return tuple(one(int(number), name) for number in numbers)
+    return tuple(read_count(int(number), name) for number in numbers)
 
 
 def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
-    asked = question or FAMILY.spelled_question(values)
+    query = question or FAMILY.spelled_question(values)
     for row, given in [*budget_points(values), *least_points(values)]:
         common = {name: values[name] for name in ("cost", "solver", "certify", "time_limit")}
         for runs in values["runs"]:
-            request: Any = FAMILY.request(asked, runs=runs, **common, **given)
+            request: Any = FAMILY.request(query, runs=runs, **common, **given)
             yield {**row, "cost": request.cost_name, "runs": runs}, request
 
 

@@ -28,7 +28,7 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import round_down, round_up
 from workbench.families.additive.request import AdditiveRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.claim import Claim
@@ -90,10 +90,12 @@ def solve_runs(
 
 def _within(request: AdditiveRequest, losses: Vector) -> tuple[AdditiveIntegerNoise, Fraction]:
     """A mechanism of these losses, shrunk until δ_T is proven to be at most δ, and its bound. Raises NotCertified."""
+    question = request.question
+    assert isinstance(question, IntegerNoise)
     floats = ComposedDelta(request.runs, float(request.epsilon), float(request.epsilon) + 12)
     slope = math.log(max(floats(losses * 1.0005), 1e-300) / max(floats(losses * 0.9995), 1e-300)) / 1e-3
     for turn in range(_TURNS):
-        mechanism = AdditiveIntegerNoise(request.question, _law(losses))  # type: ignore[arg-type]
+        mechanism = AdditiveIntegerNoise(question, _law(losses))
         reached = composed_delta(mechanism, request.runs, request.epsilon, request.delta)
         if reached <= request.delta:
             return mechanism, reached
@@ -122,5 +124,5 @@ def _bound(request: AdditiveRequest, cost: Callable[[Vector], Vector], value: fl
     )  # fmt: skip
     with backend(request.solver).open(program, request.options) as session:
         solution = session.solve({})
-    found = None if solution.row_dual is None else exact_bound(solution.data, solution.row_dual)
-    return (None if found is None else max(0.0, round_down(found))), f"{solution.solver} {solution.version}"
+    bound = None if solution.row_dual is None else exact_bound(solution.data, solution.row_dual)
+    return (None if bound is None else max(0.0, round_down(bound))), f"{solution.solver} {solution.version}"

@@ -4,7 +4,7 @@
     upper side   a law with geometric tails, solved by cones, then mixed with a law of a tighter budget, by the least
                  share at which the exact audit accepts it: that, and nothing a solver says, is the claim
 
-(`models.line_notions`, `models.line_notion_bound`.) On the reals the programs are those of a grid of steps Δ/k, as in
+(`notion_programs` and `notion_repair` beside this.) On the reals the programs are those of a grid of steps Δ/k, as in
 `models.real_noise`, without an atom: a point mass has no mass to face when it moves, so no such notion allows one.
 A curve whose δ are all positive needs no tails and no cones: `workbench.families.additive.solve` has it.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -22,24 +22,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.line_notion_bound import lower_bound
-from models.line_notion_cuts import LineCuts
 from models.line_notions import LineNotionModel
 from models.oracles import line_noise
-from models.requirements import POWER_CONE, Bound
-from solvers.errors import SolverError
-from solvers.program import Program
-from solvers.solution import Solution
-from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
+from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.families.additive.unclamped import private_unclamped
-from workbench.families.convex_notion import solve_with_cuts
-from workbench.families.requirements import in_numbers
+from workbench.families.additive.notion_programs import BITS, Line, LineNoise, NotionPrograms
+from workbench.families.additive.notion_repair import accepted, repaired
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import HockeyStick, Requirement
 from workbench.privacy.notions.laws import Laws
 
 if TYPE_CHECKING:
@@ -48,18 +40,14 @@ if TYPE_CHECKING:
 __all__ = ["Bracketed", "bracket_notion", "pure_within"]
 
 Vector = NDArray[np.float64]
-LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
 
 _TAIL = 12.0  # losses of geometric noise after which a first program ends
 _SEEN, _FAINT = 1e-5, 1e-8  # masses that a solver without units knows; the smallest unit
 _TURNS = 3
 _OUTCOMES = 6000  # times shifts, of a program
 _STEPS, _FEW = 32, 400  # cells of a sensitivity, and outcomes times shifts, up to which a grid of the reals is refined
-_BITS = 64  # of a mass
-_LESS = (0, Fraction(1, 50_000), Fraction(1, 1000), Fraction(1, 50))  # of a budget, without which a law is tried
 _STEEP = Fraction(999, 1000)  # of an ε without δ, for the tails
-_WIDEST, _STEEPEST = 6.0, 4.0  # ε of a budget; exponent of a cone over its order, of those that others may stand for
-_POWERS = range(40, -1, -3)
+_WIDEST = 6.0  # ε of a budget
 
 
 @dataclass(frozen=True)
@@ -69,25 +57,6 @@ class Bracketed:
     mechanism: LineNoise
     bound: Fraction
     work: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A question on the integers: noise values differ by up to `reach`, and cost `cost` (`bounded`: on the lower side,
-    less `off`)."""
-
-    reach: int
-    cost: Callable[[int], Fraction]
-    bounded: Callable[[int], Fraction]
-    folded: bool
-    off: Fraction
-    make: Callable[[IntegerLaw], LineNoise]
-
-    @property
-    def labels(self) -> list[tuple[int, ...]]:
-        """The shifts that are stated."""
-        up = range(1, self.reach + 1)
-        return [(s,) for s in up] if self.folded else [(sign * s,) for s in up for sign in (1, -1)]
 
 
 def pure_within(claim: Claim) -> Fraction:
@@ -123,7 +92,7 @@ def bracket_notion(request: AdditiveRequest, exact_cost: Callable[[LineNoise], F
     question = request.question
     if isinstance(question, IntegerNoise):
         cost = request.line_cost
-        line = _Line(question.sensitivity, cost.at, cost.at, cost.even, Fraction(0),
+        line = Line(question.sensitivity, cost.at, cost.at, cost.even, Fraction(0),
                      partial(AdditiveIntegerNoise, question))  # fmt: skip
         return _bracket(request, line, exact_cost, stop)
     assert isinstance(question, RealNoise)
@@ -131,11 +100,11 @@ def bracket_notion(request: AdditiveRequest, exact_cost: Callable[[LineNoise], F
     steps = request.steps or 1
     epsilon = float(pure_within(request.claim))
     while True:
-        found = _bracket(request, _cells(question, steps, request.cost_name), exact_cost, stop)
+        bracket = _bracket(request, _cells(question, steps, request.cost_name), exact_cost, stop)
         if best is not None:
-            better = min(best, found, key=lambda one: exact_cost(one.mechanism))
-            found = Bracketed(better.mechanism, max(best.bound, found.bound), found.work)
-        best = found
+            better = min(best, bracket, key=lambda candidate: exact_cost(candidate.mechanism))
+            bracket = Bracketed(better.mechanism, max(best.bound, bracket.bound), bracket.work)
+        best = bracket
         value = exact_cost(best.mechanism)
         late = stop is not None and time.perf_counter() > stop
         steps *= 2
@@ -144,7 +113,7 @@ def bracket_notion(request: AdditiveRequest, exact_cost: Callable[[LineNoise], F
             return best
 
 
-def _cells(question: RealNoise, steps: int, name: str) -> _Line:
+def _cells(question: RealNoise, steps: int, name: str) -> Line:
     """The question on a grid of β = Δ/k (`models.real_noise` has the proofs)."""
     power, beta = line_noise.POWERS[name], question.sensitivity / steps
 
@@ -158,17 +127,17 @@ def _cells(question: RealNoise, steps: int, name: str) -> _Line:
     def make(law: IntegerLaw) -> AdditiveRealNoise:
         return AdditiveRealNoise(question, steps, law)
 
-    return _Line(steps, cell, lambda j: Fraction(abs(beta * j) ** power), True, off, make)
+    return Line(steps, cell, lambda j: Fraction(abs(beta * j) ** power), True, off, make)
 
 
 def _bracket(
-    request: AdditiveRequest, line: _Line, exact_cost: Callable[[LineNoise], Fraction], stop: float | None
+    request: AdditiveRequest, line: Line, exact_cost: Callable[[LineNoise], Fraction], stop: float | None
 ) -> Bracketed:
     d, claim = line.reach, request.claim
     epsilon = float(pure_within(claim))
     size = d * math.ceil(_TAIL / epsilon) + 2 * d
     _check_size(d, size)
-    programs = _Programs(request, line)
+    programs = NotionPrograms(request, line)
     decay = np.maximum(np.exp(-epsilon * np.arange(size + d + 1) / d), _FAINT)
     model, x, bound = programs.below(size, decay)
     shape = _Shape(model, x)
@@ -181,14 +150,14 @@ def _bracket(
         try:
             model, x, proven = programs.below(size, units)
             bound = max(bound, proven)
-            found = programs.mechanism(claim, size, _ratio(claim, float(units[size] / units[size - d])), units)
+            mechanism = repaired(programs, claim, size, _ratio(claim, float(units[size] / units[size - d])), units)
         except (NotProven, NotCertified):  # out of digits: shorter or longer noise may do
             shape, faint = _Shape(model, x), faint * 30 if best is None else faint / 30
             if best is None and turn == _TURNS - 1:
                 raise
             continue
-        if best is None or exact_cost(found) < exact_cost(best):
-            best = found
+        if best is None or exact_cost(mechanism) < exact_cost(best):
+            best = mechanism
         value = exact_cost(best)
         close = value - (bound - line.off) <= Fraction(request.target / 10) * value
         if close or (stop is not None and time.perf_counter() > stop):
@@ -196,7 +165,7 @@ def _bracket(
         shape, faint = _Shape(model, x), faint / 30
     if not close and line.off == 0 and request.certified:
         known = _discrete_gaussian(claim, d)
-        if known is not None and _private(line.make(known), claim):
+        if known is not None and accepted(line.make(known), claim):
             best = min(best, line.make(known), key=exact_cost) if best is not None else line.make(known)
     assert best is not None
     work = {"solver": programs.solver, "version": programs.version, "rounds": programs.count, "reach": size,
@@ -222,15 +191,14 @@ def _check_size(reach: int, size: int) -> None:
 
 
 def _discrete_gaussian(claim: Claim, reach: int) -> IntegerLaw | None:
-    """Discrete Gaussian noise of a variance a little more than zCDP or Rényi DP need, D² α/2ε (Canonne, Kamath and
-    Steinke 2020), with geometric tails; None for other notions."""
-    values = claim.values
-    ratio = values["alpha"] / values["epsilon"] if "alpha" in values else 1 / values["rho"] if "rho" in values else None
-    if ratio is None:
+    """Discrete Gaussian noise of a variance a little more than the budget needs, with geometric tails; None where that
+    is not known."""
+    least = claim.notion.gaussian_variance(claim.values)
+    if least is None:
         return None
-    variance = reach * reach * float(ratio) / 2 * (1 + 4e-6)
+    variance = reach * reach * float(least) * (1 + 4e-6)
     size = math.ceil(7 * math.sqrt(variance)) + 2 * reach
-    weights = [max(1, round(math.exp(-k * k / (2 * variance)) * 2.0**_BITS)) for k in range(-size, size + 1)]
+    weights = [max(1, round(math.exp(-k * k / (2 * variance)) * 2.0**BITS)) for k in range(-size, size + 1)]
     steepest = math.exp((size - reach) ** 2 / (2 * variance) - size**2 / (2 * variance))
     return IntegerLaw(-size, weights, reach, _ratio(claim, steepest))
 
@@ -264,156 +232,3 @@ class _Shape:
             if mass <= _FAINT or mass * float(cost(size)) <= faint * value:
                 return size
         return most
-
-
-class _Programs:
-    """The conic programs of one request, and the mechanism that is made of their answers."""
-
-    def __init__(self, request: AdditiveRequest, line: _Line) -> None:
-        self.request, self.line = request, line
-        self.solver, self.version, self.count = "", "", 0
-        self.known: dict[str, dict[Any, list[Requirement]]] = {}
-
-    def below(self, size: int, units: Vector) -> tuple[LineNotionModel, Vector, Fraction]:
-        """The relaxation, its columns, and the bound they help to prove. units: of |η|."""
-        claim, line = self.request.claim, self.line
-        if _linear(claim):
-            cuts, x = self._by_cuts(
-                claim, LineNotionModel(line.reach, size, line.bounded, {}, line.folded, None, units)
-            )
-            return cuts.model, x, cuts.proven()
-        model, x = self._by_cones(claim, size, None, units)
-        return model, x, lower_bound(model, x)
-
-    def _by_cuts(self, claim: Claim, model: LineNotionModel) -> tuple[LineCuts, Vector]:
-        known = self.known.setdefault(claim.budget_words(), {})
-
-        def broken(shift: int, p: Vector, q: Vector) -> Iterable[Bound]:
-            values = claim.at((shift,))
-            here = known.setdefault((shift,), [*claim.notion.relaxed(values)])
-            here += [one for one in claim.notion.cuts(p, q, values) if one not in here]
-            return map(in_numbers, here)
-
-        cuts = LineCuts(model, [shift for (shift,) in self.line.labels], broken)
-        start = model.column_units / (model.weights @ model.column_units)
-        try:
-            x = cuts.run(start)
-        except SolverError as error:
-            raise NotProven(f"highs found no noise up to {model.reach}: {error}") from None
-        self.solver, self.version, self.count = "highs", cuts.version, self.count + cuts.rounds
-        return cuts, x
-
-    def _by_cones(
-        self, claim: Claim, size: int, ratio: Fraction | None, units: Vector
-    ) -> tuple[LineNotionModel, Vector]:
-        """The last model and its columns."""
-        line, r = self.line, None if ratio is None else float(ratio)
-        cost = line.cost if ratio is not None else line.bounded
-        stated: list[LineNotionModel] = []
-
-        def state(bounds: Mapping[Any, Sequence[Bound]]) -> Program:
-            kept = {label: _without_steep(several) for label, several in bounds.items()}
-            stated.append(LineNotionModel(line.reach, size, cost, kept, line.folded, r, units))
-            return stated[-1].program
-
-        def laws(solution: Solution, label: tuple[int, ...]) -> tuple[Vector, Vector]:
-            x = stated[-1].read(solution)
-            p, q = stated[-1].laws(label[0])
-            return np.asarray(p @ x), np.asarray(q @ x)
-
-        known = self.known.setdefault(claim.budget_words(), {})
-        every, scales = units, (1.0, 0.5, 0.0)
-        for power in scales:  # what defeats a solver in one set of units may be easy in the next
-            units = every**power
-            try:
-                solution, _ = solve_with_cuts(
-                    claim, line.labels, state, laws, self.request.solver, self.request.options, known=known
-                )
-                break
-            except NotProven:
-                if power == scales[-1]:
-                    raise
-        self.solver, self.version, self.count = solution.solver, solution.version, self.count + len(stated)
-        return stated[-1], stated[-1].read(solution)
-
-    def law(self, claim: Claim, size: int, ratio: Fraction, units: Vector) -> IntegerLaw:
-        """The solver's law with its tails."""
-        line = self.line
-        if _linear(claim):
-            model = LineNotionModel(line.reach, size, line.cost, {}, line.folded, float(ratio), units)
-            _, x = self._by_cuts(claim, model)
-        else:
-            model, x = self._by_cones(claim, size, ratio, units)
-        masses = np.maximum(model.masses(x), 1e-6 * units[np.abs(np.arange(-size, size + 1))])
-        weights = [max(1, round(mass * 2.0**_BITS)) for mass in masses.tolist()]
-        return IntegerLaw(-size, weights, self.line.reach, ratio)
-
-    def mechanism(self, claim: Claim, size: int, ratio: Fraction, units: Vector) -> LineNoise:
-        """The solver's law, mixed with one of a tighter budget where the exact audit does not accept it. Raises
-        NotCertified."""
-        make, raw = self.line.make, None
-        for less in _LESS:
-            try:
-                law = self.law(_tighter(claim, less) if less else claim, size, ratio, units)
-            except (NotProven, Infeasible):  # out of digits
-                continue
-            if not self.request.certified or _private(make(law), claim):
-                return make(law) if raw is None else self._least_share(claim, raw, law)
-            raw = raw or law
-        raise NotCertified("The solver's law could not be repaired.")
-
-    def _least_share(self, claim: Claim, raw: IntegerLaw, inner: IntegerLaw) -> LineNoise:
-        """A law that is not private, mixed with about the least share of one that is with which it is."""
-        make = self.line.make
-        best, high = make(inner), Fraction(1)
-        for power in _POWERS:
-            candidate = make(_mixed(raw, inner, Fraction(1, 1 << power)))
-            if _private(candidate, claim):
-                best, high = candidate, Fraction(1, 1 << power)
-                break
-        low = high / 8
-        for _ in range(4):
-            middle = (low + high) / 2
-            candidate = make(_mixed(raw, inner, middle))
-            if _private(candidate, claim):
-                best, high = candidate, middle
-            else:
-                low = middle
-        return best
-
-
-def _without_steep(bounds: Sequence[Bound]) -> Sequence[Bound]:
-    """Those that a solver can work with: without the others it solves a relaxation, and its law may miss the claim."""
-    kept = [one for one in bounds if one.kind != POWER_CONE or math.log(one.limit) <= _STEEPEST * one.level]
-    return kept or bounds
-
-
-def _linear(claim: Claim) -> bool:
-    """Whether hockey sticks are all that a claim requires, however many."""
-    return all(isinstance(one, HockeyStick) for one in claim.notion.relaxed(claim.at(())))
-
-
-def _private(mechanism: LineNoise, claim: Claim) -> bool:
-    try:
-        return private_unclamped(mechanism, claim)
-    except NotProven:  # as good as refused: a law a little further away can be proven
-        return False
-
-
-def _mixed(one: IntegerLaw, other: IntegerLaw, share: Fraction) -> IntegerLaw:
-    """(1 - share) of one law and share of another of the same shape."""
-    first, second = (1 - share) / one.total, share / other.total
-    weights = [a * first + b * second for a, b in zip(one.weights, other.weights, strict=True)]
-    short = [max(1, round(weight * (1 << _BITS))) for weight in weights]
-    return IntegerLaw(one.first, short, one.period, one.ratio)
-
-
-def _tighter(claim: Claim, less: Fraction | int) -> Claim:
-    """The claim without a share of its budget: of a curve, of every δ, and a little of ε where δ is 0."""
-    values = dict(claim.values)
-    first = claim.notion.parameters[0]
-    if first == "curve":
-        values[first] = tuple((e if d else e * (1 - less / 50), d * (1 - less)) for e, d in values[first])
-    else:
-        values[first] *= 1 - less
-    return Claim(claim.notion, **values)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from workbench.families.additive.beside import beside
 from workbench.families.additive.family import FAMILY
 from workbench.families.design import Design
 from workbench.families.recommendation import Candidate, Query, RealQuery, Value
+from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.integer_noise import IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
@@ -30,7 +31,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     """The best noise on the integers, private before it is clamped, where the answers are 0..n."""
     n, reach, prior = query.last, query.reach, query.question.prior
     cost = _COSTS.get(query.losses.name)
-    if n is None or reach is None or query.notion not in ("dp", "pure"):
+    if n is None or reach is None or not is_hockey_stick(query.notion):
         yield Candidate(_NAME, reason="it is for answers 0..n with neighbours at most D apart, under dp or pure")
         return
     if cost is None:
@@ -53,7 +54,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     """The best noise on the reals, as it is and clamped into the range, and published noise beside it."""
-    if query.notion not in ("dp", "pure"):
+    if not is_hockey_stick(query.notion):
         yield Candidate("real noise", reason="it is designed under dp or pure")
         return
     budget = {"notion": query.notion, "epsilon": query.epsilon, "delta": query.delta}
@@ -83,7 +84,7 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     yield Candidate("real noise, clamped", words, None, clamped)
     for name, cost in beside(request):
         words = "published, unbiased; a closed form in floating point, not certified"
-        yield Candidate(name, words, None, lambda cost=cost: Value(cost, None, False))  # type: ignore[misc]
+        yield Candidate(name, words, None, partial(Value, cost, None, False))
 
 
 def clamped_cost(mechanism: AdditiveRealNoise, width: Fraction, cost: str) -> Fraction:

@@ -14,6 +14,7 @@ from workbench.families.base import Request
 from workbench.families.convex_notion import PARAMETERS, without_parameters
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
+from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
@@ -22,9 +23,8 @@ from workbench.privacy.notions import notion
 if TYPE_CHECKING:
     from models.integer_noise import LineCost
 
-__all__ = ["NAMED", "NOTIONS", "AdditiveRequest"]
+__all__ = ["NAMED", "AdditiveRequest"]
 
-NOTIONS = ("dp", "pure")
 MOST_EPSILON = 20
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
 LEAST_DELTA = Fraction(1, 10**12)
@@ -70,8 +70,8 @@ class AdditiveRequest(Request):
         for epsilon, _ in self.points or (() if self.convex else ((self.epsilon, self.delta),)):
             if epsilon and not SMALLEST <= epsilon <= LARGEST:
                 InvalidRequest.must("epsilon", f"between {float(SMALLEST):g} and {LARGEST}", f"{float(epsilon):g}")
-        if self.notion == "pure" and self.delta:
-            InvalidRequest.must("delta", "0 for the notion pure", float(self.delta))
+        if self.delta and not notion(self.notion).has_delta:
+            InvalidRequest.must("delta", f"0 for the notion {self.notion}", float(self.delta))
         own = not isinstance(self.cost, str)
         if own and (reals or clamp is not None):
             raise InvalidRequest("cost must be a name for noise on the reals and clamped noise. Got a list.")
@@ -132,7 +132,7 @@ class AdditiveRequest(Request):
     @property
     def convex(self) -> bool:
         """Whether the notion is one of several bounds, or of cones."""
-        return self.notion not in NOTIONS
+        return not is_hockey_stick(self.notion)
 
     @cached_property
     def claim(self) -> Claim:
@@ -156,7 +156,7 @@ class AdditiveRequest(Request):
         question = self.question
         if not isinstance(question, IntegerNoise) or question.clamp is not None or question.sensitivity != 1:
             InvalidRequest.must("runs", "1 but for noise on all integers of sensitivity 1", self.runs)
-        if not self.delta or self.notion != "dp" or self.cost not in ("absolute", "squared"):
+        if not self.delta or self.cost not in ("absolute", "squared"):
             InvalidRequest.must("runs", "1 where delta is 0, or the cost neither absolute nor squared", self.runs)
         if not LEAST_DELTA <= self.delta <= Fraction(1, 2) or self.epsilon > 10 * self.runs:
             within = f"1 unless delta is between {float(LEAST_DELTA):g} and 0.5 and epsilon at most 10 for each run"

@@ -8,6 +8,7 @@ others   `workbench.families.additive.notion_design`: Rényi DP, zCDP, GDP, curv
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -67,26 +68,26 @@ def solve_additive(request: AdditiveRequest) -> Design:
     if request.runs > 1:
         with translated_errors():
             return solve_runs(
-                request, lambda made: exact_cost(made, request), lambda made, cost: _stated(made, request, cost)
+                request, lambda noise: exact_cost(noise, request), lambda noise, cost: _stated(noise, request, cost)
             )
     with translated_errors():
         if request.worst:
-            found = _worst_answer(request, begin)
+            solved = _worst_answer(request, begin)
         elif request.convex and not request.points:
-            part = bracket_notion(request, lambda made: exact_cost(made, request), begin)
-            found = _Found(part.mechanism, part.bound, 0.0, part.work)
+            part = bracket_notion(request, lambda noise: exact_cost(noise, request), begin)
+            solved = _Found(part.mechanism, part.bound, 0.0, part.work)
         elif request.points:
-            found = (_integers if isinstance(request.question, IntegerNoise) else _reals)(request, begin)
+            solved = (_integers if isinstance(request.question, IntegerNoise) else _reals)(request, begin)
         else:
-            found = _staircase(request)
-    mechanism, words = found.mechanism, []
+            solved = _staircase(request)
+    mechanism, words = solved.mechanism, []
     claim = request.claim
     if request.certified and request.points and not private_unclamped(mechanism, claim):
-        mechanism = _repaired(mechanism, request, found.excess)
+        mechanism = _repaired(mechanism, request, solved.excess)
     cost = exact_cost(mechanism, request)
     certificate = None
     if request.certified:
-        record = {"bound": round_down(found.bound), **found.work}
+        record = {"bound": round_down(solved.bound), **solved.work}
         parameters = {name: value for name, value in claim.values.items() if name not in ("epsilon", "delta")}
         certificate = Certificate(
             mechanism, request.notion, claim.epsilon, claim.values.get("delta"), _stated(mechanism, request, cost),
@@ -97,12 +98,12 @@ def solve_additive(request: AdditiveRequest) -> Design:
         privacy = audit(mechanism, claim.values.get("epsilon", 0))
         if not meets(privacy, claim):
             words.append(privacy.words(claim, "The solver's law"))
-    objective, bound = float(cost), round_down(found.bound)
-    spent = {"seconds": time.perf_counter() - begin}
+    objective, bound = float(cost), round_down(solved.bound)
+    timing = {"seconds": time.perf_counter() - begin}
     design = Design(
         request, mechanism, objective, bound, claim,
         _oracle(request, objective), words=tuple(words), privacy=privacy, certificate=certificate,
-        details={**found.work, **spent},
+        details={**solved.work, **timing},
     )  # fmt: skip
     if is_open(design) and request.steps is None:
         stop = _stop(request, begin)
@@ -124,19 +125,19 @@ def _least_epsilon(request: AdditiveRequest) -> Design:
     assert request.budget is not None
 
     def at(epsilon: Fraction) -> Tried:
-        asked = request.at({"minimise": "error", "budget": None, "epsilon": epsilon})
-        assert isinstance(asked, AdditiveRequest)
+        least_error = request.at({"minimise": "error", "budget": None, "epsilon": epsilon})
+        assert isinstance(least_error, AdditiveRequest)
         try:
-            design = solve_additive(asked)
+            design = solve_additive(least_error)
         except NotProven as error:
             if error.design is None:
                 raise
             design = error.design
         assert design.bound is not None
-        return design, exact_cost(design.mechanism, asked), Fraction(design.bound)
+        return design, exact_cost(design.mechanism, least_error), Fraction(design.bound)
 
-    found = least_epsilon(at, request.budget, f"{request.cost_name} cost", request.epsilon, _LEAST)
-    return replace(found, request=request.at({"epsilon": found.claim.epsilon}))
+    optimum = least_epsilon(at, request.budget, f"{request.cost_name} cost", request.epsilon, _LEAST)
+    return replace(optimum, request=request.at({"epsilon": optimum.claim.epsilon}))
 
 
 def is_open(design: Design) -> bool:
@@ -357,8 +358,9 @@ def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
     spread = float(question.sensitivity)
     if not delta:
         value = line_noise.staircase_reals(epsilon, spread, name)
-        free = request.steps is None  # the optimum is over all cells
-        return OracleVerdict.judge(objective, "staircase", value, kind, pure, max(2e-4, request.target), proven=free)
+        bound = None if request.steps is None else -math.inf  # the optimum is over all cells
+        slack = max(2e-4, request.target)
+        return OracleVerdict.judge(objective, "staircase", value, kind, pure, slack, incumbent_bound=bound)
     value = line_noise.truncated_laplace(epsilon, delta, spread, name)
     return OracleVerdict.judge(objective, "truncated Laplace", value, kind, "It is private (Geng et al. 2020).",
                                max(2e-4, request.target))  # fmt: skip
@@ -384,13 +386,9 @@ def _canonical(request: AdditiveRequest, objective: float) -> OracleVerdict | No
         kind = "optimum" if d == 1 else "upper bound"
         proof = proof if d == 1 else "Rounding a Gaussian is post-processing."
         return OracleVerdict.judge(objective, "rounded Gaussian", value, kind, proof, slack)
-    variance = None
-    if request.notion == "zcdp":
-        variance = d * d / (2 * float(values["rho"]))
-    if request.notion == "renyi":
-        variance = d * d * float(values["alpha"]) / (2 * float(values["epsilon"]))
+    variance = request.claim.notion.gaussian_variance(values)
     if variance is None:
         return None
-    value = discrete_gaussian(variance, cost)
+    value = discrete_gaussian(d * d * float(variance), cost)
     return OracleVerdict.judge(objective, "discrete Gaussian", value, "upper bound",
                                "It is within the budget (Canonne, Kamath and Steinke 2020).", slack)  # fmt: skip

@@ -18,22 +18,22 @@ __all__ = ["groups"]
 
 def groups(small: bool) -> list[Group]:
     """Questions x notions, each at several budgets."""
-    one, two = IntegerNoise(1), IntegerNoise(2)
-    found = [
-        Group(one, {"notion": "dp"}, [{"epsilon": 1.0, "delta": 1e-3}, {"epsilon": 0.5, "delta": 1e-2}]),
-        Group(one, {"notion": "curve", "curve": "0.5:0.1,1:0.01"}, [{}]),
-        Group(one, {"notion": "curve", "curve": "0.5:0.1,2:0"}, [{}]),
-        Group(two, {"notion": "pure"}, [{"epsilon": 0.5}, {"epsilon": 1.0}]),
-        Group(two, {"notion": "renyi", "alpha": 3}, [{"epsilon": 0.5}]),
+    unit, double = IntegerNoise(1), IntegerNoise(2)
+    small_groups = [
+        Group(unit, {"notion": "dp"}, [{"epsilon": 1.0, "delta": 1e-3}, {"epsilon": 0.5, "delta": 1e-2}]),
+        Group(unit, {"notion": "curve", "curve": "0.5:0.1,1:0.01"}, [{}]),
+        Group(unit, {"notion": "curve", "curve": "0.5:0.1,2:0"}, [{}]),
+        Group(double, {"notion": "pure"}, [{"epsilon": 0.5}, {"epsilon": 1.0}]),
+        Group(double, {"notion": "renyi", "alpha": 3}, [{"epsilon": 0.5}]),
         Group(RealNoise(1), {"notion": "pure", "cost": "absolute"}, [{"epsilon": 1.0}]),
     ]
     if small:
-        return found
+        return small_groups
     return [
-        *found,
-        Group(one, {"notion": "gdp", "mu": 1}, [{}]),
-        Group(two, {"notion": "gdp", "mu": 1.5}, [{}]),
-        Group(one, {"notion": "zcdp", "rho": 0.05}, [{}]),
-        Group(two, {"notion": "zcdp", "rho": 0.5, "cost": "absolute"}, [{}]),
-        Group(one, {"notion": "renyi", "alpha": 2}, [{"epsilon": 0.1}, {"epsilon": 1.0}]),
+        *small_groups,
+        Group(unit, {"notion": "gdp", "mu": 1}, [{}]),
+        Group(double, {"notion": "gdp", "mu": 1.5}, [{}]),
+        Group(unit, {"notion": "zcdp", "rho": 0.05}, [{}]),
+        Group(double, {"notion": "zcdp", "rho": 0.5, "cost": "absolute"}, [{}]),
+        Group(unit, {"notion": "renyi", "alpha": 2}, [{"epsilon": 0.1}, {"epsilon": 1.0}]),
     ]

@@ -94,10 +94,10 @@ def audited(query: BudgetedQuery, channel: Channel) -> Published:
             "baseline", f"a channel of {q.k} inputs and {q.m} outputs", f"{len(channel.rows)} x {len(channel.outputs)}"
         )
     pairs, epsilon = _budgets(query)
-    made = Channel.of([row.integers for row in channel.rows], pairs)
-    claim = Claim.of(query.notion, made, {"epsilon": epsilon, "delta": query.delta or Fraction(0)})
+    audited_channel = Channel.of([row.integers for row in channel.rows], pairs)
+    claim = Claim.of(query.notion, audited_channel, {"epsilon": epsilon, "delta": query.delta or Fraction(0)})
     rows = np.array([row.integers for row in channel.rows], dtype=object)
-    return Published(float(loss_of(rows, query.losses, q.prior)), holds(made, claim), made)
+    return Published(float(loss_of(rows, query.losses, q.prior)), holds(audited_channel, claim), audited_channel)
 
 
 def _budgets(query: BudgetedQuery) -> tuple[Any, Any]:
@@ -136,7 +136,7 @@ def _clamped(name: str) -> Callable[[BudgetedQuery], Published]:
     def make(query: BudgetedQuery) -> Published:
         reach = _reach(query)
         fitted = fitted_laws(name, reach, *_spent(query), query.notion)
-        costs = [_expected(query, clamped_table(one.law, query.question.k)) for one in fitted]
+        costs = [_expected(query, clamped_table(fit.law, query.question.k)) for fit in fitted]
         best = fitted[int(np.argmin(costs))]
         return Published(min(costs), best.holds(), best.mechanism, best.symbol, best.value)
 
@@ -151,7 +151,7 @@ def _exponential(query: BudgetedQuery) -> Published:
     k = query.question.k
     if len(pairs) * k > _AUDITED:
         raise NotApplicable(f"its audit compares {len(pairs) * k} masses, more than {_AUDITED}")
-    one, other = np.array(pairs).T
+    first, second = np.array(pairs).T
     gap = np.abs(np.arange(k)[None, :] - np.arange(k)[:, None])
 
     def private(log_ratio: float) -> bool:
@@ -159,9 +159,9 @@ def _exponential(query: BudgetedQuery) -> Published:
         table = weights / weights.sum(axis=1, keepdims=True)
         if query.notion == "pure" or not delta:
             norm = np.log(weights.sum(axis=1))
-            worst = np.abs(gap[one] - gap[other]).max(axis=1) * log_ratio + norm[other] - norm[one]
+            worst = np.abs(gap[first] - gap[second]).max(axis=1) * log_ratio + norm[second] - norm[first]
             return bool(worst.max() <= float(epsilon))
-        p, q = table[one], table[other] * math.exp(float(epsilon))
+        p, q = table[first], table[second] * math.exp(float(epsilon))
         hit = np.where(p > q, p - q if query.notion == "dp" else p, 0.0)
         return bool(hit.sum(axis=1).max() <= float(delta))
 
@@ -171,12 +171,12 @@ def _exponential(query: BudgetedQuery) -> Published:
         low, high = (middle, high) if private(middle) else (low, middle)
     for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
         log_ratio = low * (1 - slack)
-        made = Channel.of(_exponential_rows(k, log_ratio), pairs)
-        claim = Claim.of(query.notion, made, {"epsilon": epsilon, "delta": delta})
-        if holds(made, claim):
+        mechanism = Channel.of(_exponential_rows(k, log_ratio), pairs)
+        claim = Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})
+        if holds(mechanism, claim):
             weights = np.exp(-log_ratio * gap)
             cost = _expected(query, weights / weights.sum(axis=1, keepdims=True))
-            return Published(cost, True, made, "r", math.exp(-log_ratio))
+            return Published(cost, True, mechanism, "r", math.exp(-log_ratio))
     raise NotApplicable("no parameter of it was proven to meet the budget")
 
 

@@ -152,7 +152,7 @@ class _Channels(Family):
         return ChannelSession(request) if request.runs == 1 else ManyRuns(request)
 
     def solve(self, request: Any) -> Design:
-        from workbench.families.channel.notion_design import design
+        from workbench.families.convex_request import design
 
         return design(request)
 

@@ -8,13 +8,12 @@ baseline    published mechanisms with the least parameter that meets the budget;
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench.families.channel.baselines import BASELINES, BudgetedQuery, published
 from workbench.families.channel.family import FAMILY
 from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
-from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel, few, heat, lines
+from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.integer_laws import NotApplicable
 from workbench.families.notion_points import LEAST_EPSILON, notion_plots
 from workbench.families.requirements import ratio_notions
@@ -73,13 +72,13 @@ def _baseline(name: str, row: Row, request: ChannelRequest) -> Task:
 def published_row(query: BudgetedQuery, name: str) -> Row:
     """What a published mechanism costs, or why it does not apply."""
     try:
-        found = published(query, name)
+        reference = published(query, name)
     except NotApplicable as error:
         return {"status": "not applicable", "error": str(error)}
-    privacy = audit(found.mechanism, query.epsilon or 0)
+    privacy = audit(reference.mechanism, query.epsilon or 0)
     return {
-        "objective": found.objective, "parameter": found.value, "dp_delta": privacy.dp_delta.upper,
-        "pure_epsilon": privacy.pure_epsilon, "private": found.certified, "status": "audited", "error": None,
+        "objective": reference.objective, "parameter": reference.value, "dp_delta": privacy.dp_delta.upper,
+        "pure_epsilon": privacy.pure_epsilon, "private": reference.certified, "status": "audited", "error": None,
     }  # fmt: skip
 
 
@@ -87,20 +86,4 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     words = f"{loss} loss"
     plain = table[table["notion"].isin(ratio_notions()) & ~table["mechanism"].eq(LEAST_EPSILON)]
     ours = plain[plain["mechanism"].eq("channel")]
-    least = plain[plain["delta"].eq(plain["delta"].min())] if len(plain) else plain
-    series = {delta: Series(f"δ = {delta:g}", k) for k, delta in enumerate(few(ours["delta"].tolist(), 6))}
-    epsilon, error, logged = Quantity("epsilon", "ε"), Quantity("objective", words), Quantity("objective", words, True)
-    return {
-        "error_epsilon": partial(
-            lines, least, epsilon, logged, "mechanism", all_series(SERIES, least), f"{title}: least δ"
-        ),
-        "error_epsilon_delta": partial(
-            lines, ours if len(series) > 1 else ours[:0], epsilon, logged, "delta", series, f"{title}, per δ"
-        ),
-        "error_delta": partial(
-            by_panel, ours, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error, SERIES,
-            f"{title} against δ",
-        ),
-        "heat_map": partial(heat, ours, epsilon, Quantity("delta", "δ (one row each)"), error, title),
-        **notion_plots(table, SERIES, title, words),
-    }  # fmt: skip
+    return {**budget_plots(plain, ours, ours, SERIES, title, words), **notion_plots(table, SERIES, title, words)}

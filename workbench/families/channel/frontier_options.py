@@ -15,10 +15,10 @@ __all__ = ["FRONTIER"]
 
 
 def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
-    asked = question or FAMILY.spelled_question(values)
+    query = question or FAMILY.spelled_question(values)
     for row, given in [*budget_points(values), *least_points(values)]:
         request: Any = FAMILY.request(
-            asked, loss=values["loss"], solver=values["solver"], certify=values["certify"], **given
+            query, loss=values["loss"], solver=values["solver"], certify=values["certify"], **given
         )
         yield {**row, "cost": request.losses.name}, request
 

@@ -42,19 +42,19 @@ def least_epsilon(session: ChannelSession, request: ChannelRequest) -> Design:
         design = session.solved(_least_error_at(request, epsilon))
         return design, design.details["loss"], design.details["bound"]
 
-    found = search(at, budget, f"Loss {request.losses.name}", limit, LEAST)
-    asked = replace(found.request)
+    optimum = search(at, budget, f"Loss {request.losses.name}", limit, LEAST)
+    restated = replace(optimum.request)
     for name in ("minimise", "budget", "losses"):
-        object.__setattr__(asked, name, getattr(request, name))
-    object.__setattr__(asked, "family", request.family)
-    return replace(found, request=asked)
+        object.__setattr__(restated, name, getattr(request, name))
+    object.__setattr__(restated, "family", request.family)
+    return replace(optimum, request=restated)
 
 
 def _least_error_at(request: ChannelRequest, epsilon: Fraction) -> ChannelRequest:
     """The least error at an ε."""
-    asked = request.at({})
+    least_error = request.at({})
     for name, value in (("minimise", "error"), ("budget", None)):
-        object.__setattr__(asked, name, value)
-    moved = asked.at({"epsilon": epsilon})
+        object.__setattr__(least_error, name, value)
+    moved = least_error.at({"epsilon": epsilon})
     assert isinstance(moved, ChannelRequest)
     return moved

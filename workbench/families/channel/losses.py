@@ -89,10 +89,10 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
     inputs, outputs = question.places
     with translated_errors():
         floats = named.matrix(outputs, inputs)
-    found = _integers(named.name, [[exact(float(v), "every loss", "finite") for v in row] for row in floats])
-    if found.values.min() < 0:
+    entries = _integers(named.name, [[exact(float(v), "every loss", "finite") for v in row] for row in floats])
+    if entries.values.min() < 0:
         InvalidRequest.must("loss", "one that is >= 0", named.name)
-    return LossTable(named.name, found.values, found.unit, named)
+    return LossTable(named.name, entries.values, entries.unit, named)
 
 
 def called(loss: Callable[[Any, Any], Any], what: str, x: Any, o: Any) -> Fraction:
@@ -102,8 +102,8 @@ def called(loss: Callable[[Any, Any], Any], what: str, x: Any, o: Any) -> Fracti
         value = loss(_plain(x), _plain(o))
     except Exception as error:
         InvalidRequest.must("loss", f"a function of {what}", f"{type(error).__name__}: {error}")
-    found = exact(value, words, "a finite number >= 0")
-    return found if found >= 0 else InvalidRequest.must(words, "a finite number >= 0", value)
+    number = exact(value, words, "a finite number >= 0")
+    return number if number >= 0 else InvalidRequest.must(words, "a finite number >= 0", value)
 
 
 def _plain(point: Any) -> Any:

@@ -42,35 +42,35 @@ def candidates(query: Query) -> Iterable[Candidate]:
         yield Candidate("best channel", reason=str(error))
     for name in BASELINES:
         yield Candidate(name, "published, made for no prior", None, partial(_usual, query, name))
-    others = [*((one, "your own baseline") for one in own_baselines(query.own, "channel")),
-              *((one, f"of {package}") for one, package in baselines_of("channel"))]  # fmt: skip
+    others = [*((known, "your own baseline") for known in own_baselines(query.own, "channel")),
+              *((known, f"of {package}") for known, package in baselines_of("channel"))]  # fmt: skip
     for baseline, words in others:
         yield Candidate(baseline.name, words, None, partial(_other, query, baseline))
 
 
 def _usual(query: Query, name: str) -> Value:
-    found = published(query, name)
-    return Value(found.objective, None, found.certified, found.words)
+    reference = published(query, name)
+    return Value(reference.objective, None, reference.certified, reference.words)
 
 
 def _other(query: Query, baseline: Baseline) -> Value:
     """A baseline that is not ours, audited; its code may raise anything."""
     try:
-        made = baseline.mechanism(query)
+        own = baseline.mechanism(query)
     except WorkbenchError:
         raise
     except Exception as error:
         raise NotApplicable(f"it raised {type(error).__name__}: {error}") from error
-    if made is None:
+    if own is None:
         raise NotApplicable("no mechanism of it meets the budget")
-    given: Any = as_mechanism(made)
+    given: Any = as_mechanism(own)
     channel = given.whole_channel() if isinstance(given, LabelMechanism) else given
     if not isinstance(channel, Channel):
         raise NotApplicable(f"it is no channel of the query's answers but {given.describe()}")
-    found = audited(query, channel)
-    if not found.certified:
-        raise NotApplicable(f"it costs {found.objective:.9g}, and is not private at this budget")
-    return Value(found.objective, None, True)
+    reference = audited(query, channel)
+    if not reference.certified:
+        raise NotApplicable(f"it costs {reference.objective:.9g}, and is not private at this budget")
+    return Value(reference.objective, None, True)
 
 
 def _loss(query: Query) -> dict[str, Any]:

@@ -67,15 +67,16 @@ def to_integers(rows: NDArray[np.float64]) -> Integers:
 def _raised(K: Integers, edges: Edges, free: NDArray[np.bool_] | None = None) -> Integers:
     """free: (pairs, m) where the ratio may be broken."""
     K = K.copy()
-    if edges.pairs is None:
+    pairs = edges.pairs
+    if pairs is None:
         e = edges.thresholds[0]
         return np.asarray(np.maximum(K, -((-K.max(axis=0) << _EXP) // e)))
-    order = sorted(range(len(edges.pairs)), key=lambda p: edges.pairs[p])  # type: ignore[index]
+    order = sorted(range(len(pairs)), key=pairs.__getitem__)
     changed, back = True, False
     while changed:
         changed = False
         for p in reversed(order) if back else order:
-            i, j = edges.pairs[p]
+            i, j = pairs[p]
             least = -((-K[i] << _EXP) // edges.thresholds[p])
             if free is not None:
                 least = np.where(free[p], 0, least)
@@ -113,14 +114,14 @@ def repaired(
     if free is not None or not delta:
         return _equalised(_raised(K, edges, free), edges, output)
     total = int(K[0].sum())
-    room, most = delta * total, Fraction(0)
+    allowed, most = delta * total, Fraction(0)
     pairs = edges.listed(len(K))
     for p, (i, j) in enumerate(pairs):
         e = edges.thresholds[0 if edges.pairs is None else p]
         over = (K[i] << _EXP) - e * K[j]
         stick = Fraction(int(over[over > 0].sum()), 1 << _EXP)
-        if stick > room:
-            most = max(most, 1 - room / stick)
+        if stick > allowed:
+            most = max(most, 1 - allowed / stick)
     if not most:
         return K
     centre = _equalised(_raised(K, edges), edges, output)
@@ -134,7 +135,7 @@ def loss_of(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None) ->
         Fraction(int((row * loss).sum()), int(row.sum()) * losses.unit)
         for row, loss in zip(K, losses.values, strict=True)
     ]
-    return max(each) if prior is None else sum((p * one for p, one in zip(prior, each, strict=True) if p), Fraction(0))
+    return max(each) if prior is None else sum((p * v for p, v in zip(prior, each, strict=True) if p), Fraction(0))
 
 
 def cheapest(losses: LossTable, prior: Sequence[Fraction] | None) -> int:

@@ -227,10 +227,10 @@ class ChannelRequest(Request):
         graph = csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(self.question.k, self.question.k))
         reach = 1.25 * (math.log(1 / delta) + 4) / epsilon
         near = dijkstra(graph, directed=False, unweighted=True, limit=reach) <= reach
-        found = np.zeros((self.question.k, self.question.m), dtype=bool)
+        stated = np.zeros((self.question.k, self.question.m), dtype=bool)
         for y, o in enumerate(self.losses.floats.argmin(axis=1).tolist()):
-            found[:, o] |= near[:, y]
-        return found if found.sum() < masses // 2 else None
+            stated[:, o] |= near[:, y]
+        return stated if stated.sum() < masses // 2 else None
 
     def model(self, support: NDArray[np.bool_] | None = None) -> ChannelModel:
         """The linear program, in units of 2^-20 of probability. Raises ValueError."""

@@ -7,9 +7,9 @@ route                              where the masses come from
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import LARGEST, MOST, ChannelRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible_channel import ChannelBudget, explanation
+from workbench.families.infeasible_channel import ChannelBudget, explanation, no_channel
 from workbench.families.noise.answer import meets
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
@@ -42,6 +42,18 @@ _DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from whi
 _PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
+
+
+@dataclass(frozen=True)
+class _Unrepaired:
+    """What a program or a closed form answers. K: rows of one sum; raw: the channel in floats; bound: on the loss or δ;
+    solution: None of a closed form; free: where the ratio may be broken."""
+
+    K: Integers
+    raw: Channel
+    bound: Fraction | None
+    solution: Solution | None = None
+    free: Any = None
 
 
 class ChannelSession(Session):
@@ -86,7 +98,7 @@ class ChannelSession(Session):
         free = _pattern(model, solution) if request.bounds.mass else None
         proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
         oracle = verdict(request, solution.objective or 0.0)
-        design = self._designed(request, K, free, raw, bound, solution, oracle, "exact repair")
+        design = self._designed(request, _Unrepaired(K, raw, bound, solution, free), oracle, "exact repair")
         shown = design.bound is None or meets(design.objective, design.bound)
         if proven and shown:
             return design
@@ -110,8 +122,9 @@ class ChannelSession(Session):
         if not proven and request.compared <= MOST:
             return None
         raw = request.channel(_rows(K))
-        design = self._designed(request, K, None, raw, bound, None, verdict(request, geometric.value),
-                            "geometric noise, post-processed")  # fmt: skip
+        design = self._designed(
+            request, _Unrepaired(K, raw, bound), verdict(request, geometric.value), "geometric noise, post-processed"
+        )
         if not proven:
             raise NotProven(
                 f"Post-processed geometric noise costs {design.objective:.9g}, and no less than {float(bound):.9g} is "
@@ -193,10 +206,8 @@ class ChannelSession(Session):
 
     # Designs.
 
-    def _designed(
-        self, request: ChannelRequest, K: Integers, free: Any, raw: Channel, bound: Fraction | None,
-        solution: Solution | None, oracle: OracleVerdict, route: str,
-    ) -> Design:  # fmt: skip
+    def _designed(self, request: ChannelRequest, answer: _Unrepaired, oracle: OracleVerdict, route: str) -> Design:
+        K, raw, bound, solution = answer.K, answer.raw, answer.bound, answer.solution
         prior, losses = request.question.prior, request.losses
         claim, words = request.claim, list[str]()
         certificate: Certificate | None = None
@@ -211,7 +222,7 @@ class ChannelSession(Session):
                 assert request.budget is not None
                 K = within_budget(K, losses, prior, request.budget)
             else:
-                K = repaired(K, edges, request.bounds.delta, cheapest(losses, prior), free)
+                K = repaired(K, edges, request.bounds.delta, cheapest(losses, prior), answer.free)
             mechanism = request.channel(_rows(K))
             certificate, words = proof(request, mechanism, solution, route)
             assert isinstance(certificate.mechanism, Channel)
@@ -256,27 +267,20 @@ def _pattern(model: ChannelModel, solution: Solution) -> Any:
     return np.concatenate(blocks)
 
 
-def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> None:
+def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> NoReturn:
     """Raise what an answer without a point means."""
-    if solution.termination is Termination.INTERRUPTED:
-        raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
-    status = f"{solution.solver} says {solution.raw_status!r}"
-    if solution.termination is Termination.INFEASIBLE:
-        if not (request.constraints or request.more) and request.budget is None:
-            raise NotProven(
-                f"{status} to a feasible request (a channel that ignores its input is private); its tolerances are too "
-                "coarse here."
-            )
-        what = "the constraints on these outputs"
-        if request.budget is not None:
-            what = f"the budget {float(request.budget):g}"
-        why = ""
-        if request.epsilon is not None and not request.bounds.mass:
-            levels = [float(e) for e in request.levels()[1]]
-            budget = ChannelBudget(
-                request.notion, float(request.epsilon), levels, float(request.bounds.delta), LARGEST,
-                float(request.budget or 0),
-            )  # fmt: skip
-            why = explanation(model, budget, request.solver, request.options)
-        raise Infeasible(f"No channel meets {what} ({status}).{why}")
-    raise NotProven(f"{status} and returned no channel.", bound=solution.bound)
+
+    def why() -> str:
+        if request.epsilon is None or request.bounds.mass:
+            return ""
+        levels = [float(e) for e in request.levels()[1]]
+        budget = ChannelBudget(
+            request.notion, float(request.epsilon), levels, float(request.bounds.delta), LARGEST,
+            float(request.budget or 0),
+        )  # fmt: skip
+        return explanation(model, budget, request.solver, request.options)
+
+    what = "the constraints on these outputs" if request.constraints or request.more else None
+    if request.budget is not None:
+        what = f"the budget {float(request.budget):g}"
+    no_channel(solution, what, why)

@@ -11,12 +11,12 @@ For pure ε over all pairs, the repair is steered by the rows that give each out
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
-from solvers.solution import Solution, Termination
-from workbench.errors import Infeasible, InvalidRequest, NotProven
+from solvers.solution import Termination
+from workbench.errors import InvalidRequest, NotProven
 from workbench.families.design import Design
 from workbench.families.labels.relation import Pairs
 from workbench.families.labels.request import LabelRequest
@@ -31,7 +31,7 @@ from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
 __all__ = [
-    "UNBIASED", "audited", "bare", "certified", "check_size", "proven", "refuse", "rows_of", "shortfall", "stated",
+    "UNBIASED", "audited", "bare", "certified", "check_size", "proven", "rows_of", "shortfall", "stated",
 ]  # fmt: skip
 
 # What a certificate may take, its repair included: each is a minute or two.
@@ -179,17 +179,6 @@ def audited(channel: Channel, request: LabelRequest) -> Privacy:
 def shortfall(privacy: Privacy, request: LabelRequest) -> tuple[str, ...]:
     """A sentence when the mechanism misses the request, none otherwise."""
     return () if privacy.holds(request.claim) else (privacy.words(request.claim, "The solver's channel"),)
-
-
-def refuse(solution: Solution, constraints: tuple[str, ...], why: Callable[[], str] = str) -> NoReturn:
-    """Raise what a solve without a point means; why: explains an infeasible one."""
-    if solution.termination is Termination.INTERRUPTED:
-        raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
-    status = f"{solution.solver} says {solution.raw_status!r}"
-    if solution.termination is Termination.INFEASIBLE:
-        what = f"the constraints {', '.join(constraints)} on these outputs" if constraints else "this request"
-        raise Infeasible(f"No channel meets {what} ({status}).{why()}")
-    raise NotProven(f"{status} and returned no channel.", bound=solution.bound)
 
 
 def proven(design: Design) -> Design:

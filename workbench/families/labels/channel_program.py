@@ -11,8 +11,8 @@ from models.oracles.bins import BIN_LOSSES, optimal_bins
 from solvers.backend import solve
 from workbench.errors import InvalidRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible_channel import ChannelBudget, explanation
-from workbench.families.labels.certify import audited, certified, check_size, proven, refuse, rows_of, shortfall
+from workbench.families.infeasible_channel import ChannelBudget, explanation, no_channel
+from workbench.families.labels.certify import audited, certified, check_size, proven, rows_of, shortfall
 from workbench.families.labels.relation import groups_of
 from workbench.families.labels.request import LARGEST, LabelRequest
 from workbench.families.outcome import translated_errors
@@ -47,8 +47,8 @@ def best_channel(request: LabelRequest) -> Design:
             options = replace(options, algorithm="interior-point")
         solution = solve(model.program, model.values(epsilons, float(request.delta)), request.solver, options)
     if solution.x is None:
-        refuse(
-            solution, constraints,
+        no_channel(
+            solution, f"the constraints {', '.join(constraints)} on these outputs" if constraints else None,
             lambda: explanation(
                 model, ChannelBudget(notion, float(epsilon), epsilons, float(request.delta), LARGEST), request.solver,
                 options,

@@ -23,7 +23,6 @@ from workbench.families.option import (
     check_option,
     listed,
     one_of,
-    spell,
     text,
 )
 from workbench.privacy.notions import OURS
@@ -160,27 +159,25 @@ class _LabelFamily(Family):
         return labels
 
     def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest | LabelNotionRequest:
-        from workbench.families.convex_notion import PARAMETERS
+        from workbench.families.convex_notion import without_parameters
         from workbench.families.labels.notion_design import LabelNotionRequest
         from workbench.families.labels.request import LabelRequest, own_loss
         from workbench.families.requirements import ratio_notions
 
         if values["notion"] not in ratio_notions():
             return LabelNotionRequest.of(question, values)
-        for name in PARAMETERS[1:]:
-            if (got := values.pop(name, None)) is not None:
-                InvalidRequest.must(name, f"left out when notion is {values['notion']}", spell(got))
+        without_parameters(values)
         if values["epsilon"] is None:
             raise InvalidRequest("epsilon must be given. Got none.")
         values["loss"] = own_loss(values["loss"], question, values)
         return LabelRequest(question=question, **values)
 
     def solve(self, request: Any) -> Design:
-        from workbench.families.labels import notion_design
+        from workbench.families import convex_request
         from workbench.families.labels.design import design
 
-        if isinstance(request, notion_design.LabelNotionRequest):
-            return notion_design.design(request)
+        if isinstance(request, convex_request.ConvexRequest):
+            return convex_request.design(request)
         return design(request)
 
     def backend(self, values: Mapping[str, Any]) -> str | None:
@@ -277,9 +274,9 @@ class _LabelFamily(Family):
 
 def _budget(design: Design) -> str:
     """What was asked, in words."""
-    asked = design.request
+    request = design.request
     if design.claim.in_epsilon_delta:
-        return f"epsilon = {float(asked.epsilon):g}, delta = {float(asked.delta):g}"
+        return f"epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
     from workbench.families.convex_notion import budget_words
 
     return budget_words(design.claim)

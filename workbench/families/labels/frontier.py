@@ -24,7 +24,7 @@ from workbench.families.labels.family import METHODS
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.label_randomizers.randomized_response import k_ary, with_prior
+from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary, with_prior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,8 +107,8 @@ def baseline_loss(labels: Labels, name: str, epsilon: Fraction, loss: Loss) -> f
     if name in _NOISES:
         low, high = float(labels.values[0]), float(labels.values[-1])
         return LabelNoise(name, low, high, epsilon, loss=loss.kind).loss(labels, loss.kind)
-    build: Callable[[Labels, Fraction], object] = with_prior if name == "RRWithPrior" else k_ary
-    return float(build(labels, epsilon).loss(loss))  # type: ignore[attr-defined]
+    build: Callable[[Labels, Fraction], RandomizedResponse] = with_prior if name == "RRWithPrior" else k_ary
+    return float(build(labels, epsilon).loss(loss))
 
 
 def _baseline(labels: Labels, name: str, epsilon: Fraction, loss: Loss) -> Task:

@@ -8,7 +8,8 @@ from models.unbiased_levels import Optimum, optimum
 from solvers.solution import Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.labels.certify import UNBIASED, audited, certified, check_size, refuse, shortfall
+from workbench.families.infeasible_channel import no_channel
+from workbench.families.labels.certify import UNBIASED, audited, certified, check_size, shortfall
 from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.families.outcome import translated_errors
@@ -35,7 +36,7 @@ def best_unbiased(request: LabelRequest) -> Design:
         answer = optimum(y, p, float(odds) - 1, request.solver, request.options,
                         progress=request.progress or (lambda line: None))  # fmt: skip
     if not isinstance(answer, Optimum):
-        refuse(answer, ("unbiased",))
+        no_channel(answer, None, trivial="randomized response with stretched outputs is private and unbiased")
     try:
         outputs, channel = exact_channel(y, p, odds, answer.sets, answer.t, answer.s, answer.objective)
     except ArithmeticError as error:

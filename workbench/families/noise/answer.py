@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
+from workbench.families.infeasible import refuse_infeasible
 from workbench.families.noise.request import NoiseRequest
 from workbench.families.oracle import ABSOLUTE
 
@@ -65,12 +66,9 @@ def refuse(request: NoiseRequest, solution: Solution, why: Callable[[], str]) ->
     answer = f"{request.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
         budget = request.budget
-        if request.constraints is None and budget is None:
-            raise NotProven(
-                f"{answer} to a feasible request (uniform noise is private); its tolerances are too coarse here."
-            )
-        what = "the extra constraints" if budget is None else f"the budget {float(budget):g} and the constraints"
-        raise Infeasible(f"No noise meets the request with {what} ({answer}).{why()}")
+        wish = "the extra constraints" if budget is None else f"the budget {float(budget):g} and the constraints"
+        what = None if request.constraints is None and budget is None else f"noise meets the request with {wish}"
+        refuse_infeasible(solution, answer, what, "uniform noise is private", why)
     limit = _LIMITS.get(solution.termination, f"status {solution.termination}")
     bound = "unknown" if solution.bound is None else f"{solution.bound:.9g}"
     raise NotProven(

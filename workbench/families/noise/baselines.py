@@ -45,8 +45,8 @@ class Scan:
     def __init__(self, family: str, n: int, distances: Sequence[int], steps: int = 401) -> None:
         self.family, self.n = FAMILIES[family], n
         self.pairs = [(q, q + d) for d in sorted(set(distances)) for q in range(n + 1 - d)]
-        one, other = np.array(self.pairs).T
-        self._p, self._q = np.concatenate([one, other]), np.concatenate([other, one])
+        first, second = np.array(self.pairs).T
+        self._p, self._q = np.concatenate([first, second]), np.concatenate([second, first])
         self.grid = np.linspace(*SCANNED[family], steps)
         self._tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
 
@@ -60,21 +60,21 @@ class Scan:
         """The smallest parameter found that is (epsilon, delta)-private by the exact audit; None when there is none."""
         required = ratio_bounds(notion, {(): epsilon}, delta)
         # 1e-12: rounding of sums; the exact audit decides below
-        room = float(required.delta) + (1e-12 * _weight(required) if named(notion).has_delta else 0.0)
-        good = np.flatnonzero(self._deltas(self._tables, required) <= room)
+        allowed = float(required.delta) + (1e-12 * _weight(required) if named(notion).has_delta else 0.0)
+        good = np.flatnonzero(self._deltas(self._tables, required) <= allowed)
         if not good.size:
             return None
         high, low = float(self.grid[good[0]]), float(self.grid[max(int(good[0]) - 1, 0)])
         for _ in range(50):
             middle = (low + high) / 2
-            fits = self._deltas(self.family.table(self.n, middle), required) <= room
+            fits = self._deltas(self.family.table(self.n, middle), required) <= allowed
             low, high = (low, middle) if fits else (middle, high)
         for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees
-            found = self.family.parameter(high) * (1 + slack)
-            mechanism = Channel.of(self.family.build(self.n, found), self.pairs)
+            parameter = self.family.parameter(high) * (1 + slack)
+            mechanism = Channel.of(self.family.build(self.n, parameter), self.pairs)
             claim = Claim.of(notion, mechanism, {"epsilon": epsilon, "delta": delta})
             if holds(mechanism, claim):
-                return found
+                return parameter
         return None
 
 

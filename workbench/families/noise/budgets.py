@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from workbench.families.api import design
@@ -45,7 +46,7 @@ def count_rows(
 
         with NoiseDesigner(question, notion=notion, certify=True) as designer:
             row = design_row(
-                lambda d=designer: d.design(epsilon, delta),  # type: ignore[misc]
+                partial(designer.design, epsilon, delta),
                 **known("optimal modulo noise", "also protects answers that wrap around, which counts do not need"),
             )
             yield row | {"bound": None}  # what it proves holds for noise modulo n + 1
@@ -61,8 +62,8 @@ def count_rows(
         if ratio_kind(notion) == HOCKEY_STICK:  # what a channel LP states
             pairs = [(q, q + s) for s in distances for q in range(n + 1 - s)]
             yield design_row(
-                lambda pairs=pairs: design(  # type: ignore[misc]
-                    Labels.uniform(0, n), epsilon=epsilon, loss="zero-one", method="lp", neighbours=pairs,
+                partial(
+                    design, Labels.uniform(0, n), epsilon=epsilon, loss="zero-one", method="lp", neighbours=pairs,
                     notion="dp" if delta else "pure", delta=delta,
                 ),
                 **known("channel LP", "the optimum over every mechanism with these answers and neighbours"),

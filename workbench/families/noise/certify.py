@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -75,46 +76,46 @@ def certify_noise(
     Raises:
         NotCertified: no candidate meets the request in exact arithmetic.
     """
-    found: list[Certified] = []
+    candidates: list[Certified] = []
     reasons: list[str] = []
 
     def attempt(make: Callable[[], Certified]) -> None:
         try:
-            found.append(make())
+            candidates.append(make())
         except NotCertified as error:
             reasons.append(str(error))
 
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
     affordable = request.question.order * len(request.budgets) <= _CELLS
     for route, pattern in _patterns(request, solution, raw) if affordable else []:
-        attempt(lambda route=route, pattern=pattern: _exactly(request, pattern, route, stop))  # type: ignore[misc]
-    if not found:
+        attempt(partial(_exactly, request, pattern, route, stop))
+    if not candidates:
         attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
     claimed = solution.objective
-    short = not found or (claimed is not None and _best(found).objective > Fraction(claimed) * (1 + _CLOSE))
+    short = not candidates or (claimed is not None and _best(candidates).objective > Fraction(claimed) * (1 + _CLOSE))
     if (
         short and affordable and request.bounds.kind == MASS_ABOVE_RATIO
     ):  # without violations there is always a mechanism
         attempt(lambda: _exactly(request, _no_violations(request), "exact optimum without violations", stop))
     law = closed_form() if short and closed_form is not None and request.constraints is None else None
-    if law is not None and law.pmf is not None and (not found or law.value < _best(found).objective):
-        made = AdditiveNoise.from_pmf(request.question, law.pmf)
-        attempt(lambda: _judged(request, made.exact_pmf, None, "closed form"))
+    if law is not None and law.pmf is not None and (not candidates or law.value < _best(candidates).objective):
+        noise = AdditiveNoise.from_pmf(request.question, law.pmf)
+        attempt(lambda: _judged(request, noise.exact_pmf, None, "closed form"))
         if affordable:
             route = "exact optimum of the closed form's pattern"
-            attempt(lambda: _exactly(request, _pattern_of(request, made), route, stop))
-    if not found:
+            attempt(lambda: _exactly(request, _pattern_of(request, noise), route, stop))
+    if not candidates:
         raise NotCertified(f"No repaired mechanism meets the request exactly: {' '.join(dict.fromkeys(reasons))}")
-    return _best(found)
+    return _best(candidates)
 
 
 def _no_violations(request: NoiseRequest) -> Pattern:
     return {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
 
 
-def _best(found: Sequence[Certified]) -> Certified:
+def _best(candidates: Sequence[Certified]) -> Certified:
     """Constraints first, then cost."""
-    return min(found, key=lambda one: (bool(one.residual), one.objective))
+    return min(candidates, key=lambda candidate: (bool(candidate.residual), candidate.objective))
 
 
 def exacting(options: Options, supported: frozenset[str]) -> Options:
@@ -208,20 +209,20 @@ def _patterns(request: NoiseRequest, solution: Solution, raw: AdditiveNoise) -> 
     shown = _pattern_of(request, raw)
     if shown is None:
         return [("exact optimum", None)]
-    found: list[tuple[str, Pattern | None]] = [("exact optimum of the pattern", shown)]
+    patterns: list[tuple[str, Pattern | None]] = [("exact optimum of the pattern", shown)]
     names = {block.name for block in solution.program.variables}
     labels = {shift: f"u_{'_'.join(map(str, shift))}" for shift in request.budgets}
     if set(labels.values()) <= names:
-        said = {shift: np.asarray(solution[label]) > 0.5 for shift, label in labels.items()}
-        if any((said[shift] != shown[shift]).any() for shift in said):
-            found.append(("exact optimum of the solver's binaries", said))
-    return found
+        binaries = {shift: np.asarray(solution[label]) > 0.5 for shift, label in labels.items()}
+        if any((binaries[shift] != shown[shift]).any() for shift in binaries):
+            patterns.append(("exact optimum of the solver's binaries", binaries))
+    return patterns
 
 
-def _pattern_of(request: NoiseRequest, made: AdditiveNoise) -> Pattern | None:
+def _pattern_of(request: NoiseRequest, mechanism: AdditiveNoise) -> Pattern | None:
     """The violations a mechanism shows; None where the request allows none, or bounds no mass of them."""
     bounds = request.bounds
-    return pattern_of(made, bounds.epsilons) if bounds.mass else None
+    return pattern_of(mechanism, bounds.epsilons) if bounds.mass else None
 
 
 def _exactly(request: NoiseRequest, pattern: Pattern | None, route: str, stop: float) -> Certified:
@@ -253,33 +254,33 @@ def _judged(
     delta = Fraction(1) if request.minimise == "delta" or request.delta is None else request.delta
     claim = request.claim(delta)
     privacy = audit(AdditiveNoise(q, values), claim.epsilon) if raw else repair_noise(q, values, claim, pattern)
-    made = privacy.mechanism
-    assert isinstance(made, AdditiveNoise)
+    mechanism = privacy.mechanism
+    assert isinstance(mechanism, AdditiveNoise)
     if request.minimise == "delta":
         reached = privacy.worst(measuring).measured
         delta = delta_notion(measuring).upper(reached)
         objective = delta = delta if reached.b == 0 else _ceiling(delta)
         assert limit is not None
-        excess = max(Fraction(0), exact_cost(made, request.costs) - limit)
+        excess = max(Fraction(0), exact_cost(mechanism, request.costs) - limit)
         claim = request.claim(delta)
     else:
-        objective, excess = exact_cost(made, request.costs), Fraction(0)
+        objective, excess = exact_cost(mechanism, request.costs), Fraction(0)
     if not privacy.holds(claim):
         raise NotCertified(privacy.words(claim, "The repaired mechanism"))
-    missed = _residual(request, made)
-    residual = None if missed is None else max(excess, missed)
-    return Certified(made, privacy, route, objective, delta, optimum, residual)
+    violation = _residual(request, mechanism)
+    residual = None if violation is None else max(excess, violation)
+    return Certified(mechanism, privacy, route, objective, delta, optimum, residual)
 
 
 def _ceiling(value: Fraction, bits: int = 200) -> Fraction:
     return Fraction(-((-value.numerator << bits) // value.denominator), 1 << bits)
 
 
-def _residual(request: NoiseRequest, made: AdditiveNoise) -> Fraction | None:
+def _residual(request: NoiseRequest, mechanism: AdditiveNoise) -> Fraction | None:
     """The largest violation of the request's extra constraints, exact; None where they are not linear in f alone."""
     if request.constraints is None:
         return Fraction(0)
-    f, worst = made.exact_pmf, Fraction(0)
+    f, worst = mechanism.exact_pmf, Fraction(0)
     program = extra_constraints(request)
     if program.shape[1] != len(f):
         return None

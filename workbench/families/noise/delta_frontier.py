@@ -106,7 +106,7 @@ def _stored(request: NoiseRequest, path: Path, high: float, progress: Callable[[
         InvalidRequest.must(
             "store", "left out unless cost is error-rate, with one ε and more than 24 answers", str(path)
         )
-    asked = {"sizes": list(question.sizes), "shifts": sorted(map(list, shifts)), "epsilon": str(budgets[shifts[0]])}
+    described = {"sizes": list(question.sizes), "shifts": sorted(map(list, shifts)), "epsilon": str(budgets[shifts[0]])}
     limit = request.options.time_limit
     stop = None if limit is None else time.perf_counter() + limit
     search = LevelSearch(question.sizes, shifts, float(epsilons[0]), stop)
@@ -114,14 +114,14 @@ def _stored(request: NoiseRequest, path: Path, high: float, progress: Callable[[
         kept = parse_json(read_text(path, name="store"))
         if not isinstance(kept, dict) or kept.get("format") != _FORMAT:
             raise CorruptFile(f"{path.name} is no store of a δ-frontier.")
-        if kept.get("question") != asked:
+        if kept.get("question") != described:
             raise InvalidRequest(f"store must be of this question and ε. {path.name} is of {kept.get('question')}.")
         if not _staircase(kept, search.stairs):
             raise CorruptFile(f"{path.name} holds no staircase of its question.")
         search.stairs = Stairs(kept["s"], kept["t"], kept["proven"])
 
     def tell(stairs: Stairs, pieces: list[Piece]) -> None:
-        kept = {"format": _FORMAT, "question": asked, "s": stairs.s, "t": stairs.t, "proven": stairs.proven}
+        kept = {"format": _FORMAT, "question": described, "s": stairs.s, "t": stairs.t, "proven": stairs.proven}
         write_whole(path, json.dumps(kept).encode())
         progress(proven(pieces), len(pieces))
 
@@ -159,17 +159,17 @@ def error_at(pieces: Sequence[Piece], delta: Real, *, interval: bool = False) ->
     """
     from models.noise_frontier import piece_at
 
-    asked = float(probability(delta, "delta"))
+    wanted = float(probability(delta, "delta"))
     try:
-        piece = piece_at(pieces, asked)
+        piece = piece_at(pieces, wanted)
     except (ValueError, AttributeError, TypeError, LookupError):
         InvalidRequest.must("delta", "within the pieces of wb.delta_frontier", delta)
-    value, bound = piece.value(asked), piece.bound(asked)
+    value, bound = piece.value(wanted), piece.bound(wanted)
     if interval:
         return bound, value
     if not piece.proven:
         raise NotProven(
-            f"The frontier is not proven at delta = {asked:g}: the least error lies in [{bound:.9g}, {value:.9g}].",
+            f"The frontier is not proven at delta = {wanted:g}: the least error lies in [{bound:.9g}, {value:.9g}].",
             incumbent=value, bound=bound,
         )  # fmt: skip
     return value
@@ -194,23 +194,23 @@ def least_delta_at(pieces: Sequence[Piece], error: Real, *, interval: bool = Fal
         NotProven: it is not proven which δ that is, and no interval was asked for, or no δ is known; carries
             incumbent and bound.
     """
-    asked = float(exact(error, "error"))
+    wanted = float(exact(error, "error"))
     try:
         ends = [(piece.delta_low, piece.delta_high) for piece in pieces]
-        value = _first(ends, [(piece.value_low, piece.value_high) for piece in pieces], asked)
-        bound = _first(ends, [(piece.bound_low, piece.bound_high) for piece in pieces], asked)
+        value = _first(ends, [(piece.value_low, piece.value_high) for piece in pieces], wanted)
+        bound = _first(ends, [(piece.bound_low, piece.bound_high) for piece in pieces], wanted)
     except (AttributeError, TypeError):
         InvalidRequest.must("pieces", "those of wb.delta_frontier", type(pieces).__name__)
     if bound is None:
         InvalidRequest.must("error", "one that the pieces of wb.delta_frontier reach", error)
     if value is None:
-        raise NotProven(f"No delta of the frontier is known to reach error {asked:g}; none below {bound:.9g} does.",
+        raise NotProven(f"No delta of the frontier is known to reach error {wanted:g}; none below {bound:.9g} does.",
                         bound=bound)  # fmt: skip
     if interval:
         return bound, value
     if bound < value:
         raise NotProven(
-            f"The frontier is not proven at error {asked:g}: the least delta lies in [{bound:.9g}, {value:.9g}].",
+            f"The frontier is not proven at error {wanted:g}: the least delta lies in [{bound:.9g}, {value:.9g}].",
             incumbent=value, bound=bound,
         )  # fmt: skip
     return value

@@ -76,8 +76,8 @@ def noise_program(request: NoiseRequest, pattern: Pattern | None) -> RationalLP:
                 lp.row(entries, None, 0)
         if pure:
             continue
-        spent = range(first_y + at * N, first_y + (at + 1) * N) if hockey else np.flatnonzero(np.asarray(free)).tolist()
-        row: dict[int, Fraction | int] = dict.fromkeys(spent, 1)
+        stick = range(first_y + at * N, first_y + (at + 1) * N) if hockey else np.flatnonzero(np.asarray(free)).tolist()
+        row: dict[int, Fraction | int] = dict.fromkeys(stick, 1)
         if row and least_delta:
             lp.row(row | {last: -1}, None, 0)
         elif row:
@@ -86,13 +86,13 @@ def noise_program(request: NoiseRequest, pattern: Pattern | None) -> RationalLP:
     if least_delta:
         limit = request.cost_limit
         assert limit is not None
-        for one in costs:
-            lp.row(dict(enumerate(one)), None, limit * (1 - TAU))
+        for row_costs in costs:
+            lp.row(dict(enumerate(row_costs)), None, limit * (1 - TAU))
         lp.cost[last] = Fraction(1)
     elif worst:
         lp.bounds[last] = (Fraction(0), max(map(max, costs)))
-        for one in costs:
-            lp.row(dict(enumerate(one)) | {last: -1}, None, 0)
+        for row_costs in costs:
+            lp.row(dict(enumerate(row_costs)) | {last: -1}, None, 0)
         lp.cost[last] = Fraction(1)
     else:
         lp.cost[:N] = costs[0]

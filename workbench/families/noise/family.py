@@ -241,7 +241,7 @@ class _Noise(Family):
         return ManyRuns(request, within_curve)
 
     def solve(self, request: Any) -> Design:
-        from workbench.families.noise.notion_design import design
+        from workbench.families.convex_request import design
 
         return design(request)
 
@@ -253,12 +253,12 @@ class _Noise(Family):
         from workbench.mechanisms.additive import AdditiveNoise
         from workbench.privacy.repair import exact_cost
 
-        found = self.related(request, mechanism)
-        if isinstance(found, AdditiveNoise):
-            return float(exact_cost(found, request.costs))
+        related = self.related(request, mechanism)
+        if isinstance(related, AdditiveNoise):
+            return float(exact_cost(related, request.costs))
         if request.cost not in ("error-rate", "squared"):
             InvalidRequest.must("cost", "error-rate or squared for a channel", repr(request.cost))
-        return float(found.error_rate if request.cost == "error-rate" else found.mse)
+        return float(related.error_rate if request.cost == "error-rate" else related.mse)
 
     def related(self, request: Any, mechanism: Any) -> Any:
         """Noise under the question's differences; of a channel the answers that differ by one, without wrapping."""
@@ -295,23 +295,23 @@ class _Noise(Family):
         return super().status(design) if design.request.runs == 1 else "found"
 
     def json(self, design: Design) -> dict[str, Any]:
-        asked = design.request
-        if asked.runs == 1 and not design.claim.in_epsilon_delta:
+        request = design.request
+        if request.runs == 1 and not design.claim.in_epsilon_delta:
             return {
-                "pmf": design.mechanism.pmf.tolist(), "cost": asked.cost, **design.claim.to_dict(),
-                "question": asked.question.to_dict(), "directed": asked.question.directed,
+                "pmf": design.mechanism.pmf.tolist(), "cost": request.cost, **design.claim.to_dict(),
+                "question": request.question.to_dict(), "directed": request.question.directed,
             }  # fmt: skip
-        if asked.runs > 1:
+        if request.runs > 1:
             return {
-                "pmf": design.mechanism.pmf.tolist(), "runs": asked.runs, "exact": composed_exact(design),
-                **{name: jsonable(getattr(asked, name)) for name in ("notion", "cost", "epsilon", "delta")},
-                "question": asked.question.to_dict(), "directed": asked.question.directed,
+                "pmf": design.mechanism.pmf.tolist(), "runs": request.runs, "exact": composed_exact(design),
+                **{name: jsonable(getattr(request, name)) for name in ("notion", "cost", "epsilon", "delta")},
+                "question": request.question.to_dict(), "directed": request.question.directed,
             }  # fmt: skip
         return {
             "pmf": design.mechanism.pmf.tolist(),
-            **{name: jsonable(getattr(asked, name)) for name in ("notion", "cost", "minimise", "budget")},
+            **{name: jsonable(getattr(request, name)) for name in ("notion", "cost", "minimise", "budget")},
             "epsilon": jsonable(design.claim.epsilon), "delta": float(design.claim.delta),
-            "question": asked.question.to_dict(), "directed": asked.question.directed,
+            "question": request.question.to_dict(), "directed": request.question.directed,
         }  # fmt: skip
 
     def heading(self, design: Design) -> str:

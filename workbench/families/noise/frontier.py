@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -88,11 +88,11 @@ class NoiseFrontier:
     whole: bool = False
 
 
-def plan(asked: NoiseFrontier) -> Plan:
+def plan(options: NoiseFrontier) -> Plan:
     """The plan of a noise frontier, whose requests are validated before anything is solved. Raises InvalidRequest."""
-    question, epsilons, deltas, notions = asked.question, asked.epsilons, asked.deltas, asked.notions
-    cost, levels = asked.cost, asked.levels
-    fixed: dict[str, Any] = {"cost": cost, "solver": asked.solver, "time_limit": asked.time_limit}
+    question, epsilons, deltas, notions = options.question, options.epsilons, options.deltas, options.notions
+    cost, levels = options.cost, options.levels
+    fixed: dict[str, Any] = {"cost": cost, "solver": options.solver, "time_limit": options.time_limit}
     for notion in notions:
         for epsilon in epsilons:
             FAMILY.request(question, epsilon=epsilon, delta=deltas[0], **fixed, notion=notion)
@@ -103,7 +103,7 @@ def plan(asked: NoiseFrontier) -> Plan:
     for level in levels or ():
         if level < 0:
             InvalidRequest.must("level", "errors >= 0", f"{float(level):g}")
-    frontier = _Frontier(asked)
+    frontier = _Frontier(options)
     tasks: list[Task] = []
     for notion in notions:
         tasks += [frontier.points(notion, epsilon) for epsilon in epsilons]
@@ -113,7 +113,7 @@ def plan(asked: NoiseFrontier) -> Plan:
     for notion in notions:
         if named(notion).has_delta and (levels is None or levels):
             tasks += [frontier.levels(notion, epsilon, levels) for epsilon in epsilons]
-    if asked.baselines:
+    if options.baselines:
         for family in frontier.families():
             tasks += [frontier.baseline(notion, epsilon, family) for notion in notions for epsilon in epsilons]
     relation = "directed" if question.directed else "symmetric"
@@ -134,16 +134,16 @@ def _scan(family: str, n: int, distances: tuple[int, ...]) -> Scan:
 
 
 class _Frontier:
-    def __init__(self, asked: NoiseFrontier) -> None:
-        self.question, self.epsilons, self.deltas = asked.question, list(asked.epsilons), list(asked.deltas)
-        self.cost, self.solver, self.certify = asked.cost, asked.solver, asked.certify
-        self.options = Options(time_limit=asked.time_limit)
+    def __init__(self, options: NoiseFrontier) -> None:
+        self.question, self.epsilons, self.deltas = options.question, list(options.epsilons), list(options.deltas)
+        self.cost, self.solver, self.certify = options.cost, options.solver, options.certify
+        self.options = Options(time_limit=options.time_limit)
         self.designers: dict[tuple[str, str], NoiseDesigner] = {}
         self.finite: FiniteQuery | None = None
         self.errors: list[float] = []  # of the points so far
         self.tracing = 0.0  # seconds spent on exact pieces
-        self.patience = None if asked.whole else _PATIENCE
-        self.refining = math.inf if asked.whole else _REFINING
+        self.patience = None if options.whole else _PATIENCE
+        self.refining = math.inf if options.whole else _REFINING
 
     def close(self) -> None:
         for designer in self.designers.values():
@@ -176,7 +176,7 @@ class _Frontier:
             designer = self._designer(notion, "error")
             for delta in self.deltas:
                 known = self._known("point", "optimal", notion, epsilon) | {"delta": float(delta)}
-                rows.append(design_row(lambda d=delta: designer.design(epsilon, d), **known))  # type: ignore[misc]
+                rows.append(design_row(partial(designer.design, epsilon, delta), **known))
             return rows
 
         return compute
@@ -210,10 +210,10 @@ class _Frontier:
                     law = oracles.judge(
                         q.sizes, q.differences, q.directed, float(epsilon), 0.0, HOCKEY_STICK, self.cost
                     )
-                    found = [] if law is None else [_dp_line(law)]
+                    line_pieces = [] if law is None else [_dp_line(law)]
                     name = "DP law"
                 else:
-                    found = delta_frontier(
+                    line_pieces = delta_frontier(
                         q.sizes,
                         q.differences,
                         float(epsilon),
@@ -234,9 +234,9 @@ class _Frontier:
                     "solver": solver,
                     "bound": piece.bound_low,
                     "bound_high": piece.bound_high, "status": "optimal" if piece.proven else "not_proven",
-                    "seconds": seconds / len(found),
+                    "seconds": seconds / len(line_pieces),
                 }
-                for piece in found
+                for piece in line_pieces
             ]  # fmt: skip
 
         return compute
@@ -252,7 +252,7 @@ class _Frontier:
             rows = []
             for budget in budgets if budgets is not None else round_levels(self.errors):
                 known = self._known("level", "optimal", notion, epsilon) | {"budget": float(budget)}
-                row = design_row(lambda b=budget: designer.design(epsilon, budget=b), **known)  # type: ignore[misc]
+                row = design_row(partial(designer.design, epsilon, budget=budget), **known)
                 if row.get("objective") is not None:
                     row |= {
                         "delta": row[named(notion).quantity]
@@ -293,11 +293,11 @@ class _Frontier:
                     rows.append(known | published_row(self._query(notion, epsilon, delta), _WIDE[family]))
                     continue
                 row = known | {"status": "infeasible", "error": "no parameter of the scan meets the budget"}
-                made = (self._independent if family == "data-independent" else self._clamped)(
+                result = (self._independent if family == "data-independent" else self._clamped)(
                     family, notion, epsilon, delta
                 )
-                if made is not None:
-                    row = known | {"status": "closed form" if family == "data-independent" else "scan"} | made
+                if result is not None:
+                    row = known | {"status": "closed form" if family == "data-independent" else "scan"} | result
                 rows.append(row | {"seconds": time.perf_counter() - begin})
             return rows
 

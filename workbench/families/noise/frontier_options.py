@@ -33,12 +33,12 @@ def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
 
 
 def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Request]]:
-    cost, asked = values["cost"], question or FAMILY.spelled_question(values)
+    cost, query = values["cost"], question or FAMILY.spelled_question(values)
     for notion in values["notion"]:
         for epsilon in values["epsilon"]:
             for delta in values["delta"]:
                 row = {"notion": notion, "cost": cost, "epsilon": float(epsilon), "delta": float(delta)}
-                yield row, FAMILY.request(asked, notion=notion, cost=cost, epsilon=epsilon, delta=delta)
+                yield row, FAMILY.request(query, notion=notion, cost=cost, epsilon=epsilon, delta=delta)
 
 
 def _count_rows(*budget: Any) -> Iterable[Row]:
@@ -47,10 +47,10 @@ def _count_rows(*budget: Any) -> Iterable[Row]:
     return count_rows(*budget)
 
 
-def _check_count(*grids: Any) -> None:
+def _check_count(*budget_grids: Any) -> None:
     from workbench.families.noise.budgets import check
 
-    check(*grids)
+    check(*budget_grids)
 
 
 _COUNT = BudgetTask(

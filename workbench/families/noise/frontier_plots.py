@@ -267,7 +267,7 @@ def _baselines(table: pd.DataFrame, title: str, cost: str) -> Figure | None:
         axis.set_ylim(bottom=0)
         axis.set_xlabel("ε")
         axis.set_ylabel(cost)
-    said = " (they protect both sides of a pair)" if "directed differences" in title else ""
-    figure.suptitle(f"Optimal noise beside published mechanisms at the same budget{said}\n{title}", fontsize=10)
+    remark = " (they protect both sides of a pair)" if "directed differences" in title else ""
+    figure.suptitle(f"Optimal noise beside published mechanisms at the same budget{remark}\n{title}", fontsize=10)
     legend_below(figure, axes, columns=3)
     return figure

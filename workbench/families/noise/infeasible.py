@@ -43,8 +43,8 @@ def _conflict(session: NoiseSession, request: NoiseRequest) -> str:
         data = replace(data, upper=np.where(np.arange(data.upper.size) == at, float(request.delta or 0), data.upper))
     wishes = rows_named(program, _wishes(request, model))
     options = replace(request.options, time_limit=request.options.time_limit or SECONDS)
-    asked = f" with delta <= {float(request.delta or 0):g}" if limited else ""
-    return conflict_words(data, wishes, request.solver, options, program.scale, asked)[1]
+    limits = f" with delta <= {float(request.delta or 0):g}" if limited else ""
+    return conflict_words(data, wishes, request.solver, options, program.scale, limits)[1]
 
 
 def _wishes(request: NoiseRequest, model: NoiseModel) -> dict[str, str]:
@@ -97,25 +97,25 @@ def _least(solution: Solution) -> float | None:
 
 def _enough(session: NoiseSession, request: NoiseRequest) -> str:
     """The least ε, δ and budget that would do, each with everything else as it was asked."""
-    found, epsilon = [], request.epsilon
+    sentences, epsilon = [], request.epsilon
     if isinstance(epsilon, Mapping):
         largest = float(max(epsilon.values()))
         factor = least(
             lambda c: _feasible(session, request, {"epsilon": _times(epsilon, c)}), 1.0, MOST_EPSILON / largest
         )
-        found.append(least_words("factor for every epsilon", factor, f"No epsilons up to {MOST_EPSILON} would do"))
+        sentences.append(least_words("factor for every epsilon", factor, f"No epsilons up to {MOST_EPSILON} would do"))
     else:
         value = least(lambda e: _feasible(session, request, {"epsilon": Fraction(e)}), float(epsilon), MOST_EPSILON)
-        found.append(least_words("epsilon", value, f"No epsilon up to {MOST_EPSILON} would do"))
+        sentences.append(least_words("epsilon", value, f"No epsilon up to {MOST_EPSILON} would do"))
     most = Fraction(float(request.costs.max()))
     if notion(request.notion).has_delta:
         other: dict[str, Any] = {"minimise": "delta", "delta": None}
         other["budget"] = most if request.budget is None else request.budget
-        found.append(least_words("delta", _least(_answer(session, request, other)), "No delta would do"))
+        sentences.append(least_words("delta", _least(_answer(session, request, other)), "No delta would do"))
     if request.budget is not None:
         other = {"minimise": "error", "budget": None, "delta": Fraction(1) if request.delta is None else request.delta}
-        found.append(least_words("budget", _least(_answer(session, request, other)), "No budget would do"))
-    return "".join(found)
+        sentences.append(least_words("budget", _least(_answer(session, request, other)), "No budget would do"))
+    return "".join(sentences)
 
 
 def _times(epsilons: Mapping[Any, Fraction], factor: float) -> dict[Any, Fraction]:

@@ -34,10 +34,10 @@ def least_epsilon(solve: Callable[[NoiseRequest], Design], request: NoiseRequest
         InvalidRequest.must("budget", need, f"{float(budget):g}")
 
     def at(epsilon: Fraction) -> Tried:
-        asked = request.at({"minimise": "error", "budget": None, "epsilon": epsilon})
-        assert isinstance(asked, NoiseRequest)
+        least_error = request.at({"minimise": "error", "budget": None, "epsilon": epsilon})
+        assert isinstance(least_error, NoiseRequest)
         try:
-            design = solve(asked)
+            design = solve(least_error)
         except NotProven as error:
             if error.design is None or error.interrupted:
                 raise
@@ -48,5 +48,5 @@ def least_epsilon(solve: Callable[[NoiseRequest], Design], request: NoiseRequest
 
     limit = request.epsilon
     assert isinstance(limit, Fraction)
-    found = search(at, budget, f"Cost {request.cost}", limit, LEAST_EPSILON)
-    return replace(found, request=request.at({"epsilon": found.claim.epsilon}))
+    optimum = search(at, budget, f"Cost {request.cost}", limit, LEAST_EPSILON)
+    return replace(optimum, request=request.at({"epsilon": optimum.claim.epsilon}))

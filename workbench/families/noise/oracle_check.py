@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -37,8 +38,8 @@ class OracleCheck:
             return self._last[1]
         bounds = ratio_bounds(self.notion, budgets, Fraction(delta))
         levels = {shift: float(value) for shift, value in bounds.epsilons.items()}
-        one = next(iter(levels.values()))
-        epsilon = one if len(set(levels.values())) == 1 else levels
+        first = next(iter(levels.values()))
+        epsilon = first if len(set(levels.values())) == 1 else levels
         q = self.question
         with translated_errors():
             law = oracles.judge(
@@ -69,8 +70,8 @@ class OracleCheck:
             if kind == "upper bound":
                 return OracleVerdict.none("the extra constraints leave no closed form.")
             kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
-        objective, bound = solution.objective, solution.bound
-        return OracleVerdict.judge(objective, law.name, law.value, kind, proof, proven=proven, bound=bound)
+        bound = None if proven else -math.inf if solution.bound is None else solution.bound
+        return OracleVerdict.judge(solution.objective, law.name, law.value, kind, proof, incumbent_bound=bound)
 
     def least_delta(self, solution: Solution, budgets: Budgets, budget: float) -> OracleVerdict:
         """Of the least delta whose least error is within the budget: the law, which falls with delta, inverted."""

@@ -36,10 +36,10 @@ def read_cost(value: Any, name: str) -> Any:
 
 
 def _cost(value: Any, name: str) -> Fraction:
-    found = exact(value, name, _EACH)
-    if found < 0 or nearest_float(found) > 1e300:
+    cost = exact(value, name, _EACH)
+    if cost < 0 or nearest_float(cost) > 1e300:
         InvalidRequest.must(name, _EACH, value)
-    return found
+    return cost
 
 
 def own_costs(given: Any, question: ModuloNoise) -> Any:

@@ -75,7 +75,7 @@ class _Case:
         mechanism = AdditiveNoise.from_pmf(self.question, masses)
         budgets = self.question.budgets(self.epsilon)
         claimed = self.delta if self.budget is None else as_delta(objective)
-        found = audit(mechanism, budgets)
+        privacy = audit(mechanism, budgets)
         costs = cost_vector(self.cost, self.question.sizes)
 
         def price(certificate: Any) -> float | None:
@@ -88,10 +88,10 @@ class _Case:
             return float(reached.worst(self.notion).measured.upper)
 
         certified, value = certified_or_not(lambda: certify(mechanism, self.notion, self.epsilon, claimed), price)
-        exact = float(found.worst(self.notion).measured.upper)
+        exact = float(privacy.worst(self.notion).measured.upper)
         return Judged(
-            max(self.levels), float(claimed), found.pure_epsilon, exact,
-            found.meets(self.notion, budgets, claimed), certified, value,
+            max(self.levels), float(claimed), privacy.pure_epsilon, exact,
+            privacy.meets(self.notion, budgets, claimed), certified, value,
         )  # fmt: skip
 
 

@@ -149,7 +149,7 @@ class NoiseSession(Session):
             from workbench.families.noise.least_epsilon import least_epsilon
 
             self._explains = False
-            return least_epsilon(lambda asked: self._design(asked, start), request)
+            return least_epsilon(lambda trial: self._design(trial, start), request)
         return self._design(request, start)
 
     def _design(self, request: NoiseRequest, start: str) -> Design:
@@ -252,16 +252,16 @@ class NoiseSession(Session):
         solution = self.solve(self.at(point), start)
         if stopped(solution):
             raise KeyboardInterrupt
-        found = {
+        row = {
             "status": "claimed", "error": None, "objective": solution.objective, "bound": None,
             "start": str(solution.start), "audited": False,
         }  # fmt: skip
         if self.request.check == "none" and solution.termination is Termination.OPTIMAL:
-            return found
+            return row
         unproven = why_unproven(solution)
         proven = unproven is None or solution.termination is Termination.GAP_LIMIT
         assert solution.residuals is not None
-        return found | {
+        return row | {
             "status": str(solution.termination) if proven else "not_proven", "error": None if proven else unproven,
             "bound": solution.bound, "gap": solution.gap, "residual": solution.residuals.worst,
         }  # fmt: skip

@@ -10,11 +10,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.backend import Options
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import exact_problem
-from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 
 __all__ = ["ExactAnswer", "exact_quantizer", "knots_of", "least_metric_epsilon"]
@@ -41,37 +41,27 @@ def knots_of(bins: tuple[Fraction, ...], c: Fraction, extra: int) -> list[Fracti
     return sorted(knots)
 
 
-def exact_quantizer(
-    bins: tuple[Fraction, ...],
-    epsilon: Fraction,
-    c: Fraction,
-    density: Density,
-    cost: object = "mae",
-    *,
-    knots: int = 0,
-    metric: str | None = None,
-    solver: str = "highs",
-    options: Options | None = None,
-) -> ExactAnswer | None:
+def exact_quantizer(bins: tuple[Fraction, ...], question: LawQuestion, *, knots: int = 0) -> ExactAnswer | None:
     """The LP at these bins; knots: how many equally spaced extra ones. None when the solver says infeasible.
 
     Raises NotProven when a limit stopped the solver.
     """
-    cuts = knots_of(bins, c, knots)
+    density, metric = question.density, question.metric
+    cuts = knots_of(bins, question.c, knots)
     outputs = np.array([float(b) for b in bins])
     even = density.symmetric and all(a == -b for a, b in zip(bins, reversed(bins), strict=True))
     problem = exact_problem(
-        np.array([float(k) for k in cuts]), len(bins), density, cost, symmetric=even, metric=metric, solver=solver,
-        options=options,
+        np.array([float(k) for k in cuts]), len(bins), density, question.cost, symmetric=even, metric=metric,
+        solver=question.solver, options=question.options,
     )  # fmt: skip
-    answer = problem.answer(float(epsilon), outputs, start="cold", slopes=False)
+    answer = problem.answer(float(question.epsilon), outputs, start="cold", slopes=False)
     if answer is None:
-        solution = problem.solve(float(epsilon), outputs, start="cold")
+        solution = problem.solve(float(question.epsilon), outputs, start="cold")
         problem.close()
         if str(solution.termination) == "infeasible":
             return None
         stopped = solution.termination is Termination.INTERRUPTED
-        reason = f"{solver} stopped without an answer: {solution.raw_status}."
+        reason = f"{question.solver} stopped without an answer: {solution.raw_status}."
         raise NotProven(reason, bound=solution.bound, interrupted=stopped)
     problem.close()
     # a mass of 1e-11 at most is a solver's zero: an output that is nowhere used may not be told from one that leaks

@@ -38,6 +38,15 @@ class LawAnswer:
     solution: Solution
 
 
+@dataclass(frozen=True)
+class Ratios:
+    """What is bounded of laws. relation: "all" for the ratios between any two points, or "chain" for neighbouring ones;
+    odds: of ε, e^ε - 1, for a chain an array (n - 1,)."""
+
+    relation: str = "all"
+    odds: Callable[[float], float | Vector] = odds_of
+
+
 class LawProblem:
     """The least expected cost of private unbiased laws at fixed points, as a function of ε and the outputs.
 
@@ -46,7 +55,7 @@ class LawProblem:
         outputs: m.
         costs: as above.
         symmetric: points and costs are symmetric; then outputs must be, and half of the laws are stated.
-        relation: "all" for ε-DP, or "chain" with `link`: (n - 1,) lengths, odds(ε) between neighbouring points.
+        ratios: between which points they are bounded, and by what.
     """
 
     def __init__(
@@ -56,19 +65,18 @@ class LawProblem:
         costs: Costs,
         *,
         symmetric: bool,
-        relation: str = "all",
-        odds: Callable[[float], float | Vector] = odds_of,
+        ratios: Ratios = Ratios(),
         solver: str = "highs",
         options: Options | None = None,
     ) -> None:
         self.points, self.outputs, self.costs = points, outputs, costs
-        self.symmetric = symmetric and relation == "all"
-        self.odds, self.solver, self.options = odds, solver, options or Options()
+        self.symmetric = symmetric and ratios.relation == "all"
+        self.odds, self.solver, self.options = ratios.odds, solver, options or Options()
         n = points.size
         self.keep = np.arange((n + 1) // 2 if self.symmetric else 0, n)
         if self.symmetric and n % 2:
             self.keep = np.arange(n // 2, n)
-        self.model = LawModel(self.keep.size, outputs, self.symmetric, relation)
+        self.model = LawModel(self.keep.size, outputs, self.symmetric, ratios.relation)
         self.solves = 0
 
     @cached_property
@@ -170,7 +178,7 @@ def exact_problem(
         return LawProblem(end_points(knots), outputs, costs, symmetric=symmetric, solver=solver, options=options)
 
     return LawProblem(
-        knots, outputs, costs, symmetric=False, relation="chain", odds=_links(width, metric), solver=solver,
+        knots, outputs, costs, symmetric=False, ratios=Ratios("chain", _links(width, metric)), solver=solver,
         options=options,
     )  # fmt: skip
 
@@ -213,7 +221,7 @@ def grid_problem(
         return LawProblem(points, outputs, costs, symmetric=even, solver=solver, options=options)
 
     return LawProblem(
-        points, outputs, costs, symmetric=False, relation="chain", odds=_links(width, metric), solver=solver,
+        points, outputs, costs, symmetric=False, ratios=Ratios("chain", _links(width, metric)), solver=solver,
         options=options,
     )  # fmt: skip
 

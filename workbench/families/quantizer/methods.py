@@ -11,7 +11,8 @@ from models.quantizer import usual_reach
 from solvers.solution import Solution
 from workbench.errors import Infeasible
 from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon
-from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.law_question import LawQuestion
+from workbench.families.quantizer.mvu import InputGrid, mvu
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.output_bound import output_bound
 from workbench.families.quantizer.output_proof import Proven, prove_outputs
@@ -75,25 +76,23 @@ def _run(request: QuantizerRequest) -> MethodAnswer:
     question, epsilon, cost, metric, solver = (
         request.question, request.epsilon, request.cost, request.metric, request.solver
     )  # fmt: skip
-    method, knots, starts, options = request.method, request.extra_knots, request.starts, request.options
+    method, knots, starts = request.method, request.extra_knots, request.starts
     reach = None if request.reach is None else float(request.reach)
     progress = request.progress
     assert progress is not None
     c, density, bins = question.c, question.density, question.bins
+    wanted = LawQuestion(epsilon, c, density, cost, metric, solver, request.options)
     words: tuple[str, ...] = ()
     if method == "exact":
         if bins is not None:
-            exact_answer = exact_quantizer(
-                bins, epsilon, c, density, cost, knots=knots, metric=metric, solver=solver, options=options
-            )
+            exact_answer = exact_quantizer(bins, wanted, knots=knots)
             bound = None if exact_answer is None else exact_answer.bound
             limit = None
         else:
             limit = usual_reach(float(epsilon), float(c)) if reach is None else reach
             exact_answer = optimised_bins(
-                question.levels, epsilon, c, density, cost, reach=limit, knots=knots, metric=metric, starts=starts,
-                solver=solver, options=options, progress=progress,
-            )  # fmt: skip
+                question.levels, wanted, reach=limit, knots=knots, starts=starts, progress=progress
+            )
             bound = None
             if metric is None:
                 bound = output_bound(question.levels, float(epsilon), float(c), density, cost, limit)
@@ -111,8 +110,8 @@ def _run(request: QuantizerRequest) -> MethodAnswer:
     if method == "mvu":
         try:
             answer = mvu(
-                epsilon, levels=question.levels if bins is None else None, alphabet=bins, inputs=request.inputs, c=c,
-                cost=cost, metric=metric, reach=reach, starts=starts, solver=solver, progress=progress,
+                epsilon, levels=question.levels if bins is None else None, alphabet=bins,
+                grid=InputGrid(request.inputs, c, cost, metric, solver), reach=reach, starts=starts, progress=progress,
             )  # fmt: skip
         except Infeasible:
             raise NoLaw from None
@@ -120,14 +119,15 @@ def _run(request: QuantizerRequest) -> MethodAnswer:
         return MethodAnswer(answer.objective, answer.bound, answer.quantizer, answer.solution, (note,), answer.starts,
                     bins is None, reach)  # fmt: skip
     if bins is None:
-        bins = searched_bins(question.levels, epsilon, c, density, method, reach=reach, cost=cost, progress=progress)
+        bins = searched_bins(question.levels, LawQuestion(epsilon, c, density, cost), method, reach=reach,
+                             progress=progress)  # fmt: skip
     if method == "optm":
         result = optm_thinner(bins, epsilon, c, density)
         if result is None:
             raise Infeasible(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
         note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
         return MethodAnswer(result.proxy, None, result.quantizer, result.solution, (note,))
-    best = product_optimum(bins, epsilon, c, density, cost, solver=solver, progress=progress)
+    best = product_optimum(bins, wanted, progress=progress)
     if best is None:
         raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
     gap = (best.value - best.bound) / best.value

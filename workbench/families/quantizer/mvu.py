@@ -31,7 +31,7 @@ from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawProblem, exact_problem, grid_problem
 from workbench.families.quantizer.limit import proven_limit, unlimited
-from workbench.families.quantizer.outputs import Found, best_outputs, mirrored, oriented, spread_starts
+from workbench.families.quantizer.outputs import Descents, Found, best_outputs, mirrored, oriented, spread_starts
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function
@@ -70,19 +70,35 @@ def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> tuple[Vector, 
     return centre, laws @ onto
 
 
+@dataclass(frozen=True)
+class InputGrid:
+    """The inputs that others are dithered to, and what their laws must do.
+
+    Args:
+        inputs: n_in >= 2; as many as outputs by default.
+        c: half the width of the input domain.
+        cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
+        metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
+            the points that inputs are dithered to.
+        solver: a label of `workbench solvers`.
+    """
+
+    inputs: int | None = None
+    c: Real = 1
+    cost: Any = "mse"
+    metric: str | None = None
+    solver: str = "highs"
+
+
 def mvu(
     epsilon: Real,
     *,
     levels: int | None = None,
     alphabet: Any = None,
-    inputs: int | None = None,
-    c: Real = 1,
-    cost: Any = "mse",
-    metric: str | None = None,
+    grid: InputGrid = InputGrid(),
     reach: float | None = None,
     starts: int = 5,
     bound: bool = True,
-    solver: str = "highs",
     progress: Callable[[str], None] = lambda line: None,
 ) -> MvuAnswer:
     """The MVU mechanism with a given alphabet, or with `levels` optimised outputs.
@@ -91,26 +107,22 @@ def mvu(
         epsilon: > 0.
         levels: m >= 2, when no alphabet is given.
         alphabet: outputs a_1 < ... < a_m.
-        inputs: n_in >= 2; as many as outputs by default.
-        c: half the width of the input domain.
-        cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
-        metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
-            the points that inputs are dithered to.
+        grid: of the inputs.
         reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
             default.
         starts: of the alphabet search.
         bound: also compute the lower bound.
-        solver: a label of `workbench solvers`.
         progress: told a line for every start.
 
     Raises:
         InvalidRequest, Infeasible.
     """
-    budget, half = positive(epsilon, "epsilon"), half_width(c)
+    budget, half = positive(epsilon, "epsilon"), half_width(grid.c)
+    inputs, cost, metric, solver = grid.inputs, grid.cost, grid.metric, grid.solver
     if (levels is None) == (alphabet is None):
         raise InvalidRequest("levels or alphabet must be given, and not both.")
-    found = None if alphabet is None else read_bins(alphabet, half)
-    m = len(found) if found is not None else levels
+    given_outputs = None if alphabet is None else read_bins(alphabet, half)
+    m = len(given_outputs) if given_outputs is not None else levels
     if not isinstance(m, int) or isinstance(m, bool) or m < 2:
         InvalidRequest.must("levels", "an integer >= 2", levels)
     n = m if inputs is None else inputs
@@ -119,7 +131,7 @@ def mvu(
     knots = [-half + 2 * half * Fraction(k, n - 1) for k in range(n)]
     points = np.array([float(k) for k in knots])
     reached: tuple[float, ...] = ()
-    if found is None:
+    if given_outputs is None:
         problem = grid_problem(points, m, cost, metric=metric, solver=solver)
         try:
             begin = alphabets(m, float(budget), float(half), n, starts, reach)
@@ -137,7 +149,7 @@ def mvu(
             outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
         exact_outputs: Sequence[Any] = outputs.tolist()
     else:
-        outputs, exact_outputs = np.array([float(a) for a in found]), found
+        outputs, exact_outputs = np.array([float(a) for a in given_outputs]), given_outputs
     problem = grid_problem(points, outputs.size, cost, metric=metric, solver=solver)
     if metric is None and not np.array_equal(outputs, -outputs[::-1]):
         problem = LawProblem(points, outputs.size, problem.costs, symmetric=False, solver=solver)
@@ -147,7 +159,7 @@ def mvu(
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {float(budget):g}.")
     laws = answer.laws
     quantizer = Quantizer.from_ends("MVU", exact_outputs, knots, np.stack([laws[:-1], laws[1:]], axis=1))
-    far = math.inf if reach is None or found is not None else reach
+    far = math.inf if reach is None or given_outputs is not None else reach
     lower = alphabet_bound(points, float(budget), cost, far) if bound and metric is None else 0.0
     return MvuAnswer(answer.value, lower if lower > 0 else None, quantizer, answer.solution, reached)
 
@@ -197,12 +209,13 @@ def _asymmetric(
         far = least + (least if reach is None else max(0.0, reach - least)) * rng.random(2) ** 3
         begin.append(np.concatenate([[-far[0]], np.sort(least * rng.uniform(-1, 1, m - 2)), [far[1]]]))
     try:
-        found = best_outputs(free, epsilon, c, begin, symmetric=False, limit=reach)
+        general = best_outputs(free, epsilon, c, begin, symmetric=False, limit=reach)
     except ValueError:
-        found = best
-    if found.value < best.value * (1 - 1e-6):
+        general = best
+    if general.value < best.value * (1 - 1e-6):
         problem.close()
-        return free, Found(oriented(found.outputs), found.value, best.starts + found.starts, best.solves + found.solves)
+        tried, solves = best.starts + general.starts, best.solves + general.solves
+        return free, Found(oriented(general.outputs), general.value, tried, solves)
     free.close()
     return problem, best
 
@@ -233,11 +246,11 @@ def mvu_curve(
         problem = exact_problem(knots, size, uniform(c), "mse", symmetric=True, metric=metric)
         half = (c + 2 / float(epsilon)) * spread if last is None else unit * last
         starts = [mirrored(half, size)]
-        best = best_outputs(problem, float(epsilon), c, starts, rounds=1, iterations=iterations)
+        best = best_outputs(problem, float(epsilon), c, starts, descents=Descents(rounds=1, iterations=iterations))
         last = best.outputs[size // 2 :] / unit
-        made = _private_at(problem, best.outputs, epsilon, metric)
+        quantizer = _private_at(problem, best.outputs, epsilon, metric)
         problem.close()
-        rows.append((float(epsilon), made.mse(), made))
+        rows.append((float(epsilon), quantizer.mse(), quantizer))
         progress(f"epsilon {float(epsilon):g}: mean squared error {rows[-1][1]:.6g}")
     return rows[::-1]
 
@@ -254,9 +267,9 @@ def _private_at(problem: LawProblem, bins: Vector, epsilon: Fraction, metric: st
             break
         outputs, laws = merged(wide, answer.laws)
         ends = np.stack([laws[:-1], laws[1:]], 1) if metric is not None else laws.reshape(-1, 2, outputs.size)
-        made = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), ends)
+        quantizer = Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), ends)
         try:
-            return repaired(made, epsilon, metric)[0]
+            return repaired(quantizer, epsilon, metric)[0]
         except NotCertified:
             continue
     raise NotCertified(f"No law on these outputs could be proven private at epsilon = {float(epsilon):g}.")

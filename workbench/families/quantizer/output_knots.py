@@ -71,19 +71,19 @@ class OutputKnots(LawProblem):
 
     def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot", slopes: bool = True) -> LawAnswer | None:
         """The optimum at these outputs, or None when the solver has none; the slope is of outputs and knots."""
-        found = super().answer(epsilon, outputs, start=start, slopes=slopes)
-        if found is None or not slopes:
-            return found
-        return LawAnswer(found.value, found.laws, found.slope + self._moved(outputs, found), found.solution)
+        optimum = super().answer(epsilon, outputs, start=start, slopes=slopes)
+        if optimum is None or not slopes:
+            return optimum
+        return LawAnswer(optimum.value, optimum.laws, optimum.slope + self._moved(outputs, optimum), optimum.solution)
 
-    def _moved(self, outputs: Vector, found: LawAnswer) -> Vector:
+    def _moved(self, outputs: Vector, optimum: LawAnswer) -> Vector:
         """∂V/∂κ of the knots at inner outputs. Shape (m,)."""
-        assert found.solution.row_dual is not None
+        assert optimum.solution.row_dual is not None
         knots, slope = self.knots(outputs), np.zeros(outputs.size)
-        dual = found.solution.row_dual[self.model.points : 2 * self.model.points]
+        dual = optimum.solution.row_dual[self.model.points : 2 * self.model.points]
         if self.symmetric:  # each stands for a law and its mirror image
             dual = np.concatenate([-dual[::-1], dual]) / 2
-        mean, laws = dual.reshape(-1, 2), found.laws.reshape(-1, 2, outputs.size)
+        mean, laws = dual.reshape(-1, 2), optimum.laws.reshape(-1, 2, outputs.size)
         weights = self._costs_there(outputs)[0].reshape(-1, 2, outputs.size)
         a, b = error_function(self.cost)
         for i, at in enumerate(outputs.tolist()):

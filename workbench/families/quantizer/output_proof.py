@@ -158,10 +158,10 @@ class OutputProof:
         points = sorted({*itertools.chain.from_iterable(box), *self._between(box)})
         best, masses = -math.inf, np.ones(self.m)
         for _ in range(4):
-            found = self._program(self.grid[points])
-            if found is None:
+            program = self._program(self.grid[points])
+            if program is None:
                 break
-            value, dual, drawn = found
+            value, dual, drawn = program
             inside = self._cover(box)
             h = dual.price(self.grid[inside], self.ratio)
             low = self._cells_low(inside, h)
@@ -181,14 +181,14 @@ class OutputProof:
 
     def _between(self, box: Box) -> list[int]:
         """Points inside wide intervals, where costs are not affine."""
-        found: list[int] = []
+        points: list[int] = []
         for a, b in box:
             lower = max(a, int(np.searchsorted(self.grid, -1.0)))
             upper = min(b, int(np.searchsorted(self.grid, 1.0)))
             if upper > lower:
                 count = math.ceil((self.grid[upper] - self.grid[lower]) / 0.1)
-                found += [round(lower + (upper - lower) * k / count) for k in range(count + 1)]
-        return found
+                points += [round(lower + (upper - lower) * k / count) for k in range(count + 1)]
+        return points
 
     def _cover(self, box: Box) -> NDArray[np.intp]:
         """The grid points of a box's intervals, in order."""
@@ -248,8 +248,8 @@ class OutputProof:
         self.boxes += 1
         bound, masses = max(known, self._by_pool(box)), np.ones(self.m)
         if bound < target:
-            found, masses = self._bounded(box, target)
-            bound = max(bound, found)
+            proven, masses = self._bounded(box, target)
+            bound = max(bound, proven)
         if bound >= target or all(a == b for a, b in box):  # of single outputs nothing is left to split
             self.closed = min(self.closed, bound, target)
         else:

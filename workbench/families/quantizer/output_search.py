@@ -15,22 +15,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from models.quantizer import odds_of, smallest_reach, usual_reach
-from solvers.backend import Options
 from workbench.families.quantizer.law_program import ExactAnswer, exact_quantizer
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import LawProblem, exact_problem
 from workbench.families.quantizer.mvu import merged
 from workbench.families.quantizer.output_knots import OutputKnots
 from workbench.families.quantizer.outputs import Found, best_outputs, oriented, spread_starts
 from workbench.families.quantizer.published import rqm_bins
 from workbench.families.quantizer.search import bin_grid
-from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
 
 __all__ = ["OutputSearch", "optimised_bins"]
@@ -44,17 +43,11 @@ _BETTER = 1e-8  # of the value: what one more output must bring, else it is left
 
 def optimised_bins(
     levels: int,
-    epsilon: Fraction,
-    c: Fraction,
-    density: Density,
-    cost: object = "mae",
+    question: LawQuestion,
     *,
     reach: float | None = None,
     knots: int = 41,
-    metric: str | None = None,
     starts: int = 4,
-    solver: str = "highs",
-    options: Options | None = None,
     progress: Progress = lambda line: None,
 ) -> ExactAnswer | None:
     """The exact quantizer with at most `levels` optimised bins in [-reach, reach]; None when none was found.
@@ -63,25 +56,18 @@ def optimised_bins(
     error keeps falling slightly as outermost bins go to infinity (their masses vanish), while the squared error grows
     without limit. knots: how many equally spaced ones; the bins inside are knots too.
     """
-    limit = usual_reach(float(epsilon), float(c)) if reach is None else reach
-    search = OutputSearch(epsilon, c, density, cost, limit, knots, metric, starts, solver, options or Options())
-    return search.best(levels, progress)
+    limit = usual_reach(float(question.epsilon), float(question.c)) if reach is None else reach
+    return OutputSearch(question, limit, knots, starts).best(levels, progress)
 
 
 @dataclass(frozen=True)
 class OutputSearch:
     """What outputs are optimised for, all but their number. limit: the largest output."""
 
-    epsilon: Fraction
-    c: Fraction
-    density: Density
-    cost: object
+    question: LawQuestion
     limit: float
     knots: int
-    metric: str | None
     starts: int
-    solver: str
-    options: Options = field(compare=False)
 
     def best(self, levels: int, progress: Progress) -> ExactAnswer | None:
         """The best answer with at most so many outputs."""
@@ -92,43 +78,43 @@ class OutputSearch:
 
     def _with(self, m: int, last: ExactAnswer | None, progress: Progress) -> ExactAnswer | None:
         """The answer with at most m outputs, after that with fewer."""
-        key = (self, repr(self.options), m)
+        key = (self, repr(self.question.options), m)
         if key in _KNOWN:
             return _KNOWN[key]
-        if m == 2 and self.metric is None:
+        if m == 2 and self.question.metric is None:
             # one law for every pair of outputs: the error falls with them to the least reach
             least = Fraction(math.ceil(self._reach * 10**self._digits * (1 + 1e-12)), 10**self._digits)
-            found = self._at((-least, least), ())
+            answer = self._at((-least, least), ())
         else:
-            found = self._searched(m, last, progress)
-            if last is not None and (found is None or not found.objective < last.objective * (1 - _BETTER)):
-                found = last
+            answer = self._searched(m, last, progress)
+            if last is not None and (answer is None or not answer.objective < last.objective * (1 - _BETTER)):
+                answer = last
         if len(_KNOWN) >= 256:
             _KNOWN.clear()
-        _KNOWN[key] = found
-        return found
+        _KNOWN[key] = answer
+        return answer
 
     @property
     def _reach(self) -> float:
-        return smallest_reach(float(self.epsilon), float(self.c))
+        return smallest_reach(float(self.question.epsilon), float(self.question.c))
 
     @property
     def _digits(self) -> int:
         """Decimals of an outermost output: a thousandth of what the least reach has beyond c, at least 6."""
-        return max(6, 3 - math.floor(math.log10(2 / odds_of(float(self.epsilon)))))
+        return max(6, 3 - math.floor(math.log10(2 / odds_of(float(self.question.epsilon)))))
 
     def _searched(self, m: int, last: ExactAnswer | None, progress: Progress) -> ExactAnswer | None:
-        half, eps, even = float(self.c), float(self.epsilon), self.density.symmetric
+        half, eps, even = float(self.question.c), float(self.question.epsilon), self.question.density.symmetric
         free = self._problem(m, symmetric=False)
         places = [self._places(last, m)] if last is not None else []
-        places += [_scan(free, eps, self._published(m))] if self.metric is None else []
+        places += [_scan(free, eps, self._published(m))] if self.question.metric is None else []
         begin = [start for place in places for start in place]
         spread = [np.clip(start, -self.limit, self.limit) for start in spread_starts(m, eps, half, self.starts)]
-        found: list[Found] = []
+        optima: list[Found] = []
 
         def search(problem: LawProblem, starts: list[Vector], symmetric: bool) -> None:
             try:
-                found.append(best_outputs(problem, eps, half, starts, symmetric=symmetric, limit=self.limit,
+                optima.append(best_outputs(problem, eps, half, starts, symmetric=symmetric, limit=self.limit,
                                           progress=progress))  # fmt: skip
             except ValueError:
                 return
@@ -137,31 +123,31 @@ class OutputSearch:
             folded = self._problem(m, symmetric=True)
             search(folded, spread, True)
             folded.close()
-            begin += [_shaken(found[0].outputs)] if found else []
+            begin += [_shaken(optima[0].outputs)] if optima else []
         else:
             begin += spread
         if not even:
-            mean = math.fsum(np.prod(self.density.grid([0.0]), axis=0))
+            mean = math.fsum(np.prod(self.question.density.grid([0.0]), axis=0))
             begin += [s + mean * (np.abs(s) < 0.9 * np.abs(s).max()) for s in spread]
         if m <= _FEW:
             begin += [*_random(m, self._reach, half, self.limit, 2 * self.starts)]
         search(free, begin, False)
         free.close()
-        if not found:
+        if not optima:
             return None
-        best = min(found, key=lambda one: float(f"{one.value:.9g}"))
+        best = min(optima, key=lambda optimum: float(f"{optimum.value:.9g}"))
         outputs = oriented(best.outputs) if even else best.outputs
-        return self._at(self._rounded(outputs), tuple(value for one in found for value in one.starts))
+        return self._at(self._rounded(outputs), tuple(value for optimum in optima for value in optimum.starts))
 
     def _problem(self, m: int, *, symmetric: bool) -> LawProblem:
         """The LP over m outputs; by distance its knots are fixed, and the laws continuous."""
-        half = float(self.c)
-        if self.metric is not None:
+        q, half = self.question, float(self.question.c)
+        if q.metric is not None:
             even = np.linspace(-half, half, max(self.knots, 21))
-            return exact_problem(even, m, self.density, self.cost, symmetric=symmetric, metric=self.metric,
-                                 solver=self.solver, options=self.options)  # fmt: skip
-        return OutputKnots(np.linspace(-half, half, max(self.knots, 2)), m, self.density, self.cost,
-                           symmetric=symmetric, solver=self.solver, options=self.options)  # fmt: skip
+            return exact_problem(even, m, q.density, q.cost, symmetric=symmetric, metric=q.metric,
+                                 solver=q.solver, options=q.options)  # fmt: skip
+        return OutputKnots(np.linspace(-half, half, max(self.knots, 2)), m, q.density, q.cost,
+                           symmetric=symmetric, solver=q.solver, options=q.options)  # fmt: skip
 
     def _places(self, last: ExactAnswer, m: int) -> list[Vector]:
         """The outputs found before, with so many more that there are m: each where the LP then errs least."""
@@ -171,21 +157,22 @@ class OutputSearch:
             ends = np.concatenate([[-self.limit], outputs, [self.limit]])
             middles = ((ends[1:] + ends[:-1]) / 2)[:: -1 if outputs.sum() < 0 else 1]
             grown = [np.sort(np.append(outputs, at)) for at in middles]
-            outputs = _scan(problem, float(self.epsilon), grown)[0]
+            outputs = _scan(problem, float(self.question.epsilon), grown)[0]
             problem.close()
         return [outputs]
 
     def _published(self, m: int) -> list[Vector]:
         """The bins that OPTM's and RQM's searches look at, within the limit."""
-        grid = bin_grid(m, self.epsilon, self.c, self.density, self.limit)
+        grid = bin_grid(m, self.question.epsilon, self.question.c, self.question.density, self.limit)
         bins = [np.array([float(b) for b in row]) for row in grid]
-        bins += [float(self.c) * np.array([float(b) for b in row]) for row in rqm_bins(m, self.epsilon)]
+        c, epsilon = float(self.question.c), self.question.epsilon
+        bins += [c * np.array([float(b) for b in row]) for row in rqm_bins(m, epsilon)]
         return [row for row in bins if row[-1] <= self.limit]
 
     def _rounded(self, outputs: Vector) -> tuple[Fraction, ...]:
         """Outputs in decimals: outermost ones away from zero, since rounding must not lose feasibility."""
         outputs, _ = merged(outputs, np.ones((1, outputs.size)), 2e-6)
-        far = 10**self._digits if self.metric is None else 10**6
+        far = 10**self._digits if self.question.metric is None else 10**6
         inner = {Fraction(round(b * 10**6), 10**6) for b in outputs[1:-1].tolist()}
         ends = -self._outermost(-outputs[0], far), self._outermost(outputs[-1], far)
         return (ends[0], *sorted(b for b in inner if ends[0] < b < ends[1]), ends[1])
@@ -194,12 +181,11 @@ class OutputSearch:
         """In multiples of 1/far: the next one away from zero, or the one before where that is beyond the limit."""
         rounded = Fraction(math.ceil(output * far), far)
         less = rounded - Fraction(1, far)
-        return less if rounded > self.limit and (self.metric is not None or less > self._reach) else rounded
+        return less if rounded > self.limit and (self.question.metric is not None or less > self._reach) else rounded
 
     def _at(self, bins: tuple[Fraction, ...], starts: tuple[float, ...]) -> ExactAnswer | None:
         """The LP at these bins; outputs that are nowhere drawn need no name."""
-        answer = exact_quantizer(bins, self.epsilon, self.c, self.density, self.cost, knots=self.knots,
-                                 metric=self.metric, solver=self.solver, options=self.options)  # fmt: skip
+        answer = exact_quantizer(bins, self.question, knots=self.knots)
         if answer is None:
             return None
         best = answer.quantizer

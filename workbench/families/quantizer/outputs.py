@@ -53,13 +53,13 @@ class Found:
 def spread_starts(m: int, epsilon: float, c: float, count: int) -> list[Vector]:
     """Symmetric outputs (m,): reaches 1.02 .. 2.2 times the least, spaced by powers."""
     reach, half = smallest_reach(epsilon, c), m // 2
-    found = []
+    starts = []
     for factor, power in ((1.3, 1.0), (1.05, 0.7), (1.7, 1.3), (1.02, 2.0), (2.2, 1.0), (1.15, 0.3), (1.4, 2.5))[
         :count
     ]:
         k = (np.arange(half) + (1.0 if m % 2 else 0.6)) / (half - 1 + (1.0 if m % 2 else 0.6))
-        found.append(mirrored(np.asarray(reach * factor * k**power, dtype=np.float64), m))
-    return found
+        starts.append(mirrored(np.asarray(reach * factor * k**power, dtype=np.float64), m))
+    return starts
 
 
 def mirrored(half: Vector, m: int) -> Vector:
@@ -197,6 +197,16 @@ def oriented(outputs: Vector) -> Vector:
     return -outputs[::-1] if round(math.fsum(outputs), 6) < 0 else outputs
 
 
+@dataclass(frozen=True)
+class Descents:
+    """How far a search goes: rounds: descents from one start; iterations: of each; first: of those from several starts,
+    of which the leaders go on."""
+
+    rounds: int = 3
+    iterations: int = 60
+    first: int = 25
+
+
 def best_outputs(
     problem: LawProblem,
     epsilon: float,
@@ -205,16 +215,13 @@ def best_outputs(
     *,
     symmetric: bool = True,
     limit: float | None = None,
-    rounds: int = 3,
-    iterations: int = 60,
-    first: int = 25,
+    descents: Descents = Descents(),
     progress: Progress = lambda line: None,
 ) -> Found:
     """The best outputs from several starts. Of equal values (nine digits) the first start's.
 
-    starts: outputs (m,), symmetric ones when symmetric. rounds: descents from one start. limit: the largest output
-    allowed in size, 40 times the least feasible reach by default. iterations: of a descent; with several starts each
-    has `first`, and the leaders go on. Raises ValueError when no start is feasible.
+    starts: outputs (m,), symmetric ones when symmetric. limit: the largest output allowed in size, 40 times the
+    least feasible reach by default. Raises ValueError when no start is feasible.
     """
     before = problem.solves
     private = problem.model.relation == "all"
@@ -253,12 +260,13 @@ def best_outputs(
     begin = [space.of(np.asarray(start, dtype=float)) for start in starts]
     several = len(begin) > 1
     results = []
+    first = (1, descents.first) if several else (descents.rounds, descents.iterations)
     for k, z in enumerate(begin):
-        results.append(descend(z, 1 if several else rounds, first if several else iterations))
+        results.append(descend(z, *first))
         progress(f"start {k + 1}: {results[-1][0]:.6f}")
     lead = sorted(range(len(results)), key=lambda k: results[k][0])
     for k in lead[:_LEADERS] if several else []:
-        results[k] = descend(results[k][1], rounds, iterations)
+        results[k] = descend(results[k][1], descents.rounds, descents.iterations)
     best = min(results, key=lambda pair: float(f"{pair[0]:.9g}"), default=(INFEASIBLE, np.zeros(0)))
     if best[0] >= INFEASIBLE:
         raise ValueError("no start is feasible")

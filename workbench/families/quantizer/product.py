@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from models.optm import Key
 from models.product import ProductModel
 from solvers.solution import Solution
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.optm import Live, optm, read_selection, shape_of
 from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
-from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function
 
@@ -63,25 +64,21 @@ def _gains(
 
 def product_optimum(
     bins: Sequence[Fraction],
-    epsilon: Fraction,
-    c: Fraction = Fraction(1),
-    density: Density | None = None,
-    cost: object = "mae",
+    question: LawQuestion,
     *,
     gap: float = 1e-5,
     nodes: int = 400,
-    solver: str = "highs",
     progress: Callable[[str], None] = lambda line: None,
 ) -> ProductAnswer | None:
     """The best two-bin mechanism for these bins under the exact ε and the exact error; None when there is none.
 
     gap: absolute, at which to stop; nodes: at most so many boxes (then `closed` is False and `bound` still holds).
     """
-    law = density or uniform(float(c))
+    c, law, cost = question.c, question.density, question.cost
     shape = shape_of(bins, c, law)
     outputs = np.array([float(b) for b in bins])
     model = ProductModel(shape, tuple(_gains(shape.pieces, outputs, law, cost)))
-    live, eps = Live(solver), float(epsilon)
+    live, eps = Live(question.solver), float(question.epsilon)
     best: tuple[float, Solution] | None = None
 
     def solve(box: Box) -> Solution | None:
@@ -105,7 +102,7 @@ def product_optimum(
         if best is None or point.objective < best[0] - gap:
             heapq.heappush(heap, (point.objective, next(order), box, point))
 
-    point = optm(bins, epsilon, c, law, live=live)  # its selection is a product: begin with it
+    point = optm(bins, question.epsilon, c, law, live=live)  # its selection is a product: begin with it
     if point is not None and point.solution.x is not None:
         fixed({key: read_selection(shape, point.solution.x, key) for key in shape.bounded})
     outermost = rqm_selection(len(bins), 0)  # two-point randomized response, private whenever anything is

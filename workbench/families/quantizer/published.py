@@ -75,5 +75,7 @@ def best_rqm(levels: int, epsilon: Real, cost: Any = "mae", density: Density | N
     """
     if levels == 2:
         return randomized_response(epsilon)
-    candidates = [made for bins in rqm_bins(levels, epsilon) if (made := largest_q(bins, epsilon)) is not None]
+    candidates = [
+        mechanism for bins in rqm_bins(levels, epsilon) if (mechanism := largest_q(bins, epsilon)) is not None
+    ]
     return min(candidates, key=lambda q: q.expected(cost, density), default=None)

@@ -9,6 +9,7 @@ from functools import partial
 
 from workbench.families.quantizer.family import FAMILY
 from workbench.families.recommendation import Candidate, Query, RealQuery, Value
+from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.quantization import Quantization
 
@@ -25,7 +26,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
 
 def real_candidates(query: RealQuery) -> Iterable[Candidate]:
     """Quantizers with few optimised outputs, where every two answers are neighbours."""
-    if not query.local or query.notion not in ("dp", "pure"):
+    if not query.local or not is_hockey_stick(query.notion):
         yield Candidate("quantizer", reason="it protects all of the range, under dp or pure")
         return
     c = query.width / 2

@@ -17,6 +17,7 @@ from models.optm import Bounds
 from models.quantizer import smallest_reach, usual_reach
 from workbench.errors import Infeasible
 from workbench.exact.numbers import exact
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.optm import WIDTHS, Live, optm
 from workbench.families.quantizer.product import product_optimum
 from workbench.mechanisms.density import Density
@@ -39,12 +40,9 @@ def family(m: int, outer: Fraction, inner: Fraction, centre: Fraction = Fraction
 
 def searched_bins(
     m: int,
-    epsilon: Fraction,
-    c: Fraction,
-    density: Density,
+    question: LawQuestion,
     method: str = "optm",
     *,
-    cost: object = "mae",
     reach: float | None = None,
     every: int = 1,
     progress: Progress = lambda line: None,
@@ -54,6 +52,7 @@ def searched_bins(
     reach: the largest output allowed, by default twice the least feasible one; every: a part of the grid, the every-th
     outer and inner bin.
     """
+    epsilon, c, density = question.epsilon, question.c, question.density
     half, eps = float(c), float(epsilon)
     least = smallest_reach(eps, half)
     top = usual_reach(eps, half) if reach is None else reach
@@ -61,13 +60,13 @@ def searched_bins(
     grid = bin_grid(m, epsilon, c, density, top, every=every)
     best = None
     for width in WIDTHS[: 1 if m > 5 else None]:
-        best = best or _best_of(grid, epsilon, c, density, cost, width, progress)
+        best = best or _best_of(grid, question, width, progress)
     if best is None and method == "product":  # OPTM's slices may be too thick for a budget that products can meet
         every_outer = [family(m, outer, inners[-1], centres[0]) for outer in outers]
-        best = next((b for b in every_outer if product_optimum(b, epsilon, c, density, cost, nodes=1)), None)
+        best = next((b for b in every_outer if product_optimum(b, question, nodes=1)), None)
     if best is None:
         raise Infeasible(f"No {m} bins were found at which OPTM's linear programs have a solution (epsilon = {eps:g}).")
-    return best if method == "optm" else _refined(m, best, epsilon, c, density, cost, top, progress)
+    return best if method == "optm" else _refined(m, best, question, top, progress)
 
 
 def _parts(
@@ -95,15 +94,10 @@ def bin_grid(
 
 
 def _best_of(
-    grid: Sequence[tuple[Fraction, ...]],
-    epsilon: Fraction,
-    c: Fraction,
-    density: Density,
-    cost: object,
-    width: float,
-    progress: Progress,
+    grid: Sequence[tuple[Fraction, ...]], question: LawQuestion, width: float, progress: Progress
 ) -> tuple[Fraction, ...] | None:
     """The bins of the grid whose OPTM has the least exact error and is private, up to rounding; None without one."""
+    epsilon, c, density = question.epsilon, question.c, question.density
     live = Live()
     best: tuple[float, tuple[Fraction, ...]] | None = None
     hint: Bounds | None = None
@@ -112,12 +106,12 @@ def _best_of(
         if bins[-1] != outer:
             outer = bins[-1]
             progress(f"outer bin {float(outer):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs")
-        found = optm(bins, epsilon, c, density, width=width, hint=hint, live=live)
-        if found is None:
+        design = optm(bins, epsilon, c, density, width=width, hint=hint, live=live)
+        if design is None:
             continue
-        hint = found.bounds
-        value = found.quantizer.expected(cost, density)
-        if (best is None or value < best[0]) and audit_quantizer(found.quantizer).meets(
+        hint = design.bounds
+        value = design.quantizer.expected(question.cost, density)
+        if (best is None or value < best[0]) and audit_quantizer(design.quantizer).meets(
             "pure", epsilon + Fraction(1, 10**9)
         ):
             best = value, bins
@@ -126,19 +120,12 @@ def _best_of(
 
 
 def _refined(
-    m: int,
-    bins: tuple[Fraction, ...],
-    epsilon: Fraction,
-    c: Fraction,
-    density: Density,
-    cost: object,
-    top: float,
-    progress: Progress,
+    m: int, bins: tuple[Fraction, ...], question: LawQuestion, top: float, progress: Progress
 ) -> tuple[Fraction, ...]:
     """The bins moved one after the other while the product optimum improves (symmetric pairs together)."""
-    even = density.symmetric
+    c, even = question.c, question.density.symmetric
     nodes = 40 if m <= 6 else 4
-    best = product_optimum(bins, epsilon, c, density, cost, nodes=nodes)
+    best = product_optimum(bins, question, nodes=nodes)
     value = np.inf if best is None else best.value
     step = Fraction(1, 5)
     while step > Fraction(1, 100):
@@ -152,9 +139,9 @@ def _refined(
                 rising = all(a < b for a, b in itertools.pairwise(trial))
                 if not rising or trial[-1] > top or trial[0] < -top or trial[-1] < c or trial[0] > -c:
                     continue
-                found = product_optimum(trial, epsilon, c, density, cost, nodes=nodes)
-                if found is not None and found.value < value - 1e-6:
-                    bins, value, moved = tuple(trial), found.value, True
+                product = product_optimum(trial, question, nodes=nodes)
+                if product is not None and product.value < value - 1e-6:
+                    bins, value, moved = tuple(trial), product.value, True
                     break
         if not moved:
             step /= 2

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,7 +50,7 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class NonAffine:
+class NonAffine(ABC):
     """What both have: bins (exact, increasing), c, and a law to write. Build `PoissonBinomial` or `Biased`."""
 
     bins: tuple[Fraction, ...]
@@ -67,13 +68,13 @@ class NonAffine:
         """The bins as floats. Shape (m,)."""
         return np.array([float(b) for b in self.bins])
 
-    def _probabilities(self, x: Vector) -> Vector:
-        raise NotImplementedError
+    @abstractmethod
+    def _probabilities(self, x: Vector) -> Vector: ...
 
     @property
+    @abstractmethod
     def epsilon(self) -> float:
         """The exact ε of pure privacy, rounded up."""
-        raise NotImplementedError
 
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
         """p(x, i). Shape x.shape + (m,). Raises InvalidRequest for x outside [-c, c] unless clip."""

@@ -213,8 +213,8 @@ def _ends(data: bytes, code: Code) -> list[int]:
     next_one = np.minimum.accumulate(np.where(bits, here, size)[::-1])[::-1]
     zeros = next_one - here
     if code == "gamma":
-        ends = next_one + zeros + 1
-        return np.where(zeros > 63, never, ends).tolist()  # type: ignore[no-any-return]
+        gamma_ends: list[int] = np.where(zeros > 63, never, next_one + zeros + 1).tolist()
+        return gamma_ends
     window = np.zeros(size + 1, dtype=np.int64)  # the seven bits from each bit on, zeros beyond the data
     for i in range(7):
         window[: size - i] |= bits[i:].astype(np.int64) << (6 - i)
@@ -223,4 +223,5 @@ def _ends(data: bytes, code: Code) -> list[int]:
     ends = next_one + width + size_of
     cut = (next_one == size) & (zeros <= 6)
     bad = (zeros > 6) | (size_of > 64)
-    return np.where(cut, size + 1, np.where(bad, never, ends)).tolist()  # type: ignore[no-any-return]
+    delta_ends: list[int] = np.where(cut, size + 1, np.where(bad, never, ends)).tolist()
+    return delta_ends

@@ -30,7 +30,7 @@ window: Callable[[Words, int], Any] = njit(cache=True, inline="always")(_window)
 def _decode_loop(words: Words, total: int, m: Integers, delta: bool) -> int:
     """Fill m with the integers of a stream of `total` bits; the bit after the last one, or -1 where the stream holds
     less than that or a codeword that is no 64-bit integer's. words: the stream and a word of zeros more."""
-    at, one = 0, np.uint64(1)
+    at, bit = 0, np.uint64(1)
     for j in range(m.size):
         if at >= total:
             return -1
@@ -43,7 +43,7 @@ def _decode_loop(words: Words, total: int, m: Integers, delta: bool) -> int:
             top <<= np.uint64(8)
         while top >> np.uint64(63) == 0:
             zeros += 1
-            top <<= one
+            top <<= bit
         if delta:
             if zeros > 6:
                 return -1
@@ -51,7 +51,7 @@ def _decode_loop(words: Words, total: int, m: Integers, delta: bool) -> int:
             if n > 63:
                 return -1
             at += 2 * zeros + 1
-            k = one << np.uint64(n)
+            k = bit << np.uint64(n)
             if n:
                 k |= window(words, at) >> np.uint64(64 - n)
             at += n
@@ -60,8 +60,8 @@ def _decode_loop(words: Words, total: int, m: Integers, delta: bool) -> int:
             at += 2 * zeros + 1
         if at > total:
             return -1
-        half = np.int64(k >> one)
-        m[j] = -half if k & one else half
+        half = np.int64(k >> bit)
+        m[j] = -half if k & bit else half
     return at
 
 

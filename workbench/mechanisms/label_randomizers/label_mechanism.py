@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -46,14 +47,14 @@ class LabelMechanism(ShownMechanism):
         """The labels."""
         return self.label_values
 
+    @abstractmethod
     def row(self, position: int) -> Distribution:
         """The exact law of the output for the label at a position."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def audit_rows(self) -> Channel:
         """Rows that show every ratio of masses: all, or one for every kind of label."""
-        raise NotImplementedError
 
     def position(self, label: Any) -> int:
         """Where a label stands. Raises InvalidRequest for a value that is none."""

@@ -13,7 +13,7 @@ RR-on-Bins and RRWithPrior learn their prior privately (Algorithm 3) from those 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,12 +58,18 @@ def _mechanisms(values: Vector, epsilon: float, *, integer: bool) -> dict[str, P
                              ("exponential", "exponential", True), ("Laplace, unclipped", "laplace", False),
                              ("staircase, unclipped", "staircase", False)):  # fmt: skip
         if integer and clip:
-            exact = LatticeNoise(kind, int(low), int(high), epsilon)
-            mechanisms[name] = lambda y, seed, exact=exact: exact.sample(y, Source(seed)).astype(float)  # type: ignore[misc]
+            mechanisms[name] = partial(_exactly, LatticeNoise(kind, int(low), int(high), epsilon))
         elif not integer:
-            noise = LabelNoise(kind, low, high, epsilon, clip=clip)
-            mechanisms[name] = lambda y, seed, noise=noise: noise.insecure_sample(y, np.random.default_rng(seed))  # type: ignore[misc]
+            mechanisms[name] = partial(_in_floats, LabelNoise(kind, low, high, epsilon, clip=clip))
     return mechanisms
+
+
+def _exactly(noise: LatticeNoise, y: Vector, seed: int) -> Vector:
+    return noise.sample(y, Source(seed)).astype(float)
+
+
+def _in_floats(noise: LabelNoise, y: Vector, seed: int) -> Vector:
+    return noise.insecure_sample(y, np.random.default_rng(seed))
 
 
 class _Task(NamedTuple):

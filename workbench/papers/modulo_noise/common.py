@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from models import oracles
 from models.oracles import ClosedForm
-from models.oracles.bounded_difference import column_cut_law
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import Real, exact, exp_bounds
 from workbench.families.design import Design
@@ -35,7 +34,6 @@ __all__ = [
     "DIRECTED",
     "Floats",
     "bounded",
-    "column_cut",
     "compare",
     "law",
     "least_deltas",
@@ -116,11 +114,6 @@ def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str =
     if verdict is None:
         raise WorkbenchError(f"No closed form is known for {question!r}.")
     return verdict
-
-
-def column_cut(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm:
-    """The column-cut law of M = {1..mu_bar}; Lemma 4 where it cuts nothing. See `models.oracles.column_cut`."""
-    return column_cut_law(n, mu_bar, epsilon, delta)
 
 
 def staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> AdditiveNoise:

@@ -14,6 +14,7 @@ reproduced from the text; any law can be put in its place (`clamped_pmf`, `Chann
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -149,6 +150,10 @@ def _draw5(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def _geometric(alpha: float, eta: np.ndarray) -> np.ndarray:
+    return np.asarray(alpha ** np.abs(eta))
+
+
 def fig6(full: bool = False) -> Artifact:
     """What clamping costs: delta against epsilon with and without it."""
     given = numbers()["fig6"]["parameters"]
@@ -161,7 +166,7 @@ def fig6(full: bool = False) -> Artifact:
             rows.append((law_name, parameter, "clamped" if clamped else "not clamped", epsilon, delta))
 
     for name, value in (("geometric", alpha), ("geometric, printed α", printed_alpha)):
-        add(name, value, False, two_sided(lambda eta, a=value: a ** np.abs(eta), 400))  # type: ignore[misc]
+        add(name, value, False, two_sided(partial(_geometric, value), 400))
         add(name, value, True, adjacent_pairs(clamped_geometric(n, value).matrix))
     add("gaussian", variance, False, two_sided(lambda eta: np.exp(-(eta**2) / (2 * variance)), 60))
     add("gaussian", variance, True, adjacent_pairs(clamped_gaussian(n, variance).matrix))

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from models.oracles.bounded_difference import bounded_difference_limit
+from models.oracles.bounded_difference import bounded_difference_limit, column_cut_law
 from models.oracles.printed_theorem3 import phi_35_36, printed_level_curve, printed_pmf, staircases
 from models.oracles.single_distance import level_curve_breakpoints
 from workbench.papers.artifact import Erratum
 from workbench.papers.modulo_noise.common import (
     bounded,
-    column_cut,
     law,
     least_deltas,
     needed,
@@ -39,7 +38,7 @@ def theorem3() -> Iterator[Erratum]:
     printed = dict(zip(numbers()["table1"]["delta"], numbers()["table1"]["pmf"], strict=True))
     best = {d: 1 - e for d, e in zip(printed, solve_each(question, [(epsilon, d) for d in printed]), strict=True)}
     for delta in (0.1212, 0.1522):
-        pmf = column_cut(n, mu_bar, epsilon, delta).pmf
+        pmf = column_cut_law(n, mu_bar, epsilon, delta).pmf
         assert pmf is not None
         uses = needed(pmf, question, epsilon)
         yield Erratum(

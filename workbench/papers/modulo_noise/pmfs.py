@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from models.oracles.bounded_difference import column_cut_law
 from models.oracles.cut_vectors import Grid
 from models.oracles.printed_theorem3 import staircases
 from workbench.io.figures import COLOURS, SOLVER, legend_below, panels
@@ -21,7 +22,6 @@ from workbench.papers.artifact import Artifact, Comparison
 from workbench.papers.modulo_noise.common import (
     DIRECTED,
     bounded,
-    column_cut,
     compare,
     law,
     needed,
@@ -101,22 +101,22 @@ def _draw9(table: pd.DataFrame) -> Figure:
 
 def fig10(full: bool = False) -> Artifact:
     """BD noise at delta = 0 and at the three printed delta: the true optimum and the printed masses."""
-    said, shown = numbers()["fig10"], numbers()["table1"]
-    given = said["parameters"]
+    printed_numbers, shown = numbers()["fig10"], numbers()["table1"]
+    given = printed_numbers["parameters"]
     question = bounded(given["n"], given["mu_bar"])
-    deltas = [0.0, *said["delta"]]
+    deltas = [0.0, *printed_numbers["delta"]]
     errors = solve_each(question, [(given["epsilon"], delta) for delta in deltas])
     rows = []
     for delta, error, paper in zip(deltas, errors, shown["pmf"], strict=True):
-        closed = column_cut(given["n"], given["mu_bar"], given["epsilon"], delta)
+        closed = column_cut_law(given["n"], given["mu_bar"], given["epsilon"], delta)
         assert closed.pmf is not None
         for eta, mass in enumerate(closed.pmf):
             rows.append(("a" if delta == 0 else "b", delta, eta, mass, snap(1 - error), paper[eta]))
     formulas = staircases(given["n"], given["mu_bar"], given["epsilon"])
     values = (formulas[0].upper, formulas[1].lower, formulas[2].lower)
     comparisons = [
-        compare(f"{name} by its printed formula", said["place"], printed, value, 4)
-        for name, printed, value in zip(said["names"], said["delta"], values, strict=True)
+        compare(f"{name} by its printed formula", printed_numbers["place"], printed, value, 4)
+        for name, printed, value in zip(printed_numbers["names"], printed_numbers["delta"], values, strict=True)
     ]
     caption = (
         "Optimal noise for bounded differences (BD), n = 8, μ̄ = 3, ε = 1.5: (a) δ = 0, (b) the three printed δ. "
@@ -172,7 +172,7 @@ def table1(full: bool = False) -> Artifact:
         for name, question in sides.items()
     }
     for column, (delta, printed_noise) in enumerate(table1_staircases()):
-        closed = column_cut(n, mu_bar, epsilon, delta)
+        closed = column_cut_law(n, mu_bar, epsilon, delta)
         assert closed.pmf is not None
         pmf = [snap(best["one-sided"][column]), *closed.pmf[1:].tolist()]
         row: dict[str, object] = {"delta": delta, "printed_f0": printed["pmf"][column][0]}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from models.oracles.bounded_difference import column_cut_law
 from models.oracles.cut_vectors import Grid
 from models.oracles.printed_theorem3 import printed_pmf, staircases
 from models.oracles.single_distance import breakpoints
@@ -24,7 +25,6 @@ from workbench.papers.artifact import Artifact
 from workbench.papers.modulo_noise.common import (
     DIRECTED,
     bounded,
-    column_cut,
     compare,
     law,
     needed,
@@ -160,7 +160,7 @@ def fig3(full: bool = False) -> Artifact:
     question = bounded(n, mu_bar)
     rows = []
     for panel, delta in zip("ab", FIG3_DELTAS, strict=True):
-        closed = column_cut(n, mu_bar, epsilon, delta)
+        closed = column_cut_law(n, mu_bar, epsilon, delta)
         paper = printed_pmf(n, mu_bar, epsilon, delta)
         assert closed.pmf is not None
         solved = solve_each(question, [(epsilon, delta)])[0]

@@ -98,12 +98,12 @@ def fig13(full: bool = False) -> Artifact:
         ("a", a, plane(a["n"], bound, bound), "{0, 1, 2} × {0, 1, 2}"),
         ("b", b, plane(b["n"], b["shifts_1"], b["shifts_2"]), "{1, 3} × {2, 5}"),
     )
-    rows, grids = [], {}
+    rows, laws = [], {}
     for panel, given, question, relation in cases:
-        grids[panel], solved = _both(question, given["epsilon"])
+        laws[panel], solved = _both(question, given["epsilon"])
         for i, j in product(range(given["n"] + 1), repeat=2):
-            rows.append((panel, given["n"], relation, given["epsilon"], i, j, grids[panel][i, j], solved[i, j]))
-    grid, peaks = grids["b"], printed["second_peaks"]
+            rows.append((panel, given["n"], relation, given["epsilon"], i, j, laws[panel][i, j], solved[i, j]))
+    grid, peaks = laws["b"], printed["second_peaks"]
     second = np.unique(np.round(grid, 12))[-2]
     places = sorted([int(i), int(j)] for i, j in np.argwhere(np.isclose(grid, second, rtol=1e-9)))
     comparisons = [
@@ -114,7 +114,7 @@ def fig13(full: bool = False) -> Artifact:
     caption = (
         "Optimal joint noise for two-dimensional queries: (a) n = 4, bounded differences {0, 1, 2}², ε = 3, the same "
         "PMF as (59); (b) n = 6, differences {1, 3} × {2, 5}, ε = 3. Hop law, equal to LP (14) solved by HiGHS (column "
-        f"solver); f(0, 0) = {grids['a'][0, 0]:.7f} and {grid[0, 0]:.7f}. The paper draws three-dimensional bars and "
+        f"solver); f(0, 0) = {laws['a'][0, 0]:.7f} and {grid[0, 0]:.7f}. The paper draws three-dimensional bars and "
         "omits δ; ours is δ = 0. " + DIRECTED
     )
     columns = ["panel", "n", "differences", "epsilon", "eta1", "eta2", "law", "solver"]

@@ -12,8 +12,9 @@ from models.quantizer import usual_reach
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.law_program import exact_quantizer
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.limit import Limit, mae_limit
-from workbench.families.quantizer.mvu import mvu
+from workbench.families.quantizer.mvu import InputGrid, mvu
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.published import largest_q
@@ -72,36 +73,41 @@ def authors_optm_at(epsilon: str) -> Quantizer:
 
 def mvu_at(bins: str, epsilon: str, inputs: int = 4) -> Quantizer:
     """MVU's LP at a printed alphabet."""
-    return certified(mvu(epsilon, alphabet=bins, inputs=inputs, bound=False).quantizer, epsilon)
+    return certified(mvu(epsilon, alphabet=bins, grid=InputGrid(inputs), bound=False).quantizer, epsilon)
 
 
 @lru_cache
 def published(epsilon: str) -> dict[str, Quantizer]:
     """The mechanisms of Tables 3-5 at one ε; at ε = 0.5, where the paper has no RQM and ERM, those are left out."""
     table = parameters()[_TABLES[epsilon]]
-    made = {"OPTM": optm_at(table["OPTM"]["bins"], epsilon), "MVU": mvu_at(table["MVU"]["bins"], epsilon)}
+    quantizers = {"OPTM": optm_at(table["OPTM"]["bins"], epsilon), "MVU": mvu_at(table["MVU"]["bins"], epsilon)}
     if "RQM" in table:
-        made["RQM"] = rqm(table["RQM"]["bins"], table["RQM"]["q"])
-        made["ERM"] = erm(table["ERM"]["bins"], table["ERM"]["gamma"])
-    return made
+        quantizers["RQM"] = rqm(table["RQM"]["bins"], table["RQM"]["q"])
+        quantizers["ERM"] = erm(table["ERM"]["bins"], table["ERM"]["gamma"])
+    return quantizers
 
 
 @lru_cache(maxsize=256)
+def law_question(epsilon: str, density: Density | None = None, cost: str = "mae") -> LawQuestion:
+    """On [-1, 1], inputs uniform where no density is given."""
+    return LawQuestion(exact(epsilon, "epsilon"), Fraction(1), density or uniform(), cost)
+
+
 def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int = 41) -> Quantizer:
     """The exact quantizer at given bins."""
-    found = exact_quantizer(read_bins(bins), exact(epsilon, "epsilon"), Fraction(1), density or uniform(), knots=knots)
-    if found is None:
+    design = exact_quantizer(read_bins(bins), law_question(epsilon, density), knots=knots)
+    if design is None:
         raise ValueError(f"no unbiased private quantizer at {bins} and epsilon {epsilon}")
-    return certified(found.quantizer, epsilon)
+    return certified(design.quantizer, epsilon)
 
 
 @lru_cache(maxsize=256)
 def best_exact(levels: int, epsilon: str, density: Density | None = None, starts: int = 4) -> Quantizer:
     """The exact quantizer with optimised bins, within twice the least feasible reach."""
-    found = optimised_bins(levels, exact(epsilon, "epsilon"), Fraction(1), density or uniform(), starts=starts)
-    if found is None:
+    design = optimised_bins(levels, law_question(epsilon, density), starts=starts)
+    if design is None:
         raise ValueError(f"no quantizer with {levels} outputs was found at epsilon {epsilon}")
-    return certified(found.quantizer, epsilon)
+    return certified(design.quantizer, epsilon)
 
 
 def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:
@@ -113,5 +119,5 @@ def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:
 def limit(epsilon: str, *, capped: bool = False) -> Limit:
     """The limit for unlimited outputs, or for outputs within twice the least feasible reach; outward to 4 decimals."""
     eps = float(exact(epsilon, "epsilon"))
-    found = mae_limit(eps, reach=usual_reach(eps)) if capped else mae_limit(eps)
-    return replace(found, lower=math.floor(1e4 * found.lower) / 1e4, upper=math.ceil(1e4 * found.upper) / 1e4)
+    bounds = mae_limit(eps, reach=usual_reach(eps)) if capped else mae_limit(eps)
+    return replace(bounds, lower=math.floor(1e4 * bounds.lower) / 1e4, upper=math.ceil(1e4 * bounds.upper) / 1e4)

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from workbench.families.quantizer.law_program import exact_quantizer
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.mechanisms.density import uniform
@@ -91,7 +92,7 @@ def _least_metric_epsilon(points: int) -> float:
     while high - low > 1e-3:
         middle = (low + high) / 2
         quantizer = exact_quantizer(
-            bins, Fraction(middle), Fraction(1), uniform(), "mse", knots=points, metric="squared"
+            bins, LawQuestion(Fraction(middle), Fraction(1), uniform(), "mse", "squared"), knots=points
         )
         low, high = (middle, high) if quantizer is None else (low, middle)
     return high

@@ -11,6 +11,7 @@ import pandas as pd
 
 from workbench.errors import Infeasible
 from workbench.exact.numbers import exact
+from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.published import best_rqm
@@ -116,7 +117,7 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
         return randomized_response(epsilon)
     law, budget = uniform(), exact(epsilon, "epsilon")
     try:
-        bins = searched_bins(levels, budget, Fraction(1), law, every=2 if levels <= 6 else 4)
+        bins = searched_bins(levels, LawQuestion(budget, Fraction(1), law), every=2 if levels <= 6 else 4)
     except Infeasible:
         return None
     thinned = optm_thinner(bins, budget, Fraction(1), law)

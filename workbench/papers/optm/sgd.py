@@ -8,7 +8,6 @@ one mechanism are advanced together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +15,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from workbench.errors import CorruptFile, WorkbenchError
-from workbench.exact.numbers import exact
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.io.figures import COLOURS, panels
 from workbench.mechanisms.baselines.two_bin import rqm
-from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm.common import STYLE, certified, optm_at, parameters
+from workbench.papers.optm.common import STYLE, certified, law_question, optm_at, parameters
 from workbench.papers.optm.data import breast_cancer, digits, mnist
 from workbench.papers.optm.simulation import simulated
 
@@ -66,7 +63,7 @@ def train(
     answers = y[:_TEST] if n > _TEST else y
     weights = np.zeros((runs, d + 1, classes))
     accuracy = np.zeros((runs, count))
-    one = np.eye(classes)
+    unit = np.eye(classes)
     for step in range(count):
         chosen = orders[:, step * batch : (step + 1) * batch]  # (runs, batch)
         here = features[chosen]
@@ -74,7 +71,7 @@ def train(
         scores -= scores.max(axis=2, keepdims=True)
         p = np.exp(scores)
         p /= p.sum(axis=2, keepdims=True)
-        gap = p - one[y[chosen]]
+        gap = p - unit[y[chosen]]
         gradients = np.clip(here[..., :, None] * gap[..., None, :], -clip, clip)  # (runs, batch, d + 1, classes)
         if quantizer is not None:
             gradients = clip * simulated(quantizer, gradients / clip, rng)
@@ -86,9 +83,9 @@ def train(
 
 def _exact(epsilon: str) -> Quantizer:
     """4 bins optimised for the squared error of uniform inputs: what a step of SGD feels is the noise's variance."""
-    found = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), uniform(), "mse", starts=1)
-    assert found is not None
-    return certified(found.quantizer, epsilon)
+    design = optimised_bins(4, law_question(epsilon, cost="mse"), starts=1)
+    assert design is not None
+    return certified(design.quantizer, epsilon)
 
 
 def _mechanisms(table: dict[str, dict[str, str]], epsilon: str) -> dict[str, Quantizer | None]:
@@ -107,12 +104,12 @@ def _curves(
 ) -> pd.DataFrame:  # fmt: skip
     frames = []
     for name, quantizer in _mechanisms(table, epsilon).items():
-        found = train(*data, quantizer, training)
+        accuracy = train(*data, quantizer, training)
         frames.append(
             pd.DataFrame(
                 {
-                    "mechanism": name, "batch": np.arange(1, found.shape[1] + 1), "accuracy": found.mean(axis=0),
-                    "standard error": found.std(axis=0, ddof=1) / np.sqrt(training.runs),
+                    "mechanism": name, "batch": np.arange(1, accuracy.shape[1] + 1), "accuracy": accuracy.mean(axis=0),
+                    "standard error": accuracy.std(axis=0, ddof=1) / np.sqrt(training.runs),
                 }
             )
         )  # fmt: skip

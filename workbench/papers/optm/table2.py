@@ -16,7 +16,7 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import read_bins
 from workbench.papers.artifact import Artifact, Comparison, Erratum
 from workbench.papers.optm.authors import authors_optm_gaussian
-from workbench.papers.optm.common import best_exact, certified, exact_at, mvu_at, optm_at, parameters
+from workbench.papers.optm.common import best_exact, certified, exact_at, law_question, mvu_at, optm_at, parameters
 from workbench.papers.optm.tables import DIGITS, shown_outputs
 from workbench.privacy.quantizer import audit_quantizer
 
@@ -43,7 +43,7 @@ def table2(full: bool) -> Artifact:
             "exact quantizer, Table 6's bins": exact_at(table["OPTM"]["bins"], "1", density),
             "exact quantizer, 4 optimised bins": best_exact(4, "1", density),
         }
-        best = product_optimum(read_bins(table["OPTM"]["bins"]), Fraction(1), density=density, nodes=200)
+        best = product_optimum(read_bins(table["OPTM"]["bins"]), law_question("1", density), nodes=200)
         if best is not None:
             mechanisms["product optimum, Table 6's bins"] = best.quantizer
         cells = {_AUTHORS: printed["OPTM"][at], "MVU": printed["MVU"][at], "RQM": printed["RQM"][at]}

@@ -25,6 +25,7 @@ from workbench.papers.optm.common import (
     certified,
     exact_at,
     largest_q,
+    law_question,
     limit,
     mvu_at,
     optm_at,
@@ -125,7 +126,7 @@ def table1(full: bool) -> Artifact:
                 Comparison(f"MAE of {name}, ε = {epsilon}", "Table 1", cell, ours, tolerance, remark=remark)
             )
         bins = parameters()[{"0.5": "table3", "1": "table4", "1.5": "table5"}[epsilon]]["OPTM"]["bins"]
-        best = product_optimum(read_bins(bins), exact(epsilon, "epsilon"))
+        best = product_optimum(read_bins(bins), law_question(epsilon))
         if best is not None:
             rows.append(_row("product optimum, OPTM's bins", epsilon, best.quantizer, None))
         rows.append(_row("exact quantizer, OPTM's bins", epsilon, exact_at(bins, epsilon), None))
@@ -191,22 +192,22 @@ def parameter_table(number: int) -> Any:
             if name not in table:
                 continue
             given = table[name]
-            asked = epsilon or "1"
+            at_epsilon = epsilon or "1"
             if name == "OPTM":
                 density = normal(0.5, 0.2) if number == 6 else None
-                quantizer: Quantizer | None = optm_at(given["bins"], asked, density)
+                quantizer: Quantizer | None = optm_at(given["bins"], at_epsilon, density)
             elif name == "MVU":
-                quantizer = mvu_at(given["bins"], asked)
+                quantizer = mvu_at(given["bins"], at_epsilon)
             elif name == "ERM":
                 quantizer = erm(given["bins"], given["gamma"])
             else:
-                quantizer = rqm(given["bins"], given["q"]) if "q" in given else largest_q(given["bins"], asked)
+                quantizer = rqm(given["bins"], given["q"]) if "q" in given else largest_q(given["bins"], at_epsilon)
             assert quantizer is not None
             privacy = audit_quantizer(quantizer)
             rows.append(
                 {
                     "mechanism": name, "bins": given["bins"], "q": given.get("q"), "gamma": given.get("gamma"),
-                    "asked epsilon": float(asked), "exact epsilon": privacy.epsilon, "bias": float(privacy.bias),
+                    "asked epsilon": float(at_epsilon), "exact epsilon": privacy.epsilon, "bias": float(privacy.bias),
                     "mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(), "mse": quantizer.mse(),
                 }
             )  # fmt: skip

@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from models.quantizer import smallest_epsilon
-from workbench.exact.numbers import exact
 from workbench.families.quantizer.limit import unlimited
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
@@ -20,7 +19,7 @@ from workbench.io.figures import COLOURS, MARKERS, panels
 from workbench.mechanisms.density import Density, from_function, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm.common import STYLE, certified, largest_q, optm_at, parameters
+from workbench.papers.optm.common import STYLE, certified, largest_q, law_question, optm_at, parameters
 from workbench.papers.optm.simulation import simulated
 
 if TYPE_CHECKING:
@@ -42,10 +41,10 @@ def ball_coordinate(dimension: int = 100) -> Density:
 
     def shape(t: NDArray[np.float64]) -> NDArray[np.float64]:
         base = np.maximum(0.0, 1 - t * t)
-        found: NDArray[np.float64] = scale * np.sqrt(base)
+        density: NDArray[np.float64] = scale * np.sqrt(base)
         for _ in range(half - 1):
-            found = found * base
-        return found
+            density = density * base
+        return density
 
     return from_function(shape, breaks=np.linspace(-1, 1, 41)[1:-1].tolist(), symmetric=True)
 
@@ -53,16 +52,16 @@ def ball_coordinate(dimension: int = 100) -> Density:
 @lru_cache
 def _mechanisms(epsilon: str, inputs: str) -> dict[str, Quantizer]:
     table = parameters()["table7"]
-    made = {
+    quantizers = {
         "OPTM": optm_at(table["OPTM"]["bins"], epsilon),
         "MVU": certified(mvu(epsilon, levels=4, bound=False).quantizer, epsilon),
     }
-    found = largest_q(table["RQM"]["bins"], epsilon)
-    made |= {} if found is None else {"RQM": found}
+    largest = largest_q(table["RQM"]["bins"], epsilon)
+    quantizers |= {} if largest is None else {"RQM": largest}
     density = uniform() if inputs == "cube" else ball_coordinate()
-    best = optimised_bins(4, exact(epsilon, "epsilon"), Fraction(1), density, "mse", starts=1)
+    best = optimised_bins(4, law_question(epsilon, density, "mse"), starts=1)
     assert best is not None
-    return made | {"exact quantizer": certified(best.quantizer, epsilon)}
+    return quantizers | {"exact quantizer": certified(best.quantizer, epsilon)}
 
 
 def cube(count: int, rng: np.random.Generator, dimension: int = 10) -> NDArray[np.float64]:

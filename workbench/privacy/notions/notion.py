@@ -191,6 +191,11 @@ class Notion(ABC):
         """Requirements that a budget implies, for a design to start from: all of them where there are finitely many."""
         return self.requires(values)
 
+    def gaussian_variance(self, values: Values) -> Fraction | None:
+        """σ² at which the discrete Gaussian of integer answers 1 apart meets a budget, a published bound; None where
+        none is known."""
+        return None
+
     def cuts(self, p: NDArray[np.float64], q: NDArray[np.float64], values: Values) -> Sequence[Requirement]:
         """More requirements that a budget implies, those that masses p, q break most, by floats; none where they break
         none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""

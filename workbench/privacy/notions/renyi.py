@@ -141,6 +141,10 @@ class Renyi(Notion):
             return f"between the laws of {high} and {low}"
         return f"{high} is {float(laws.p[outcome]):.2g} where {low} is 0"
 
+    def gaussian_variance(self, values: Values) -> Fraction:
+        """α/2ε (Canonne, Kamath and Steinke 2020)."""
+        return Fraction(values["alpha"] / (2 * values["epsilon"]))
+
     def requires(self, values: Values) -> tuple[Requirement, ...]:
         """A power cone for each outcome."""
         return (PowerCone(values["alpha"], (values["alpha"] - 1) * values["epsilon"]),)

@@ -163,6 +163,10 @@ class ZCDP(LeastParameter):
         """The relative entropy, the limit of orders towards 1, and the Rényi divergence of order 2."""
         return RelativeEntropy(values["rho"]), self._order(Fraction(2), values["rho"])
 
+    def gaussian_variance(self, values: Values) -> Fraction:
+        """1/2ρ (Canonne, Kamath and Steinke 2020)."""
+        return Fraction(1 / (2 * values["rho"]))
+
     def cuts(self, p: NDArray[np.float64], q: NDArray[np.float64], values: Values) -> Sequence[Requirement]:
         """The order α on a grid whose D_α/α is largest, where that exceeds ρ."""
         rho, grid = float(values["rho"]), 1 + 2.0 ** np.arange(-4, 10, 1 / 64)
