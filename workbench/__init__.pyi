@@ -312,7 +312,7 @@ def design(
     """Design additive noise on all integers or all reals.
 
         cost (default 'squared'): absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2
-        prior (default None): CSV with probabilities of the clamped answers; uniform by default.
+        prior (default None): CSV with probabilities of the clamped answers, or worst; uniform by default.
         notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.

@@ -28,7 +28,7 @@ _SQRT = math.sqrt(2)
 def beside(request: AdditiveRequest) -> list[tuple[str, float]]:
     """(noise, its mean cost), best first."""
     name, epsilon, delta = request.cost_name, float(request.epsilon or 0), float(request.delta)
-    if request.convex:
+    if request.convex or request.worst:
         return []
     if isinstance(request.question, IntegerNoise):
         laws = _integer_laws(request)

@@ -82,8 +82,10 @@ def _notion(value: Any, name: str) -> str:
     return read
 
 
-def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
-    """Probabilities of the clamped answers: a list, or a CSV file of them."""
+def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str | None:
+    """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
+    if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
+        return "worst" if str(value) == "worst" else None
     cells = _numbers(value, name) if isinstance(value, Path) else value
     return tuple(listed(share)(cells if isinstance(cells, str) else list(cells), name))
 
@@ -113,7 +115,9 @@ class _Additive(Family):
         Option("clamp", _clamp, help="Integer answers LOW..HIGH into which the sum is clamped.", question=True),
         Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option("cost", _cost, "squared", "absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2"),
-        Option("prior", _prior, help="CSV with probabilities of the clamped answers; uniform by default.", kind=Path),
+        Option(
+            "prior", _prior, help="CSV with probabilities of the clamped answers, or worst; uniform by default.", kind=Path
+        ),
         Option("notion", _notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
         Option("alpha", exact, help="renyi: the order > 1.", added=True),
         Option("rho", positive, help="zcdp: the budget > 0.", added=True),
@@ -166,6 +170,28 @@ class _Additive(Family):
 
         return solve_additive(request)
 
+    # Mechanisms from elsewhere.
+
+    def cost(self, request: Any, mechanism: Any) -> float:
+        """The exact cost of noise on the same numbers."""
+        from workbench.families.additive.solve import exact_cost
+
+        return float(exact_cost(self.related(request, mechanism), request))
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        """The noise for the question's sensitivity, clamped where the question is."""
+        from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        question = request.question
+        if isinstance(question, IntegerNoise) and isinstance(mechanism, AdditiveIntegerNoise):
+            return AdditiveIntegerNoise(question, mechanism.noise)
+        same = isinstance(mechanism, AdditiveRealNoise) and not isinstance(question, IntegerNoise)
+        if not same or mechanism.question.sensitivity != question.sensitivity:
+            where = "the integers" if isinstance(question, IntegerNoise) else "the reals for the same sensitivity"
+            InvalidRequest.must("baseline", f"noise on {where}", repr(mechanism)[:80])
+        return mechanism
+
     # What a design shows.
 
     def status(self, design: Design) -> str:
@@ -214,7 +240,8 @@ class _Additive(Family):
         )
         if design.request.runs > 1:
             return f"best found on all integers for {design.request.runs} runs"
-        return f"best noise on all integers{clamped}"
+        worst = ", for the worst answer" if design.request.worst else ""
+        return f"best noise on all integers{clamped}{worst}"
 
     def heading(self, design: Design) -> str:
         return f"{design.mechanism.describe()}"

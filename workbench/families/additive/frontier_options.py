@@ -34,6 +34,10 @@ def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any
             yield {**row, "cost": request.cost_name, "runs": runs}, request
 
 
+def _outside(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
+    return [pair for pair in _points(question, values) if pair[1].minimise == "error" and pair[1].runs == 1]
+
+
 def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
     from workbench.families.additive.frontier import plan
 
@@ -61,4 +65,5 @@ FRONTIER = Frontier(
         "frontier additive --budget 1:10:10 --delta 1e-5",
         "frontier additive --epsilon 4 --delta 1e-5 --runs 1,2,4,8,16 --out runs",
     ),
+    points=_outside,
 )

@@ -40,7 +40,8 @@ class AdditiveRequest(Request):
     """The least mean cost of noise that is private whatever the answers are: (ε, δ), or the budget of another notion.
 
     cost: absolute, squared (clamped also zero-one: losses of the published answer), or the costs of |η| = 0, 1, 2, ...,
-    the last one beyond; prior: of clamped answers, uniform by default; gap: relative, between cost and bound; steps: of
+    the last one beyond; prior: of clamped answers, uniform by default, or "worst": the largest mean cost of any answer;
+    gap: relative, between cost and bound; steps: of
     a sensitivity, of the reals; found by refining where None; runs: that the budget is for in all; budget: of the cost,
     where ε or δ is minimised, up to the one that is given.
     """
@@ -55,7 +56,7 @@ class AdditiveRequest(Request):
     curve: Any = None
     tradeoff: Any = None
     cost: str | tuple[Fraction, ...] = "squared"
-    prior: tuple[Fraction, ...] | None = None
+    prior: tuple[Fraction, ...] | str | None = None
     gap: Fraction | None = None
     steps: int | None = None
     runs: int = 1
@@ -80,7 +81,13 @@ class AdditiveRequest(Request):
             InvalidRequest.must(
                 "cost", "absolute or squared, or a list of costs, for noise that is not clamped", "zero-one"
             )
-        if self.prior is not None:
+        self.__dict__.pop("line_cost", None)  # of the request that this one was copied from
+        if self.worst:
+            if clamp is None:
+                raise InvalidRequest("prior must be left out for noise that is not clamped. Got 'worst'.")
+            if self.convex and not self.points:
+                InvalidRequest.must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
+        elif self.prior is not None:
             answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
             if clamp is None or len(self.prior) != answers or not any(self.prior):
                 InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
@@ -94,7 +101,7 @@ class AdditiveRequest(Request):
             InvalidRequest.must("cost", f"a name when notion is {self.notion}, whose noise has no end", "a list")
         if self.convex:
             return
-        if not self.delta and not (reals or self.line_cost.even):
+        if not self.delta and not (reals or self.worst or self.line_cost.even):
             raise InvalidRequest("delta must be > 0 where the cost of noise is not the same at η and -η.")
         if not self.delta and own:
             raise InvalidRequest("delta must be > 0 for costs given as a list, which end somewhere.")
@@ -171,9 +178,23 @@ class AdditiveRequest(Request):
             return 1e-8 if self.points or not self.convex else 1e-5
         return 2e-4 if self.epsilon is None or self.epsilon <= 2 else 2e-3
 
+    @property
+    def worst(self) -> bool:
+        """Whether the cost is that of the worst of the clamped answers."""
+        return isinstance(self.prior, str)
+
+    @property
+    def loss(self) -> Callable[[int], int]:
+        """Of published minus true answer, of clamped noise."""
+        assert isinstance(self.cost, str)
+        return _LOSS[self.cost]
+
     @cached_property
     def line_cost(self) -> LineCost:
-        """The cost of noise on the integers, as a model takes it."""
+        """The cost of noise on the integers, as a model takes it. Raises InvalidRequest for that of the worst answer,
+        which is no mean."""
+        if isinstance(self.prior, str):
+            raise InvalidRequest("prior must be given where a mean cost is wanted. Got 'worst'.")
         from models.integer_noise import LineCost
 
         with translated_errors():
@@ -182,7 +203,7 @@ class AdditiveRequest(Request):
             clamp = self.question.clamp if isinstance(self.question, IntegerNoise) else None
             if clamp is None:
                 return LineCost.named(self.cost)
-            loss = _LOSS[self.cost]
+            loss = self.loss
             return LineCost.clamped(self.cost, clamp[1] - clamp[0] + 1, lambda r: Fraction(loss(r)), self.prior)
 
     @property

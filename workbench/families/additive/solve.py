@@ -29,6 +29,7 @@ from workbench.families.additive.many_runs import solve_runs
 from workbench.families.additive.notion_design import bracket_notion
 from workbench.families.additive.request import LEAST_DELTA, AdditiveRequest
 from workbench.families.additive.unclamped import private_unclamped
+from workbench.families.additive.worst_prior import Response, worst_case
 from workbench.families.convex_notion import meets
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.least_epsilon import Tried, least_epsilon
@@ -39,6 +40,7 @@ from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.certify import rounded_objective
 from workbench.privacy.notions import SlopedHockeyStick
+from workbench.privacy.objective import expected_losses
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
 __all__ = ["exact_cost", "is_open", "solve_additive"]
@@ -71,7 +73,9 @@ def solve_additive(request: AdditiveRequest) -> Design:
                 request, lambda noise: exact_cost(noise, request), lambda noise, cost: _stated(noise, request, cost)
             )
     with translated_errors():
-        if request.convex and not request.points:
+        if request.worst:
+            solved = _worst_answer(request, begin)
+        elif request.convex and not request.points:
             part = bracket_notion(request, lambda noise: exact_cost(noise, request), begin)
             solved = _Found(part.mechanism, part.bound, 0.0, part.work)
         elif request.points:
@@ -170,6 +174,8 @@ def exact_cost(mechanism: LineNoise, request: AdditiveRequest) -> Fraction:
     """The exact mean cost of a mechanism for a request."""
     if isinstance(mechanism, AdditiveRealNoise):
         return mechanism.cost(request.cost_name)
+    if request.worst:
+        return max(_each_answer(mechanism, request))
     cost, law = request.line_cost, mechanism.noise
     if cost.power:
         return mechanism.cost(request.cost_name)
@@ -211,6 +217,31 @@ def _integers(request: AdditiveRequest, begin: float) -> _Found:
     law = _trimmed(upper.program.masses(upper.x), -upper.program.reach)
     work = {"solver": request.solver, "version": upper.version, "rounds": upper.rounds + result.lower.rounds}
     return _Found(AdditiveIntegerNoise(question, law), result.lower.bound, upper.excess, work)
+
+
+def _worst_answer(request: AdditiveRequest, begin: float) -> _Found:
+    """The least cost of the worst answer, from the best noise for several priors."""
+    question = request.question
+    assert isinstance(question, IntegerNoise)
+    assert question.clamp is not None
+
+    def best(prior: tuple[Fraction, ...]) -> Response:
+        asked = request.at({"prior": prior})
+        assert isinstance(asked, AdditiveRequest)
+        found = _integers(asked, begin) if asked.points else _staircase(asked)
+        assert isinstance(found.mechanism, AdditiveIntegerNoise)
+        return Response(found.mechanism.noise, found.bound, found.excess, found.work)
+
+    answers, loss = question.clamp[1] - question.clamp[0] + 1, request.loss
+    result = worst_case(answers, lambda r: Fraction(loss(r)), best, gap=request.target / 2, stop=_stop(request, begin))
+    work = {**result.work, "priors": result.rounds}
+    return _Found(AdditiveIntegerNoise(question, result.law), result.bound, result.excess, work)
+
+
+def _each_answer(mechanism: AdditiveIntegerNoise, request: AdditiveRequest) -> list[Fraction]:
+    """The exact mean cost on every answer of clamped noise."""
+    answers = tuple(map(Fraction, mechanism.outputs.tolist()))
+    return expected_losses(request.cost_name, answers, mechanism.rows, answers)
 
 
 def _trimmed(masses: Any, first: int) -> IntegerLaw:
@@ -320,6 +351,9 @@ def _stated(mechanism: LineNoise, request: AdditiveRequest, cost: Fraction) -> A
             low, high = question.clamp
             answers = tuple(map(Fraction, range(low, high + 1)))
             prior = request.prior or (Fraction(1),) * len(answers)
+            if isinstance(prior, str):  # the prior of the worst answer, on which the loss is `cost`
+                each = _each_answer(mechanism, request)
+                prior = tuple(Fraction(int(k == each.index(cost))) for k in range(len(each)))
             loss = ExpectedLoss(name, Fraction(0), answers, prior, answers, tuple(range(len(answers))))
             return replace(loss, value=rounded_objective("loss", cost, None).value)
         if not request.line_cost.power:
@@ -330,6 +364,8 @@ def _stated(mechanism: LineNoise, request: AdditiveRequest, cost: Fraction) -> A
 
 def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
     question, name = request.question, request.cost_name
+    if request.worst:
+        return OracleVerdict.none("no closed form is known for the worst answer.")
     canonical = _canonical(request, objective)
     if canonical is not None:
         return canonical
