@@ -111,8 +111,8 @@ class _Search:
     def result(self) -> RealBracket:
         """As it stands."""
         assert self.best is not None
-        spent = time.perf_counter() - self.begin
-        return RealBracket(*self.best, self.bound, self.at, self.programs, self.rounds, spent)
+        seconds = time.perf_counter() - self.begin
+        return RealBracket(*self.best, self.bound, self.at, self.programs, self.rounds, seconds)
 
     @property
     def closed(self) -> bool:
@@ -172,12 +172,12 @@ class _Search:
         """The cuts of the nearest grid that is not finer, or of the finest."""
         if not self.cuts:
             return []
-        near = max((one for one in self.cuts if one <= k), default=max(self.cuts))
+        near = max((size for size in self.cuts if size <= k), default=max(self.cuts))
         return refined(self.cuts[near], size, Fraction(k, near))
 
     def _solved(self, k: int, costs: Sequence[Fraction], atom: Fraction | None, **how: float) -> Answer:
         first, size = self.budgets[0], self._reach(k)
-        more = tuple((one.exp_epsilon, one.delta) for one in self.budgets[1:])
+        more = tuple((budget.exp_epsilon, budget.delta) for budget in self.budgets[1:])
         line = LineProgram(k, first.exp_epsilon, first.delta, len(costs) - 1, size, costs, atom=atom, more=more)
         whole = WHOLE if k <= _FEW else WHOLE // 10
         answer = line.solve(self._started(k, size), stop=self.stop, whole=whole, solver=self.solver, **how)
@@ -201,6 +201,6 @@ class _Search:
                 self.best = answer, k
             self.cuts[k] = [*self.cuts.get(k, ()), *answer.cuts]
         if self.progress is not None:
-            found = self.result
-            interval = f"[{float(found.bound):.9g}, {found.upper.value:.9g}]"
-            self.progress(f"grid of {k}: cost in {interval}, {found.seconds:.1f} s")
+            bracket = self.result
+            interval = f"[{float(bracket.bound):.9g}, {bracket.upper.value:.9g}]"
+            self.progress(f"grid of {k}: cost in {interval}, {bracket.seconds:.1f} s")

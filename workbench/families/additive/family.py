@@ -116,7 +116,8 @@ class _Additive(Family):
         Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option("cost", _cost, "squared", "absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2"),
         Option(
-            "prior", _prior, help="CSV with probabilities of the clamped answers, or worst; uniform by default.", kind=Path
+            "prior", _prior, help="CSV with probabilities of the clamped answers, or worst; uniform by default.",
+            kind=Path,
         ),
         Option("notion", _notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
         Option("alpha", exact, help="renyi: the order > 1.", added=True),

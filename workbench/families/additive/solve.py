@@ -226,11 +226,11 @@ def _worst_answer(request: AdditiveRequest, begin: float) -> _Found:
     assert question.clamp is not None
 
     def best(prior: tuple[Fraction, ...]) -> Response:
-        asked = request.at({"prior": prior})
-        assert isinstance(asked, AdditiveRequest)
-        found = _integers(asked, begin) if asked.points else _staircase(asked)
-        assert isinstance(found.mechanism, AdditiveIntegerNoise)
-        return Response(found.mechanism.noise, found.bound, found.excess, found.work)
+        known = request.at({"prior": prior})
+        assert isinstance(known, AdditiveRequest)
+        least = _integers(known, begin) if known.points else _staircase(known)
+        assert isinstance(least.mechanism, AdditiveIntegerNoise)
+        return Response(least.mechanism.noise, least.bound, least.excess, least.work)
 
     answers, loss = question.clamp[1] - question.clamp[0] + 1, request.loss
     result = worst_case(answers, lambda r: Fraction(loss(r)), best, gap=request.target / 2, stop=_stop(request, begin))

@@ -74,9 +74,9 @@ def worst_case(
         if close or (stop is not None and time.perf_counter() > stop):
             break
         prior = weights
-    used = [(share, one) for share, one in zip(shares, responses, strict=True) if share]
-    law = _mixture([share for share, _ in used], [one.law for _, one in used])
-    excess = max(one.excess for _, one in used)
+    used = [(share, response) for share, response in zip(shares, responses, strict=True) if share]
+    law = _mixture([share for share, _ in used], [response.law for _, response in used])
+    excess = max(response.excess for _, response in used)
     return WorstCase(law, bound, excess, responses[-1].work, len(responses))
 
 
@@ -102,18 +102,18 @@ def _game(costs: NDArray[np.float64]) -> tuple[list[Fraction], tuple[Fraction, .
     laws, answers = costs.shape
     scale = costs.max() or 1.0
     above = np.hstack([costs.T / scale, -np.ones((answers, 1))])
-    found = linprog(
+    result = linprog(
         np.r_[np.zeros(laws), 1.0], A_ub=above, b_ub=np.zeros(answers), A_eq=[[1.0] * laws + [0.0]], b_eq=[1.0],
         bounds=[(0, None)] * laws + [(None, None)], method="highs",
     )  # fmt: skip
-    if not found.success:
-        raise NotProven(f"highs ended the game against the worst answer with: {found.message}")
-    shares = [Fraction(round(max(0.0, share) * _SHARES), _SHARES) for share in found.x[:-1].tolist()]
-    p = np.maximum(-np.asarray(found["ineqlin"]["marginals"], dtype=float), 0.0)
+    if result.x is None or not result.success:
+        raise NotProven(f"highs ended the game against the worst answer with: {result.message}")
+    shares = [Fraction(round(max(0.0, share) * _SHARES), _SHARES) for share in result.x[:-1].tolist()]
+    p = np.maximum(-np.asarray(result.ineqlin.marginals, dtype=float), 0.0)
     p = (p + p[::-1]) / 2
     whole = [Fraction(round(value * (1 << _BITS))) for value in (p / p.sum()).tolist()]
     prior = tuple(value / sum(whole) for value in whole)
-    return [share / sum(shares) for share in shares], prior, float(found.fun or 0.0) * scale
+    return [share / sum(shares) for share in shares], prior, float(result["fun"] or 0.0) * scale
 
 
 def _mixture(shares: Sequence[Fraction], laws: Sequence[IntegerLaw]) -> IntegerLaw:
