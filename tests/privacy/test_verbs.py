@@ -290,7 +290,7 @@ def test_a_label_is_meant_by_its_value():
 
 @pytest.mark.parametrize("certify", [True, False])
 def test_a_designed_channel_takes_and_publishes_what_its_question_names(certify: bool, tmp_path: Path):
-    """Inputs 10, 20, 30 are no row numbers, and row 2 is no input: the same of the design, its mechanism and its file."""
+    """Inputs 10, 20, 30 are no row numbers, row 2 is no input: of the design, its mechanism and its file."""
     request: dict[str, Any] = {"loss": "squared", "epsilon": 1, "certify": certify}
     design = wb.design(wb.FiniteQuery([10, 20, 30], [9, 19.5, 31], max_shift=10), **request)
     forms = [design, design.mechanism]
@@ -316,7 +316,7 @@ def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
     for form in (design, design.certificate, wb.load(tmp_path / "proof.json")):
         assert {*wb.sample(form, 200, answer="maybe").tolist()} == {"no", "else"}
         assert len(wb.sample(form, 3, answer=("yes", 1))) == 3
-        for bad in (1, "yes", None):
+        for bad in (1, "yes", None, "1e400"):
             with pytest.raises(wb.InvalidRequest, match=r"answer must be one of the 3 inputs, such as 'no'\. Got "):
                 wb.sample(form, 3, answer=bad)
         [row] = wb.evaluate(form, loss="zero-one")

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import nearest_float
 from workbench.exact.plain import is_whole, plain_list, plain_numbers
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -127,7 +128,7 @@ class Channel(ShownMechanism):
         answer = None if x is None else point(x, "answer")
         place = self._places.get(answer)
         if place is None and isinstance(answer, Fraction):
-            place = self._places.get(Fraction(float(answer)))  # inputs that were read from floats, binary digits and all
+            place = self._places.get(_as_read(answer))
         if place is None:
             inputs = self.labelled[0]
             numbers = rationals_of(inputs)
@@ -304,6 +305,12 @@ class Channel(ShownMechanism):
     def _gap(self) -> NDArray[np.int64]:
         answers, outputs = self.matrix.shape
         return np.arange(outputs)[None, :] - np.arange(answers)[:, None]
+
+
+def _as_read(number: Fraction) -> Fraction | None:
+    """What an input is that was read from a float, binary digits and all; None beyond the largest."""
+    near = nearest_float(number)
+    return Fraction(near) if math.isfinite(near) else None
 
 
 def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> tuple[tuple[int, int], ...]:

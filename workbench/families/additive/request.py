@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from solvers.backend import Options, backend
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import nearest_float
 from workbench.families.base import Request
 from workbench.families.convex_notion import PARAMETERS, without_parameters
 from workbench.families.option import spell
@@ -71,7 +72,8 @@ class AdditiveRequest(Request):
         self._check_notion()
         for epsilon in [stick.epsilon for stick in self.points] or ([] if self.convex else [self.epsilon]):
             if epsilon and not SMALLEST <= epsilon <= LARGEST:
-                InvalidRequest.must("epsilon", f"between {float(SMALLEST):g} and {LARGEST}", f"{float(epsilon):g}")
+                within = f"between {float(SMALLEST):g} and {LARGEST}"
+                InvalidRequest.must("epsilon", within, f"{nearest_float(epsilon):g}")
         if self.delta and not notion(self.notion).has_delta:
             InvalidRequest.must("delta", f"0 for the notion {self.notion}", float(self.delta))
         own = not isinstance(self.cost, str)
