@@ -204,6 +204,8 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
     def bars() -> Figure | None:
         from matplotlib.figure import Figure
 
+        from workbench.io.figures import log_ticks
+
         shown = table.dropna(subset=["objective"])
         if shown.empty:
             return None
@@ -213,7 +215,8 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
         axes.set_xlabel("expected loss")
         if shown["objective"].max() > 20 * shown["objective"].min() > 0:
             axes.set_xscale("log")
-        axes.set_title(textwrap.fill(title, 90), fontsize=9)
+            log_ticks(axes.xaxis)
+        figure.suptitle(textwrap.fill(title, 90), fontsize=9)
         return figure
 
     return {"classes": bars}

@@ -153,7 +153,9 @@ def polish(
             answer, least = replace(solution, x=tangents.nearest(reached, solution.x)), float(costs @ reached)
         if len(tangents.rows) == before or (idle >= _IDLE and share > 1 - _SMALL):
             break
-    return (answer if least < np.inf else replace(first, x=tangents.nearest(inside, x))), best
+    if least == np.inf:  # the columns that `first` has beyond those of the laws stay
+        answer = replace(first, x=np.concatenate([tangents.nearest(inside, x), first.x[inside.size :]]))
+    return answer, best
 
 
 def _meets(tangents: Tangents, more: Callable[[Label, Vector, Vector], Iterable[Bound]], x: Vector) -> bool:
