@@ -204,7 +204,7 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
     def bars() -> Figure | None:
         from matplotlib.figure import Figure
 
-        from workbench.io.figures import log_ticks
+        from workbench.families.frontier_plots import plain_log
 
         shown = table.dropna(subset=["objective"])
         if shown.empty:
@@ -214,8 +214,7 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
         axes.barh(shown["class"][::-1], shown["objective"][::-1].astype(float))
         axes.set_xlabel("expected loss")
         if shown["objective"].max() > 20 * shown["objective"].min() > 0:
-            axes.set_xscale("log")
-            log_ticks(axes.xaxis)
+            plain_log(axes, "x")
         figure.suptitle(textwrap.fill(title, 90), fontsize=9)
         return figure
 

@@ -20,6 +20,7 @@ __all__ = ["least_epsilon"]
 
 _CLOSE = 1e-10  # relative, of the ends
 _TURNS = 80
+_STEPS = tuple(Fraction(1, 10**k) for k in (9, 8, 7, 6, 4, 2))  # below an end that was reached
 
 Tried = tuple[Design, Fraction, Fraction | None]  # the design at an ε, its cost, the bound on every cost there
 
@@ -60,10 +61,27 @@ def least_epsilon(
             low, ends[0] = epsilon, float(bound - budget)
         else:
             break
+    if high - low > Fraction(10 * _CLOSE) * high:
+        low = _raised(at, budget, low, high)
     none = OracleVerdict.none("no closed form is known for the least epsilon.")
     more = () if high - low <= Fraction(10 * _CLOSE) * high else (
         f"The search ended with the least epsilon between {float(low):.12g} and {float(high):.12g}.",)  # fmt: skip
     return replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
+
+
+def _raised(at: Callable[[Fraction], Tried], budget: Fraction, low: Fraction, high: Fraction) -> Fraction:
+    """A larger low end, where what cannot be decided is no more than the digits next to the high end."""
+    for step in _STEPS:
+        epsilon = high * (1 - step)
+        if epsilon <= low:
+            break
+        try:
+            bound = at(epsilon)[2]
+        except NotProven:
+            continue
+        if bound is not None and bound > budget:
+            return epsilon
+    return low
 
 
 def _next(low: Fraction, high: Fraction, ends: list[float], stuck: int) -> Fraction:

@@ -15,7 +15,6 @@ from workbench.io.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "channel_plot",
     "density_plot",
     "legend_below",
-    "log_ticks",
     "noise_plot",
     "panels",
     "pmf_heat",
@@ -66,18 +64,6 @@ def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> N
     figure.legend(
         list(entries.values()), list(entries), loc="outside lower center", ncols=columns, frameon=False, fontsize=9
     )
-
-
-def log_ticks(axis: Axis) -> None:
-    """Written-out labels at 1, 2 and 5 of every decade of a logarithmic axis that shows less than three; between them
-    none, so that they never overlap."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axis.get_view_interval()
-    if high < 1000 * low:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def bars(axis: Axes, series: Mapping[str, ArrayLike], *, labels: Sequence[object] | None = None) -> None:
