@@ -1,4 +1,4 @@
-"""The least ε of clamped noise of wide reach: the search begins at budgets too steep for a solver, and ends in digits."""
+"""The least ε of clamped noise of wide reach: the search begins where budgets are too steep, and ends in digits."""
 
 from __future__ import annotations
 
