@@ -1,4 +1,5 @@
-"""Run every benchmark (or the named ones): `python -m bench [name ...]`; tables go to the screen and results/bench/.
+"""Run every benchmark (or the named ones): `python -m bench [name ...] [--full]`; tables go to the screen and to
+results/bench/. With --full, benchmarks that have a larger suite run it (bench_fast_milp: half an hour).
 
 Times depend on the machine and its neighbours; what counts are the ratios, whose two sides are measured in one run.
 """
@@ -6,6 +7,7 @@ Times depend on the machine and its neighbours; what counts are the ratios, whos
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 import pkgutil
 import sys
@@ -21,6 +23,7 @@ out = Console(width=None if sys.stdout.isatty() else 200)  # benchmarks have man
 
 def main(names: list[str]) -> int:
     """Run and store; returns the exit code."""
+    full, names = "--full" in names, [name for name in names if name != "--full"]
     known = sorted(m.name.removeprefix("bench_") for m in pkgutil.iter_modules(bench.__path__) if m.name != "__main__")
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -31,7 +34,8 @@ def main(names: list[str]) -> int:
     for name in names or known:
         module = importlib.import_module(f"bench.bench_{name}")
         err.print(f"{name} ...", highlight=False)
-        frame = module.run()
+        larger = full and "full" in inspect.signature(module.run).parameters
+        frame = module.run(full=True) if larger else module.run()
         frame.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
         cells = [[_short(cell) for cell in row] for row in frame.astype(object).to_numpy().tolist()]
         out.print(table(module.TITLE, list(frame.columns), cells))

@@ -10,25 +10,29 @@ commutes with shifts by grid steps, so the result is private for them (post-proc
 piecewise linear interpolation: E|x| itself, and at most E x² + β²/4. So the optimum of the integer program with D = k,
 times β (β², less β²/4), is a lower bound.
 
-The grid is refined, two by two at first, until the two meet, each program starting from the cuts of the coarser one.
+The grid is refined until the two sides meet, each program starting from the cuts of another grid: two by two at first,
+and then all grids in between. How close a side comes hangs on where the jumps r of the best density fall: the lower one
+is good where k r is near an integer, the upper one near an integer and a half, where cells end. Adding a k of the first
+kind keeps both, so finer grids are sums: multiples of the grid of the best bound, and these beside that of the least
+cost, as many as a gap ~ 1/k² needs.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from models.additive_cuts import WHOLE, Answer, Cut, LineProgram, refined
-from models.integer_noise import Budget, check_size, shared_budget
+from models.integer_noise import Budget, ProgramTooLarge, check_size, shared_budget
 from models.oracles.line_noise import POWERS, support
 from solvers.errors import LicenceExceeded
 
 __all__ = ["RealBracket", "real_bracket"]
 
-_FINER = {128: 160, 160: 192}  # where twice as many steps would take too long
+_DOUBLED, _FINEST = 32, 192  # steps up to which grids are doubled; at most
 _PIECE = 60_000  # excesses of a program in one piece, where it cannot grow row by row
 _EXCESS = 1e-6  # over δ, relative: what is left is repaired at a cost that is small beside every gap
 _FEW = 8  # shifts, up to which programs in one piece are the faster ones
@@ -71,69 +75,132 @@ def _reach(k: int, epsilon: float, delta: float) -> int:
 
 
 def real_bracket(
-    budgets: Sequence[Budget], cost: str, *, gap: float = 2e-4, steps: int | None = None, stop: float | None = None,
-    solver: str = "highs", progress: Callable[[str], None] | None = None,
+    budgets: Sequence[Budget], cost: str, *, gap: float = 1e-4, steps: int | None = None, stop: float | None = None,
+    progress: Callable[[str], None] | None = None, solver: str = "highs",
 ) -> RealBracket:  # fmt: skip
-    """The optimum for Δ = 1 from both sides.
+    """The optimum for cost "absolute" or "squared" and Δ = 1, from both sides.
 
-    gap: relative, where refining stops; steps: the one grid to use instead; stop: time (perf_counter) to stop at, after
-    the first grid; solver: others than highs state each grid in one piece, and refine while it is small.
+    gap: relative, at which to stop; steps: of the only grid, else grids are refined; stop: time (perf_counter) to end
+    after the first grid; solver: others than highs state each grid in one piece, and refine while it is small.
     Raises ProgramTooLarge, SolverError.
     """
-    first, many = budgets[0], len(budgets)
-    more = tuple((budget.exp_epsilon, budget.delta) for budget in budgets[1:])
+    search = _Search(budgets, cost, gap, stop, solver, progress)
+    try:
+        search.run(steps)
+    except LicenceExceeded:
+        if search.best is None:
+            raise
+    return search.result
 
-    epsilon, delta = shared_budget(budgets)
 
-    def checked_reach(k: int) -> int:
-        size = _reach(k, epsilon, delta)
-        check_size(k, size + k, epsilon, delta, many)
+class _Search:
+    """Both sides on many grids, with the best of each."""
+
+    def __init__(
+        self, budgets: Sequence[Budget], cost: str, gap: float, stop: float | None, solver: str,
+        progress: Callable[[str], None] | None,
+    ) -> None:  # fmt: skip
+        self.budgets, self.power, self.gap, self.stop, self.solver = budgets, POWERS[cost], gap, stop, solver
+        self.progress, self.begin = progress, time.perf_counter()
+        self.epsilon, self.delta = shared_budget(budgets)
+        self.best: tuple[Answer, int] | None = None
+        self.bound, self.at, self.programs, self.rounds = Fraction(0), 0, 0, 0
+        self.cuts: dict[int, list[Cut]] = {}
+
+    @property
+    def result(self) -> RealBracket:
+        """As it stands."""
+        assert self.best is not None
+        seconds = time.perf_counter() - self.begin
+        return RealBracket(*self.best, self.bound, self.at, self.programs, self.rounds, seconds)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the two sides have met, or the time is up."""
+        late = self.stop is not None and time.perf_counter() > self.stop
+        return self.best is not None and (late or self.result.gap <= self.gap)
+
+    def run(self, steps: int | None) -> None:
+        """The grids of the module's docstring."""
+        for k in [steps] if steps else self._doubled():
+            self._reach(k)
+            self._lower(k)
+            self._upper(k)
+        if steps or self.solver != "highs":
+            return
+        for k in range(_DOUBLED // 2 + 1, _DOUBLED):
+            if self.closed or not self._fits(k):
+                return
+            self._lower(k)
+            self._upper(k)
+        assert self.best is not None
+        step, low, high = self.at, self.at, self.best[1]
+        while not self.closed:
+            needed = max(low, high) * (self.result.gap / self.gap) ** 0.5
+            more = step * max(1, math.ceil((needed - low) / step))
+            while more > step and not self._fits(max(low, high) + more):
+                more -= step
+            low, high = low + more, high + more
+            if not self._fits(max(low, high)):
+                return
+            self._lower(low)
+            self._upper(high)
+
+    def _doubled(self) -> Iterator[int]:
+        yield 1
+        k = 2
+        while k <= _DOUBLED and not self.closed and self._fits(k):
+            yield k
+            k *= 2
+
+    def _reach(self, k: int) -> int:
+        size = _reach(k, self.epsilon, self.delta)
+        check_size(k, size + k, self.epsilon, self.delta, len(self.budgets))
         return size
 
-    power, begin = POWERS[cost], time.perf_counter()
-    result: RealBracket | None = None
-    best: tuple[Answer, int] | None = None
-    bound, at, programs, rounds = Fraction(0), 0, 0, 0
-    cuts: list[Cut] = []
-    k, coarser = steps or 1, steps or 1
-    while True:
-        size = checked_reach(k)
-        shared, beta = (k, first.exp_epsilon, first.delta), Fraction(1, k)
-        wide = size + k
+    def _fits(self, k: int) -> bool:
+        before = _reach(k // 2, self.epsilon, self.delta)
+        if k > _FINEST or (self.solver != "highs" and k // 2 * (2 * before + 1) > _PIECE):
+            return False
+        try:
+            self._reach(k)
+        except ProgramTooLarge:
+            return False
+        return True
+
+    def _started(self, k: int, size: int) -> list[Cut]:
+        """The cuts of the nearest grid that is not finer, or of the finest."""
+        if not self.cuts:
+            return []
+        near = max((size for size in self.cuts if size <= k), default=max(self.cuts))
+        return refined(self.cuts[near], size, Fraction(k, near))
+
+    def _solved(self, k: int, costs: Sequence[Fraction], atom: Fraction | None, **how: float) -> Answer:
+        first, size = self.budgets[0], self._reach(k)
+        more = tuple((budget.exp_epsilon, budget.delta) for budget in self.budgets[1:])
+        line = LineProgram(k, first.exp_epsilon, first.delta, len(costs) - 1, size, costs, atom=atom, more=more)
         whole = WHOLE if k <= _FEW else WHOLE // 10
-        costs = [(j * beta) ** power for j in range(wide + 1)]
-        try:
-            last = LineProgram(*shared, wide, size, costs, more=more).solve(
-                refined(cuts, size, Fraction(k, coarser)), stall=gap / 40, stop=stop, whole=whole, solver=solver
-            )
-        except LicenceExceeded:
-            if result is None:
-                raise
-            return result
-        proven = last.bound if power == 1 else last.bound - beta**2 / 4
-        if proven > bound:
-            bound, at = proven, k
-        programs, rounds = programs + 1, rounds + last.rounds
-        cuts = [*last.cuts]
-        if best is None or (best[0].value - float(bound)) > gap * best[0].value:
-            cells = LineProgram(*shared, size, size, _cells(power, k, size), atom=Fraction(0), more=more)
-            upper = cells.solve(cuts, precision=_EXCESS, stop=stop, whole=whole, solver=solver)
-            programs, rounds = programs + 1, rounds + upper.rounds
-            if best is None or upper.value < best[0].value:
-                best = upper, k
-            cuts += upper.cuts
-        seconds = time.perf_counter() - begin
-        result = RealBracket(*best, bound, at, programs, rounds, seconds)
-        if progress is not None:
-            progress(f"grid of {k}: cost in [{float(bound):.9g}, {best[0].value:.9g}], {seconds:.1f} s")
-        late = stop is not None and time.perf_counter() > stop
-        if steps or late or result.gap <= gap or k == max(_FINER.values()):
-            return result
-        coarser, k = k, _FINER.get(k, 2 * k)
-        size = _reach(k, epsilon, delta)
-        if solver != "highs" and k * (2 * size + 1) > _PIECE:
-            return result
-        try:
-            checked_reach(k)
-        except ValueError:
-            return result
+        answer = line.solve(self._started(k, size), stop=self.stop, whole=whole, solver=self.solver, **how)
+        self.programs, self.rounds = self.programs + 1, self.rounds + answer.rounds
+        return answer
+
+    def _lower(self, k: int) -> None:
+        beta = Fraction(1, k)
+        costs = [(j * beta) ** self.power for j in range(self._reach(k) + k + 1)]
+        answer = self._solved(k, costs, None, stall=self.gap / 40)
+        proven = answer.bound if self.power == 1 else answer.bound - beta**2 / 4
+        if proven > self.bound:
+            self.bound, self.at = proven, k
+        self.cuts[k] = [*answer.cuts]
+
+    def _upper(self, k: int) -> None:
+        """Unless the lower side has met what is known."""
+        if self.best is None or (self.best[0].value - float(self.bound)) > self.gap * self.best[0].value:
+            answer = self._solved(k, _cells(self.power, k, self._reach(k)), Fraction(0), precision=_EXCESS)
+            if self.best is None or answer.value < self.best[0].value:
+                self.best = answer, k
+            self.cuts[k] = [*self.cuts.get(k, ()), *answer.cuts]
+        if self.progress is not None:
+            bracket = self.result
+            interval = f"[{float(bracket.bound):.9g}, {bracket.upper.value:.9g}]"
+            self.progress(f"grid of {k}: cost in {interval}, {bracket.seconds:.1f} s")

@@ -24,13 +24,24 @@ Vector = NDArray[np.float64]
 
 _LARGEST = 1e8  # of a coefficient: steeper tangents are taken at a smaller ratio
 _ROUNDING = 1e-15
+_SPECK = 1e-9
 
 
 def excess(bound: Bound, p: Vector, q: Vector) -> float:
-    """By what share of the limit (of 1 where it is smaller, for a δ) the laws break a bound; <= 0 where they do not."""
+    """By what share of the limit (of 1 where it is smaller, for a δ) the laws break a bound; <= 0 where they do not.
+
+    Ratios that are too steep for a tangent count in full, but for masses that a solver means to be 0.
+    """
     a, b, limit = tangent(bound, p, q)
-    reached = float(a @ p + b @ q)
-    return (reached - limit) / (1.0 if bound.kind == HOCKEY_STICK else limit)
+    parts = a * p + b * q
+    if bound.kind == HOCKEY_STICK:
+        return float(parts.sum() - limit)
+    shown = p > _SPECK
+    with np.errstate(divide="ignore", over="ignore"):
+        r = p[shown] / q[shown]
+        phi = r ** (bound.level - 1) / bound.limit if bound.kind == POWER_CONE else np.log(r)
+    parts[shown] = p[shown] * phi
+    return float((parts.sum() - limit) / limit)
 
 
 def tangent(bound: Bound, p: Vector, q: Vector) -> tuple[Vector, Vector, float]:

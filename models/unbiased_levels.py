@@ -26,7 +26,7 @@ Flags = NDArray[np.bool_]
 
 _FEW = 24  # labels whose intervals are all used
 _JOINED = 4
-_PAD = 3  # of the band, in labels
+_PADS = (3, 6, 12, 12)  # of the band, in labels; the next one where the gap no longer halves
 _USED = 1e-7  # mass of a set that is in use, of the largest
 _COARSE = 1e-3  # relative gap of a level that only shows where to look
 _THIN = (1e-3, 1e-4, 1e-5, 1e-6)  # the same, of the sets that are kept in the end
@@ -38,7 +38,8 @@ _TOLERANCES = (1e-12, 1e-9)  # Clarabel's; where it finds no point at the first,
 class Optimum:
     """A randomizer t, s (n,) on intervals, and the bound (Σ p (o - y)², in the labels' own units) that was proven.
 
-    objective: of the point as the solver left it, which meets the equations to its tolerance; programs: how many.
+    objective: of the point as the solver left it, which meets the equations to its tolerance; programs: how many;
+    wider: the point on more sets that it was thinned from.
     """
 
     sets: Intervals
@@ -48,6 +49,7 @@ class Optimum:
     bound: float
     solution: Solution
     programs: int
+    wider: Optimum | None = None
 
     def used(self, share: float, *, singles: bool = False) -> Intervals:
         """The sets of more than a share of the largest mass; singles: and every label by itself."""
@@ -83,6 +85,12 @@ def optimum(
     if not isinstance(last, Optimum):
         return last
     best = search.thinned(*levels[0], last, gap)
+    whole = _moved(replace(last, bound=best.bound), middle, width)
+    return whole if best is last else replace(_moved(best, middle, width), wider=whole)
+
+
+def _moved(best: Optimum, middle: float, width: float) -> Optimum:
+    """The optimum in the labels' own units."""
     s, objective, bound = best.s * width + middle * best.t, best.objective * width**2, best.bound * width**2
     return replace(best, s=s, objective=objective, bound=bound, solution=_in_units(best.solution, objective, bound))
 
@@ -133,12 +141,12 @@ class _Search:
                 stalled += now.objective - max(now.bound, best.bound) > (best.objective - best.bound) / 2
                 now = replace(now, bound=max(now.bound, best.bound))
             best = now
-            if right and (now.objective - now.bound <= gap * now.objective or stalled > 1):
+            if right and (now.objective - now.bound <= gap * now.objective or stalled == len(_PADS)):
                 return best
             unit = _size(best)
             if right:
-                sets = _band(best.used(_USED), y.size, y.size, rays)
-            elif stalled > 3:
+                sets = _band(best.used(_USED), y.size, y.size, rays, _PADS[stalled])
+            elif stalled >= len(_PADS):
                 return best
 
     def thinned(self, y: Vector, p: Vector, best: Optimum, gap: float) -> Optimum:
@@ -172,10 +180,10 @@ def _joined(labels: Vector, prior: Vector) -> tuple[Vector, Vector]:
     return np.add.reduceat(labels, starts) / counts, np.add.reduceat(prior, starts)
 
 
-def _band(sets: Intervals, coarse: int, fine: int, rays: Flags | None = None) -> Intervals:
+def _band(sets: Intervals, coarse: int, fine: int, rays: Flags | None = None, pad: int = _PADS[0]) -> Intervals:
     """The intervals of `fine` labels near some of `coarse` ones, each label by itself, and the rays' hulls."""
     share = _JOINED if fine > coarse else 1
-    reach = np.arange(-_PAD, share + _PAD)
+    reach = np.arange(-pad, share + pad)
     first, last = sets.first * share, sets.last * share
     if rays is not None and rays.any():
         rays = rays[rays.any(axis=1)]

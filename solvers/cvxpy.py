@@ -157,12 +157,15 @@ class _CvxpySession(Session):
 
     def _run(self, start: Start, basis: Any) -> Raw:
         problem, (data, chain, inverse) = self._problem, self._canonical
-        begin = time.perf_counter()
+        begin, left = time.perf_counter(), self._left()
+        settings = dict(self._settings)
+        for key in _VARIANTS[self._solver.lower()][2].get("time_limit", ()) if left is not None else ():
+            settings |= {} if key in self.options.native else {key: left}
         word = ""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # CVXPY's "may be inaccurate" and deprecations of its solvers
             try:
-                native = chain.solve_via_data(problem, data, False, False, dict(self._settings))
+                native = chain.solve_via_data(problem, data, False, False, settings)
                 word = _word(native)
                 problem.unpack_results(native, chain, inverse)
             except self._cp.error.SolverError as error:

@@ -254,7 +254,8 @@ class _GurobiSession(Session):
         return raw
 
     def _optimize(self) -> None:
-        limit = self._given_limit if self._limit is None else min(self._limit, self._given_limit)
+        left = self._left()
+        limit = self._given_limit if left is None else min(left, self._given_limit)
         if limit != self._live_limit:
             self._m.Params.TimeLimit = self._live_limit = limit
         try:

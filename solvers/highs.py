@@ -3,7 +3,8 @@
 Traps handled here:
 
 * NaN is answered "optimal" (refused before dispatch); a point is read only when primal_solution_status says feasible.
-* The time limit counts from the birth of the Highs object, not of the run: it is moved on before each run.
+* The time limit counts from the birth of the Highs object, not of the run: it is moved on before each run. A MILP's
+  search for symmetries does not look at it, and takes 12 s at 39,000 columns: not where a large one has a limit.
 * One thread pool per process: a second thread count makes run() fail. The pool is reset when the count changes, so
   sessions of different thread counts must not run at the same time in one process.
 * highspy's own Ctrl-C support prints, polls at 10 Hz and is shared by all instances; `Interruption` replaces it, and
@@ -50,6 +51,7 @@ _NATIVE = {
 _ALGORITHM = {"simplex": "simplex", "interior-point": "ipm"}
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
 _BRIEF = 5_000  # non-zeros; an LP below is solved faster than a hand can reach Ctrl-C
+_SYMMETRIC = 10_000  # columns; the search for symmetries of a larger MILP asks for no time limit, and takes long
 _CALLS = 24  # coefficient changes, and one more for every _SHARE non-zeros: above, one pass is cheaper than the calls
 _SHARE = 32
 
@@ -85,6 +87,8 @@ class _HighsSession(Session):
         self._set: dict[str, Any] = {"output_flag": False, "mip_rel_gap": 1e-9, "mip_abs_gap": 1e-12}
         if self._mip:
             self._set["presolve"] = "off"  # see the module's docstring
+            if options.time_limit is not None and program.shape[1] > _SYMMETRIC:
+                self._set["mip_detect_symmetry"] = False
         for option, value in options.given().items():
             if option == "presolve":
                 self._set["presolve"] = "on" if value else "off"
@@ -175,7 +179,7 @@ class _HighsSession(Session):
             start = Start.COLD
         elif start is Start.BASIS and basis is not None and h.setBasis(basis) != self._highspy.HighsStatus.kOk:
             raise SolverError(f"highs cannot start {self.program.name} from this basis.")
-        limit = self._limit if self._native_limit is None else self._native_limit
+        limit = self._left() if self._native_limit is None else self._native_limit
         if limit is not None or self._timed:
             h.setOptionValue("time_limit", np.inf if limit is None else h.getRunTime() + limit)
             self._timed = limit is not None

@@ -203,6 +203,9 @@ class _MathOptSession(Session):
         hints = self._model_parameters.ModelSolveParametersProto()
         if start is Start.BASIS and basis is not None:
             hints.initial_basis.CopyFrom(basis)
+        left = self._left()
+        if left is not None:
+            self._parameters.time_limit.FromNanoseconds(int(left * 1e9))
         begin = time.perf_counter()
         seen = False
         try:
@@ -234,7 +237,7 @@ class _MathOptSession(Session):
         if limit == "UNDETERMINED":  # GLOP and CP-SAT do not say which
             most = self.options.iteration_limit
             out = most is not None and raw.iterations >= most
-            timed = self.options.time_limit is not None
+            timed = self._ends is not None
             raw.termination = (
                 Termination.ITERATION_LIMIT if out else Termination.TIME_LIMIT if timed else Termination.ERROR
             )

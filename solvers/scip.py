@@ -41,6 +41,7 @@ _TERMINATION = {
     "userinterrupt": Termination.INTERRUPTED,
 }
 _INFINITY = 1e20
+_ROWS = 1000  # stated between two looks at the clock; about 0.05 s
 
 
 class Scip(Backend):
@@ -102,6 +103,9 @@ class _ScipSession(Session):
         matrix = data.A.tocsr()
         nothing = model.addVar(lb=0.0, ub=0.0)  # stands in rows without entries
         for i, (low, high) in enumerate(zip(data.row_lower.tolist(), data.row_upper.tolist(), strict=True)):
+            if i % _ROWS == 0 and self._ends is not None and time.perf_counter() > self._ends:
+                self._model = None  # a part of the program is not solved
+                return
             if np.isinf(low) and np.isinf(high):
                 continue
             run = slice(matrix.indptr[i], matrix.indptr[i + 1])
@@ -117,7 +121,12 @@ class _ScipSession(Session):
                 model.addCons((low <= row) <= high)
 
     def _run(self, start: Start, basis: Any) -> Raw:
-        model = self._model
+        model, left = self._model, self._left()
+        if model is None:
+            self._live = None  # to be stated by the next solve
+            return Raw(Termination.TIME_LIMIT, "the time limit was reached while the program was stated")
+        if left is not None and _NATIVE["time_limit"] not in self.options.native:
+            model.setParam(_NATIVE["time_limit"], left)
         begin = time.perf_counter()
         with Interruption(model.interruptSolve) as interruption:
             model.optimizeNogil()

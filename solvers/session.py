@@ -49,7 +49,7 @@ class Session(ABC):
         self._whole = program.template.integrality
         self._last: Callable[[], Later | None] = lambda: None
         self._cutoff: float | None = None  # of the current solve, in dispatched units
-        self._limit = options.time_limit  # of the current solve, in seconds
+        self._ends: float | None = None  # when the current solve's time is over (time.perf_counter)
         self._version = owner.version() or ""
         self._factor = factors(program)
         self._order = {section: k for k, section in enumerate(program.moves.sections)}
@@ -105,7 +105,7 @@ class Session(ABC):
             basis: the `basis` of an earlier Solution of the same backend and program.
             cutoff: a linear program may end as soon as its duals prove that its minimum is no less than this, with
                 Termination.CUTOFF, those duals and no point. Backends that cannot solve on.
-            time_limit: seconds for this solve, if less than the options'. Backends that cannot keep the options'.
+            time_limit: seconds for this solve, loading the program included, if less than the options'.
 
         Raises:
             InvalidProgram: for numbers that solvers misread (nan, inf, tiny or huge coefficients) or wrong parameters.
@@ -122,7 +122,7 @@ class Session(ABC):
         usable = cutoff is not None and np.isfinite(cutoff) and self.program.sense == 1 and not self.program.is_mip
         self._cutoff = float(cutoff or 0.0) * self.program.scale if usable else None
         limits = [limit for limit in (self.options.time_limit, time_limit) if limit is not None]
-        self._limit = max(1e-3, min(limits)) if limits else None
+        self._ends = begin + min(limits) if limits else None
         p = self.program.vector(values or {})
         entries = self.program.moves.at(p)
         moved = self._live is not None and start is not Start.COLD and self._move(entries)
@@ -182,6 +182,10 @@ class Session(ABC):
         with self._speaking():
             if not self._update(change):
                 self._live = None
+
+    def _left(self) -> float | None:
+        """Seconds that the solver may take from now, so that what is loaded late is not solved late."""
+        return None if self._ends is None else max(1e-3, self._ends - time.perf_counter())
 
     def _settle(self) -> None:
         """Read what is left of the last solution, if anybody still holds it, before the live object changes."""

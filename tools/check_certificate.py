@@ -16,6 +16,9 @@ What is decided. A law is a list of integers over their sum. P against Q at ε >
     pure, metric    P(i) <= e^ε Q(i) for all i                        (metric: every pair of laws has its own ε)
     dp              Σ max(0, P(i) - e^ε Q(i)) <= δ
     pdp             Σ P(i) over {i : P(i) > e^ε Q(i)} <= δ
+    tradeoff        Σ min(u P(i), v Q(i)) >= w for every line u β + v α >= w between points (α, β) of a convex function,
+                    u <= v (else they change places): with both orders of a pair, no test of one law against the other
+                    has an error of the first kind α and one of the second kind β below the function
 
     noise        f(·) against f(· + μ) on the group Z_s1 x Z_s2 x ..., for all differences μ (and -μ unless directed)
     channel      row i against row j, for all ordered pairs (i, j) in the file
@@ -37,7 +40,8 @@ What is counted, before any of it is done ("too large"). With
     times, t = ⌈D/P⌉ + 3, and of the atom. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
 
     audit       C n a (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
-                a = 1; the points of a curve; 10,000 for renyi and gdp, 20,000 for zcdp
+                a = 1; the points of a curve; 16 times those of a trade-off function; 10,000 for renyi and gdp, 20,000
+                for zcdp
                 pure on a channel whose rows are all neighbours, pure and metric on a quantizer: C is at most n
     cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
@@ -76,8 +80,8 @@ LIMIT = 200_000_000  # units of work
 BYTES = 16 << 20  # of a file
 PARAMETERS = {  # of each notion, in their order; the first may be one number for each comparison
     "pure": ("epsilon", "delta"), "dp": ("epsilon", "delta"), "pdp": ("epsilon", "delta"),
-    "metric": ("epsilon", "delta"), "curve": ("curve",), "renyi": ("epsilon", "alpha"), "zcdp": ("rho",),
-    "gdp": ("mu",),
+    "metric": ("epsilon", "delta"), "curve": ("curve",), "tradeoff": ("tradeoff",), "renyi": ("epsilon", "alpha"),
+    "zcdp": ("rho",), "gdp": ("mu",),
 }  # fmt: skip
 OUTCOME_WORK = {"renyi": 10_000, "zcdp": 20_000, "gdp": 10_000}
 DIGITS, PIECES = 1300, 4000  # beyond which a claim of gdp, of zcdp, is left undecided
@@ -192,14 +196,17 @@ class Demand:
         self.power = Power(values["epsilon"]) if "epsilon" in values else None
         self.alpha, self.rho, self.mu = (values.get(name) for name in ("alpha", "rho", "mu"))
         self.points = [Demand("dp", {"epsilon": e, "delta": d}) for e, d in values.get("curve", ())]
+        self.function = values.get("tradeoff", ())
 
 
 def check_pair(p, q, demand, name):
     """Refuse unless P against Q meets the demand."""
-    if demand.notion in ("curve", "renyi", "zcdp", "gdp"):
-        {"curve": check_curve, "renyi": check_renyi, "zcdp": check_concentrated, "gdp": check_gaussian}[demand.notion](
-            p, q, demand, name
-        )
+    others = {
+        "curve": check_curve, "tradeoff": check_tradeoff, "renyi": check_renyi, "zcdp": check_concentrated,
+        "gdp": check_gaussian,
+    }  # fmt: skip
+    if demand.notion in others:
+        others[demand.notion](p, q, demand, name)
         return
     notion, power, delta = demand.notion, demand.power, demand.delta
     broken = violations(p, q, power)
@@ -219,6 +226,22 @@ def check_curve(p, q, demand, name):
     """Refuse unless P against Q meets every point (ε, δ)."""
     for point in demand.points:
         check_pair(p, q, point, name)
+
+
+def check_tradeoff(p, q, demand, name):
+    """Refuse unless Σ min(u P, v Q) >= w for every line u β + v α >= w of the function, the larger factor at Q.
+
+    A test that errs on S and not on the others has α + β in these weights: least where it errs where that costs less.
+    """
+    (k, k_sum), (l, l_sum) = p, q
+    for (a, b), (a2, b2) in pairwise(demand.function):
+        if b == b2:
+            continue
+        u, v, w = a2 - a, b - b2, b * a2 - a * b2
+        scale = math.lcm(u.denominator, v.denominator, w.denominator)
+        light, heavy = sorted((int(u * scale), int(v * scale)))
+        least = sum(min(light * i * l_sum, heavy * j * k_sum) for i, j in zip(k, l, strict=True))
+        need(least >= int(w * scale) * k_sum * l_sum, f"{name}: a test errs less than the trade-off function allows.")
 
 
 # --------------------------------------------------------------------- logarithms, exponentials and Φ, enclosed
@@ -473,7 +496,8 @@ def check_real_inputs(quantizer, demand):
     pure, dp    max(0, P - E Q) is convex in P and in Q, and both are affine in their inputs on a piece: its sum is
                 largest, and the ratio exceeds E first, at ends of pieces. All ordered pairs of end laws decide; pure is
                 decided by each output's largest and least mass among them (`check_columns`).
-    curve, renyi, zcdp, gdp    so are hockey sticks, which trade-off curves follow from, and Σ P^α Q^(1-α): as above.
+    curve, tradeoff, renyi, zcdp, gdp    so are hockey sticks, which trade-off curves follow from, and Σ P^α Q^(1-α):
+                as above.
     metric      P(i|x) <= e^(ε |x - x'|) P(i|x') for all x, x' holds just when every mass p is continuous, with
                 |p'| <= ε p. On a piece p' is constant and p is least at an end.
     pdp         is convex in neither: see `check_pdp`.
@@ -839,7 +863,8 @@ def bits_of(x):
 
 def work(mechanism, notion, budgets, given, objective, bias):
     """The count of the module's docstring. given: the other parameters of the claim."""
-    laws, labels, points = mechanism.laws, (), budgets.get(None) if notion == "curve" else None
+    laws, labels = mechanism.laws, ()
+    points = budgets.get(None) if notion in ("curve", "tradeoff") else None
     numbers = [number for name, number in given.items() if name != "delta"]
     numbers += [*budgets.values()] if points is None else [number for point in points for number in point]
     others = [*mechanism.knots, *mechanism.outputs] if mechanism.kind == "quantizer" else []
@@ -861,7 +886,7 @@ def work(mechanism, notion, budgets, given, objective, bias):
     if by_columns(mechanism, notion, budgets) or (mechanism.kind == "quantizer" and notion == "metric"):
         c = min(c, n)
     t = n * (count + len(labels))
-    each = OUTCOME_WORK.get(notion, 1) if points is None else len(points)
+    each = OUTCOME_WORK.get(notion, 1) if points is None else len(points) * (16 if notion == "tradeoff" else 1)
     units = c * n * each * (4 + (b // 256) ** 2) + 1000 * c + (c + 8) * (b // 64) ** 2
     units += t * (4 + (w // 256) ** 2) + (w // 64) ** 2
     if mechanism.kind == "quantizer" and notion == "pdp":
@@ -1084,6 +1109,20 @@ def read_budgets(data, mechanism, name):
     return budgets
 
 
+def read_function(data):
+    """The points (α, β) of a trade-off function, from α = 0 to β = 0."""
+    points = tuple(items(rationals)(data, "The function"))
+    need(len(points) > 1 and all(len(point) == 2 for point in points), "The function must be pairs of alpha and beta.")
+    need(all(0 <= x <= 1 for point in points for x in point), "Alpha and beta must lie in [0, 1].")
+    points = tuple(sorted(points))
+    need(all(a < a2 for (a, _), (a2, _) in pairwise(points)), "The function must have each alpha once.")
+    need(points[0][0] == 0 < points[0][1] and points[-1][1] == 0, "The function must go from alpha = 0 to beta = 0.")
+    need(all(a + b <= 1 for a, b in points), "The function must be at most 1 - alpha.")
+    slopes = [(b2 - b) / (a2 - a) for (a, b), (a2, b2) in pairwise(points)]
+    need(slopes[-1] <= 0 and sorted(slopes) == slopes, "The function must be convex and not rise.")
+    return points
+
+
 def read_claim(data, mechanism):
     """The notion, {label: first parameter} (None: all comparisons), and {name: other parameter}."""
     notion = data.get("notion") if isinstance(data, dict) else None
@@ -1098,6 +1137,8 @@ def read_claim(data, mechanism):
         need(inside, "Epsilon must lie in [0, 1000000], delta in [0, 1].")
         need(len({epsilon for epsilon, _ in points}) == len(points), "The curve must have each epsilon once.")
         return notion, {None: points}, {}
+    if notion == "tradeoff":
+        return notion, {None: read_function(claim["tradeoff"])}, {}
     others = {name: claim[name] for name in rest}
     if "delta" in others:
         delta, most = others["delta"], notion in ("dp", "pdp")
@@ -1172,6 +1213,8 @@ def check(data):
     for name in ("line", "clamp"):
         vars(mechanism).setdefault(name, None)
     notion, budgets, others = read_claim(file.claim, mechanism)
+    rounded = mechanism.kind == "real-noise" and notion == "pdp" and others["delta"]
+    need(not rounded, "Noise on the reals is published rounded, which pdp does not survive.")
     objective, bias = read_objective(file.objective, file.version), read_bias(file.bias)
     units = work(mechanism, notion, budgets, others, objective, bias)
     if units > LIMIT:
@@ -1191,6 +1234,8 @@ def budget_words(notion, budgets, others):
     """ "epsilon = 1, delta = 0.1", or what the notion has."""
     if notion == "curve":
         return ", ".join(f"(epsilon = {shown(e)}, delta = {shown(d)})" for e, d in budgets[None])
+    if notion == "tradeoff":
+        return ", ".join(f"(alpha = {shown(a)}, beta = {shown(b)})" for a, b in budgets[None])
     first = PARAMETERS[notion][0]
     each = f"{first} = {shown(budgets[None])}" if None in budgets else f"each comparison's own {first}"
     return ", ".join([each, *(f"{name} = {shown(value)}" for name, value in others.items())])

@@ -88,6 +88,7 @@ def design(
     rho: Any = None,
     mu: Any = None,
     curve: Any = None,
+    tradeoff: Any = None,
     prior: Any = None,
     zero_mean: bool = False,
     equal: Any = None,
@@ -107,13 +108,14 @@ def design(
 ) -> Design:
     """Design additive noise modulo a finite group.
 
-        notion (default 'pdp'): pdp, dp, pure or metric; curve, renyi, zcdp or gdp.
+        notion (default 'pdp'): pdp, dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
         cost (default 'error-rate'): error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared,
             or a CSV file of costs, one for every noise value (in Python: an array, or a function of it).
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.
         mu (default None): gdp: the budget > 0.
         curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
+        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
         prior (default None): CSV with N probabilities of the true answer (cost prior-squared).
         zero_mean (default False): Require noise of mean zero.
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
@@ -187,6 +189,8 @@ def design(
     rho: Any = None,
     mu: Any = None,
     curve: Any = None,
+    tradeoff: Any = None,
+    runs: int = 1,
     constraints: Any = [],
     certify: bool = True,
     solver: Any = 'highs',
@@ -203,11 +207,13 @@ def design(
         method (default 'bins'): bins, printed, lp or unbiased.
         outputs (default None): lp: LOW..HIGH, the integers that may be published.
         neighbours (default 'all'): lp: all, consecutive, or positions "0-1,1-2".
-        notion (default 'pure'): lp: pure, dp or metric; curve, renyi, zcdp or gdp.
+        notion (default 'pure'): lp: pure, dp or metric; curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.
         mu (default None): gdp: the budget > 0.
         curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
+        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
+        runs (default 1): lp with notion dp: for how many runs the budget is.
         constraints (default []): lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
@@ -243,6 +249,7 @@ def design(
     rho: Any = None,
     mu: Any = None,
     curve: Any = None,
+    tradeoff: Any = None,
     constraints: Any = [],
     minimise: Any = 'error',
     runs: int = 1,
@@ -258,11 +265,12 @@ def design(
 
         loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a
             function too).
-        notion (default 'dp'): dp, pure, pdp or metric; curve, renyi, zcdp or gdp.
+        notion (default 'dp'): dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.
         mu (default None): gdp: the budget > 0.
         curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
+        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
         constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
             or a function of the CVXPY variable).
         minimise (default 'error'): error; delta or epsilon for a budget.
@@ -288,6 +296,7 @@ def design(
     rho: Any = None,
     mu: Any = None,
     curve: Any = None,
+    tradeoff: Any = None,
     steps: int | None = None,
     gap: Any = None,
     runs: int = 1,
@@ -303,22 +312,23 @@ def design(
     """Design additive noise on all integers or all reals.
 
         cost (default 'squared'): absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2
-        prior (default None): CSV with probabilities of the clamped answers; uniform by default.
-        notion (default 'dp'): dp, pure, curve, renyi, zcdp or gdp.
+        prior (default None): CSV with probabilities of the clamped answers, or worst; uniform by default.
+        notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.
         mu (default None): gdp: the budget > 0.
         curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
+        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
         steps (default None): Cells of a sensitivity, of the reals; refined by default.
         gap (default None): Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default.
         runs (default 1): For how many runs the budget is, of integer noise.
-        minimise (default 'error'): error; epsilon for a budget.
-        budget (default None): Largest cost allowed, where epsilon is minimised.
+        minimise (default 'error'): error; delta or epsilon for a budget.
+        budget (default None): Largest cost allowed, where delta or epsilon is minimised.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench solvers`.
         time_limit (default None): Seconds.
         options (default None): Every solver option at once (solvers.backend.Options).
-        delta (default '0'): In [0, 1].
+        delta (default '0'): In [0, 1]. Where it is minimised: an upper limit.
         epsilon (default None): Privacy budget > 0. Where it is minimised: an upper limit.
     """
 

@@ -216,3 +216,27 @@ def test_a_solve_can_have_less_time_than_the_session(label):
     with backend(label).open(program, Options(time_limit=60.0)) as session:
         assert session.solve(time_limit=0.003).termination is Termination.TIME_LIMIT
         assert session.solve(start="cold").termination is Termination.OPTIMAL
+
+
+@needs("milp")
+def test_loading_counts_against_the_time_limit(label):
+    with backend(label).open(instances.packing(), Options(time_limit=1.5)) as session:
+        load = session._build
+
+        def slowly(data):
+            time.sleep(1.2)
+            load(data)
+
+        session._build = slowly
+        solution = session.solve()
+    assert solution.termination is Termination.TIME_LIMIT
+    assert solution.seconds.solve < 1.5
+
+
+def test_a_program_stated_in_part_is_not_solved():
+    if not backend("scip").installed():
+        pytest.skip("SCIP is stated row by row")
+    with backend("scip").open(instances.triangle(), Options()) as session:
+        late = session.solve(time_limit=1e-9)
+        assert (late.termination, late.x, late.bound) == (Termination.TIME_LIMIT, None, None)
+        assert session.solve().objective == pytest.approx(3)

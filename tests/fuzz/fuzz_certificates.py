@@ -130,7 +130,9 @@ def claimed(source: random.Random, mechanism: Data, pairs: Pairs, notions: list[
 
 def beyond(source: random.Random, mechanism: Data, pairs: Pairs) -> Data:
     """The same for a curve, Rényi DP, zCDP and GDP, with a budget near the one that is needed."""
-    notion = source.choice(["curve", "renyi", "zcdp", "gdp"])
+    notion = source.choice(["curve", "tradeoff", "renyi", "zcdp", "gdp"])
+    if notion == "tradeoff":
+        return claim_of(mechanism, notion=notion, tradeoff=function(source, pairs))
     if notion == "curve":
         epsilons = {rational(source) for _ in range(source.randrange(1, 4))}
         reached = [max(delta_of(pair, "dp", checker.rational(text, "epsilon")) for pair in pairs) for text in epsilons]
@@ -154,6 +156,26 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs) -> Data:
     value = max(Fraction(0), least * (1 + source.choice([1, 1, -1]) * far)).limit_denominator(10**80)
     others = {"alpha": str(order)} if notion == "renyi" else {}
     return claim_of(mechanism, notion=notion, **{checker.PARAMETERS[notion][0]: str(value)}, **others)
+
+
+def function(source: random.Random, pairs: Pairs) -> list[list[str]]:
+    """Points of about the largest function that all pairs allow in both orders, by a few tests of each."""
+    errors = [(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))]
+    for (p, p_sum), (q, q_sum) in pairs:
+        tests = [sorted(source.sample(range(len(p)), source.randrange(len(p) + 1))) for _ in range(4)]
+        tests += [[i for i in range(len(p)) if p[i] * q_sum * 8 > t * q[i] * p_sum] for t in (1, 4, 8, 16, 64)]
+        errors += [(1 - Fraction(sum(p[i] for i in s), p_sum), Fraction(sum(q[i] for i in s), q_sum)) for s in tests]
+    errors += [(b, a) for a, b in errors]
+    hull: list[tuple[Fraction, Fraction]] = []
+    for alpha, beta in sorted({alpha: min(b for a, b in errors if a == alpha) for alpha, _ in errors}.items()):
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (alpha - hull[-1][0]) >= (beta - hull[-1][1]) * (
+            hull[-1][0] - hull[-2][0]
+        ):
+            hull.pop()
+        hull.append((alpha, beta))
+    ends = [point for point in hull if point[1]] + [next(point for point in hull if not point[1])]
+    moved = [[str(alpha), nearly(source, beta) if source.random() < 0.3 else str(beta)] for alpha, beta in ends]
+    return moved if source.random() < 0.5 or len(moved) < 4 else moved[:1] + moved[2:]
 
 
 def claim_of(mechanism: Data, **claim: Any) -> Data:
@@ -360,7 +382,7 @@ ODD: list[Any] = [
     None, True, False, 0, 1, 2, 3, -1, 7, 0.5, 10**30, "", "0", "1", "-1", "0x0", "0x1", "0x01", "0xg", "1e400",
     "1e-400", "1/3", "1/0", "-0", "+1", ".5", "5.", "1_0", "１", " 1", "1 /2", "nan", "Infinity", "0x1/0x3",
     "-0x1/0x3", "0x1/0x0", "1e6", "1000001", "0e99999", "1e-5001", "pdp", "dp", "pure", "metric",
-    "curve", "renyi", "zcdp", "gdp", "noise", "channel",
+    "curve", "tradeoff", "renyi", "zcdp", "gdp", "noise", "channel",
     "quantizer", "squared", "error-rate", "worst-squared", "poisson", "huber:0", "pinball:1", "huber:1", [], {}, [0],
     [[0, 1]], [1, 0], {"a": 1},
 ]  # fmt: skip

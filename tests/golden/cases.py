@@ -77,6 +77,7 @@ SUPERSEDED = {
     "compare noise --epsilon": (("required",), "as for design noise"),
     "design labels --epsilon": (("required",), "as for design noise"),
     "compare labels --epsilon": (("required",), "as for design noise"),
+    "frontier noise --epsilon": (("required",), "the least epsilon of errors needs none: --budget"),
     "ledger unbiased": (("outputs_used", "bound"), _UNBIASED),
 }
 _SEARCHES = ("labels-unbiased", "quantizer-levels", "quantizer-mvu", "quantizer-product")

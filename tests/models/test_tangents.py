@@ -50,3 +50,47 @@ def test_designs_that_a_conic_solver_alone_does_not_end(question, request_):
     design = wb.design(question, **request_)
     assert design.certificate is not None
     assert 0 <= design.objective - design.bound <= 2e-6 * design.objective
+
+
+@pytest.mark.parametrize(
+    ("question", "request_", "least"),
+    [
+        # the worst prior: a largest loss stands beside the masses, and the laws in the middle must pay it too
+        (
+            wb.FiniteQuery(range(5), [6, 8], neighbours="consecutive", prior="worst"),
+            {"loss": [[0, 7], [1.5, 2.2], [10, 8], [0.8, 5.5], [2.4, 2]], "notion": "renyi", "alpha": 8, "epsilon": 2},
+            8.0,  # every input may publish 8
+        ),
+        (
+            wb.FiniteQuery(range(3), [-3, 4, 5, 8], neighbours="all", prior="worst"),
+            {"loss": "absolute", "notion": "zcdp", "rho": 1},
+            None,
+        ),
+        # outputs of no use: masses of 1e-7 there are the solver's tolerance, at ratios beyond every coefficient
+        (
+            wb.FiniteQuery(range(3), range(5), neighbours="all", prior=[3, 7, 2]),
+            {"loss": "pinball:0.3", "notion": "zcdp", "rho": "0.1"},
+            None,
+        ),
+        (
+            wb.FiniteQuery(range(5), [-2, -1, 1, 2], neighbours="all"),
+            {"loss": "error-rate", "notion": "gdp", "mu": 1},
+            None,
+        ),
+    ],
+    ids=["epigraph-renyi", "epigraph-zcdp", "useless-outputs", "five-inputs-gdp"],
+)
+def test_channels_whose_linear_programs_end_at_a_vertex(question, request_, least):
+    design = wb.design(question, **request_)
+    assert design.certificate is not None
+    assert -1e-12 <= design.objective - design.bound <= 1e-5 * design.objective
+    if least is not None:
+        assert design.objective == pytest.approx(least, rel=1e-9)
+
+
+def test_a_mass_at_a_ratio_beyond_every_tangent_breaks_its_bound():
+    p, q = np.array([1 - 1e-5, 1e-5]), np.array([1 - 1e-14, 1e-14])
+    assert excess(Bound(POWER_CONE, 2.3, 5.0), p, q) == pytest.approx(
+        divergence(Bound(POWER_CONE, 2.3, 1.0), p, q) / 5 - 1
+    )
+    assert excess(Bound(RELATIVE_ENTROPY, 1.0, 1e-5), p, q) > 1

@@ -31,6 +31,19 @@ def some_without_prior(k):
     return np.arange(float(k)), p / p.sum()
 
 
+def clusters(k, apart):
+    rng = np.random.default_rng(5)
+    return np.sort(np.concatenate([rng.normal(size=k // 2), apart + rng.normal(size=k - k // 2)])), np.full(k, 1 / k)
+
+
+def outlier(k):
+    return np.append(np.arange(k - 1.0), 1e5), np.full(k, 1 / k)
+
+
+def hardly_any_prior(k):
+    return np.arange(float(k)), np.random.default_rng(5).dirichlet(np.full(k, 0.1))
+
+
 def found(labels, prior, epsilon, **options):
     odds, _ = odds_below(epsilon)
     return odds, optimum(labels, prior, float(odds) - 1, "cvxpy:clarabel", Options(), **options)
@@ -60,6 +73,50 @@ def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
     assert best.bound <= loss * (1 + 1e-12)
     assert loss <= best.bound * (1 + 1e-7)
     assert np.isin(outputs.size, range(y.size, 4 * y.size))
+
+
+@pytest.mark.parametrize(
+    ("question", "epsilon"),
+    [(clusters(40, 1e6), "0.01"), (clusters(40, 1e6), "0.5"), (clusters(60, 1e3), 12), (outlier(120), 12),
+     (hardly_any_prior(120), 12)],
+    ids=["far", "farther", "large", "outlier", "prior"],
+)  # fmt: skip
+def test_labels_in_far_clusters_are_closed_as_well(question, epsilon):
+    """Their multipliers are noise one by one, and their masses 1e-7 of the largest."""
+    y, p = question
+    odds, best = found(y, p, epsilon)
+    assert best.bound <= best.objective * (1 + 1e-9)
+    outputs, channel = exact_channel(y, p, odds, best.sets, best.t, best.s, best.objective)
+    values = [Fraction(o) for o in outputs.tolist()]
+    assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
+    assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
+    loss = float((p[:, None] * channel.matrix * (outputs - y[:, None]) ** 2).sum())
+    assert best.bound * (1 - 1e-12) <= loss <= best.bound * (1 + 1e-7)
+
+
+def test_pooled_multipliers_are_negative_on_intervals_alone():
+    rng = np.random.default_rng(8)
+    y, p = np.sort(rng.normal(size=12)), rng.dirichlet(np.ones(12))
+    q, best = math.expm1(1.0), found(y, p, 1)[1]
+    for size in (1e-3, 1.0):
+        v, u = size * rng.normal(size=12), size * rng.normal(size=12)
+        u -= 2 * p * (y - y.mean())
+        v, u = unbiased.pooled(y, p, v, u)
+        o = np.linspace(-9, 9, 5_001)[:, None]
+        raised = p * (o - y) ** 2 - v - u * (o - y) < -1e-12
+        starts = np.diff(raised.astype(int), axis=1, prepend=0) == 1
+        assert starts.sum(axis=1).max() == 1
+        assert unbiased.lowest(y, p, q, v, u)[0] <= best.objective
+    kept = unbiased.pooled(y, p, 6 * p, -p)  # f = p (o - y + 3) (o - y - 2), wherever y is: nothing to pool
+    np.testing.assert_allclose(kept, (6 * p, -p))
+
+
+def test_a_set_without_mass_carries_no_moment():
+    """Two labels told apart by masses alone that are left out: refused, not published with a bias."""
+    y, p = np.arange(3.0), np.full(3, 1 / 3)
+    sets = Intervals(np.array([0, 1, 2, 0]), np.array([0, 1, 2, 2]))
+    with pytest.raises(ArithmeticError, match=r"has no mass|far from a randomizer|too few"):
+        exact_channel(y, p, Fraction(2), sets, np.array([0.0, 0.0, 0.0, 1.0]) + 1e-60, np.ones(4), 1.0)
 
 
 def test_no_sets_but_intervals_are_needed_by_brute_force():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from collections.abc import Mapping
@@ -239,12 +240,39 @@ def test_a_curve_is_its_points(rows: list[list[int]], epsilons: list[str], data:
     ) != (expected)
 
 
+@settings(max_examples=80, deadline=None)
+@given(ROWS, st.lists(st.tuples(st.integers(1, 19), st.integers(0, 18)), max_size=3), st.integers(1, 20))
+def test_a_trade_off_function_lies_below_the_errors_of_every_test(
+    rows: list[list[int]], inner: list[tuple[int, int]], start: int
+) -> None:
+    """All subsets of outcomes as tests, of every two rows in both orders, against f at their α."""
+    lines = [(Fraction(start, 20), Fraction(start, 20)), *((Fraction(c, 20), Fraction(c, 20) * m) for c, m in inner)]
+    lines = [(c, m) for c, m in lines if m >= c]
+
+    def f(alpha: Fraction) -> Fraction:
+        return max(Fraction(0), *(c - m * alpha for c, m in lines))
+
+    meetings = [(c - d) / (m - n) for c, m in lines for d, n in lines if m != n] + [c / m for c, m in lines]
+    alphas = sorted({Fraction(0), Fraction(1), *(alpha for alpha in meetings if 0 < alpha < 1)})
+    laws = [[Fraction(k, sum(row)) for k in row] for row in rows]
+    tests = [[k >> i & 1 for i in range(len(laws[0]))] for k in range(1 << len(laws[0]))]
+    expected = all(
+        1 - sum(itertools.compress(q, test)) >= f(Fraction(sum(itertools.compress(p, test))))
+        for p in laws for q in laws if p is not q for test in tests
+    )  # fmt: skip
+    privacy = wb.audit(Channel.from_rows(rows), 0)
+    points = [(alpha, f(alpha)) for alpha in alphas]
+    assert privacy.meets("tradeoff", tradeoff=points) == expected
+    assert ("exceeds" in privacy.verdict("tradeoff", tradeoff=points)) != expected
+
+
 def test_certificates_of_other_budgets_are_proven_again() -> None:
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1]), [54, 24, 10, 3, 12])
     for notion, budget in (
         ("renyi", {"epsilon": "0.5", "alpha": 2}),
         ("renyi", {"epsilon": {1: "0.7"}, "alpha": "5/2"}),
         ("curve", {"curve": [("0.5", "0.3"), (1, "0.1")]}),
+        ("tradeoff", {"tradeoff": "0:0.9,0.2:0.4,0.9:0"}),
     ):
         proof = wb.certify(noise, notion, **budget)  # type: ignore[arg-type]
         assert 0 < proof.record["repair_moved_mass"] < 0.3
@@ -255,8 +283,10 @@ def test_certificates_of_other_budgets_are_proven_again() -> None:
                 noise, notion, budget.get("epsilon"), parameters={k: v for k, v in budget.items() if k != "epsilon"}
             )
         broken = proof.to_dict()
-        name = "curve" if notion == "curve" else "alpha"
-        broken["claim"][name] = [["0.5", "0.0001"]] if notion == "curve" else "400"
+        name, tight = {
+            "curve": ("curve", [["0.5", "0.0001"]]), "tradeoff": ("tradeoff", [["0", "1"], ["0.45", "0.5"], ["1", "0"]])
+        }.get(notion, ("alpha", "400"))  # fmt: skip
+        broken["claim"][name] = tight
         with pytest.raises(wb.CorruptFile, match="does not prove"):
             from_dict(broken)
     law = wb.PiecewiseAffine.of([0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])

@@ -14,6 +14,7 @@ import pytest
 from models.quantizer import odds_of, smallest_reach, usual_reach
 from workbench.families.quantizer.law_program import exact_quantizer
 from workbench.families.quantizer.law_question import LawQuestion
+from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_bound import output_bound
 from workbench.families.quantizer.output_knots import OutputKnots
 from workbench.families.quantizer.output_search import optimised_bins
@@ -93,6 +94,16 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
     optm = exact_quantizer(bins, LawQuestion(Fraction(epsilon), ONE, uniform()), knots=41)
     assert optm is not None
     assert found.objective <= optm.objective
+
+
+@pytest.mark.parametrize(("epsilon", "m"), [("7", 4), ("4", 3), ("10", 3)])
+def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int):
+    """At large ε MVU's law bends at its inputs, ±1/3 for four: those are knots as well."""
+    found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform()))
+    assert found is not None
+    theirs = mvu(epsilon, levels=m, bound=False).quantizer
+    assert found.objective <= theirs.mae() * (1 + 1e-9)
+    assert audit_quantizer(found.quantizer).epsilon == pytest.approx(float(epsilon), abs=1e-6)
 
 
 def test_the_same_outputs_without_the_processor_s_vector_units():

@@ -218,6 +218,10 @@ BUDGETS = {  # of designs, and one that they miss
     "renyi": ({"alpha": "4", "epsilon": "0.5"}, {"alpha": "4", "epsilon": "0.4999"}),
     "gdp": ({"mu": "1"}, {"mu": "0.9999"}),
     "curve": ({"curve": [["0.5", "0.1"], ["1", "0.01"]]}, {"curve": [["0.5", "0.099"], ["1", "0.0099"]]}),
+    "tradeoff": (
+        {"tradeoff": [["0", "1"], ["0.1", "0.6"], ["0.4", "0.2"], ["1", "0"]]},
+        {"tradeoff": [["0", "1"], ["0.1", "0.601"], ["0.4", "0.201"], ["1", "0"]]},
+    ),
 }
 
 
@@ -238,7 +242,13 @@ def test_budgets_of_the_other_notions_that_make_no_sense():
     for claim in (
         {"notion": "renyi", "epsilon": "1", "alpha": "1"}, {"notion": "zcdp", "rho": "-1"},
         {"notion": "curve", "curve": []}, {"notion": "curve", "curve": [["1", "0.1"], ["1", "0.2"]]},
-        {"notion": "curve", "curve": [["1", "2"]]}, {"notion": "gdp", "mu": "0"}, {"notion": "zcdp", "rho": "0"},
+        {"notion": "curve", "curve": [["1", "2"]]}, {"notion": "tradeoff", "tradeoff": [["0", "1"]]},
+        {"notion": "tradeoff", "tradeoff": [["0", "0.9"], ["0.5", "0.5"], ["1", "0"]]},
+        {"notion": "tradeoff", "tradeoff": [["0", "0"], ["1", "0"]]},
+        {"notion": "tradeoff", "tradeoff": [["0", "0.1"], ["0.5", "0"], ["1", "0"], ["1/2", "0"]]},
+        {"notion": "tradeoff", "tradeoff": [["0", "0.1"], ["0.5", "0"], ["0.6", "0.1"], ["1", "0"]]},
+        {"notion": "tradeoff", "tradeoff": [["0.1", "0.1"], ["0.5", "0"]]},
+        {"notion": "gdp", "mu": "0"}, {"notion": "zcdp", "rho": "0"},
     ):  # fmt: skip
         assert verdict(GOOD | {"claim": claim}) == "false", claim
 

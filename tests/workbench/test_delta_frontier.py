@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+
 import pytest
 
 import workbench as wb
@@ -120,7 +123,15 @@ def test_a_store_goes_on_where_a_call_stopped(tmp_path, monkeypatch):
     with pytest.raises(wb.InvalidRequest, match=r"^store must be left out unless"):
         wb.delta_frontier(question, epsilon=1, cost="squared", store=path)
     kept = path.read_text()
-    for spoilt in ("", "[]", kept.replace('"proven": 0.0', '"proven": 2.0'), kept.replace('"s": [0.0', '"s": [0.5')):
+    lower = json.loads(kept)
+    lower["t"][3] -= 1e-12  # still falling: an error that nothing reaches
+    for spoilt in ("", "[]", kept.replace("frontier 2", "frontier 1"), json.dumps(lower)):
         path.write_text(spoilt)
         with pytest.raises(wb.CorruptFile):
+            wb.delta_frontier(question, epsilon=1, store=path)
+    for name, value in (("proven", 2.0), ("s", [0.5, *lower["s"][1:]]), ("t", lower["t"][1:])):
+        written = {key: part for key, part in (json.loads(kept) | {name: value}).items() if key != "sha256"}
+        digest = hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+        path.write_text(json.dumps(written | {"sha256": digest}))
+        with pytest.raises(wb.CorruptFile, match="holds no staircase"):
             wb.delta_frontier(question, epsilon=1, store=path)

@@ -103,6 +103,22 @@ def test_noise_rows_agree_with_each_other() -> None:
     assert (rivals["objective_x"] >= rivals["objective_y"] - 1e-9).all()
 
 
+def test_noise_rows_of_the_least_epsilon_invert_those_of_the_least_error() -> None:
+    question = wb.ModuloNoise(n=6, max_shift=1)
+    table = wb.frontier(question, notion="dp,pure", cost="squared", budget="1,2", delta="0,0.02").to_frame()
+    assert table["mechanism"].eq("least epsilon").all()
+    assert table["certified"].all()
+    assert len(table) == 6
+    for row in table.to_dict("records"):
+        assert row["bound"] <= row["objective"] <= row["bound"] * (1 + 1e-6)
+        made = wb.design(question, notion=row["notion"], cost="squared", epsilon=row["objective"], delta=row["delta"])
+        assert made.objective == pytest.approx(row["budget"], rel=1e-5)
+    both = wb.frontier(question, notion="dp", epsilon="0.5,1", budget="0.5", baselines=False).to_frame()
+    assert {"point", "level", "piece"} == set(both["curve"])
+    with pytest.raises(InvalidRequest, match=r"epsilon must be given, or budget\. Got neither\."):
+        wb.frontier(question, notion="dp")
+
+
 def test_data_independent_noise_is_private_and_best() -> None:
     question = wb.ModuloNoise(n=5, max_shift=2)
     for notion in ("pdp", "dp"):

@@ -23,6 +23,7 @@ from workbench.privacy.audit import audit
 
 BUDGETS = {
     "curve": {"curve": "0.5:0.1,1:0.01"},
+    "tradeoff": {"tradeoff": "0:1,0.1:0.6,0.4:0.2,1:0"},
     "renyi": {"alpha": 4, "epsilon": "0.5"},
     "zcdp": {"rho": "0.05"},
     "gdp": {"mu": "1.5"},
@@ -49,8 +50,9 @@ def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_pat
     proof = wb.verify_certificate(tmp_path / "made.json")
     assert proof.claim.notion.name == notion
     tighter = {name: Fraction(value) * Fraction(9, 10) if name != "alpha" else value
-               for name, value in BUDGETS[notion].items() if name != "curve"}  # fmt: skip
-    claim = {"parameters": {**tighter, **({"curve": "0.5:0.09,1:0.009"} if notion == "curve" else {})}}
+               for name, value in BUDGETS[notion].items() if name not in ("curve", "tradeoff")}  # fmt: skip
+    points = {"curve": {"curve": "0.5:0.09,1:0.009"}, "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"}}
+    claim = {"parameters": {**tighter, **points.get(notion, {})}}
     if "epsilon" in tighter:
         claim = {"epsilon": tighter["epsilon"], "parameters": {"alpha": 4}}
     with pytest.raises(wb.NotCertified):
@@ -158,14 +160,18 @@ def test_channels(notion, tmp_path: Path):
         ("noise --on integers --notion zcdp --rho 0", "rho must be a finite number > 0"),
         ("noise --on integers --notion zcdp --rho 99", "the budget must be missed by randomized response"),
         ("noise --on integers --notion renyi --alpha 1 --epsilon 1", "alpha must be a finite number > 1"),
-        ("noise --on integers --notion pdp --epsilon 1", "notion must be one of dp, pure, curve, renyi, zcdp, gdp"),
+        ("noise --on integers --notion pdp --epsilon 1", "notion must be one of dp, pure, curve, tradeoff, renyi"),
         ("noise --on integers --notion curve --curve 1:2", "delta must be"),
         ("noise --on integers --epsilon 1 --rho 1", "rho must be left out when notion is dp"),
         ("noise --on integers", "epsilon must be given"),
         ("noise --on integers --notion gdp --mu 1 --delta 0.1", "delta must be left out when notion is gdp"),
         ("noise --on integers --notion gdp --mu 1 --runs 4", "runs must be 1 when notion is gdp"),
-        ("noise --on integers --epsilon 1 --budget 3", "budget must be given where epsilon is minimised, and only"),
-        ("noise --on integers --minimise epsilon", "budget must be given where epsilon is minimised"),
+        ("noise --on integers --epsilon 1 --budget 3", "budget must be given where epsilon or delta is"),
+        ("noise --on integers --minimise epsilon", "budget must be given where epsilon or delta is"),
+        ("noise --on integers --minimise delta --epsilon 1", "budget must be given where epsilon or delta is"),
+        ("noise --on integers --minimise delta --budget 1", "epsilon must be given"),
+        ("noise --on integers --minimise delta --budget 1 --epsilon 1 --notion pure", "minimise must be error or eps"),
+        ("noise --on integers --minimise delta --budget 1 --notion zcdp --rho 1", "minimise must be error but for one"),
         ("noise --n 4 --max-shift 1 --minimise epsilon", "budget must be given when minimise is epsilon"),
         ("noise --n 4 --max-shift 1 --minimise epsilon --budget 0.9", "any epsilon is enough"),
         ("channel --answers 0..3 --max-shift 1 --notion zcdp", "rho must be given for the notion zcdp"),
@@ -201,6 +207,59 @@ def test_the_least_epsilon_of_a_cost(question, options):
     assert wb.design(question, epsilon=made.certificate.epsilon, **rest).objective <= budget
     less = Fraction(made.certificate.epsilon) * (1 - Fraction(1, 10**6))
     assert wb.design(question, epsilon=less, **rest).bound > budget
+
+
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        (wb.IntegerNoise(1), {"epsilon": 1, "budget": "1.5"}),
+        (wb.IntegerNoise(2), {"epsilon": 1, "budget": "1.5", "cost": "absolute"}),
+        (wb.IntegerNoise(1, (0, 10)), {"epsilon": 1, "budget": 1}),
+        (wb.IntegerNoise(1), {"epsilon": "0.5", "budget": "0.001"}),
+    ],
+)
+def test_the_least_delta_of_a_cost(question, options):
+    """A certificate at δ within the budget, and a bound above it at 1e-6 less."""
+    made = wb.design(question, minimise="delta", **options)
+    assert made.private
+    assert made.status == "optimal"
+    assert float(made.certificate.delta) == made.objective == made.to_dict()["delta"]
+    assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
+    assert made.certificate.objective.value <= Fraction(options["budget"])
+    rest = {name: value for name, value in options.items() if name != "budget"}
+    less = Fraction(made.certificate.delta) * (1 - Fraction(1, 10**6))
+    assert wb.design(question, delta=less, **rest).bound > float(options["budget"])
+
+
+def test_the_least_delta_by_one_linear_program():
+    """min δ over f on -40..40 with the cost as a row, stated by SciPy."""
+    from scipy.optimize import linprog
+
+    size, budget = 40, 2.0
+    n, m = 2 * size + 1, 2 * size + 3
+    f, moved = np.zeros((m, n)), np.zeros((m, n))
+    f[1:-1], moved[:-2] = np.eye(n), np.eye(n)
+    rows = [np.hstack([(np.arange(n) - size) ** 2.0, np.zeros(2 * m + 1)])[None]]
+    for k, (one, other) in enumerate(((f, moved), (moved, f))):
+        slack = np.zeros((m, 2 * m + 1))
+        slack[:, k * m : (k + 1) * m] = -np.eye(m)
+        total = np.zeros((1, n + 2 * m + 1))
+        total[0, n + k * m : n + (k + 1) * m], total[0, -1] = 1, -1
+        rows += [np.hstack([one - np.exp(0.9) * other, slack]), total]
+    limits = np.zeros(sum(map(len, rows)))
+    limits[0] = budget
+    whole = np.hstack([np.ones(n), np.zeros(2 * m + 1)])[None]
+    cost = np.append(np.zeros(n + 2 * m), 1.0)
+    found = linprog(cost, np.vstack(rows), limits, whole, [1.0], method="highs")
+    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon="0.9", budget=budget)
+    assert made.objective == pytest.approx(found.fun, rel=1e-6)
+
+
+def test_no_delta_is_needed_for_a_cost_that_pure_noise_has():
+    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, budget=2)
+    assert (made.objective, made.bound, made.status, made.certificate.delta) == (0, 0, "optimal", 0)
+    with pytest.raises(wb.Infeasible, match=r"squared cost at most 0\.5 needs delta > 0\.1: there the least is"):
+        wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, budget="0.5", delta="0.1")
 
 
 def test_frontiers_of_every_budget():

@@ -62,7 +62,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 @pytest.mark.parametrize(
     ("question", "given"),
     [
-        (wb.IntegerNoise(2), {}), (wb.IntegerNoise(clamp=(0, 5)), {}), (wb.RealNoise(1), {}),
+        (wb.IntegerNoise(clamp=(0, 5)), {}), (wb.RealNoise(1), {}),
         (wb.IntegerNoise(), {"delta": 0}), (wb.IntegerNoise(), {"notion": "pure", "delta": 0}),
         (wb.IntegerNoise(), {"cost": (0, 1, 2)}), (wb.IntegerNoise(), {"runs": 0}),
         (wb.IntegerNoise(), {"runs": 1025}), (wb.IntegerNoise(), {"delta": "1e-30"}),

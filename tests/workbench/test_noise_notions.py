@@ -20,6 +20,7 @@ from workbench.privacy.audit import audit
 SMALL, LINE = wb.ModuloNoise(n=2, max_shift=1), wb.ModuloNoise(n=12, max_shift=2)
 BUDGETS = {
     "curve": {"curve": "0.5:0.1,1:0.01"},
+    "tradeoff": {"tradeoff": "0:1,0.1:0.6,0.4:0.2,1:0"},
     "renyi": {"alpha": 4, "epsilon": "0.5"},
     "zcdp": {"rho": "0.1"},
     "gdp": {"mu": 1},
@@ -62,6 +63,7 @@ def test_the_answer_is_certified_and_within_its_bound(notion, cost, tmp_path: Pa
     done = subprocess.run([sys.executable, "-I", str(tool), str(tmp_path / "made.json")], capture_output=True)
     assert (done.returncode, b": proven: " in done.stdout) == (0, True)
     tighter = {"curve": {"curve": "0.5:0.09,1:0.005"}, "renyi": {"alpha": 4, "epsilon": "0.45"},
+               "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"},
                "zcdp": {"rho": "0.09"}, "gdp": {"mu": "0.9"}}[notion]  # fmt: skip
     assert not made.privacy.meets(notion, **tighter)
 
@@ -117,6 +119,21 @@ def test_raw_answers_are_audited_and_claim_nothing():
         (("--notion", "curve", "--curve", "x"), "curve must be a list of pairs"),
         (("--notion", "curve", "--curve", "1e300:0.1"), "epsilon must be at most 300"),
         (("--notion", "gdp", "--mu", "1e9"), "mu must be at most 20"),
+        (("--notion", "tradeoff", "--tradeoff", "0:1,0.5:0.6,1:0"), "tradeoff must be at most 1 - alpha"),
+        (
+            ("--notion", "tradeoff", "--tradeoff", "0:0.5,0.1:0.4,0.5:0.1,0.6:0"),
+            "tradeoff must be convex. Got (0.5",
+        ),
+        (
+            ("--notion", "tradeoff", "--tradeoff", "0:0.5,0.1:0.2,0.2:0.3,0.6:0"),
+            "tradeoff must be a function that does",
+        ),
+        (("--notion", "tradeoff", "--tradeoff", "0.1:0.5,0.6:0"), "tradeoff must be a function from alpha = 0"),
+        (("--notion", "tradeoff", "--tradeoff", "0:1,1e-200:1e-150,1:0"), "epsilon must be at most 300"),
+        (
+            ("--notion", "pdp", "--epsilon", "1", "--tradeoff", "0:1,1:0"),
+            "tradeoff must be left out when notion is pdp",
+        ),
         (("--notion", "pdp", "--epsilon", "1", "--rho", "1"), "rho must be left out when notion is pdp"),
         (("--notion", "zcdp", "--rho", "1", "--minimise", "delta", "--budget", "1"), "minimise must be left out"),
         (("--notion", "zcdp", "--rho", "1", "--solver", "gurobi"), "gurobi knows no"),

@@ -87,3 +87,19 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
             wb.design(labels, epsilon=1, loss=loss, method="lp")
     with pytest.raises(wb.InvalidRequest, match="loss must be a name where method is bins"):
         wb.design(labels, epsilon=1, loss=table)
+
+
+@pytest.mark.parametrize(
+    ("notion", "budget"),
+    [("curve", {"curve": "0.5:0.1,1:0.01"}), ("renyi", {"alpha": 3, "epsilon": "0.5"}), ("zcdp", {"rho": "0.1"}),
+     ("gdp", {"mu": 1})],
+)  # fmt: skip
+def test_every_notion_takes_own_costs(notion, budget):
+    question, costs = wb.ModuloNoise(n=6, max_shift=1), [min(eta, 7 - eta) ** 2 for eta in range(7)]
+    named = wb.design(question, notion=notion, cost="circular-squared", **budget)
+    for own in (costs, lambda eta: costs[eta]):
+        made = wb.design(question, notion=notion, cost=own, **budget)
+        assert made.objective == pytest.approx(named.objective, rel=1e-9)
+        assert made.certificate.objective.costs == tuple(costs)
+    with pytest.raises(wb.InvalidRequest, match="7 numbers"):
+        wb.design(question, notion=notion, cost=costs[:3], **budget)

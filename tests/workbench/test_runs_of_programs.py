@@ -56,6 +56,25 @@ def test_channels_beat_the_split_budget():
     assert found.bound <= found.objective < split.objective
 
 
+def test_labels_are_no_worse_than_the_split_budget():
+    """Consecutive labels: composed over the neighbours that are asked for, not over all pairs."""
+    labels = wb.Labels.uniform(0, 2)
+    lp = {"method": "lp", "notion": "dp", "neighbours": "consecutive"}
+    found = wb.design(labels, epsilon=2, delta="1e-2", runs=4, **lp)
+    assert found.certificate is not None
+    assert composed_delta(found.certificate.mechanism, 4, Fraction(2)) <= Fraction(1, 100)
+    assert found.details["composed"]["delta"] <= 1e-2
+    assert found.certificate.record["composed"] == found.details["composed"]
+    assert (found.status, found.private) == ("found", True)
+    assert "for 4 runs in all" in str(found)
+    assert found.to_dict()["exact"]["composed"]["runs"] == 4
+    split = wb.design(labels, epsilon=Fraction(1, 2), delta=Fraction(1, 400), **lp)
+    assert found.bound <= found.objective <= split.objective
+    for given in ({"method": "bins"}, {"notion": "metric"}, {"notion": "zcdp", "rho": 1}):
+        with pytest.raises(wb.InvalidRequest, match="must be"):
+            wb.design(labels, runs=4, **{"epsilon": 1, **lp, **given})
+
+
 @pytest.mark.parametrize("question", [DIALS, ANSWERS])
 def test_without_delta_the_split_is_optimal(question):
     found = wb.design(question, epsilon=2, notion="dp", runs=4)

@@ -1,4 +1,4 @@
-"""What linear programs of tangents hand back fits the conic program it came from, whatever columns that one has."""
+"""What linear programs of tangents hand back fits the program it is an answer to, whatever columns that one has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from solvers.backend import solve
 from workbench.families.tangent_cuts import Tangents, polish, row_columns
 
 
-def test_an_answer_from_inside_keeps_the_columns_of_the_cones():
+def test_an_answer_from_inside_has_the_columns_of_its_program():
     losses = np.array([[0.0, 1.0], [1.0, 0.0]])
     numbers = np.arange(2.0)
 
@@ -27,5 +27,5 @@ def test_an_answer_from_inside_keeps_the_columns_of_the_cones():
     assert first.x.size > plain.shape[1]
     equal = Bound(HOCKEY_STICK, 1.0, 0.0)  # always named as broken: the point inside is handed back
     answer, _ = polish(first, tangents, bounds, lambda *_: [equal], lambda program: solve(program, solver="highs"))
-    assert answer.x.size == first.x.size
+    assert answer.x.size == answer.program.shape[1]
     assert np.isfinite(answer.objective)

@@ -16,6 +16,8 @@ from workbench.families.frontier_plan import Task, failed_row
 from workbench.io.plugins import plugins
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.audit import audit
+from workbench.privacy.claim import Claim
+from workbench.privacy.measure import holds
 
 __all__ = ["Baseline", "audited_row", "baseline_tasks", "baselines_of"]
 
@@ -69,6 +71,12 @@ def _task(kind: Family, baseline: Baseline, package: str, point: Row, request: R
 def audited_row(kind: Family, request: Any, given: Mechanism) -> Row:
     """What a mechanism costs, if it meets the budget of a request under the neighbour relation of its question."""
     cost, mechanism = kind.cost(request, given), kind.related(request, given)
+    budget = getattr(request, "claim", None)
+    if isinstance(budget, Claim) and not budget.in_epsilon_delta:
+        private = holds(mechanism, budget)
+        words = None if private else f"The mechanism misses the request: {request.notion}, {budget.budget_words()}"
+        status, value = ("audited", cost) if private else ("not_certified", None)
+        return {"private": private, "status": status, "objective": value, "error": words}
     privacy = audit(mechanism, request.epsilon)
     claim = (getattr(request, "notion", "pure"), request.epsilon, getattr(request, "delta", None) or 0)
     exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}

@@ -32,7 +32,7 @@ from workbench.privacy.notions import Requirement
 
 __all__ = ["PARAMETERS", "budget_words", "meets", "solve_with_cuts", "without_parameters"]
 
-PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve")  # of these notions
+PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of these notions
 _CLOSE_ENOUGH = 1e-6  # at which linear programs do not go on
 _ROUNDS, _FEW = 40, 3  # of cuts; of them before linear programs go on
 _LARGE = 1e6  # limits of cones that are stated
@@ -163,7 +163,8 @@ def meets(privacy: Privacy, claim: Claim) -> bool:
 def budget_words(claim: Claim) -> str:
     """The budget in words."""
     values: Mapping[str, Any] = claim.values
-    if "curve" in values:
-        points: Sequence[tuple[Fraction, Fraction]] = values["curve"]
-        return "(epsilon, delta) = " + ", ".join(f"({float(e):g}, {float(d):g})" for e, d in points)
+    for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
+        if name in values:
+            points: Sequence[tuple[Fraction, Fraction]] = values[name]
+            return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in points)
     return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())

@@ -48,7 +48,8 @@ def all_series(ours: Mapping[str, Series], table: pd.DataFrame) -> dict[str, Ser
     """The series of a family, and those of baselines from other packages."""
     drawn = table[table["curve"] == "baseline"]["mechanism"].dropna().unique() if len(table) else ()
     others = [name for name in drawn if name not in ours]
-    return {**ours, **{name: Series(name, (len(ours) + k) % len(COLOURS), "--") for k, name in enumerate(others)}}
+    first, many = len(ours), len(COLOURS)
+    return {**ours, **{name: Series(name, (first + k) % many, "--") for k, name in enumerate(others)}}
 
 
 def plain_log(axes: Axes, which: str) -> None:

@@ -1,8 +1,8 @@
-"""The least ε at which some mechanism costs no more than a budget: by bisection and chords over exact intervals.
+"""The least ε, or δ, at which some mechanism costs no more than a budget: by bisection and chords over exact intervals.
 
 At every ε tried, a certified mechanism (cost <= budget: ε is enough) or a proven lower bound (> budget: it is not)
 decides; what neither decides ends the search. The least error falls with ε, so what is below an ε that is not enough is
-not enough either.
+not enough either. The same holds of δ at a fixed ε.
 """
 
 from __future__ import annotations
@@ -19,36 +19,40 @@ from workbench.families.design import Design, OracleVerdict
 __all__ = ["least_epsilon"]
 
 _CLOSE = 1e-10  # relative, of the ends
+_STEP = 4e-7  # relative, from where a cost and its bound lie on both sides of the budget
 _TURNS = 80
-_STEPS = tuple(Fraction(1, 10**k) for k in (9, 8, 7, 6, 4, 2))  # below an end that was reached
 
 Tried = tuple[Design, Fraction, Fraction | None]  # the design at an ε, its cost, the bound on every cost there
 
 
 def least_epsilon(
-    at: Callable[[Fraction], Tried], budget: Fraction, cost: str, limit: Fraction, least: Fraction
-) -> Design:
+    at: Callable[[Fraction], Tried], budget: Fraction, cost: str, limit: Fraction, least: Fraction,
+    name: str = "epsilon",
+) -> Design:  # fmt: skip
     """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound.
 
-    at: the least error at an ε; budget: of the cost, named `cost`; limit: of ε; least: of those tried. The
-    request of the design is that of its ε, which the caller replaces.
+    at: the least error at an ε; budget: of the cost, named `cost`; limit: of ε; least: of those tried; name: epsilon,
+    or delta where that is what is tried. The request of the design is that of its ε, which the caller replaces.
     Raises Infeasible where the limit of ε is not enough, NotProven.
     """
     best, reached, bound = at(limit)
     if reached > budget:
         if bound is not None and bound > budget:
             raise Infeasible(
-                f"{cost} at most {float(budget):g} needs epsilon > {float(limit):g}: there the least is "
+                f"{cost} at most {float(budget):g} needs {name} > {float(limit):g}: there the least is "
                 f"{float(bound):.9g}."
             )
-        raise NotProven(f"Whether {cost} of {float(budget):g} is in reach at epsilon = {float(limit):g} is undecided.")
+        raise NotProven(f"Whether {cost} of {float(budget):g} is in reach at {name} = {float(limit):g} is undecided.")
     low, high = Fraction(0), limit
     ends = [math.inf, float(reached - budget)]  # excess of the budget at low and high
     stuck = 0
+    steps: list[Fraction] | None = None
     for _ in range(_TURNS):
-        if high - low <= Fraction(_CLOSE) * high or high <= least:
+        if high - low <= Fraction(_CLOSE) * high or high <= least or steps == []:
             break
-        epsilon = max(least, _next(low, high, ends, stuck))
+        epsilon = max(least, _next(low, high, ends, stuck)) if steps is None else steps.pop()
+        if not low < epsilon < high:
+            continue
         try:
             design, reached, bound = at(epsilon)
         except NotProven:
@@ -59,29 +63,14 @@ def least_epsilon(
         elif bound is not None and bound > budget:
             stuck = stuck - 1 if stuck <= 0 else 0
             low, ends[0] = epsilon, float(bound - budget)
+        elif steps is None:  # as near as costs are known: a little to either side
+            steps = [Fraction(f"{float(epsilon) * (1 + step):.15g}") for step in (-_STEP, _STEP)]
         else:
             break
-    if high - low > Fraction(10 * _CLOSE) * high:
-        low = _raised(at, budget, low, high)
-    none = OracleVerdict.none("no closed form is known for the least epsilon.")
+    none = OracleVerdict.none(f"no closed form is known for the least {name}.")
     more = () if high - low <= Fraction(10 * _CLOSE) * high else (
-        f"The search ended with the least epsilon between {float(low):.12g} and {float(high):.12g}.",)  # fmt: skip
+        f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",)  # fmt: skip
     return replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
-
-
-def _raised(at: Callable[[Fraction], Tried], budget: Fraction, low: Fraction, high: Fraction) -> Fraction:
-    """A larger low end, where what cannot be decided is no more than the digits next to the high end."""
-    for step in _STEPS:
-        epsilon = high * (1 - step)
-        if epsilon <= low:
-            break
-        try:
-            bound = at(epsilon)[2]
-        except NotProven:
-            continue
-        if bound is not None and bound > budget:
-            return epsilon
-    return low
 
 
 def _next(low: Fraction, high: Fraction, ends: list[float], stuck: int) -> Fraction:

@@ -108,7 +108,8 @@ class _Search:
         if claim.in_epsilon_delta and not claim.delta and claim.epsilon * runs <= epsilon and design.private:
             reached = Fraction(0)  # the largest losses add up
         else:
-            reached = composed_delta(design.mechanism, runs, epsilon, delta, points=_POINTS)
+            mechanism = self.request.family.bare(design)  # with the neighbours that are asked for
+            reached = composed_delta(mechanism, runs, epsilon, delta, points=_POINTS)
         if reached > delta:
             return False
         if self.best is None or design.objective < self.best.objective:
@@ -190,7 +191,7 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         record = {**old.record, "bound": bound, "composed": composed}
         certificate = Certificate(
             old.mechanism, old.notion, old.epsilon, old.delta, old.objective, old.bias, record, old.parameters,
-            audited=best.privacy,
+            audited=old.privacy,
         )  # fmt: skip
     budget = ", ".join(f"{name} = {float(value):g}" for name, value in best.claim.values.items() if name != "curve")
     words = [

@@ -16,7 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.families.frontier_plan import Plots, Row
+from workbench.families.base import Request
+from workbench.families.frontier_plan import Plots, Row, Task, design_row
 from workbench.families.frontier_plots import Quantity, Series, few, lines
 from workbench.families.option import Option
 from workbench.io.parameter_grid import grid
@@ -25,16 +26,17 @@ from workbench.privacy.notions import notion
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LEAST_EPSILON", "OPTIONS", "budget_points", "least_points", "notion_plots"]
+__all__ = ["BUDGET", "LEAST_EPSILON", "OPTIONS", "budget_points", "design_task", "least_points", "notion_plots"]
 
 LEAST_EPSILON = "least epsilon"  # mechanism of a row whose objective is an ε
+BUDGET = Option("budget", grid, help="Grid of errors: the least ε of each, of notions with ε and δ.")
 OPTIONS = (
     Option("epsilon", grid, help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2"; of notions with an ε.'),
     Option("delta", grid, "0", "Grid of δ in [0, 1], as --epsilon."),
     Option("alpha", grid, help="Grid of orders > 1, with the notion renyi."),
     Option("rho", grid, help="Grid of ρ, with the notion zcdp."),
     Option("mu", grid, help="Grid of μ, with the notion gdp."),
-    Option("budget", grid, help="Grid of errors: the least ε of each, of notions with ε and δ."),
+    BUDGET,
 )  # fmt: skip
 
 
@@ -72,6 +74,18 @@ def least_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, Any
             for budget in values["budget"]:
                 row = {"notion": named, "budget": float(budget), "delta": float(delta)}
                 yield row, {"notion": named, "delta": delta, "budget": budget, "minimise": "epsilon"}
+
+
+def design_task(row: Row, request: Request, mechanism: str) -> Task:
+    """The task of one point: its design as a row, of a mechanism, or of the least ε where that is asked for."""
+    least = getattr(request, "minimise", "error") == "epsilon"
+    known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": mechanism}
+
+    def compute() -> list[Row]:
+        with request.family.open(request) as session:
+            return [design_row(session.design, **known, **row)]
+
+    return compute
 
 
 def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:

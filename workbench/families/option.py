@@ -25,6 +25,7 @@ __all__ = [
     "PROGRESS",
     "SOLVER",
     "TIME_LIMIT",
+    "TRADE_OFF",
     "Option",
     "Place",
     "anything",
@@ -228,6 +229,10 @@ def or_zero(value: Any, name: str) -> Fraction:
 
 SOLVER = Option("solver", solver, "highs", "A name from `workbench solvers`.")
 TIME_LIMIT = Option("time_limit", seconds, help="Seconds.", kind=float, solver=True)
+TRADE_OFF = Option(
+    "tradeoff", anything, help='tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".',
+    added=True,
+)  # fmt: skip
 
 
 def check_option(*checks: str) -> Option:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, inf, nextafter
-from typing import Any
+from typing import Any, cast
 
 from models.requirements import (
     HOCKEY_STICK,
@@ -19,6 +19,7 @@ from models.requirements import (
     RatioBound,
 )
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import round_up
 from workbench.privacy.notions import (
     HockeyStick,
     MassAboveRatio,
@@ -26,6 +27,7 @@ from workbench.privacy.notions import (
     PowerCone,
     RelativeEntropy,
     Requirement,
+    SlopedHockeyStick,
     known,
     notion,
 )
@@ -65,10 +67,10 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
     stated: dict[int, HockeyStick | MassAboveRatio] = {}  # one number for all is one object
     for epsilon in {id(value): value for value in epsilons.values()}.values():
         required = measure.requires({"epsilon": epsilon, "delta": allowed})
-        if len(required) != 1 or not isinstance(required[0], (HockeyStick, MassAboveRatio)):
+        if len(required) != 1 or type(required[0]) not in _KINDS:
             kinds = " and ".join(bound.kind for bound in required)
             InvalidRequest.must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{measure.name} ({kinds})")
-        stated[id(epsilon)] = required[0]
+        stated[id(epsilon)] = cast("HockeyStick | MassAboveRatio", required[0])
     (kind,), (share,) = ({type(bound) for bound in stated.values()}, {bound.delta for bound in stated.values()})
     return Bounds(_KINDS[kind], {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()}, share)
 
@@ -147,6 +149,8 @@ def in_numbers(required: Requirement) -> Bound:
         if required.epsilon > _LARGEST:
             InvalidRequest.must("epsilon", f"at most {_LARGEST} in a program", f"{float(required.epsilon):g}")
         level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
+        if isinstance(required, SlopedHockeyStick):
+            level = round_up(required.slope)
         return Bound(HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0)
     if isinstance(required, PowerCone):
         if required.exponent > _STEEPEST:

@@ -31,8 +31,10 @@ Columns = tuple[NDArray[np.intp], NDArray[np.intp]]
 _ROUNDS, _STAYS = 200, 4  # of linear programs; rounds that an unused tangent is kept
 _AT_ONCE = 4  # bounds of one comparison, those that are broken most
 _MET = 1e-12  # of a row
+_EVEN = 1e-3  # of the masses that are the same everywhere, spread over all outcomes
 _HALVINGS = 30  # of the way to an optimum
 _INWARDS = 0.4  # of the way that is inside, by which the point inside follows
+_AT_LAST = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0)  # shares of the last way back inside
 _GAIN, _IDLE, _SMALL = 1e-10, 3, 1e-6  # of a bound; rounds without it, when so little of the way is outside
 
 
@@ -80,13 +82,33 @@ class Tangents:
         return replace(self.program, template=stacked)
 
     def equal_laws(self, x: Vector) -> Vector:
-        """Masses that are the same in P and in Q of every comparison, near x: they meet every bound of a notion."""
+        """Masses near x that are the same in P and in Q of every comparison, none of them tiny: no notion has a bound
+        that they break."""
         here, there = (np.concatenate([columns[k] for columns in self.columns.values()]) for k in (0, 1))
         size = self.program.shape[1]
         links = sp.coo_array((np.ones(here.size), (here, there)), (size, size))
         count, part = connected_components(links, directed=False)
         sums, sizes = np.bincount(part, x, count), np.bincount(part, minlength=count)
-        return np.asarray((sums / sizes)[part])
+        same = (sums / sizes)[part]
+        even = same.copy()
+        for law in (law for pair in self.columns.values() for law in pair):
+            even[law] = same[law].mean()
+        return np.asarray((1 - _EVEN) * same + _EVEN * even)
+
+    def completed(self, x: Vector, solve: Callable[[Program], Solution]) -> Vector:
+        """Masses x with the columns that no comparison has, such as a largest loss, at their best beside them; x itself
+        where none fit."""
+        data = self.program.template
+        compared = np.zeros(x.size, dtype=bool)
+        for pair in self.columns.values():
+            compared[np.concatenate(pair)] = True
+        if compared.all():
+            return x
+        held = replace(
+            data, lower=np.where(compared, x, data.lower), upper=np.where(compared, x, data.upper)
+        )  # fmt: skip
+        beside = solve(replace(self.program, template=held)).x
+        return x if beside is None else np.asarray(np.where(compared, x, beside[: x.size]))
 
     def nearest(self, within: Vector, optimum: Vector) -> Vector:
         """The point within the budget where it meets the rows of the program, else the optimum."""
@@ -127,35 +149,45 @@ def polish(
     assert first.x is not None
     known = {label: [*several] for label, several in bounds.items()}
     x = first.x[: tangents.program.shape[1]]
-    inside = tangents.equal_laws(x)
-    share = _cut(tangents, known, more, inside, x)
+    middle = tangents.completed(tangents.equal_laws(x), solve)
+    share = _cut(tangents, known, more, middle, x)
     costs = tangents.program.template.c
-    reached = inside + share * (x - inside)
+    reached = middle + share * (x - middle)
     least = float(costs @ reached) if _meets(tangents, more, reached) else np.inf
-    inside = inside + _INWARDS * share * (x - inside)
+    inside = middle + _INWARDS * share * (x - middle)
     best: float | None = None
-    answer, idle = first, 0
+    answer, last, idle, start = first, first, 0, middle
     for _ in range(_ROUNDS):
         solution = solve(tangents.stated())
         if solution.x is None:
             break
-        x = solution.x[: inside.size]
+        last, x = solution, solution.x[: inside.size]
         gain = np.inf if best is None or solution.bound is None else solution.bound - best
         if solution.bound is not None and (best is None or solution.bound > best):
             best = solution.bound
         tangents.forget(solution.row_dual)
         before = len(tangents.rows)
         share = _cut(tangents, known, more, inside, x)
-        start, inside = inside, inside + _INWARDS * share * (x - inside)
+        start, reached = inside, inside + share * (x - inside)
+        inside = inside + _INWARDS * share * (x - inside) if share else (inside + middle) / 2  # it breaks a new bound
         idle = idle + 1 if gain < _GAIN * max(abs(best or 0.0), 1e-9) else 0
-        reached = start + share * (x - start)
         if costs @ reached < least and _meets(tangents, more, reached):
             answer, least = replace(solution, x=tangents.nearest(reached, solution.x)), float(costs @ reached)
         if len(tangents.rows) == before or (idle >= _IDLE and share > 1 - _SMALL):
             break
-    if least == np.inf:  # the columns that `first` has beyond those of the laws stay
-        answer = replace(first, x=np.concatenate([tangents.nearest(inside, x), first.x[inside.size :]]))
-    return answer, best
+    if best is not None and least - best <= _SMALL * max(abs(best), 1e-9):
+        return answer, best
+    for inwards in _AT_LAST:  # what is outside by some digits
+        moved = reached + inwards * (start - reached)
+        if costs @ moved < least and _meets(tangents, more, moved):
+            return replace(last, x=tangents.nearest(moved, _whole(last))), best
+    return (answer if least < np.inf else replace(last, x=tangents.nearest(inside, _whole(last)))), best
+
+
+def _whole(solution: Solution) -> Vector:
+    """The answer, which there is."""
+    assert solution.x is not None
+    return solution.x
 
 
 def _meets(tangents: Tangents, more: Callable[[Label, Vector, Vector], Iterable[Bound]], x: Vector) -> bool:

@@ -24,7 +24,7 @@ __all__ = ["Progress", "frontier", "frontier_of", "plan_of", "read", "run"]
 
 BASELINE = Option(
     "baseline", read_baselines, kind=list,
-    help="Repeatable: your own, a CSV of noise,probability or of a matrix (in Python: or a function of ε, δ).",
+    help="Repeatable: your own, a CSV of noise,probability or a matrix, or .json (Python: or a function of ε, δ).",
 )  # fmt: skip
 Progress = Callable[[int, int, str], None]  # told (tasks done, tasks, what they are)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,6 +176,24 @@ def channel_plot(labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike, title
     return figure
 
 
+@contextmanager
+def _drawn_once(figure: Figure) -> Iterator[None]:
+    """Before it prints, `savefig` draws the whole figure on nothing, for its layout and outline; that layout is all we
+    let it do there."""
+    engine = figure.get_layout_engine()
+
+    def lay_out(renderer: object) -> None:
+        del figure.draw  # from now on the method of its class: the next call is the drawing
+        if engine is not None and figure.axes:
+            engine.execute(figure)
+
+    figure.draw = lay_out  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        vars(figure).pop("draw", None)
+
+
 def save_figure(figure: Figure, path: Path) -> None:
     """Save a figure in the format of the path's ending, the same bytes for the same data (no dates, fixed ids)."""
     import matplotlib as mpl
@@ -186,7 +205,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     if form == "pdf":
         metadata = {"CreationDate": None}
     buffer = BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "workbench", "svg.fonttype": "none"}):
+    with mpl.rc_context({"svg.hashsalt": "workbench", "svg.fonttype": "none"}), _drawn_once(figure):
         figure.savefig(buffer, format=form, dpi=150, metadata=metadata, bbox_inches="tight")
     content = buffer.getvalue()
     if form == "svg":  # matplotlib leaves trailing blanks

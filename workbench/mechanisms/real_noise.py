@@ -97,6 +97,7 @@ class AdditiveRealNoise(LineNoise):
 
     kind: ClassVar[str] = "real-noise"
     proof_words: ClassVar[tuple[str, ...]] = (ALL_SHIFTS,)
+    rounded: ClassVar[bool] = True  # what is published, which PDP does not survive
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):

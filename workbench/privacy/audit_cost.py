@@ -12,7 +12,8 @@ With   C  ordered comparisons: the differences of noise, the pairs of a channel,
     times, t = ⌈D/P⌉ + 3, and of the atom. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
 
     audit       C n a (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
-                a: 1; the points of a curve; `outcome_cost` of notions that take a logarithm or a power of each outcome
+                a: 1; the points of a curve; 16 times those of a trade-off function; `outcome_cost` of notions that
+                take a logarithm or a power of each outcome
                 where every two rows of a channel are neighbours, and on a quantizer, pure ε with one budget is decided
                 by each output's largest and least mass: C is at most n there, and for metric on a quantizer
     cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²

@@ -80,6 +80,8 @@ class Certificate(Shown):
     def __post_init__(self, audited: Privacy | None) -> None:
         given = {"epsilon": self.epsilon, "delta": self.delta, **self.parameters}
         claim = Claim.of(self.notion, self.mechanism, given)
+        if getattr(self.mechanism, "rounded", False) and not claim.notion.convex and claim.values.get("delta") != 0:
+            InvalidRequest.must("notion", "one that rounding preserves, as what is published is rounded", self.notion)
         object.__setattr__(self, "claim", claim)
         object.__setattr__(self, "notion", claim.notion.name)
         others = {name: value for name, value in claim.values.items() if name not in {"epsilon", "delta"}}

@@ -106,10 +106,7 @@ class Claim:
         value = self.values[first]
         if isinstance(value, Mapping) and len(different := set(value.values())) == 1:
             (value,) = different
-        if isinstance(value, Mapping):
-            text = f"each shift's own {first}"
-        else:
-            text = f"{first} = {decimal(value) if isinstance(value, Fraction) else value}"
+        text = f"each shift's own {first}" if isinstance(value, Mapping) else f"{first} = {_in_words(value)}"
         return f"{text} for one-sided neighbours" if one_sided else text
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,6 +135,13 @@ def _written(value: Any) -> Any:
     if isinstance(value, Mapping):
         return [[list(label), spelled(each)] for label, each in sorted(value.items())]
     return [_written(part) for part in value] if isinstance(value, tuple) else spelled(value)
+
+
+def _in_words(value: Any) -> str:
+    """A number; points as they are given, "0.5:0.1,1:0.01"."""
+    if isinstance(value, tuple):
+        return ",".join(":".join(map(decimal, point)) for point in value)
+    return decimal(value) if isinstance(value, Fraction) else str(value)
 
 
 def _number_or_labels(data: Any, name: str) -> Any:

@@ -28,7 +28,7 @@ _SQRT = math.sqrt(2)
 def beside(request: AdditiveRequest) -> list[tuple[str, float]]:
     """(noise, its mean cost), best first."""
     name, epsilon, delta = request.cost_name, float(request.epsilon or 0), float(request.delta)
-    if request.convex:
+    if request.convex or request.worst:
         return []
     if isinstance(request.question, IntegerNoise):
         laws = _integer_laws(request)
@@ -80,6 +80,8 @@ def curves(request: AdditiveRequest, edges: Vector) -> dict[str, tuple[Vector, V
 
 def _integer_laws(request: AdditiveRequest) -> dict[str, tuple[Vector, Vector]]:
     epsilon, delta, d = float(request.epsilon or 0), float(request.delta), int(request.question.sensitivity)
+    if request.runs > 1 and request.question.sensitivity > 1:  # the candidates of `wide_runs` are such laws
+        return {}
     if request.runs > 1:
         sides = {name: masses(losses)[0] for name, losses in known_losses(request.runs, epsilon, delta).items()}
         return {

@@ -19,6 +19,7 @@ from workbench.families.option import (
     OPTIONS,
     SOLVER,
     TIME_LIMIT,
+    TRADE_OFF,
     Option,
     anything,
     certify_option,
@@ -81,8 +82,10 @@ def _notion(value: Any, name: str) -> str:
     return read
 
 
-def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
-    """Probabilities of the clamped answers: a list, or a CSV file of them."""
+def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str | None:
+    """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
+    if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
+        return "worst" if str(value) == "worst" else None
     cells = _numbers(value, name) if isinstance(value, Path) else value
     return tuple(listed(share)(cells if isinstance(cells, str) else list(cells), name))
 
@@ -102,6 +105,7 @@ class _Additive(Family):
         "design noise --on integers --sensitivity 3 --cost absolute --epsilon 1 --notion pure",
         "design noise --on reals --sensitivity 200000 --cost absolute --epsilon 0.5 --delta 0.05 --save noise.json",
         "design noise --on integers --epsilon 4 --delta 1e-5 --runs 16 --json",
+        "design noise --on integers --clamp 0..100 --epsilon 1 --minimise delta --budget 1.5",
         "design noise --on integers --sensitivity 2 --notion zcdp --rho 0.1",
         'design noise --on reals --cost absolute --notion curve --curve "0.5:0.1,1:0.01"',
     )
@@ -111,23 +115,28 @@ class _Additive(Family):
         Option("clamp", _clamp, help="Integer answers LOW..HIGH into which the sum is clamped.", question=True),
         Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option("cost", _cost, "squared", "absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2"),
-        Option("prior", _prior, help="CSV with probabilities of the clamped answers; uniform by default.", kind=Path),
-        Option("notion", _notion, "dp", "dp, pure, curve, renyi, zcdp or gdp."),
+        Option(
+            "prior", _prior, help="CSV with probabilities of the clamped answers, or worst; uniform by default.",
+            kind=Path,
+        ),
+        Option("notion", _notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
         Option("alpha", exact, help="renyi: the order > 1.", added=True),
         Option("rho", positive, help="zcdp: the budget > 0.", added=True),
         Option("mu", positive, help="gdp: the budget > 0.", added=True),
         Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
+        TRADE_OFF,
         Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
         Option("gap", or_zero, help="Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default."),
         Option("runs", count(1, 1024), 1, "For how many runs the budget is, of integer noise.", kind=int, added=True),
-        Option("minimise", one_of("error", "epsilon"), "error", "error; epsilon for a --budget.", added=True),
-        Option("budget", exact, help="Largest cost allowed, where epsilon is minimised.", added=True),
+        Option("minimise", one_of("error", "delta", "epsilon"), "error", "error; delta or epsilon for a --budget.",
+               added=True),
+        Option("budget", exact, help="Largest cost allowed, where delta or epsilon is minimised.", added=True),
         check_option("audit", "certify"),
         certify_option(),
         SOLVER,
         TIME_LIMIT,
         OPTIONS,
-        Option("delta", probability, Fraction(0), "In [0, 1].", hot=True),
+        Option("delta", probability, Fraction(0), "In [0, 1]. Where it is minimised: an upper limit.", hot=True),
         Option("epsilon", positive, help="Privacy budget > 0. Where it is minimised: an upper limit.", hot=True),
     )  # fmt: skip
 
@@ -161,6 +170,28 @@ class _Additive(Family):
         from workbench.families.additive.solve import solve_additive
 
         return solve_additive(request)
+
+    # Mechanisms from elsewhere.
+
+    def cost(self, request: Any, mechanism: Any) -> float:
+        """The exact cost of noise on the same numbers."""
+        from workbench.families.additive.solve import exact_cost
+
+        return float(exact_cost(self.related(request, mechanism), request))
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        """The noise for the question's sensitivity, clamped where the question is."""
+        from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        question = request.question
+        if isinstance(question, IntegerNoise) and isinstance(mechanism, AdditiveIntegerNoise):
+            return AdditiveIntegerNoise(question, mechanism.noise)
+        same = isinstance(mechanism, AdditiveRealNoise) and not isinstance(question, IntegerNoise)
+        if not same or mechanism.question.sensitivity != question.sensitivity:
+            where = "the integers" if isinstance(question, IntegerNoise) else "the reals for the same sensitivity"
+            InvalidRequest.must("baseline", f"noise on {where}", repr(mechanism)[:80])
+        return mechanism
 
     # What a design shows.
 
@@ -210,7 +241,8 @@ class _Additive(Family):
         )
         if design.request.runs > 1:
             return f"best found on all integers for {design.request.runs} runs"
-        return f"best noise on all integers{clamped}"
+        worst = ", for the worst answer" if design.request.worst else ""
+        return f"best noise on all integers{clamped}{worst}"
 
     def heading(self, design: Design) -> str:
         return f"{design.mechanism.describe()}"
@@ -218,8 +250,8 @@ class _Additive(Family):
     def facts(self, design: Design) -> list[tuple[str, str]]:
         request, exact_ = design.request, exact_words(design)
         what, least = f"{request.cost_name} cost", "costs less"
-        if request.minimise == "epsilon":
-            what, least = "epsilon", "does with less"
+        if request.minimise != "error":
+            what, least = request.minimise, "does with less"
         rows = [
             (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
             ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}"),
@@ -280,9 +312,12 @@ def _request_words(request: Any) -> str:
 
     if request.convex:
         return f"{request.notion}, {budget_words(request.claim)}"
-    if request.minimise == "epsilon":
+    if request.minimise != "error":
         budget = f"{request.cost_name} cost <= {float(request.budget):.9g}"
-        return f"the least epsilon for {request.notion}, delta = {float(request.delta):g}, {budget}"
+        other = "delta" if request.minimise == "epsilon" else "epsilon"
+        return (
+            f"the least {request.minimise} for {request.notion}, {other} = {float(getattr(request, other)):g}, {budget}"
+        )
     return f"{request.notion}, epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
 
 

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
 from workbench.families.additive.beside import beside
-from workbench.families.additive.family import FAMILY
-from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
+from workbench.families.frontier_plan import Plan, Plots, Row, Task
 from workbench.families.frontier_plots import Quantity, Series, all_series, budget_plots, lines
-from workbench.families.notion_points import LEAST_EPSILON, notion_plots
+from workbench.families.notion_points import LEAST_EPSILON, design_task, notion_plots
 from workbench.families.requirements import hockey_stick_notions
 from workbench.mechanisms.integer_noise import IntegerNoise
 
@@ -55,12 +54,10 @@ def plan(points: Sequence[tuple[Row, AdditiveRequest]], *, baselines: bool = Tru
 
 
 def _point(row: Row, request: AdditiveRequest, limits: bool) -> Task:
-    least = request.minimise == "epsilon"
-    known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": "noise"}
+    design = design_task(row, request, "noise")
 
     def compute() -> list[Row]:
-        with FAMILY.open(request) as session:
-            rows = [design_row(session.design, **known, **row)]
+        rows = [*design()]
         if limits and rows[0].get("bound") is not None:
             bound = rows[0]["bound"]
             rows.append({**row, "curve": "limit", "mechanism": "proven bound", "objective": bound, "bound": bound})

@@ -34,6 +34,10 @@ def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any
             yield {**row, "cost": request.cost_name, "runs": runs}, request
 
 
+def _outside(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
+    return [pair for pair in _points(question, values) if pair[1].minimise == "error" and pair[1].runs == 1]
+
+
 def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
     from workbench.families.additive.frontier import plan
 
@@ -47,7 +51,7 @@ FRONTIER = Frontier(
         *OPTIONS,
         Option("notion", several(FAMILY.option("notion").read), "dp", "dp, pure, renyi, zcdp, gdp; several by commas."),
         FAMILY.option("cost"),
-        Option("runs", _runs, "1", "Grid of how many runs share the budget, of integer noise of sensitivity 1."),
+        Option("runs", _runs, "1", "Grid of how many runs share the budget, of integer noise."),
         Option("baselines", flag, True, "Geometric, Gaussian and Laplace noise at the same budgets.", kind=bool),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one design; then the best so far counts."),
@@ -61,4 +65,5 @@ FRONTIER = Frontier(
         "frontier additive --budget 1:10:10 --delta 1e-5",
         "frontier additive --epsilon 4 --delta 1e-5 --runs 1,2,4,8,16 --out runs",
     ),
+    points=_outside,
 )

@@ -27,6 +27,7 @@ from workbench.errors import NotCertified
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import round_down, round_up
 from workbench.families.additive.request import AdditiveRequest
+from workbench.families.additive.wide_runs import lowered, widened
 from workbench.families.design import Design, OracleVerdict
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.audit import audit
@@ -64,9 +65,17 @@ def solve_runs(
         return stopped
 
     losses = best_losses(request.runs, epsilon, delta, cost, stop=stop)
-    mechanism, reached = _within(request, losses)
-    objective = cost_of(mechanism)
-    bound, solver = _bound(request, cost, float(objective))
+    reach = request.question.sensitivity
+    if reach == 1:
+        mechanism, reached = _within(request, losses)
+        objective = cost_of(mechanism)
+        bound, solver = _bound(request, cost, float(objective))
+    else:
+        candidates = widened(request, losses)
+        mechanism, reached = min(candidates, key=lambda pair: cost_of(pair[0]))
+        objective = cost_of(mechanism)
+        bound, solver = _bound(request, cost, float(objective) / reach**power)
+        bound = None if bound is None else lowered(bound, reach, power)
     pure = Fraction(audit(mechanism, 0).pure_epsilon)
     composed = {"runs": request.runs, "epsilon": epsilon, "delta": round_up(reached)}
     certificate = None

@@ -177,8 +177,8 @@ def _bracket(
 
 def _ratio(claim: Claim, near: float) -> Fraction:
     """The ratio of the tails, no steeper than an ε without δ allows."""
-    points = claim.values.get("curve", ())
-    most = min((float(epsilon * _STEEP) for epsilon, delta in points if not delta), default=math.inf)
+    sticks = claim.requirements(())
+    most = min((float(stick.epsilon * _STEEP) for stick in sticks if not stick.delta), default=math.inf)
     return Fraction(math.ceil((1 << 20) * min(0.98, max(0.008, near, math.exp(-most)))), 1 << 20)
 
 

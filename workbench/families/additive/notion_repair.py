@@ -78,11 +78,9 @@ def _mixed(law: IntegerLaw, other: IntegerLaw, share: Fraction) -> IntegerLaw:
 
 
 def _tighter(claim: Claim, less: Fraction | int) -> Claim:
-    """The claim without a share of its budget: of a curve, of every δ, and a little of ε where δ is 0."""
-    values = dict(claim.values)
+    """The claim without a share of its budget: of hockey sticks, of every δ, and a little of ε where δ is 0."""
+    sticks = [(stick.epsilon, stick.delta) for stick in claim.requirements(())]
+    if sticks:
+        return Claim("curve", curve=tuple((e if d else e * (1 - less / 50), d * (1 - less)) for e, d in sticks))
     first = claim.notion.parameters[0]
-    if first == "curve":
-        values[first] = tuple((e if d else e * (1 - less / 50), d * (1 - less)) for e, d in values[first])
-    else:
-        values[first] *= 1 - less
-    return Claim(claim.notion, **values)
+    return Claim(claim.notion, **{**claim.values, first: claim.values[first] * (1 - less)})

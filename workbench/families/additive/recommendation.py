@@ -28,24 +28,22 @@ _COSTS = {"squared": "squared", "absolute": "absolute", "zero-one": "zero-one"}
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """The best noise on the integers, private before it is clamped, where the answers are 0..n and there is a prior."""
+    """The best noise on the integers, private before it is clamped, where the answers are 0..n."""
     n, reach, prior = query.last, query.reach, query.question.prior
     cost = _COSTS.get(query.losses.name)
     if n is None or reach is None or not is_hockey_stick(query.notion):
         yield Candidate(_NAME, reason="it is for answers 0..n with neighbours at most D apart, under dp or pure")
         return
-    if prior is None or cost is None:
-        yield Candidate(
-            _NAME, reason="its cost is squared, absolute or zero-one, of a prior and not of the worst input"
-        )
+    if cost is None:
+        yield Candidate(_NAME, reason="its cost is squared, absolute or zero-one")
         return
-    uniform = len({*prior}) == 1
+    plain = prior is None or len({*prior}) == 1
     given = {"on": "integers", "sensitivity": reach, "clamp": f"0..{n}", "cost": cost}
-    command = query.command("design noise", **given) if uniform else None
+    command = query.command("design noise", **given, **({} if prior else {"prior": "worst"})) if plain else None
 
     def best() -> Value:
         budget = {name: value for name, value in query.budget.items() if name in ("epsilon", "delta", "notion")}
-        shares = None if uniform else tuple(map(Fraction, prior))
+        shares: Any = "worst" if prior is None else None if plain else tuple(map(Fraction, prior))
         question = IntegerNoise(reach, clamp=(0, n))
         with FAMILY.open(FAMILY.request(question, cost=cost, prior=shares, **budget)) as session:
             design = session.design()

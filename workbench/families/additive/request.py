@@ -18,15 +18,16 @@ from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
+from workbench.privacy.notions import HockeyStick, notion
 
 if TYPE_CHECKING:
     from models.integer_noise import LineCost
 
 __all__ = ["NAMED", "AdditiveRequest"]
 
-MOST_EPSILON = 20
+MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
+MOST_REACH = 32  # sensitivity of noise for many runs, whose composition is proven at every shift
 LEAST_DELTA = Fraction(1, 10**12)
 NAMED = ("absolute", "squared", "zero-one")
 _LOSS: dict[str, Callable[[int], int]] = {
@@ -39,9 +40,10 @@ class AdditiveRequest(Request):
     """The least mean cost of noise that is private whatever the answers are: (ε, δ), or the budget of another notion.
 
     cost: absolute, squared (clamped also zero-one: losses of the published answer), or the costs of |η| = 0, 1, 2, ...,
-    the last one beyond; prior: of clamped answers, uniform by default; gap: relative, between cost and bound; steps: of
+    the last one beyond; prior: of clamped answers, uniform by default, or "worst": the largest mean cost of any answer;
+    gap: relative, between cost and bound; steps: of
     a sensitivity, of the reals; found by refining where None; runs: that the budget is for in all; budget: of the cost,
-    where ε is minimised.
+    where ε or δ is minimised, up to the one that is given.
     """
 
     question: UnboundedNoise
@@ -52,8 +54,9 @@ class AdditiveRequest(Request):
     rho: Fraction | None = None
     mu: Fraction | None = None
     curve: Any = None
+    tradeoff: Any = None
     cost: str | tuple[Fraction, ...] = "squared"
-    prior: tuple[Fraction, ...] | None = None
+    prior: tuple[Fraction, ...] | str | None = None
     gap: Fraction | None = None
     steps: int | None = None
     runs: int = 1
@@ -66,7 +69,7 @@ class AdditiveRequest(Request):
         question, reals = self.question, isinstance(self.question, RealNoise)
         clamp = question.clamp if isinstance(question, IntegerNoise) else None
         self._check_notion()
-        for epsilon, _ in self.points or (() if self.convex else ((self.epsilon, self.delta),)):
+        for epsilon in [stick.epsilon for stick in self.points] or ([] if self.convex else [self.epsilon]):
             if epsilon and not SMALLEST <= epsilon <= LARGEST:
                 InvalidRequest.must("epsilon", f"between {float(SMALLEST):g} and {LARGEST}", f"{float(epsilon):g}")
         if self.delta and not notion(self.notion).has_delta:
@@ -78,7 +81,13 @@ class AdditiveRequest(Request):
             InvalidRequest.must(
                 "cost", "absolute or squared, or a list of costs, for noise that is not clamped", "zero-one"
             )
-        if self.prior is not None:
+        self.__dict__.pop("line_cost", None)  # of the request that this one was copied from
+        if self.worst:
+            if clamp is None:
+                raise InvalidRequest("prior must be left out for noise that is not clamped. Got 'worst'.")
+            if self.convex and not self.points:
+                InvalidRequest.must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
+        elif self.prior is not None:
             answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
             if clamp is None or len(self.prior) != answers or not any(self.prior):
                 InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
@@ -92,20 +101,24 @@ class AdditiveRequest(Request):
             InvalidRequest.must("cost", f"a name when notion is {self.notion}, whose noise has no end", "a list")
         if self.convex:
             return
-        if not self.delta and not (reals or self.line_cost.even):
+        if not self.delta and not (reals or self.worst or self.line_cost.even):
             raise InvalidRequest("delta must be > 0 where the cost of noise is not the same at η and -η.")
         if not self.delta and own:
             raise InvalidRequest("delta must be > 0 for costs given as a list, which end somewhere.")
 
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
-        if (self.budget is None) == (self.minimise == "epsilon"):
+        if (self.budget is None) == (self.minimise != "error"):
             got = "none" if self.budget is None else spell(self.budget)
-            InvalidRequest.must("budget", "given where epsilon is minimised, and only there", got)
+            InvalidRequest.must("budget", "given where epsilon or delta is minimised, and only there", got)
         if self.budget is not None and self.budget <= 0 and isinstance(self.cost, str):
             InvalidRequest.must("budget", f"> 0 for the {self.cost} cost", spell(self.budget))
-        if self.minimise == "epsilon" and (self.convex or self.runs > 1):
-            InvalidRequest.must("minimise", "error but for one run under the notions dp and pure", "'epsilon'")
+        if self.minimise != "error" and (self.convex or self.runs > 1):
+            InvalidRequest.must("minimise", "error but for one run under the notions dp and pure", repr(self.minimise))
+        if self.minimise == "delta":
+            if not notion(self.notion).has_delta or self.notion == "pure":
+                InvalidRequest.must("minimise", f"error or epsilon when notion is {self.notion}", "'delta'")
+            object.__setattr__(self, "delta", self.delta or MOST_DELTA)
         self.__dict__.pop("claim", None)  # of the request that this one was copied from
         if not self.convex:
             without_parameters({"notion": self.notion, **{name: getattr(self, name) for name in PARAMETERS}})
@@ -135,20 +148,19 @@ class AdditiveRequest(Request):
         return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
 
     @property
-    def points(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """The (ε, δ) that linear programs state, all δ > 0; none where noise has to have tails."""
-        if self.notion == "curve":
-            curve: tuple[tuple[Fraction, Fraction], ...] = self.claim.values["curve"]
-            return curve if all(delta for _, delta in curve) else ()
-        if self.convex or not self.delta:
-            return ()
-        assert self.epsilon is not None
-        return ((self.epsilon, self.delta),)
+    def points(self) -> tuple[HockeyStick, ...]:
+        """What linear programs state, all δ > 0; nothing where noise has to have tails."""
+        if not self.convex:
+            return (HockeyStick(self.epsilon, self.delta),) if self.delta else ()
+        sticks = [stick for stick in self.claim.requirements(()) if isinstance(stick, HockeyStick)]
+        return tuple(sticks) if all(stick.delta for stick in sticks) else ()
 
     def _check_runs(self) -> None:
         question = self.question
-        if not isinstance(question, IntegerNoise) or question.clamp is not None or question.sensitivity != 1:
-            InvalidRequest.must("runs", "1 but for noise on all integers of sensitivity 1", self.runs)
+        if not isinstance(question, IntegerNoise) or question.clamp is not None:
+            InvalidRequest.must("runs", "1 but for noise on all integers", self.runs)
+        if question.sensitivity > MOST_REACH:
+            InvalidRequest.must("sensitivity", f"at most {MOST_REACH} for more than 1 run", question.sensitivity)
         if not self.delta or self.cost not in ("absolute", "squared"):
             InvalidRequest.must("runs", "1 where delta is 0, or the cost neither absolute nor squared", self.runs)
         if not LEAST_DELTA <= self.delta <= Fraction(1, 2) or self.epsilon > 10 * self.runs:
@@ -166,9 +178,23 @@ class AdditiveRequest(Request):
             return 1e-8 if self.points or not self.convex else 1e-5
         return 2e-4 if self.epsilon is None or self.epsilon <= 2 else 2e-3
 
+    @property
+    def worst(self) -> bool:
+        """Whether the cost is that of the worst of the clamped answers."""
+        return isinstance(self.prior, str)
+
+    @property
+    def loss(self) -> Callable[[int], int]:
+        """Of published minus true answer, of clamped noise."""
+        assert isinstance(self.cost, str)
+        return _LOSS[self.cost]
+
     @cached_property
     def line_cost(self) -> LineCost:
-        """The cost of noise on the integers, as a model takes it."""
+        """The cost of noise on the integers, as a model takes it. Raises InvalidRequest for that of the worst answer,
+        which is no mean."""
+        if isinstance(self.prior, str):
+            raise InvalidRequest("prior must be given where a mean cost is wanted. Got 'worst'.")
         from models.integer_noise import LineCost
 
         with translated_errors():
@@ -177,7 +203,7 @@ class AdditiveRequest(Request):
             clamp = self.question.clamp if isinstance(self.question, IntegerNoise) else None
             if clamp is None:
                 return LineCost.named(self.cost)
-            loss = _LOSS[self.cost]
+            loss = self.loss
             return LineCost.clamped(self.cost, clamp[1] - clamp[0] + 1, lambda r: Fraction(loss(r)), self.prior)
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -26,8 +27,9 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds, round_down
 from workbench.families.additive.many_runs import solve_runs
 from workbench.families.additive.notion_design import bracket_notion
-from workbench.families.additive.request import AdditiveRequest
+from workbench.families.additive.request import LEAST_DELTA, AdditiveRequest
 from workbench.families.additive.unclamped import private_unclamped
+from workbench.families.additive.worst_prior import Response, worst_case
 from workbench.families.convex_notion import meets
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.least_epsilon import Tried, least_epsilon
@@ -37,6 +39,8 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.certify import rounded_objective
+from workbench.privacy.notions import SlopedHockeyStick
+from workbench.privacy.objective import expected_losses
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
 __all__ = ["exact_cost", "is_open", "solve_additive"]
@@ -61,15 +65,17 @@ class _Found:
 def solve_additive(request: AdditiveRequest) -> Design:
     """The design. Raises InvalidRequest, NotProven, NotCertified."""
     begin = time.perf_counter()
-    if request.minimise == "epsilon":
-        return _least_epsilon(request)
+    if request.minimise != "error":
+        return _least_budget(request)
     if request.runs > 1:
         with translated_errors():
             return solve_runs(
                 request, lambda noise: exact_cost(noise, request), lambda noise, cost: _stated(noise, request, cost)
             )
     with translated_errors():
-        if request.convex and not request.points:
+        if request.worst:
+            solved = _worst_answer(request, begin)
+        elif request.convex and not request.points:
             part = bracket_notion(request, lambda noise: exact_cost(noise, request), begin)
             solved = _Found(part.mechanism, part.bound, 0.0, part.work)
         elif request.points:
@@ -116,12 +122,13 @@ def solve_additive(request: AdditiveRequest) -> Design:
     return design
 
 
-def _least_epsilon(request: AdditiveRequest) -> Design:
-    """The least ε whose least cost is within the budget."""
-    assert request.budget is not None
+def _least_budget(request: AdditiveRequest) -> Design:
+    """The least ε, or δ, whose least cost is within the budget of the cost."""
+    name, budget = request.minimise, request.budget
+    assert budget is not None
 
-    def at(epsilon: Fraction) -> Tried:
-        least_error = request.at({"minimise": "error", "budget": None, "epsilon": epsilon})
+    def at(value: Fraction) -> Tried:
+        least_error = request.at({"minimise": "error", "budget": None, name: value})
         assert isinstance(least_error, AdditiveRequest)
         try:
             design = solve_additive(least_error)
@@ -132,14 +139,33 @@ def _least_epsilon(request: AdditiveRequest) -> Design:
         assert design.bound is not None
         return design, exact_cost(design.mechanism, least_error), Fraction(design.bound)
 
-    optimum = least_epsilon(at, request.budget, f"{request.cost_name} cost", request.epsilon, _LEAST)
-    return replace(optimum, request=request.at({"epsilon": optimum.claim.epsilon}))
+    words = f"{request.cost_name} cost"
+    if name == "epsilon":
+        optimum = least_epsilon(at, budget, words, request.epsilon, _LEAST)
+        return replace(optimum, request=request.at({"epsilon": optimum.claim.epsilon}))
+    pure = _pure(at)
+    if pure is not None and pure[1] <= budget:
+        none = OracleVerdict.none("δ = 0 is the least there is.")
+        optimum = replace(pure[0], objective=0.0, bound=0.0, oracle=none)
+    else:
+        optimum = least_epsilon(at, budget, words, request.delta, LEAST_DELTA, "delta")
+    reached = request.at({})
+    object.__setattr__(reached, "delta", optimum.claim.delta)  # 0 too
+    return replace(optimum, request=reached)
+
+
+def _pure(at: Callable[[Fraction], Tried]) -> Tried | None:
+    """What is best without δ; None where there is no closed form of it."""
+    try:
+        return at(Fraction(0))
+    except InvalidRequest:
+        return None
 
 
 def is_open(design: Design) -> bool:
     """Whether the gap that was asked for is not reached."""
     assert design.bound is not None
-    if design.request.minimise == "epsilon":
+    if design.request.minimise != "error":
         return bool(design.objective - design.bound > 1e-6 * design.objective)
     return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
 
@@ -148,6 +174,8 @@ def exact_cost(mechanism: LineNoise, request: AdditiveRequest) -> Fraction:
     """The exact mean cost of a mechanism for a request."""
     if isinstance(mechanism, AdditiveRealNoise):
         return mechanism.cost(request.cost_name)
+    if request.worst:
+        return max(_each_answer(mechanism, request))
     cost, law = request.line_cost, mechanism.noise
     if cost.power:
         return mechanism.cost(request.cost_name)
@@ -164,12 +192,18 @@ def _stop(request: AdditiveRequest, begin: float) -> float | None:
     return None if limit is None else begin + limit
 
 
-def _exp_up(epsilon: Fraction) -> Fraction:
-    return Fraction(exp_bounds(epsilon, _BITS)[1], 1 << _BITS)
-
-
-def _budgets(request: AdditiveRequest) -> list[Budget]:
-    return [Budget(float(epsilon), _exp_up(epsilon), delta) for epsilon, delta in request.points]
+def _budgets(request: AdditiveRequest, share: Fraction = Fraction(1)) -> list[Budget]:
+    """The hockey sticks as programs take them, with a share of every δ."""
+    return [
+        Budget(
+            float(stick.epsilon),
+            stick.slope
+            if isinstance(stick, SlopedHockeyStick)
+            else Fraction(exp_bounds(stick.epsilon, _BITS)[1], 1 << _BITS),
+            stick.delta * share,
+        )
+        for stick in request.points
+    ]
 
 
 def _integers(request: AdditiveRequest, begin: float) -> _Found:
@@ -183,6 +217,31 @@ def _integers(request: AdditiveRequest, begin: float) -> _Found:
     law = _trimmed(upper.program.masses(upper.x), -upper.program.reach)
     work = {"solver": request.solver, "version": upper.version, "rounds": upper.rounds + result.lower.rounds}
     return _Found(AdditiveIntegerNoise(question, law), result.lower.bound, upper.excess, work)
+
+
+def _worst_answer(request: AdditiveRequest, begin: float) -> _Found:
+    """The least cost of the worst answer, from the best noise for several priors."""
+    question = request.question
+    assert isinstance(question, IntegerNoise)
+    assert question.clamp is not None
+
+    def best(prior: tuple[Fraction, ...]) -> Response:
+        known = request.at({"prior": prior})
+        assert isinstance(known, AdditiveRequest)
+        least = _integers(known, begin) if known.points else _staircase(known)
+        assert isinstance(least.mechanism, AdditiveIntegerNoise)
+        return Response(least.mechanism.noise, least.bound, least.excess, least.work)
+
+    answers, loss = question.clamp[1] - question.clamp[0] + 1, request.loss
+    result = worst_case(answers, lambda r: Fraction(loss(r)), best, gap=request.target / 2, stop=_stop(request, begin))
+    work = {**result.work, "priors": result.rounds}
+    return _Found(AdditiveIntegerNoise(question, result.law), result.bound, result.excess, work)
+
+
+def _each_answer(mechanism: AdditiveIntegerNoise, request: AdditiveRequest) -> list[Fraction]:
+    """The exact mean cost on every answer of clamped noise."""
+    answers = tuple(map(Fraction, mechanism.outputs.tolist()))
+    return expected_losses(request.cost_name, answers, mechanism.rows, answers)
 
 
 def _trimmed(masses: Any, first: int) -> IntegerLaw:
@@ -201,7 +260,7 @@ def _reals(request: AdditiveRequest, begin: float) -> _Found:
     size, atom = upper.program.reach, max(0.0, float(upper.x[-1]))
     masses = [Fraction(mass) for mass in upper.program.masses(upper.x).tolist()]
     if not any(masses):
-        given = f"{float(max(delta for _, delta in request.points)):.15g}"
+        given = f"{float(max(stick.delta for stick in request.points)):.15g}"
         InvalidRequest.must("delta", "less for noise on the reals: here the answer itself may be published", given)
     kept = max(abs(k - size) for k, mass in enumerate(masses) if mass)
     mechanism = AdditiveRealNoise.of(
@@ -248,11 +307,8 @@ def _staircase(request: AdditiveRequest) -> _Found:
 def _repaired(mechanism: LineNoise, request: AdditiveRequest, excess: float) -> LineNoise:
     """A mixture with noise that is private at half of every δ, of the least share that the excess needs; at steep
     budgets, where a solver's zeros are far off in ratio, that noise alone."""
-    claim, halves = request.claim, [(epsilon, delta / 2) for epsilon, delta in request.points]
-    epsilon, delta = halves[0]
-    if len(halves) > 1:
-        shared = shared_budget([Budget(float(e), _exp_up(e), d) for e, d in halves])
-        epsilon, delta = Fraction(shared[0]), Fraction(shared[1])
+    claim = request.claim
+    epsilon, delta = map(Fraction, shared_budget(_budgets(request, Fraction(1, 2))))
     private = _truncated(epsilon, delta, mechanism.reach)
     share = Fraction(2 * max(excess, 0.0) + 1e-12)
     while True:
@@ -299,6 +355,9 @@ def _stated(mechanism: LineNoise, request: AdditiveRequest, cost: Fraction) -> A
             low, high = question.clamp
             answers = tuple(map(Fraction, range(low, high + 1)))
             prior = request.prior or (Fraction(1),) * len(answers)
+            if isinstance(prior, str):  # the prior of the worst answer, on which the loss is `cost`
+                each = _each_answer(mechanism, request)
+                prior = tuple(Fraction(int(k == each.index(cost))) for k in range(len(each)))
             loss = ExpectedLoss(name, Fraction(0), answers, prior, answers, tuple(range(len(answers))))
             return replace(loss, value=rounded_objective("loss", cost, None).value)
         if not request.line_cost.power:
@@ -309,6 +368,8 @@ def _stated(mechanism: LineNoise, request: AdditiveRequest, cost: Fraction) -> A
 
 def _oracle(request: AdditiveRequest, objective: float) -> OracleVerdict:
     question, name = request.question, request.cost_name
+    if request.worst:
+        return OracleVerdict.none("no closed form is known for the worst answer.")
     canonical = _canonical(request, objective)
     if canonical is not None:
         return canonical
@@ -345,9 +406,9 @@ def _canonical(request: AdditiveRequest, objective: float) -> OracleVerdict | No
 
     d, slack = question.sensitivity, max(1e-6, request.target)
     proof = "It is stochastically smallest for a trade-off function (Awan and Ramasethu, arXiv 2308.08343)."
-    points = values["curve"] if request.notion == "curve" else request.points
-    if points and d == 1 and min(delta for _, delta in points) < 1:
-        value = canonical_cost([(float(e), float(delta)) for e, delta in points], cost)
+    sticks = request.claim.requirements(()) if request.convex else request.points
+    if sticks and d == 1 and min(stick.delta for stick in sticks) < 1:
+        value = canonical_cost([(float(stick.epsilon), float(stick.delta)) for stick in sticks], cost)
         return OracleVerdict.judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
     if request.notion == "gdp":
         value = rounded_gaussian(float(values["mu"]) / d, cost)

@@ -1,7 +1,7 @@
 """The grid that noise on the integers and the reals is verified on: requests whose optimum a closed form knows.
 
 question                 notion            judged by
-integers, D = 1          dp, curve         canonical discrete noise (Awan and Ramasethu)
+integers, D = 1     dp, curve, tradeoff    canonical discrete noise (Awan and Ramasethu)
 integers, D = 1          gdp               the rounded Gaussian, an optimum; D > 1: an upper bound
 integers                 renyi, zcdp       the discrete Gaussian, an upper bound
 integers, reals          pure              the staircase (Geng and Viswanath)
@@ -23,6 +23,7 @@ def groups(small: bool) -> list[Group]:
         Group(unit, {"notion": "dp"}, [{"epsilon": 1.0, "delta": 1e-3}, {"epsilon": 0.5, "delta": 1e-2}]),
         Group(unit, {"notion": "curve", "curve": "0.5:0.1,1:0.01"}, [{}]),
         Group(unit, {"notion": "curve", "curve": "0.5:0.1,2:0"}, [{}]),
+        Group(unit, {"notion": "tradeoff", "tradeoff": "0:0.95,0.1:0.6,0.4:0.2,0.9:0"}, [{}]),
         Group(double, {"notion": "pure"}, [{"epsilon": 0.5}, {"epsilon": 1.0}]),
         Group(double, {"notion": "renyi", "alpha": 3}, [{"epsilon": 0.5}]),
         Group(RealNoise(1), {"notion": "pure", "cost": "absolute"}, [{"epsilon": 1.0}]),

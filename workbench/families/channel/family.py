@@ -16,6 +16,7 @@ from workbench.families.option import (
     OPTIONS,
     SOLVER,
     TIME_LIMIT,
+    TRADE_OFF,
     Option,
     anything,
     certify_option,
@@ -90,11 +91,12 @@ class _Channels(Family):
             "loss", _loss, "squared",
             "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a function too).",
         ),
-        Option("notion", convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, renyi, zcdp or gdp."),
+        Option("notion", convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp."),
         Option("alpha", exact, help="renyi: the order > 1.", added=True),
         Option("rho", positive, help="zcdp: the budget > 0.", added=True),
         Option("mu", positive, help="gdp: the budget > 0.", added=True),
         Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
+        TRADE_OFF,
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: or a function "

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.families.channel.baselines import BASELINES, BudgetedQuery, published
-from workbench.families.channel.family import FAMILY
-from workbench.families.frontier_plan import Plan, Plots, Row, Task, design_row
+from workbench.families.frontier_plan import Plan, Plots, Row, Task
 from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.integer_laws import NotApplicable
-from workbench.families.notion_points import LEAST_EPSILON, notion_plots
+from workbench.families.notion_points import LEAST_EPSILON, design_task, notion_plots
 from workbench.families.requirements import ratio_notions
 from workbench.privacy.audit import audit
 
@@ -37,7 +36,7 @@ SERIES = {
 
 def plan(points: Sequence[tuple[Row, ChannelRequest]], *, baselines: bool = True) -> Plan:
     """The plan of a channel frontier. points: columns that name a point, its request."""
-    tasks: list[Task] = [_point(row, request) for row, request in points]
+    tasks: list[Task] = [design_task(row, request, "channel") for row, request in points]
     if baselines:
         tasks += [
             _baseline(name, row, request) for name in BASELINES for row, request in points if _comparable(request)
@@ -52,17 +51,6 @@ def plan(points: Sequence[tuple[Row, ChannelRequest]], *, baselines: bool = True
 def _comparable(request: ChannelRequest) -> bool:
     """Whether baselines are made for the budget: ε and δ, the loss minimised."""
     return request.minimise == "error" and request.notion in ratio_notions()
-
-
-def _point(row: Row, request: ChannelRequest) -> Task:
-    least = request.minimise == "epsilon"
-    known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": "channel"}
-
-    def compute() -> list[Row]:
-        with FAMILY.open(request) as session:
-            return [design_row(session.design, **known, **row)]
-
-    return compute
 
 
 def _baseline(name: str, row: Row, request: ChannelRequest) -> Task:

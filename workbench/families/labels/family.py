@@ -10,17 +10,20 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact, positive, probability
-from workbench.families.base import Family
+from workbench.families.base import Family, Session
+from workbench.families.composed import composed_facts
 from workbench.families.design import jsonable
 from workbench.families.option import (
     OPTIONS,
     PROGRESS,
     SOLVER,
     TIME_LIMIT,
+    TRADE_OFF,
     Option,
     anything,
     certify_option,
     check_option,
+    count,
     listed,
     one_of,
     text,
@@ -107,6 +110,7 @@ class _LabelFamily(Family):
         "design labels --prior uniform:0..20 --loss squared --epsilon 4",
         "design labels --prior prior.csv --loss absolute --epsilon 1 --method lp --json",
         "design labels --prior uniform:0..7 --loss absolute --epsilon 1 --method lp --neighbours consecutive",
+        "design labels --prior uniform:0..7 --method lp --notion dp --epsilon 4 --delta 1e-5 --runs 8",
         "design labels --prior uniform:0..10 --epsilon 1 --method unbiased --save unbiased.json --plot channel.png",
         "(prior.csv has two columns: label, weight; a header line is optional)",
     )
@@ -123,11 +127,13 @@ class _LabelFamily(Family):
         Option("method", one_of(*METHODS), "bins", "bins, printed, lp or unbiased."),
         Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
-        Option("notion", one_of(more=_notions), "pure", "lp: pure, dp or metric; curve, renyi, zcdp or gdp."),
+        Option("notion", one_of(more=_notions), "pure", "lp: pure, dp or metric; curve, tradeoff, renyi, zcdp or gdp."),
         Option("alpha", exact, help="renyi: the order > 1.", added=True),
         Option("rho", positive, help="zcdp: the budget > 0.", added=True),
         Option("mu", positive, help="gdp: the budget > 0.", added=True),
         Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
+        TRADE_OFF,
+        Option("runs", count(1, 1024), 1, "lp with notion dp: for how many runs the budget is.", kind=int, added=True),
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.",
@@ -172,6 +178,14 @@ class _LabelFamily(Family):
         values["loss"] = own_loss(values["loss"], question, values)
         return LabelRequest(question=question, **values)
 
+    def open(self, request: Any) -> Session:
+        if request.runs == 1:
+            return super().open(request)
+        from workbench.families.labels.notion_design import within_curve
+        from workbench.families.many_runs import ManyRuns
+
+        return ManyRuns(request, within_curve)
+
     def solve(self, request: Any) -> Design:
         from workbench.families import convex_request
         from workbench.families.labels.design import design
@@ -203,6 +217,9 @@ class _LabelFamily(Family):
 
     # What a design shows.
 
+    def status(self, design: Design) -> str:
+        return super().status(design) if design.request.runs == 1 else "found"
+
     def exact(self, design: Design) -> dict[str, Any]:
         privacy = design.privacy
         if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
@@ -227,6 +244,9 @@ class _LabelFamily(Family):
         exact["epsilon"] = exact["pure_epsilon"]
         if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
             exact["delta"] = exact["dp_delta"]
+        if request.runs > 1:
+            budget |= {"runs": request.runs}
+            exact["composed"] = design.details["composed"]
         shown = {
             "method": request.method, "loss": request.named_loss.name, **budget, "notion": request.notion,
             "labels": request.question.k,
@@ -243,9 +263,10 @@ class _LabelFamily(Family):
         return [
             (f"least {r['loss']} loss", f"{design.objective:.9g}, by {r['method']}"),
             ("bound", design.bound_words),
-            ("asked", f"{r['notion']}, {budget}"),
+            ("asked", f"{r['notion']}, {budget}" + (f" for {r['runs']} runs in all" if "runs" in r else "")),
             ("exact", f"pure epsilon {r['exact']['epsilon']}"),
             ("outputs", f"{r['d']} in use"),
+            *composed_facts(design),
         ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:

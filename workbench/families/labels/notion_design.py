@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,16 +18,18 @@ from models.losses import Loss, loss_named
 from solvers.solution import Solution
 from workbench.errors import InvalidRequest
 from workbench.families.convex_channel import repair_channel, solve_channel
-from workbench.families.convex_request import ConvexRequest, Repaired
+from workbench.families.convex_request import ConvexRequest, Repaired, design
+from workbench.families.design import Design
 from workbench.families.labels.certify import bare, check_size, rows_of, stated
 from workbench.families.labels.relation import Neighbours, Pairs, pairs_of
+from workbench.families.labels.request import LabelRequest
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.audit import Privacy
 
-__all__ = ["LabelNotionRequest"]
+__all__ = ["LabelNotionRequest", "within_curve"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,8 +44,9 @@ class LabelNotionRequest(ConvexRequest):
     constraints: tuple[str, ...] = ()
     progress: Callable[[str], None] | None = None
     method: str = "lp"
+    runs: int = 1
 
-    FIXED: ClassVar[Mapping[str, Any]] = {"delta": 0}
+    FIXED: ClassVar[Mapping[str, Any]] = {"delta": 0, "runs": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,3 +116,14 @@ class LabelNotionRequest(ConvexRequest):
     def audited(self, raw: LabelChannel) -> Privacy:
         """Under the neighbour relation."""
         return super().audited(Channel.of(raw.channel, self.pairs))
+
+
+def within_curve(request: LabelRequest, curve: Sequence[tuple[Fraction, Fraction]]) -> Design:
+    """The least-loss channel of one run that is (ε, δ)-private for all points of a curve. Raises as its session."""
+    moved = LabelNotionRequest(
+        question=request.question, notion="curve", values={"curve": curve}, loss=request.loss, outputs=request.outputs,
+        neighbours=request.neighbours, constraints=request.constraints, solver=request.solver, options=request.options,
+        check=request.check,
+    )  # fmt: skip
+    object.__setattr__(moved, "family", request.family)
+    return design(moved)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import nearest_float
 from workbench.families.base import Request
 from workbench.families.channel.losses import called
+from workbench.families.composed import check_runs
 from workbench.families.labels.relation import Neighbours, Pairs, budgets_of, groups_of, pairs_of
 from workbench.families.outcome import translated_errors
 from workbench.io.files import spelled
@@ -39,8 +40,10 @@ class LabelRequest(Request):
     epsilon: in (0, 30]; with notion "metric" per unit of |y - y'|. method: "bins", "printed", "lp" or "unbiased"; what
     follows is for "lp" only. outputs: increasing published values, the labels where None. neighbours: "all" pairs,
     "consecutive" ones, or pairs of label positions. notion: "pure", "dp" with delta, or "metric". constraints: names of
-    `models.channel.CONSTRAINTS`.
+    `models.channel.CONSTRAINTS`. runs: that the budget is for in all, with notion "dp".
     """
+
+    minimise: ClassVar[str] = "error"
 
     question: Labels
     epsilon: Fraction
@@ -54,6 +57,7 @@ class LabelRequest(Request):
     solver: str = "highs"
     options: Options = field(default_factory=Options)
     progress: Callable[[str], None] | None = None
+    runs: int = 1
 
     @property
     def named_loss(self) -> Loss:
@@ -90,6 +94,8 @@ class LabelRequest(Request):
             )
         if self.delta and not self.measure.has_delta:
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
+        if self.runs > 1:
+            check_runs(self)
         plain = (
             self.outputs is None and self.neighbours == "all" and not self.constraints and self.measure.ratio_decides
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from models.unbiased_levels import Optimum, optimum
 from solvers.solution import Termination
@@ -14,6 +15,7 @@ from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
+from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 
 __all__ = ["best_unbiased"]
@@ -37,12 +39,7 @@ def best_unbiased(request: LabelRequest) -> Design:
                         progress=request.progress or (lambda line: None))  # fmt: skip
     if not isinstance(answer, Optimum):
         no_channel(answer, None, trivial="randomized response with stretched outputs is private and unbiased")
-    try:
-        outputs, channel = exact_channel(y, p, odds, answer.sets, answer.t, answer.s, answer.objective)
-    except ArithmeticError as error:
-        raise NotProven(f"The program ended, but {error}.", bound=answer.bound) from None
-    mechanism = LabelChannel(question, outputs, channel)
-    reached = mechanism.loss(request.named_loss)
+    mechanism, reached = _exact(question, request, odds, answer)
     certificate = certified(mechanism, request, unbiased=True)
     privacy = certificate.deciding if certificate is not None else audited(mechanism.channel, request)
     gap = (reached - answer.bound) / max(reached, 1e-300)
@@ -61,3 +58,27 @@ def best_unbiased(request: LabelRequest) -> Design:
             incumbent=reached, bound=answer.bound, design=design,
         )  # fmt: skip
     return design
+
+
+def _exact(question: Labels, request: LabelRequest, odds: Fraction, answer: Optimum) -> tuple[LabelChannel, float]:
+    """The exact channel and its loss: of the thinned point, or of that on more sets where it is too far off.
+
+    Raises NotProven.
+    """
+    best: tuple[LabelChannel, float] | None = None
+    point: Optimum | None = answer
+    while point is not None and (best is None or best[1] - answer.bound > _ENOUGH * best[1]):
+        try:
+            outputs, channel = exact_channel(
+                question.values, question.prior, odds, point.sets, point.t, point.s, point.objective
+            )
+        except ArithmeticError as error:
+            refused = error
+        else:
+            mechanism = LabelChannel(question, outputs, channel)
+            reached = mechanism.loss(request.named_loss)
+            best = (mechanism, reached) if best is None or reached < best[1] else best
+        point = point.wider
+    if best is None:
+        raise NotProven(f"The program ended, but {refused}.", bound=answer.bound)
+    return best

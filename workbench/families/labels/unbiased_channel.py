@@ -33,8 +33,7 @@ from workbench.mechanisms.channel import Channel
 __all__ = ["exact_channel"]
 
 Vector = NDArray[np.float64]
-_BITS = 52  # of the masses
-_SPECK = 27  # masses of which this many bits less are left out, where they need not carry anything
+_DIGITS = ((27, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
 _FINE = 22  # of the outputs' lattice, below the root of the loss
 
 
@@ -45,7 +44,24 @@ def exact_channel(
 
     labels: (k,) increasing, with their prior (k,); sets, t, s: (n,) what `models.unbiased_levels.optimum` found; loss:
     about. Raises ArithmeticError where they are too far from a randomizer.
+
+    Masses below a share of the largest are left out where they need not carry anything; where what is left is no
+    randomizer (labels in far clusters are told apart by small masses alone), the share is less.
     """
+    for digits in _DIGITS:
+        try:
+            return _channel(labels, prior, odds, sets, t, s, loss, digits)
+        except ArithmeticError as error:
+            refused = error
+    raise refused
+
+
+def _channel(
+    labels: Vector, prior: Vector, odds: Fraction, sets: Intervals, t: Vector, s: Vector, loss: float,
+    digits: tuple[int, int],
+) -> tuple[Vector, Channel]:  # fmt: skip
+    """`exact_channel` with these digits."""
+    speck, bits = digits
     k, a, b = labels.size, odds.numerator, odds.denominator
     used = np.flatnonzero(t > 0)
     first, last, t, s = sets.first[used], sets.last[used], t[used], s[used]
@@ -53,10 +69,10 @@ def exact_channel(
     step = Fraction(2) ** math.floor(math.log2(fine))
     tails, heads = first.tolist(), [0 if end == k else end for end in (last + 1).tolist()]
     tree = _Tree(k, tails, heads, t.tolist())
-    light = (t < t.max() * 2.0**-_SPECK) & ~np.isin(np.arange(t.size), tree.edges)
+    light = (t < t.max() * 2.0**-speck) & ~np.isin(np.arange(t.size), tree.edges)
     t, s = np.where(light, 0.0, t), np.where(light, 0.0, s)
     t, s = _balanced(labels, float(odds) - 1, first, last, t, s, sets.moments(labels, prior, float(odds) - 1)[0][used])
-    masses = [round(mass) for mass in np.ldexp(t / t.max(), _BITS).tolist()]
+    masses = [round(Fraction(mass) * 2**bits) for mass in (t / t.max()).tolist()]
     n = tree.completed(masses, [0] * k)
     if min((n[e] for e in tree.edges), default=1) < 0:
         raise ArithmeticError("the solver's masses are too far from a randomizer")
@@ -76,6 +92,8 @@ def exact_channel(
     missing = y[0] * total - sum(x * moment for x, moment in zip(dense, moments, strict=True))
     share = missing / effects[loose]
     moments = [moment + share * move if move else moment for moment, move in zip(moments, unit, strict=True)]
+    if any(moment and not mass for mass, moment in zip(n, moments, strict=True)):
+        raise ArithmeticError("a set that must carry a moment has no mass")
     columns = []  # (output on the lattice, mass, first, last)
     for e in kept:
         place = Fraction(moments[e]) / n[e] / step

@@ -67,6 +67,8 @@ class Scan:
         high, low = float(self.grid[good[0]]), float(self.grid[max(int(good[0]) - 1, 0)])
         for _ in range(50):
             middle = (low + high) / 2
+            if middle in (low, high):
+                break  # no float lies between
             fits = self._deltas(self.family.table(self.n, middle), required) <= allowed
             low, high = (low, middle) if fits else (middle, high)
         for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees

@@ -12,6 +12,7 @@ many ε.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["delta_frontier", "error_at", "least_delta_at"]
 
-_FORMAT = "dp-workbench δ-frontier 1"
+_FORMAT = "dp-workbench δ-frontier 2"  # 1 had no digest
 _COSTS = ("error-rate", "eta-squared", "squared", "circular-squared")
 
 
@@ -59,8 +60,9 @@ def delta_frontier(
         solver: a backend with duals and vertex solutions (highs, gurobi).
         time_limit: seconds, after which what is not yet proven is marked, with a bound; None: until all is proven.
         progress: told (how much of [0, high] is proven, pieces so far) whenever that changes.
-        store: a file that keeps what is proven, for calls that go on from there and take its word (error rate, one ε,
-            more than 24 answers: smaller questions take seconds).
+        store: a file that keeps what is proven, for calls that go on from there (error rate, one ε, more than 24
+            answers: smaller questions take seconds). It is refused unless it is as it was written, by its SHA-256; what
+            it says is not proven again. Leave it out to prove all of it.
 
     Returns:
         The linear pieces in order of δ, each with its two ends and whether it is proven (to 1e-9 of the value); see
@@ -113,7 +115,9 @@ def _stored(request: NoiseRequest, path: Path, high: float, progress: Callable[[
     if is_there(path):
         kept = parse_json(read_text(path, name="store"))
         if not isinstance(kept, dict) or kept.get("format") != _FORMAT:
-            raise CorruptFile(f"{path.name} is no store of a δ-frontier.")
+            raise CorruptFile(f"{path.name} is no store of a δ-frontier in this format. Delete it to begin anew.")
+        if kept.pop("sha256", None) != _digest(kept):
+            raise CorruptFile(f"{path.name} was changed since it was written. Delete it to begin anew.")
         if kept.get("question") != described:
             raise InvalidRequest(f"store must be of this question and ε. {path.name} is of {kept.get('question')}.")
         if not _staircase(kept, search.stairs):
@@ -122,10 +126,15 @@ def _stored(request: NoiseRequest, path: Path, high: float, progress: Callable[[
 
     def tell(stairs: Stairs, pieces: list[Piece]) -> None:
         kept = {"format": _FORMAT, "question": described, "s": stairs.s, "t": stairs.t, "proven": stairs.proven}
-        write_whole(path, json.dumps(kept).encode())
+        write_whole(path, json.dumps(kept | {"sha256": _digest(kept)}).encode())
         progress(proven(pieces), len(pieces))
 
     return level_frontier(search, high, tell)
+
+
+def _digest(kept: Mapping[str, Any]) -> str:
+    """Of a store without its digest: the numbers as JSON writes them, to the last bit."""
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 def _staircase(kept: Mapping[str, Any], first: Stairs) -> bool:

@@ -23,6 +23,7 @@ from workbench.families.option import (
     OPTIONS,
     SOLVER,
     TIME_LIMIT,
+    TRADE_OFF,
     Option,
     anything,
     certify_option,
@@ -160,7 +161,7 @@ class _Noise(Family):
         Option(
             "directed", flag, False, "Only the given sign of the differences, as the paper.", kind=bool, question=True
         ),
-        Option("notion", _notion, "pdp", "pdp, dp, pure or metric; curve, renyi, zcdp or gdp."),
+        Option("notion", _notion, "pdp", "pdp, dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."),
         Option(
             "cost", _cost, "error-rate",
             "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or a CSV file of costs, "
@@ -170,6 +171,7 @@ class _Noise(Family):
         Option("rho", positive, help="zcdp: the budget > 0.", added=True),
         Option("mu", positive, help="gdp: the budget > 0.", added=True),
         Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
+        TRADE_OFF,
         Option("prior", _prior, help="CSV with N probabilities of the true answer (cost prior-squared).", kind=Path),
         Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
         Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).', added=True),

@@ -33,6 +33,7 @@ from workbench.families.noise.baselines import SCANNED, Scan, data_independent_e
 from workbench.families.noise.design import NoiseDesigner
 from workbench.families.noise.family import FAMILY
 from workbench.families.noise.frontier_plots import draw
+from workbench.families.notion_points import design_task, least_points
 from workbench.families.outcome import translated_errors
 from workbench.families.recommendation import Query
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind
@@ -73,6 +74,7 @@ class NoiseFrontier:
     time_limit: seconds of one solve; what is not proven by then is a row with its interval [bound, objective].
     whole: trace every exact piece to its end, however long it takes, so that no clock decides what the table holds.
     levels: errors of the level curves; None chooses LEVELS of them from the points, an empty list draws none.
+    budgets: errors whose least ε is found at every δ.
     """
 
     question: ModuloNoise
@@ -86,6 +88,7 @@ class NoiseFrontier:
     certify: bool = True
     time_limit: float | None = None
     whole: bool = False
+    budgets: Sequence[Fraction] = ()
 
 
 def plan(options: NoiseFrontier) -> Plan:
@@ -96,8 +99,12 @@ def plan(options: NoiseFrontier) -> Plan:
     for notion in notions:
         for epsilon in epsilons:
             FAMILY.request(question, epsilon=epsilon, delta=deltas[0], **fixed, notion=notion)
-        for delta in deltas:
+        for delta in deltas if epsilons else ():
             FAMILY.request(question, epsilon=epsilons[0], delta=delta, **fixed, notion=notion)
+    least = [
+        (row | {"cost": cost}, FAMILY.request(question, **fixed, certify=options.certify, **given))
+        for row, given in least_points({"notion": notions, "delta": deltas, "budget": options.budgets})
+    ]
     if cost == "prior-squared":
         InvalidRequest.must("cost", "one that needs no prior", repr(cost))
     for level in levels or ():
@@ -109,6 +116,7 @@ def plan(options: NoiseFrontier) -> Plan:
         tasks += [frontier.points(notion, epsilon) for epsilon in epsilons]
     for notion in notions:
         tasks += [frontier.pieces(notion, epsilon) for epsilon in frontier.traced(notion)]
+    tasks += [design_task(row, request, "optimal") for row, request in least]
     waits = [len(tasks)]  # levels are chosen from the errors of all points
     for notion in notions:
         if named(notion).has_delta and (levels is None or levels):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workbench.families.notion_points import LEAST_EPSILON, notion_plots
 from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels
 from workbench.privacy.notions import notion as named
 
@@ -36,7 +37,9 @@ def draw(table: pd.DataFrame, title: str, cost: str) -> dict[str, Callable[[], F
         "error_epsilon": _error_epsilon, "error_delta": _error_delta, "level_curves": _level_curves,
         "heat_map": _heat_map, "baselines": _baselines,
     }  # fmt: skip
-    return {name: partial(plot, table, title, cost) for name, plot in plots.items()}
+    least = table["mechanism"].eq(LEAST_EPSILON)
+    drawings = {name: partial(plot, table[~least], title, cost) for name, plot in plots.items()}
+    return {**drawings, "epsilon_budget": notion_plots(table[least], {}, title, cost)["epsilon_budget"]}
 
 
 def _points(table: pd.DataFrame, curve: str = "point") -> pd.DataFrame:

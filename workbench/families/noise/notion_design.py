@@ -22,6 +22,7 @@ from workbench import __version__
 from workbench.errors import NotCertified
 from workbench.families.convex_notion import solve_with_cuts
 from workbench.families.convex_request import ConvexRequest, Repaired
+from workbench.families.noise.own_costs import own_costs
 from workbench.families.noise.request import constraints_of
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.additive import AdditiveNoise
@@ -64,8 +65,8 @@ class NoiseNotionRequest(ConvexRequest):
     @classmethod
     def of(cls, question: ModuloNoise, values: dict[str, Any]) -> Self:
         """The request that exact option values amount to. Raises InvalidRequest."""
-        constraints = constraints_of(question, values)
-        return super().of(question, {**values, "constraints": constraints})
+        constraints, cost = constraints_of(question, values), own_costs(values["cost"], question)
+        return super().of(question, {**values, "constraints": constraints, "cost": cost})
 
     def words(self) -> list[str]:
         """What directed differences leave open."""

@@ -33,16 +33,20 @@ class ExactAnswer:
     starts: tuple[float, ...] = ()
 
 
-def knots_of(bins: tuple[Fraction, ...], c: Fraction, extra: int) -> list[Fraction]:
-    """±c, the bins inside (-c, c), and `extra` points equally spaced from -c to c, each once."""
+def knots_of(bins: tuple[Fraction, ...], c: Fraction, extra: int | Sequence[Fraction]) -> list[Fraction]:
+    """±c, the bins inside (-c, c), and `extra` points equally spaced from -c to c, or these, each once."""
     knots = {-c, c, *(b for b in bins if -c < b < c)}
-    if extra >= 2:
+    if not isinstance(extra, int):
+        knots |= set(extra)
+    elif extra >= 2:
         knots |= {-c + 2 * c * Fraction(k, extra - 1) for k in range(extra)}
     return sorted(knots)
 
 
-def exact_quantizer(bins: tuple[Fraction, ...], question: LawQuestion, *, knots: int = 0) -> ExactAnswer | None:
-    """The LP at these bins; knots: how many equally spaced extra ones. None when the solver says infeasible.
+def exact_quantizer(
+    bins: tuple[Fraction, ...], question: LawQuestion, *, knots: int | Sequence[Fraction] = 0
+) -> ExactAnswer | None:
+    """The LP at these bins; knots: how many equally spaced extra ones, or these. None when the solver says infeasible.
 
     Raises NotProven when a limit stopped the solver.
     """

@@ -4,6 +4,7 @@ Outputs are found for 2, 3, ... outputs in turn. The searches for m of them star
 
     the best m - 1 with one more, wherever it helps most        (so m are never worse than m - 1)
     the bins that the searches of OPTM and of RQM look at       (so neither errs less: the LP at their bins does not)
+    even alphabets and nearly the inputs, as MVU's searches     (knots are its inputs too: its law is one of the LP's)
     outputs spread evenly and by powers, symmetric ones
     outputs of a fixed sequence of random numbers, asymmetric   (ε = 2, four outputs: .694815, symmetric ones .700295)
 
@@ -25,7 +26,7 @@ from models.quantizer import odds_of, smallest_reach, usual_reach
 from workbench.families.quantizer.law_program import ExactAnswer, exact_quantizer
 from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import LawProblem, exact_problem
-from workbench.families.quantizer.mvu import merged
+from workbench.families.quantizer.mvu import alphabets, merged
 from workbench.families.quantizer.output_knots import OutputKnots
 from workbench.families.quantizer.outputs import Found, best_outputs, oriented, spread_starts
 from workbench.families.quantizer.published import rqm_bins
@@ -38,6 +39,8 @@ Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
 
 _EVERY, _FEW = 16, 4  # up to how many outputs are found one by one, and asymmetric random starts are made
+_NEAR, _LEAST = 0.01, 8e-7  # of what the least reach has beyond c: which outermost outputs are moved, and to where
+_EVEN = 0.01  # of c, how far outputs that are taken for symmetric ones are from being so
 _BETTER = 1e-8  # of the value: what one more output must bring, else it is left out
 
 
@@ -84,7 +87,7 @@ class OutputSearch:
         if m == 2 and self.question.metric is None:
             # one law for every pair of outputs: the error falls with them to the least reach
             least = Fraction(math.ceil(self._reach * 10**self._digits * (1 + 1e-12)), 10**self._digits)
-            answer = self._at((-least, least), ())
+            answer = self._at(m, (-least, least))
         else:
             answer = self._searched(m, last, progress)
             if last is not None and (answer is None or not answer.objective < last.objective * (1 - _BETTER)):
@@ -100,14 +103,17 @@ class OutputSearch:
 
     @property
     def _digits(self) -> int:
-        """Decimals of an outermost output: a thousandth of what the least reach has beyond c, at least 6."""
-        return max(6, 3 - math.floor(math.log10(2 / odds_of(float(self.question.epsilon)))))
+        """Decimals of an outermost output: 1e-7 of what the least reach has beyond c, at least 9."""
+        return max(9, 7 - math.floor(math.log10(2 / odds_of(float(self.question.epsilon)))))
 
     def _searched(self, m: int, last: ExactAnswer | None, progress: Progress) -> ExactAnswer | None:
         half, eps, even = float(self.question.c), float(self.question.epsilon), self.question.density.symmetric
         free = self._problem(m, symmetric=False)
         places = [self._places(last, m)] if last is not None else []
         places += [_scan(free, eps, self._published(m))] if self.question.metric is None else []
+        if self.question.metric is None and even:
+            like = alphabets(m, eps, half, m, 0, self.limit)
+            places += [_scan(free, eps, [row for row in like if (np.diff(row) > 0).all()])]
         begin = [start for place in places for start in place]
         spread = [np.clip(start, -self.limit, self.limit) for start in spread_starts(m, eps, half, self.starts)]
         optima: list[Found] = []
@@ -136,8 +142,25 @@ class OutputSearch:
         if not optima:
             return None
         best = min(optima, key=lambda optimum: float(f"{optimum.value:.9g}"))
+        folded_outputs = (best.outputs - best.outputs[::-1]) / 2
+        if even and np.abs(best.outputs - folded_outputs).max() < _EVEN * half:  # half the coordinates: it ends nearer
+            folded = self._problem(m, symmetric=True)
+            search(folded, [folded_outputs], True)
+            folded.close()
+            best = min(optima, key=lambda optimum: optimum.value)
         outputs = oriented(best.outputs) if even else best.outputs
-        return self._at(self._rounded(outputs), tuple(value for optimum in optima for value in optimum.starts))
+        starts = tuple(value for optimum in optima for value in optimum.starts)
+        answer = self._at(m, self._rounded(outputs), starts)
+        if self.question.metric is not None:
+            return answer
+        excess = self._reach - half  # descents stop before outermost outputs that want to be at the least reach are
+        nearest = outputs.copy()
+        for k, sign in ((0, -1.0), (-1, 1.0)):
+            if abs(outputs[k]) < self._reach + _NEAR * excess:
+                nearest[k] = sign * (self._reach + _LEAST * excess)
+        nearer = self._at(m, self._rounded(nearest), starts) if (nearest != outputs).any() else None
+        answers = [solved for solved in (answer, nearer) if solved is not None]
+        return min(answers, key=lambda solved: solved.objective, default=None)
 
     def _problem(self, m: int, *, symmetric: bool) -> LawProblem:
         """The LP over m outputs; by distance its knots are fixed, and the laws continuous."""
@@ -146,8 +169,14 @@ class OutputSearch:
             even = np.linspace(-half, half, max(self.knots, 21))
             return exact_problem(even, m, q.density, q.cost, symmetric=symmetric, metric=q.metric,
                                  solver=q.solver, options=q.options)  # fmt: skip
-        return OutputKnots(np.linspace(-half, half, max(self.knots, 2)), m, q.density, q.cost,
+        return OutputKnots(np.array([float(k) for k in self._even(m)]), m, q.density, q.cost,
                            symmetric=symmetric, solver=q.solver, options=q.options)  # fmt: skip
+
+    def _even(self, m: int) -> list[Fraction]:
+        """The fixed knots: equally spaced ones, and those of MVU with m outputs and inputs, whose law is then one of
+        the program's."""
+        c, counts = self.question.c, (max(self.knots, 2), m)
+        return sorted({2 * c * Fraction(k, n - 1) - c for n in counts for k in range(n)})
 
     def _places(self, last: ExactAnswer, m: int) -> list[Vector]:
         """The outputs found before, with so many more that there are m: each where the LP then errs least."""
@@ -173,7 +202,7 @@ class OutputSearch:
         """Outputs in decimals: outermost ones away from zero, since rounding must not lose feasibility."""
         outputs, _ = merged(outputs, np.ones((1, outputs.size)), 2e-6)
         far = 10**self._digits if self.question.metric is None else 10**6
-        inner = {Fraction(round(b * 10**6), 10**6) for b in outputs[1:-1].tolist()}
+        inner = {Fraction(round(b * 10**9), 10**9) for b in outputs[1:-1].tolist()}
         ends = -self._outermost(-outputs[0], far), self._outermost(outputs[-1], far)
         return (ends[0], *sorted(b for b in inner if ends[0] < b < ends[1]), ends[1])
 
@@ -183,9 +212,15 @@ class OutputSearch:
         less = rounded - Fraction(1, far)
         return less if rounded > self.limit and (self.question.metric is not None or less > self._reach) else rounded
 
-    def _at(self, bins: tuple[Fraction, ...], starts: tuple[float, ...]) -> ExactAnswer | None:
+    def _at(self, m: int, bins: tuple[Fraction, ...], starts: tuple[float, ...] = ()) -> ExactAnswer | None:
         """The LP at these bins; outputs that are nowhere drawn need no name."""
-        answer = exact_quantizer(bins, self.question, knots=self.knots)
+        knots: int | list[Fraction] = self.knots
+        if (
+            self.question.metric is None
+        ):  # without those that an output's knot replaces: pieces of 1e-7 are for no solver
+            near = Fraction(1, 10**6) * self.question.c
+            knots = [k for k in self._even(m) if all(b == k or abs(b - k) > near for b in bins[1:-1])]
+        answer = exact_quantizer(bins, self.question, knots=knots)
         if answer is None:
             return None
         best = answer.quantizer

@@ -50,18 +50,22 @@ def ball_coordinate(dimension: int = 100) -> Density:
 
 
 @lru_cache
-def _mechanisms(epsilon: str, inputs: str) -> dict[str, Quantizer]:
+def _published(epsilon: str) -> dict[str, Quantizer]:
+    """Of both figures: they do not depend on the inputs."""
     table = parameters()["table7"]
     quantizers = {
         "OPTM": optm_at(table["OPTM"]["bins"], epsilon),
         "MVU": certified(mvu(epsilon, levels=4, bound=False).quantizer, epsilon),
     }
     largest = largest_q(table["RQM"]["bins"], epsilon)
-    quantizers |= {} if largest is None else {"RQM": largest}
+    return quantizers | ({} if largest is None else {"RQM": largest})
+
+
+def _mechanisms(epsilon: str, inputs: str) -> dict[str, Quantizer]:
     density = uniform() if inputs == "cube" else ball_coordinate()
     best = optimised_bins(4, law_question(epsilon, density, "mse"), starts=1)
     assert best is not None
-    return quantizers | {"exact quantizer": certified(best.quantizer, epsilon)}
+    return _published(epsilon) | {"exact quantizer": certified(best.quantizer, epsilon)}
 
 
 def cube(count: int, rng: np.random.Generator, dimension: int = 10) -> NDArray[np.float64]:

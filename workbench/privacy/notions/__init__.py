@@ -4,6 +4,9 @@ pure      P <= e^ε Q                            (Dwork et al. 2006)
 dp        Σ max(0, P - e^ε Q) <= δ              the hockey stick
 pdp       Σ P over {P > e^ε Q} <= δ             (3), (5), (8) of Kadam et al. 2024
 metric    P <= e^ε(x, x') Q                     a budget for each pair, or ε |x - x'| on real inputs
+curve     Σ max(0, P - e^ε Q) <= δ              of several (ε, δ) at once
+tradeoff  T(P, Q) >= f                          a convex piecewise linear trade-off function f
+renyi, zcdp, gdp                                one number each (Mironov 2017, Bun and Steinke 2016, Dong et al. 2022)
 """
 
 from __future__ import annotations
@@ -22,19 +25,22 @@ from workbench.privacy.notions.notion import (
     PowerCone,
     RelativeEntropy,
     Requirement,
+    SlopedHockeyStick,
 )
 from workbench.privacy.notions.pdp import PDP
 from workbench.privacy.notions.pure import Pure
 from workbench.privacy.notions.renyi import Renyi
+from workbench.privacy.notions.tradeoff import TradeOffFunction
 from workbench.privacy.notions.zcdp import ZCDP
 
 __all__ = [
-    "OURS", "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement", "delta_notion",
-    "known", "notion", "register",
+    "OURS", "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement",
+    "SlopedHockeyStick", "delta_notion", "known", "notion", "register",
 ]  # fmt: skip
 
 # one line per notion
-OURS: dict[str, Notion] = {each.name: each for each in (Pure(), DP(), PDP(), Metric(), Curve(), Renyi(), ZCDP(), GDP())}
+_EVERY = (Pure(), DP(), PDP(), Metric(), Curve(), TradeOffFunction(), Renyi(), ZCDP(), GDP())
+OURS: dict[str, Notion] = {each.name: each for each in _EVERY}
 
 
 def known() -> tuple[str, ...]:

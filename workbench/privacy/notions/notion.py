@@ -26,10 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import ln_up
 from workbench.privacy.notions.laws import Laws
 
 __all__ = [
-    "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement", "Result", "Values",
+    "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement", "Result",
+    "SlopedHockeyStick", "Values",
 ]  # fmt: skip
 
 Values: TypeAlias = Mapping[str, Any]  # parameter of a budget -> exact number
@@ -43,6 +45,21 @@ class HockeyStick:
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     kind: ClassVar[str] = "hockey-stick"
+
+
+@dataclass(frozen=True)
+class SlopedHockeyStick(HockeyStick):
+    """Σ max(0, P - slope Q) <= delta for a rational slope >= 1, which is e^ε of no rational ε > 0.
+
+    epsilon: the largest float at most ln(slope), for what raises masses to a ratio; nothing is decided by it.
+    """
+
+    slope: Fraction = Fraction(1)
+
+    @classmethod
+    def of(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
+        """The one of a slope."""
+        return cls(-Fraction(ln_up(1 / slope)), delta, slope)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,90 @@
+"""Baselines of one's own in the frontiers of every family, their costs against sums written out here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+
+RR = np.full((5, 5), 0.15) + 0.25 * np.eye(5)
+
+
+def own(result: wb.Result, name: str) -> dict:
+    rows = [row for row in result if row["mechanism"] == name]
+    assert rows, [row["mechanism"] for row in result]
+    return rows[0]
+
+
+def test_labels_take_a_matrix_a_table_and_noise(tmp_path: Path):
+    np.savetxt(tmp_path / "square.csv", RR, delimiter=",", fmt="%.2f")
+    shares = (0.7, 0.6, 0.5, 0.4, 0.3)
+    (tmp_path / "table.csv").write_text("label,1,3\n" + "".join(f"{y},{p},{1 - p:.1f}\n" for y, p in enumerate(shares)))
+    labels = wb.Labels.uniform(0, 4)
+    files = [tmp_path / "square.csv", tmp_path / "table.csv"]
+    given = {"epsilon": "1,2", "method": "bins", "baselines": False}
+    result = wb.frontier(labels, **given, baseline=files)
+    y = np.arange(5)
+    assert own(result, "square")["objective"] == pytest.approx((RR * (y[:, None] - y) ** 2).sum(1).mean())
+    rows = np.column_stack([shares, 1 - np.array(shares)])
+    table = own(result, "table")
+    assert table["objective"] == pytest.approx((rows * (y[:, None] - np.array([1, 3])) ** 2).sum(1).mean())
+    assert table["private"] is True
+    assert table["pure_epsilon"] == pytest.approx(np.log(0.7 / 0.3))
+    assert {*result.save(tmp_path / "out")}  # drawn beside ours
+    spread = own(wb.frontier(labels, **given, baseline={"spread": {-1: 0.25, 0: 0.5, 1: 0.25}}), "spread")
+    assert spread["private"] is False  # some outputs are impossible
+    few = own(wb.frontier(labels, **given, baseline={"few": [[0.5, 0.5]] * 5}), "few")
+    assert "5 columns" in few["error"]
+    other = tmp_path / "other.csv"
+    other.write_text("label,1,3\n7,0.5,0.5\n8,0.4,0.6\n")
+    assert "a table of the 5 labels" in own(wb.frontier(labels, **given, baseline=other), "other")["error"]
+
+
+def test_quantizers_take_a_table_over_knots_and_a_saved_one(tmp_path: Path):
+    (tmp_path / "knots.csv").write_text("x,-4,4\n-1,0.625,0.375\n1,0.375,0.625\n")
+    given = {"levels": "2", "epsilon": 1, "starts": 1, "baselines": False}
+    result = wb.frontier("quantizer", **given, baseline=tmp_path / "knots.csv")
+    x = (np.arange(20000) + 0.5) / 10000 - 1
+    low = 0.5 - x / 8
+    row = own(result, "knots")
+    assert row["objective"] == pytest.approx((low * (x + 4) + (1 - low) * (4 - x)).mean(), rel=1e-6)
+    assert row["private"] is True
+    assert own(result, "exact")["objective"] < row["objective"]
+    saved = tmp_path / "saved.json"
+    wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1).save(saved)
+    assert own(wb.frontier("quantizer", **given, baseline=saved), "saved")["private"] is True
+    for bad, words in (({0: 1}, "biased"), ([[1, 0], [0, 1]], "neither knots nor outputs")):
+        row = own(wb.frontier("quantizer", **given, baseline={"bad": bad}), "bad")
+        assert words in row["error"]
+
+
+def test_noise_on_the_integers_takes_a_pmf_under_every_notion():
+    pmf = {-1: 0.25, 0: 0.5, 1: 0.25}
+    given = {"baselines": False, "baseline": {"mine": pmf}}
+    row = own(wb.frontier(wb.IntegerNoise(1), epsilon=1, delta=0.3, **given), "mine")
+    assert (row["objective"], row["private"]) == (0.5, True)
+    clamped = own(wb.frontier(wb.IntegerNoise(1, clamp=(0, 4)), epsilon=1, delta=0.3, **given), "mine")
+    assert (clamped["objective"], clamped["private"]) == (pytest.approx(0.4), True)
+    assert own(wb.frontier(wb.IntegerNoise(1), epsilon=1, delta=0.1, **given), "mine")["private"] is False
+    assert own(wb.frontier(wb.IntegerNoise(1), notion="zcdp", rho=0.1, **given), "mine")["private"] is False
+    reals = own(wb.frontier(wb.RealNoise(1), epsilon=1, delta=0.3, cost="absolute", **given), "mine")
+    assert "a PMF of noise" in reals["error"]
+
+
+def test_mechanisms_and_functions_that_make_them_are_baselines():
+    geometric = wb.design(wb.IntegerNoise(1), epsilon=1, notion="pure").mechanism
+    given = {"geometric": geometric, "made": lambda epsilon, delta: geometric}
+    result = wb.frontier(wb.IntegerNoise(1), epsilon="1,2", delta=1e-5, baselines=False, baseline=given)
+    alpha = np.exp(-1)
+    for name in given:
+        row = own(result, name)
+        assert row["objective"] == pytest.approx(2 * alpha / (1 - alpha) ** 2)
+        assert row["private"] is True
+    wide = wb.frontier(
+        wb.FiniteQuery("0..4", max_shift=1), notion="zcdp", rho=0.5, baselines=False,
+        baseline={"rr": [[0.6 if i == j else 0.1 for j in range(5)] for i in range(5)]},
+    )  # fmt: skip
+    assert own(wide, "rr")["private"] is False  # 0.6 ln 6 - 0.1 ln 6 = .896 > .5

@@ -1,0 +1,67 @@
+"""Noise for many runs where neighbouring answers differ by more than one: composed by proof at every shift, bounded."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from models.oracles.line_noise import staircase_integers
+from workbench.families.additive.wide_runs import lowered
+from workbench.privacy.composition import composed_delta
+from workbench.privacy.repair_line import inverse_exponential
+
+
+@pytest.fixture(scope="module")
+def wide() -> wb.Design:
+    return wb.design(wb.IntegerNoise(3), epsilon=3, delta="1e-3", runs=4, time_limit="2")
+
+
+def test_it_is_proven_and_no_worse_than_the_split_budget(wide: wb.Design):
+    assert composed_delta(wide.mechanism, 4, Fraction(3)) <= Fraction(1, 1000)
+    assert wide.details["composed"]["delta"] <= 1e-3
+    assert wide.certificate is not None
+    assert wide.certificate.record["composed"] == wide.details["composed"]
+    pure = staircase_integers(inverse_exponential(Fraction(3, 4)), 3, "squared")[0]
+    assert wide.objective <= float(pure)
+    assert 0 < wide.bound <= wide.objective
+
+
+def test_another_library_agrees_at_every_shift(wide: wb.Design):
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    law = wide.mechanism.noise
+    reach = 400
+    window = np.array([float(Fraction(weight) / law.total) for weight in law.window(-reach, reach)])
+    assert abs(window.sum() - 1) < 1e-12
+    for shift in (1, 2, 3, -3):
+        p = {k: math.log(window[k + reach]) for k in range(-300, 301)}
+        q = {k: math.log(window[k + shift + reach]) for k in range(-300, 301)}
+        composed = pld.from_two_probability_mass_functions(
+            p, q, pessimistic_estimate=False, value_discretization_interval=1e-4
+        ).self_compose(4)
+        assert composed.get_delta_for_epsilon(3.0) <= 1e-3
+
+
+def test_rounding_to_multiples_keeps_means_and_adds_what_the_bound_takes_off():
+    """E|η'| = E|η|/D and E η'² <= E(η/D)² + ⌊D/2⌋⌈D/2⌉/D², η' one of the multiples around η at random."""
+    source = np.random.default_rng(1)
+    for reach in (2, 3, 5):
+        law = source.dirichlet(np.ones(41))
+        eta = np.arange(-20, 21)
+        down, up = np.floor_divide(eta, reach), np.floor_divide(eta, reach) + 1
+        share = (eta - reach * down) / reach
+        one = ((1 - share) * abs(down) + share * abs(up)) @ law
+        two = ((1 - share) * down**2.0 + share * up**2.0) @ law
+        assert one == pytest.approx(abs(eta) @ law / reach)
+        assert lowered(float(one), reach, 1) <= abs(eta) @ law * (1 + 1e-12)
+        assert lowered(float(two), reach, 2) <= eta**2.0 @ law * (1 + 1e-12)
+
+
+def test_what_is_too_wide_is_one_sentence():
+    with pytest.raises(wb.InvalidRequest, match=r"sensitivity must be at most 32 for more than 1 run\. Got 33\."):
+        wb.design(wb.IntegerNoise(33), epsilon=3, delta="1e-3", runs=4)
+    with pytest.raises(wb.InvalidRequest, match="runs must be 1 but for noise on all integers"):
+        wb.design(wb.IntegerNoise(1, (0, 9)), epsilon=3, delta="1e-3", runs=4)

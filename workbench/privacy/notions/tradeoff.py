@@ -1,0 +1,135 @@
+"""A trade-off function f: between neighbours every test with a type I error of α has a type II error of at least f(α).
+
+f is convex and piecewise linear, through given points (α, β) (Dong, Roth and Su 2022). Its line β >= c - m α holds of
+all tests of two laws, whichever of them is the null hypothesis, when
+
+    Σ max(0, Q - m P) <= 1 - c     and     Σ max(0, P - m Q) <= 1 - c
+
+Σ max(0, Q - m P) = 1 - m + m Σ max(0, P - Q/m), so a line with m < 1 says the same as Σ max(0, P - M Q) <= 1 - c/m at
+M = 1/m. A pair (P, Q) is measured at these slopes M >= 1, rationals, in rational numbers throughout; all ordered pairs
+of neighbours are T(P, Q) >= f in both orders. (One-sided neighbours are one order of each, as for DP.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import probability
+from workbench.privacy.notions.laws import Laws
+from workbench.privacy.notions.notion import Names, Notion, Requirement, Result, SlopedHockeyStick, Values
+
+__all__ = ["TradeOffFunction"]
+
+Points = tuple[tuple[Fraction, Fraction], ...]
+
+
+@lru_cache(maxsize=64)
+def _sticks(points: Points) -> tuple[tuple[Fraction, Fraction], ...]:
+    """(M, δ) of the lines of f, M >= 1 growing; without those that another one implies."""
+    least: dict[Fraction, Fraction] = {}
+    for (a, b), (a2, b2) in pairwise(points):
+        m = (b - b2) / (a2 - a)
+        if m:
+            c = b + m * a
+            slope, delta = (m, 1 - c) if m >= 1 else (1 / m, 1 - c / m)
+            least[slope] = min(delta, least.get(slope, delta))
+    kept: list[tuple[Fraction, Fraction]] = []
+    for slope, delta in sorted(least.items()):  # the hockey stick falls with M
+        if not kept or delta < kept[-1][1]:
+            kept.append((slope, delta))
+    return tuple(kept)
+
+
+class TradeOffFunction(Notion):
+    """f-DP for a piecewise linear f; tradeoff: points (α, β), from α = 0 to β = 0."""
+
+    name = "tradeoff"
+    title = "trade-off function"
+    parameters = ("tradeoff",)
+    quantity = "tradeoff"
+    convex = True
+
+    def parse(self, parameter: str, value: Any) -> Points:
+        """Points (α, β), exact, α growing. Raises InvalidRequest for what is not convex, or no trade-off function."""
+        given = [part.split(":") for part in value.split(",")] if isinstance(value, str) else value
+        try:
+            pairs = [(alpha, beta) for alpha, beta in given]
+        except (TypeError, ValueError):
+            InvalidRequest.must(parameter, "a list of points (alpha, beta)", repr(value))
+        errors = {probability(alpha, "alpha"): probability(beta, "beta") for alpha, beta in pairs}
+        if len(errors) < 2 or len(errors) < len(pairs):
+            InvalidRequest.must(parameter, "a list of points (alpha, beta), two or more, each alpha once", repr(value))
+        points = tuple(sorted(errors.items()))
+        if points[0][0] or points[-1][1]:
+            ends = f"from {_point(points[0])} to {_point(points[-1])}"
+            InvalidRequest.must(parameter, "a function from alpha = 0 to beta = 0", ends)
+        if any(above := [point for point in points if sum(point) > 1]):
+            InvalidRequest.must(parameter, "at most 1 - alpha, the errors of a blind guess", _point(above[0]))
+        slopes = [(b2 - b) / (a2 - a) for (a, b), (a2, b2) in pairwise(points)]
+        for k, slope in enumerate(slopes):
+            if slope > 0:
+                rise = f"{_point(points[k + 1])} after {_point(points[k])}"
+                InvalidRequest.must(parameter, "a function that does not rise", rise)
+        for k, (slope, after) in enumerate(pairwise(slopes)):
+            if after < slope:
+                InvalidRequest.must(parameter, "convex", f"{_point(points[k + 1])} above the line of its neighbours")
+        if not points[0][1]:
+            InvalidRequest.must(parameter, "a function that is above 0 somewhere", "0 throughout")
+        return points
+
+    def measure(self, laws: Laws, values: Values) -> Any:
+        """Σ max(0, P - M Q) at every slope, exact."""
+        return tuple(_hockey_stick(laws, slope) for slope, _ in _sticks(values["tradeoff"]))
+
+    def work_per_outcome(self, values: Values) -> int:
+        """16 for every point: slopes have up to four times the bits of points, and products square that."""
+        points = values.get("tradeoff", ())
+        return 16 * max(1, len(points)) if isinstance(points, tuple) else 16
+
+    def meets(self, measured: Any, values: Values) -> bool:
+        """Whether every hockey stick is at most what its line leaves."""
+        return all(at <= delta for at, (_, delta) in zip(measured, _sticks(values["tradeoff"]), strict=True))
+
+    def _tightest(self, measured: Any, values: Values) -> tuple[Fraction, int]:
+        """The largest excess of a hockey stick over its limit, and of which line."""
+        sticks = _sticks(values["tradeoff"])
+        return max((at - delta, k) for k, (at, (_, delta)) in enumerate(zip(measured, sticks, strict=True)))
+
+    def worst(self, results: Sequence[Result]) -> Result:
+        """The one with the largest excess."""
+        return max(results, key=lambda result: self._tightest(result.measured, result.values)[0])
+
+    def finding(self, worst: Any, values: Values, budget: str) -> str:
+        """The hockey stick beside its limit, at the line that is tightest."""
+        _, at = self._tightest(worst, values)
+        slope, delta = _sticks(values["tradeoff"])[at]
+        reached, stick = float(worst[at]), f"sum max(0, P - {float(slope):.6g} Q)"
+        return f"{stick} is {reached:.12g}, at most {float(delta):.12g} asked by a line of the {self.title}"
+
+    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+        """The outcome that counts most."""
+        _, at = self._tightest(result.measured, result.values)
+        slope, _ = _sticks(result.values["tradeoff"])[at]
+        gaps = [laws.p[i] - slope * laws.q[i] for i in range(len(laws.p))]
+        outcome = max(range(len(gaps)), key=gaps.__getitem__)
+        high, low = names(outcome)
+        return f"{high} exceeds {float(slope):.6g} {low} by {float(gaps[outcome]):.2g}" if gaps[outcome] > 0 else None
+
+    def requires(self, values: Values) -> tuple[Requirement, ...]:
+        """A hockey stick for every line."""
+        return tuple(SlopedHockeyStick.of(slope, delta) for slope, delta in _sticks(values["tradeoff"]))
+
+
+def _hockey_stick(laws: Laws, slope: Fraction) -> Fraction:
+    p, q = laws.p, laws.q
+    gaps = p.array * (q.total * slope.denominator) - q.array * (p.total * slope.numerator)
+    return Fraction(sum(gap for gap in gaps.tolist() if gap > 0), p.total * q.total * slope.denominator)
+
+
+def _point(point: tuple[Fraction, Fraction]) -> str:
+    return f"({float(point[0]):g}, {float(point[1]):g})"
