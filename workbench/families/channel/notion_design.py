@@ -93,3 +93,10 @@ class ChannelNotionRequest(ConvexRequest):
         """The expected loss, or the largest one, exactly."""
         rows = np.array([row.integers for row in mechanism.rows], dtype=object)
         return loss_of(rows, self.losses, self.question.prior)
+
+    @property
+    def largest_cost(self) -> float:
+        """The largest loss, weighted by the prior where there is one."""
+        prior = self.question.prior
+        weights = 1.0 if prior is None else np.array([float(p) for p in prior])[:, None]
+        return float((weights * self.losses.floats).max())
