@@ -22,8 +22,9 @@ def _cells(i: int, j: int) -> tuple[tuple[float, float], dict[str, float]]:
     return (float(CLAIMS["epsilon"][i]), float(CLAIMS["delta"][j])), cells
 
 
-def _published(epsilon: float, delta: float, k: int, reach: int) -> float:
-    """Their upper value for cells [i/k, (i+1)/k), |i| up to reach k, all shifts by cells: min Σ p_i |middle of i|."""
+def _published(epsilon: float, delta: float, k: int, reach: int, power: int = 1) -> tuple[float, float]:
+    """Their two values for cells [i/k, (i+1)/k), |i| up to reach k, all shifts by cells: min Σ p_i (mean cost of i),
+    and the cost of these p_i by the ends nearest to 0."""
     half, e = reach * k, math.exp(epsilon)
     entries, row = [], 0
     for shift in range(1, k + 1):
@@ -35,10 +36,13 @@ def _published(epsilon: float, delta: float, k: int, reach: int) -> float:
     entries += [(row + y // (2 * half), half + y, 1.0) for y in range(row)]
     rows, columns, values = zip(*entries, strict=True)
     matrix = coo_matrix((values, (rows, columns)), shape=(row + k, half + row)).tocsr()
-    cost, total = np.zeros(half + row), np.zeros((1, half + row))
-    cost[:half], total[0, :half] = (2 * np.arange(half) + 1) / k, 2
+    i, size, total = np.arange(half), half + row, np.zeros((1, half + row))
+    cost, least = np.zeros(size), np.zeros(size)
+    total[0, :half], cost[:half] = 2, (2 * i + 1) / k if power == 1 else 2 * (i * i + i + 1 / 3) / k**2
+    least[:half] = 2 * (i / k) ** power
     limits = np.r_[np.zeros(row), np.full(k, delta)]
-    return float(linprog(cost, matrix, limits, total, [1.0], method="highs").fun)
+    result = linprog(cost, matrix, limits, total, [1.0], method="highs")
+    return float(result.fun), float(least @ result.x)
 
 
 @pytest.mark.parametrize(("i", "j"), PLACES)
@@ -65,15 +69,19 @@ def test_other_numbers_of_terms_are_thirteen():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "k", "reach", "t4"), [(0.2, 0.02, 10, 10, 1.02), (0.5, 0.05, 20, 5, 2.58)]
+    ("epsilon", "delta", "k", "reach", "t4", "power"),
+    [(0.2, 0.02, 10, 10, 1.02, 1), (0.5, 0.05, 20, 5, 2.58, 1), (1.0, 0.1, 10, 4, 9.45, 2)],
 )
-def test_their_program_on_a_coarse_grid_gives_the_printed_cell(epsilon, delta, k, reach, t4):
-    """O is the mechanism's cost less β/4; its bounds, β/2 apart, are then more than 1 % apart."""
-    upper = _published(epsilon, delta, k, reach)
-    o = upper - 1 / (4 * k)
-    low, high = implied_optimum(truncated_laplace(epsilon, delta, 1, "absolute"), t4)
-    assert low <= o <= high
-    assert 1 / (2 * k) / (upper - 1 / (2 * k)) > 0.01
+def test_their_program_on_a_coarse_grid_gives_the_printed_cell(epsilon, delta, k, reach, t4, power):
+    """O is the middle of two costs of the same masses, β/2 apart for |η|: here more than the 1 % they state."""
+    i, j = ([*map(float, CLAIMS[name])].index(value) for name, value in (("epsilon", epsilon), ("delta", delta)))
+    assert CLAIMS["table4" if power == 1 else "table4_squared"]["cells"][i][j] == t4
+    upper, lower = _published(epsilon, delta, k, reach, power)
+    if power == 1:
+        assert upper - lower == pytest.approx(1 / (2 * k), rel=1e-6)
+    low, high = implied_optimum(truncated_laplace(epsilon, delta, 1, ("absolute", "squared")[power - 1]), t4)
+    assert low <= (upper + lower) / 2 <= high
+    assert (upper - lower) / max(1.0, lower) > 0.01
 
 
 def test_verdict_says_on_which_side_of_the_proven_interval():
