@@ -234,8 +234,9 @@ PAPER = Paper(
         "A cell of Table 4 implies their O, and with Table 5 their BLB: the three tables are consistent in every cell. "
         "In 13 cells BLB is not the closed form as stated but has one term fewer (12) or more (1).",
         "In the code they publish both bounds are costs of the same masses on cells of width β, for |η| β/2 apart: O "
-        "is their mechanism's cost less β/4. Where O is below every private noise by more than half of the 1 % that they "
-        "state, the printed value is that of a grid too coarse for 1 %: their program, stated and solved in our tests, "
-        "gives the printed 2.58 (ε = .5, δ = .05, |η|) with β = 1/20 and 9.45 (ε = 1, δ = .1, η²) with β = 1/10.",
+        "is their mechanism's cost less β/4. Where O is below every private noise by more than half of the 1 % that "
+        "they state, the printed value is that of a grid too coarse for 1 %: their program, stated and solved in our "
+        "tests, gives the printed 2.58 (ε = .5, δ = .05, |η|) with β = 1/20 and 9.45 (ε = 1, δ = .1, η²) with β = "
+        "1/10.",
     ),
 )

@@ -245,7 +245,7 @@ def _each_answer(mechanism: AdditiveIntegerNoise, request: AdditiveRequest) -> l
         return expected_losses(request.cost_name, answers, mechanism.rows, answers)
     loss = request.loss
     return [
-        sum((w * loss(o - q) for o, w in enumerate(law.integers)), Fraction(0)) / law.total
+        sum((w * Fraction(loss(o - q)) for o, w in enumerate(law.integers)), Fraction(0)) / law.total
         for q, law in enumerate(mechanism.rows)
     ]
 
