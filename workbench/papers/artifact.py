@@ -139,16 +139,19 @@ class Paper:
     A function takes `full` (False: the minutes-long default; True: everything) and returns the Artifact.
     needs: artifact -> extra that must be installed for it; "errata" may be among them.
     only_full: names of artifacts that are recomputed with full only; what they left in the results stays otherwise.
+    resumed: names of those whose function takes the path of a file, too, where it keeps what is done: a run that was
+    interrupted goes on from there. The file is removed when the artifact is written.
     """
 
     name: str
     title: str
     citation: str
-    artifacts: Mapping[str, Callable[[bool], Artifact]]
+    artifacts: Mapping[str, Callable[..., Artifact]]
     errata: Callable[[], Sequence[Erratum]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
     needs: Mapping[str, str] = field(default_factory=dict)
     only_full: Collection[str] = ()
+    resumed: Collection[str] = ()
     on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 
 

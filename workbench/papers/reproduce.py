@@ -165,9 +165,11 @@ def _artifact(paper: Paper, name: str, results: Path, full: bool, tell: Callable
     tell(f"{label} ...")
     begin = time.perf_counter()
     with _heartbeat(tell, label):
-        artifact = paper.artifacts[name](full)
+        kept = results / paper.name / f"{name}.partial.jsonl"
+        artifact = paper.artifacts[name](full, kept) if name in paper.resumed else paper.artifacts[name](full)
     seconds = time.perf_counter() - begin
     write_artifact(artifact, results / paper.name)
+    kept.unlink(missing_ok=True)
     agree = sum(c.agrees for c in artifact.comparisons)
     count = f", {agree} of {len(artifact.comparisons)} printed numbers agree" if artifact.comparisons else ""
     tell(f"{label} done in {seconds:.1f} s{count}")

@@ -241,7 +241,13 @@ def _worst_answer(request: AdditiveRequest, begin: float) -> _Found:
 def _each_answer(mechanism: AdditiveIntegerNoise, request: AdditiveRequest) -> list[Fraction]:
     """The exact mean cost on every answer of clamped noise."""
     answers = tuple(map(Fraction, mechanism.outputs.tolist()))
-    return expected_losses(request.cost_name, answers, mechanism.rows, answers)
+    if isinstance(request.cost, str):
+        return expected_losses(request.cost_name, answers, mechanism.rows, answers)
+    loss = request.loss
+    return [
+        sum((w * Fraction(loss(o - q)) for o, w in enumerate(law.integers)), Fraction(0)) / law.total
+        for q, law in enumerate(mechanism.rows)
+    ]
 
 
 def _trimmed(masses: Any, first: int) -> IntegerLaw:
@@ -348,10 +354,12 @@ def _truncated(epsilon: Fraction, delta: Fraction, reach: int) -> IntegerLaw:
 
 
 def _stated(mechanism: LineNoise, request: AdditiveRequest, cost: Fraction) -> Any:
-    """The cost as a certificate states it."""
+    """The cost as a certificate states it; None for one's own costs of clamped answers."""
     question, name = request.question, request.cost_name
     if isinstance(mechanism, AdditiveIntegerNoise) and isinstance(question, IntegerNoise):
         if question.clamp is not None:
+            if not isinstance(request.cost, str):
+                return None  # certificates name the loss of what is published
             low, high = question.clamp
             answers = tuple(map(Fraction, range(low, high + 1)))
             prior = request.prior or (Fraction(1),) * len(answers)
