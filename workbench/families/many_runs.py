@@ -84,8 +84,8 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         best = search.best
         if best is None:
             raise NotCertified("No design of one run was proven to compose to the budget.")
-        within_points = None if within_curve is None or search.late() else partial(within_curve, run)
-        bound = best.bound if not request.delta else _bound(request, split, within_points, search.late)
+        one_run_curve = None if within_curve is None or search.late() else partial(within_curve, run)
+        bound = best.bound if not request.delta else _bound(request, split, one_run_curve, search.late)
     return _made(request, best, bound, search)
 
 
