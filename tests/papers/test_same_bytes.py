@@ -17,7 +17,7 @@ import scipy.linalg
 from workbench.papers.reproduce import reproduce
 print(*sorted({d.get("architecture") for d in threadpool_info() if d["internal_api"] == "openblas"}))
 print(numpy.exp(numpy.linspace(0.1, 3, 2001)).tobytes().hex())
-reproduce(["optm", "frontier"], ["above", "quantizer"], sys.argv[1])
+reproduce(["optm", "frontier"], ["above", "quantizer"], sys.argv[1], jobs=1)
 """
 
 

@@ -8,15 +8,14 @@
 
     Table 4 = 100 (BUB - O) / max(O, 1)     Table 5 = 100 (O - BLB) / max(O, 1)    Table 1 = 4 + 5    Table 6: 1 for η²
 
-table1 and table6 recompute a subset of the cells; table1_full and table6_full, with `full` only, all 100 of each cost,
-on two processes.
+table1 and table6 recompute a subset of the cells; table1_full and table6_full, with `full` only, all 100 of each cost.
+A cell is a part of its artifact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -25,7 +24,7 @@ from models.oracles.line_noise import geng_formula, truncated_laplace
 from workbench.families.api import design
 from workbench.io.figures import COLOURS, panels
 from workbench.mechanisms.real_noise import RealNoise
-from workbench.papers.artifact import Artifact, Comparison, Paper, printed
+from workbench.papers.artifact import Artifact, Comparison, InParts, Paper, printed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,16 +57,18 @@ def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, A
     }  # fmt: skip
 
 
-def _cells(full: bool, cost: str) -> pd.DataFrame:
+def _part(request: tuple[str, str, str], full: bool) -> dict[str, Any]:
+    subset = not full and request[2] == "squared"
+    return cell(request, _SQUARED_GAP) if subset else cell(request)
+
+
+def _in_cells(name: str, cost: str, join: Callable[..., Artifact]) -> InParts:
+    """An artifact of the subset of the cells, or of all of them."""
     claims = printed("dro")
-    places = [(e, d) for e in claims["epsilon"] for d in claims["delta"]] if full else _SUBSET
-    requests = [(e, d, cost) for e, d in places]
-    if full:
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-            rows = list(pool.map(cell, requests[::-1]))[::-1]  # large epsilon takes longest: first
-    else:
-        rows = [cell(request, _SQUARED_GAP) if cost == "squared" else cell(request) for request in requests]
-    return pd.DataFrame(rows)
+    all_cells = name.endswith("_full")
+    places = [(e, d) for e in claims["epsilon"] for d in claims["delta"]] if all_cells else _SUBSET
+    # the subset is the same with `full`
+    return InParts([(e, d, cost) for e, d in places], lambda key, full: _part(key, all_cells), partial(join, name))
 
 
 def _values(name: str) -> Iterator[tuple[tuple[float, float], float]]:
@@ -99,8 +100,8 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
     return comparisons
 
 
-def _table1(full: bool, name: str = "table1") -> Artifact:
-    frame = _cells(full, "absolute")
+def _table1(name: str, cells: Sequence[dict[str, Any]], full: bool) -> Artifact:
+    frame = pd.DataFrame(cells)
     frame["truncated_laplace"] = [
         truncated_laplace(e, d, 1, "absolute") for e, d in zip(frame.epsilon, frame.delta, strict=True)
     ]
@@ -117,20 +118,20 @@ def _table1(full: bool, name: str = "table1") -> Artifact:
         *_beside(frame, "table5", "lower_percent", "of the lower bound"),
     ]
     return Artifact(
-        name, f"Tables 1, 4 and 5: benchmarks against the optimum, E|η|{_cells_words(full)}", frame, _draw,
+        name, f"Tables 1, 4 and 5: benchmarks against the optimum, E|η|{_cells_words(name)}", frame, _draw,
         _caption(frame, "E|η|"), comparisons, _digits(frame),
     )  # fmt: skip
 
 
-def _table6(full: bool, name: str = "table6") -> Artifact:
-    frame = _cells(full, "squared")
+def _table6(name: str, cells: Sequence[dict[str, Any]], full: bool) -> Artifact:
+    frame = pd.DataFrame(cells)
     frame["truncated_laplace"] = [
         truncated_laplace(e, d, 1, "squared") for e, d in zip(frame.epsilon, frame.delta, strict=True)
     ]
     middle = (frame.lower + frame.cost) / 2
     frame["upper_percent"] = (frame.truncated_laplace - middle) * 100 / middle.clip(lower=1)
     return Artifact(
-        name, f"Table 6, its upper part: truncated Laplace noise against the optimum, E η²{_cells_words(full)}", frame,
+        name, f"Table 6, its upper part: truncated Laplace noise against the optimum, E η²{_cells_words(name)}", frame,
         _draw, _caption(frame, "E η²") + " Of Table 6 the part of the upper bound is shown, as in the supplement.",
         _beside(frame, "table4_squared", "upper_percent", "of truncated Laplace noise, squared"), _digits(frame),
     )  # fmt: skip
@@ -141,8 +142,8 @@ def _digits(frame: pd.DataFrame) -> dict[str, int]:
     return {str(name): 2 if name == "gap_percent" else _DIGITS for name in frame.columns if name not in given}
 
 
-def _cells_words(full: bool) -> str:
-    return ", all 100 cells" if full else ""
+def _cells_words(name: str) -> str:
+    return ", all 100 cells" if name.endswith("_full") else ""
 
 
 def _caption(frame: pd.DataFrame, what: str) -> str:
@@ -172,11 +173,12 @@ PAPER = Paper(
     title="Differential Privacy via Distributionally Robust Optimization",
     citation="A. Selvi, H. Liu, W. Wiesemann, Operations Research",
     artifacts={
-        "table1": lambda full: _table1(False),
-        "table1_full": lambda full: _table1(True, "table1_full"),
-        "table6": lambda full: _table6(False),
-        "table6_full": lambda full: _table6(True, "table6_full"),
+        "table1": _in_cells("table1", "absolute", _table1),
+        "table1_full": _in_cells("table1_full", "absolute", _table1),
+        "table6": _in_cells("table6", "squared", _table6),
+        "table6_full": _in_cells("table6_full", "squared", _table6),
     },
+    seconds={"table1": 48, "table1_full": 400, "table6": 5, "table6_full": 800},
     only_full=("table1_full", "table6_full"),
     remarks=(
         "Noise on the reals is bounded from both sides by programs on a grid; every cell's mechanism is certified for "
