@@ -32,7 +32,7 @@ def test_a_normal_run_keeps_the_table_of_a_full_one(monkeypatch: pytest.MonkeyPa
     kept = tmp_path / "dro" / "table1_full.csv"
     kept.parent.mkdir()
     kept.write_text("kept")
-    wb.reproduce("dro", results=tmp_path)
+    wb.reproduce("dro", results=tmp_path, jobs=1)
     assert len(calls) == 2 * len(dro._SUBSET)
     assert {gap for (_, _, cost), gap in calls if cost == "squared"} == {dro._SQUARED_GAP}  # minutes otherwise
     assert kept.read_text() == "kept"

@@ -16,8 +16,9 @@ cell implies, and what is proven of it, is worked out in `dro_verdicts`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from workbench import __version__ as VERSION
 from workbench.families.api import design
 from workbench.io.figures import panels
 from workbench.mechanisms.real_noise import RealNoise
-from workbench.papers.artifact import Artifact, Comparison, Paper, printed
+from workbench.papers.artifact import Artifact, Comparison, InParts, Paper, printed
 from workbench.papers.dro_verdicts import judged
 
 if TYPE_CHECKING:
@@ -69,11 +70,15 @@ def _gap(request: tuple[str, str, str]) -> float | None:
     return None if cost != "squared" else _SQUARED_GAP if float(epsilon) <= 2 else 2 * _SQUARED_GAP
 
 
-def _cells(full: bool, cost: str, kept: Path | None = None) -> pd.DataFrame:
+def _subset(name: str, cost: str, join: Callable[..., Artifact]) -> InParts:
+    """An artifact of the subset of the cells, the same with `full`."""
+    keys = [(e, d, cost) for e, d in _SUBSET]
+    return InParts(keys, lambda key, _: cell(key, _gap(key)), lambda cells, _: join(name, cells))
+
+
+def _all(name: str, cost: str, join: Callable[..., Artifact], _: bool, kept: Path | None = None) -> Artifact:
+    """An artifact of all cells, on two processes. kept: file of the cells that are done."""
     claims = printed("dro")
-    if not full:
-        requests = [(e, d, cost) for e, d in _SUBSET]
-        return pd.DataFrame([cell(request, _gap(request)) for request in requests])
     requests = [(e, d, cost) for e in claims["epsilon"] for d in claims["delta"]]
     rows = _kept(kept)
     waiting = [request for request in requests if request not in rows]
@@ -87,7 +92,7 @@ def _cells(full: bool, cost: str, kept: Path | None = None) -> pd.DataFrame:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return pd.DataFrame([rows[request] for request in requests])
+    return join(name, [rows[request] for request in requests])
 
 
 def _kept(path: Path | None) -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -138,8 +143,8 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
     return comparisons
 
 
-def _table1(full: bool, name: str = "table1", kept: Path | None = None) -> Artifact:
-    frame = _cells(full, "absolute", kept)
+def _table1(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
+    frame = pd.DataFrame(cells)
     frame["truncated_laplace"] = [
         truncated_laplace(e, d, 1, "absolute") for e, d in zip(frame.epsilon, frame.delta, strict=True)
     ]
@@ -156,20 +161,20 @@ def _table1(full: bool, name: str = "table1", kept: Path | None = None) -> Artif
         *_beside(frame, "table5", "lower_percent", "of the lower bound"),
     ]
     return Artifact(
-        name, f"Tables 1, 4 and 5: benchmarks against the optimum, E|η|{_cells_words(full)}", frame, _draw,
+        name, f"Tables 1, 4 and 5: benchmarks against the optimum, E|η|{_cells_words(frame)}", frame, _draw,
         _caption(frame, "E|η|"), comparisons, _digits(frame),
     )  # fmt: skip
 
 
-def _table6(full: bool, name: str = "table6", kept: Path | None = None) -> Artifact:
-    frame = _cells(full, "squared", kept)
+def _table6(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
+    frame = pd.DataFrame(cells)
     frame["truncated_laplace"] = [
         truncated_laplace(e, d, 1, "squared") for e, d in zip(frame.epsilon, frame.delta, strict=True)
     ]
     middle = (frame.lower + frame.cost) / 2
     frame["upper_percent"] = (frame.truncated_laplace - middle) * 100 / middle.clip(lower=1)
     return Artifact(
-        name, f"Table 6, its upper part: truncated Laplace noise against the optimum, E η²{_cells_words(full)}", frame,
+        name, f"Table 6, its upper part: truncated Laplace noise against the optimum, E η²{_cells_words(frame)}", frame,
         _draw, _caption(frame, "E η²") + " Of Table 6 the part of the upper bound is shown, as in the supplement.",
         _beside(frame, "table4_squared", "upper_percent", "of truncated Laplace noise, squared"), _digits(frame),
     )  # fmt: skip
@@ -180,8 +185,8 @@ def _digits(frame: pd.DataFrame) -> dict[str, int]:
     return {str(name): 2 if name == "gap_percent" else _DIGITS for name in frame.columns if name not in given}
 
 
-def _cells_words(full: bool) -> str:
-    return ", all 100 cells" if full else ""
+def _cells_words(frame: pd.DataFrame) -> str:
+    return ", all 100 cells" if len(frame) == 100 else ""
 
 
 def _caption(frame: pd.DataFrame, what: str) -> str:
@@ -221,11 +226,12 @@ PAPER = Paper(
     title="Differential Privacy via Distributionally Robust Optimization",
     citation="A. Selvi, H. Liu, W. Wiesemann, Operations Research",
     artifacts={
-        "table1": lambda full: _table1(False),
-        "table1_full": lambda _, kept=None: _table1(True, "table1_full", kept),
-        "table6": lambda full: _table6(False),
-        "table6_full": lambda _, kept=None: _table6(True, "table6_full", kept),
+        "table1": _subset("table1", "absolute", _table1),
+        "table1_full": partial(_all, "table1_full", "absolute", _table1),
+        "table6": _subset("table6", "squared", _table6),
+        "table6_full": partial(_all, "table6_full", "squared", _table6),
     },
+    seconds={"table1": 48, "table6": 5},
     only_full=("table1_full", "table6_full"),
     resumed=("table1_full", "table6_full"),
     remarks=(
