@@ -39,6 +39,7 @@ PAPER = Paper(
         "fig4b": 38,
         "fig4c": 16,
         "fig4d": 16,
+        "above": 70,
         "price-of-bits": 185,
         "errata": 5,
     },
