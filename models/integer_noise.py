@@ -191,8 +191,8 @@ def bracket(
             if answer.value - float(below.bound) > gap * answer.value:
                 below = lower.sharper(below, stop=stop, solver=solver)
         if known is not None:  # each bound holds for all noise, whatever the support of its program
-            answer = min(answer, known.upper, key=lambda one: one.value)
-            below = max(below, known.lower, key=lambda one: one.bound)
+            answer = min(answer, known.upper, key=lambda side: side.value)
+            below = max(below, known.lower, key=lambda side: side.bound)
         known = Bracket(answer, below)
         late = stop is not None and time.perf_counter() > stop
         size = math.ceil(1.4 * size)

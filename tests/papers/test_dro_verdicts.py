@@ -11,7 +11,7 @@ from scipy.sparse import coo_matrix
 
 from models.oracles.line_noise import geng_formula, truncated_laplace
 from workbench.papers.artifact import printed
-from workbench.papers.dro_verdicts import implied_bound, implied_optimum, judged, terms_fewer
+from workbench.papers.dro_verdicts import implied_bound, implied_optimum, terms_fewer, verdict_of
 
 CLAIMS = printed("dro")
 PLACES = [(i, j) for i in range(10) for j in range(10)]
@@ -86,16 +86,16 @@ def test_their_program_on_a_coarse_grid_gives_the_printed_cell(epsilon, delta, k
 
 def test_verdict_says_on_which_side_of_the_proven_interval():
     place, cells = (0.5, 0.05), {"table1": 16.36, "table4": 2.58, "table5": 13.78}
-    verdict = judged("table4", cells, 1.632, place, (1.3571, 1.3573), 1)
+    verdict = verdict_of("table4", cells, 1.632, place, (1.3571, 1.3573), 1)
     assert "[1.3446, 1.3447], 0.91 % of max(O, 1) below 1.3571" in verdict.remark
     # 100 (1.34458 - 1.33)/1.3299 = 1.104
-    assert "1.10 % of max(O, 1) above the 1.33 of" in judged("table4", cells, 3.7, place, (1.3299, 1.33), 1).remark
-    assert not judged("table4", cells, 2.2, place, (1.3571, 1.3573), 1).reasons  # within half of their gap
-    assert not judged("table4", cells, 9.0, place, (1.34, 1.35), 1).reasons  # what is proven does not explain it
+    assert "1.10 % of max(O, 1) above the 1.33 of" in verdict_of("table4", cells, 3.7, place, (1.3299, 1.33), 1).remark
+    assert not verdict_of("table4", cells, 2.2, place, (1.3571, 1.3573), 1).reasons  # within half of their gap
+    assert not verdict_of("table4", cells, 9.0, place, (1.34, 1.35), 1).reasons  # what is proven does not explain it
 
 
 def test_verdict_counts_terms():
-    verdict = judged(
+    verdict = verdict_of(
         "table5", {"table1": 18.36, "table4": 0.45, "table5": 17.92}, -1.8, (0.05, 0.05), (3.8519, 3.8522), 1
     )
     assert verdict.reasons[0].startswith("their lower bound is the closed form with one term fewer")

@@ -31,7 +31,7 @@ from workbench.families.api import design
 from workbench.io.figures import panels
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.papers.artifact import Artifact, Comparison, InParts, Paper, printed
-from workbench.papers.dro_verdicts import judged
+from workbench.papers.dro_verdicts import verdict_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,7 +135,7 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
     for row in frame.to_dict("records"):
         place, proven = (row["epsilon"], row["delta"]), (row["lower"], row["cost"])
         cells = {table: values[place] for table, values in known.items()}
-        verdict = judged(key, cells, row[ours], place, proven, claims["gap"], squared=squared)
+        verdict = verdict_of(key, cells, row[ours], place, proven, claims["gap"], squared=squared)
         comparisons.append(Comparison(
             f"{what}, ε = {place[0]:g}, δ = {place[1]:g} (percent)", claims[name]["place"], cells[key],
             float(row[ours]), verdict.tolerance, expected=not verdict.reasons, remark=verdict.remark,

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from models.oracles.line_noise import geng_formula, truncated_laplace
 
-__all__ = ["Verdict", "implied_bound", "implied_optimum", "judged", "terms_fewer"]
+__all__ = ["Verdict", "implied_bound", "implied_optimum", "terms_fewer", "verdict_of"]
 
 Interval = tuple[float, float]
 
@@ -72,7 +72,7 @@ def terms_fewer(place: tuple[float, float], t4: float, t5: float) -> int | None:
     return next((fewer for fewer in (0, 1, -1) if low <= geng_formula(epsilon, delta, 1, fewer) <= high), None)
 
 
-def judged(
+def verdict_of(
     name: str, cells: Mapping[str, float], ours: float, place: tuple[float, float], proven: Interval, gap: float, *,
     squared: bool = False,
 ) -> Verdict:  # fmt: skip
