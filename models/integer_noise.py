@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from models.additive_cuts import Answer, LineProgram, moved
+from models.additive_cuts import Answer, Cut, LineProgram, moved
 from models.oracles.line_noise import POWERS, support
 
 __all__ = ["Bracket", "Budget", "LineCost", "ProgramTooLarge", "bracket", "reach", "shared_budget"]
 
 LARGEST = 20_000_000  # shifts times noise values
 COLUMNS = 6_000
+_MET = 3  # supports at which both programs have the same value
 
 
 class ProgramTooLarge(ValueError):
@@ -167,23 +168,35 @@ def bracket(
     solver: str = "highs",
 ) -> Bracket:  # fmt: skip
     """The optimum from both sides. gap: relative, where supports stop growing; stop: time (perf_counter) to stop at.
-    Raises ProgramTooLarge, SolverError."""
+
+    They also stop where both programs have had the same value three times: what is left then is the digits of duals,
+    which wider supports do not mend. Raises ProgramTooLarge, SolverError.
+    """
     (epsilon, delta), many = shared_budget(budgets), len(budgets)
     size = reach(sensitivity, epsilon, delta)
     check_size(sensitivity, size + sensitivity, epsilon, delta, many)
     known: Bracket | None = None
+    cuts: list[Cut] = []
+    met = 0
     while True:
         shared = (sensitivity, budgets[0].exp_epsilon, budgets[0].delta)
         more = tuple((budget.exp_epsilon, budget.delta) for budget in budgets[1:])
         upper = LineProgram(*shared, size, size, cost.columns(size), cost.even, more=more)
-        answer = upper.solve(
-            [] if known is None else moved(known.upper.cuts, size), precision=1e-10, stop=stop, solver=solver
-        )
+        answer = upper.solve(cuts, precision=1e-10, stop=stop, solver=solver)
         wide = size + sensitivity
         lower = LineProgram(*shared, wide, size, cost.columns(wide), cost.even, more=more)
-        known = Bracket(answer, lower.solve(answer.cuts, precision=1e-10, stop=stop, solver=solver))
+        below = lower.solve(answer.cuts, precision=1e-10, stop=stop, solver=solver)
+        if answer.value - below.value <= gap * answer.value:
+            met += 1
+            if answer.value - float(below.bound) > gap * answer.value:
+                below = lower.sharper(below, stop=stop, solver=solver)
+        if known is not None:  # each bound holds for all noise, whatever the support of its program
+            answer = min(answer, known.upper, key=lambda side: side.value)
+            below = max(below, known.lower, key=lambda side: side.bound)
+        known = Bracket(answer, below)
         late = stop is not None and time.perf_counter() > stop
         size = math.ceil(1.4 * size)
         large = size + sensitivity > COLUMNS or many * sensitivity * (2 * size + 1) > LARGEST
-        if known.gap <= gap or late or large:
+        if known.gap <= gap or late or large or met == _MET:
             return known
+        cuts = moved(answer.cuts, size)

@@ -38,6 +38,7 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ from solvers.backend import Backend, Options, backend
 from solvers.session import Session
 from solvers.solution import Solution, Start, Termination
 
-__all__ = ["Piece", "delta_frontier", "piece_at", "proven"]
+__all__ = ["Limit", "Piece", "delta_frontier", "piece_at", "proven"]
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -203,6 +204,15 @@ def _joined(pieces: list[tuple[Point, Point]]) -> list[tuple[Point, Point]]:
     return pairs
 
 
+@dataclass(frozen=True)
+class Limit:
+    """When tracing ends. seconds; programs: solved in all searches, the same on every machine (of few noise values:
+    level functions need none)."""
+
+    seconds: float | None = None
+    programs: int | None = None
+
+
 def delta_frontier(
     sizes: Sequence[int],
     shifts: Sequence[Sequence[int]],
@@ -211,7 +221,7 @@ def delta_frontier(
     *,
     high: float = 1.0,
     solver: str = "highs",
-    time_limit: float | None = None,
+    limit: Limit | None = None,
     progress: Progress = lambda delta, pieces: None,
 ) -> list[Piece]:
     """rho*(delta) on [0, high] for PDP at fixed epsilon.
@@ -222,7 +232,7 @@ def delta_frontier(
         cost: a key of `models.noise.COSTS` without a prior and without a worst case, or (N,) distortions.
         high: the largest delta, in (0, 1].
         solver: a backend with duals that solves linear programs to a vertex.
-        time_limit: seconds; pieces that could not be proven in time are marked, and have a bound.
+        limit: pieces that could not be proven within it are marked, and have a bound.
         progress: told (how much of [0, high] is proven, pieces so far) before every search.
 
     Returns:
@@ -239,7 +249,8 @@ def delta_frontier(
     if rho.ndim != 1 or not (np.isfinite(levels) & (levels > 0)).all() or not moves:
         raise ValueError("the frontier needs shifts, epsilon > 0 and a cost of one number per noise value.")
     noise = Noise(tuple(sizes), moves, np.exp(levels), rho, span=(0.0, high))
-    stop = None if time_limit is None else time.perf_counter() + time_limit
+    limit = limit or Limit()
+    stop = None if limit.seconds is None else time.perf_counter() + limit.seconds
     chosen = backend(solver)
     if not (chosen.capabilities().duals and chosen.capabilities().exact_vertex):
         raise ValueError(f"solver must give duals and vertices of linear programs. Got {solver!r}.")
@@ -248,7 +259,7 @@ def delta_frontier(
         return level_frontier(levels_of, high, lambda _, pieces: progress(proven(pieces), len(pieces)))
     patterns = _Patterns(noise, chosen, fine(Options(), chosen))
     try:
-        return _Frontier(noise, chosen, patterns, stop, progress).run()
+        return _Frontier(noise, chosen, patterns, stop, limit.programs, progress).run()
     finally:
         patterns.close()
 
@@ -257,9 +268,11 @@ class _Frontier:
     """progress: told (delta up to which everything is proven, pieces so far) after every program."""
 
     def __init__(
-        self, noise: Noise, solver: Backend, patterns: _Patterns, stop: float | None, progress: Progress
-    ) -> None:
+        self, noise: Noise, solver: Backend, patterns: _Patterns, stop: float | None, most: int | None,
+        progress: Progress,
+    ) -> None:  # fmt: skip
         self.noise, self.solver, self.patterns, self.stop, self.progress = noise, solver, patterns, stop, progress
+        self.left = most  # programs that searches may still solve
         self.high = noise.span[1]
         self.functions: dict[bytes, list[Point]] = {}  # pattern -> points of v_B, on its lower hull
         self.proven: list[tuple[Point, Point]] = []
@@ -278,7 +291,7 @@ class _Frontier:
             self._settle(waiting[0], _HALVINGS)
 
     def _late(self) -> bool:
-        return self.stop is not None and time.perf_counter() > self.stop
+        return (self.stop is not None and time.perf_counter() > self.stop) or (self.left is not None and self.left <= 0)
 
     def _finished(self, piece: tuple[Point, Point]) -> Piece:
         (a, va), (b, vb) = piece
@@ -381,9 +394,12 @@ class _Frontier:
         cutoff = va - slope * a - _small(va, slope)
         options = Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10) if again else Options()
         with self.solver.open(relaxed.program, fine(options, self.solver)) as session:
+            nodes = self.left if node_limit is None else node_limit
             outcome = search(
-                below, relaxed, session, cutoff=cutoff, gap=1e-12, stop=stop, node_limit=node_limit, early=False
+                below, relaxed, session, cutoff=cutoff, gap=1e-12, stop=stop, node_limit=nodes, early=False
             )  # whole programs: what is better by little is found as well
+        if self.left is not None:
+            self.left = max(0, self.left - outcome.programs)
         return outcome, relaxed, cutoff
 
 

@@ -32,7 +32,7 @@ from scipy.optimize import brentq, minimize
 
 from models.repeated_noise_round import stationary_losses
 
-__all__ = ["ComposedDelta", "best_losses", "expected_cost", "known_losses", "masses"]
+__all__ = ["ComposedDelta", "best_losses", "expected_cost", "masses"]
 
 Vector = NDArray[np.float64]
 
@@ -116,6 +116,14 @@ class ComposedDelta:
         density, every = masses(losses)
         loss = np.concatenate([every, -every[:-1]])  # of the outcomes 0..M and -1..-M
         mass = np.concatenate([density, density[1:]])
+        total, (at, share, slope), before = self._convolved(loss, mass)
+        return total, (density, every, at, share, slope), before
+
+    def of_pair(self, loss: Vector, mass: Vector) -> float:
+        """δ_T of any two laws, by their losses ln P/Q and the masses P. Shapes (n,)."""
+        return self._convolved(loss, mass)[0]
+
+    def _convolved(self, loss: Vector, mass: Vector) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
         cell = np.floor(loss / self.step)
         gap = loss - cell * self.step
         unit = -math.expm1(-self.step)
@@ -127,7 +135,7 @@ class ComposedDelta:
         twice = np.full(transform.size, 2.0)
         twice[[0, -1]] = 1.0
         total = float((self._stick * before * transform * twice).real.sum()) / _POINTS
-        return total, (density, every, at, share, slope), before
+        return total, (at, share, slope), before
 
 
 def _feasible(delta: ComposedDelta, allowed: float, losses: Vector) -> Vector:
@@ -193,12 +201,6 @@ def best_losses(
         if ComposedDelta(runs, epsilon, min(epsilon + _FAR, _WIDER * runs * float(locked.max())))(locked) <= delta:
             return locked
     return best
-
-
-def known_losses(runs: int, epsilon: float, delta: float) -> dict[str, Vector]:
-    """The losses of the best geometric and the best discrete Gaussian noise for as many runs, feasible."""
-    composed = ComposedDelta(runs, epsilon, epsilon + _FAR)
-    return {"geometric": _start(composed, delta, 0.0, 1.0), "discrete Gaussian": _start(composed, delta, 1.0, 0.5)}
 
 
 def _shapes(runs: int) -> list[tuple[float, float]]:

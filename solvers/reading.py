@@ -41,7 +41,8 @@ def solution(program: Program, p: Vector, raw: Raw, held: Later, seconds: Second
     if scale != 1.0:
         if x is not None:
             x = np.where(whole, x, x / scale) if program.is_mip else x / scale
-        if ray is not None and raw.termination is not Termination.INFEASIBLE:
+        # a direction of the columns; multipliers of rows, which come with every other termination, have no unit
+        if ray is not None and raw.termination is Termination.UNBOUNDED:
             ray = np.where(whole, ray, ray / scale)
         bound = None if bound is None else bound / scale
     termination = raw.termination

@@ -159,3 +159,50 @@ def test_refined_cuts_stay_cuts():
     ((shift, fine, _),) = refined([(1, inside, 0)], 2)
     assert shift == 2
     assert fine.tolist() == [False, True, True, True, True]
+
+
+def _by_scipy(sensitivity: int, epsilon: float, delta: float, costs: list[float]) -> float:
+    """The best noise of finite support by a statement of its own: costs of η = -reach..reach."""
+    from scipy import sparse
+
+    size, shifts = len(costs), [s for d in range(1, sensitivity + 1) for s in (d, -d)]
+    eye = sparse.identity(size)
+    rows = [
+        sparse.hstack([eye - math.exp(epsilon) * sparse.eye(size, k=s),
+                       *(-eye if other == s else sparse.csr_matrix((size, size)) for other in shifts)])
+        for s in shifts
+    ]  # fmt: skip
+    sums = sparse.hstack(
+        [sparse.csr_matrix((len(shifts), size)), sparse.kron(sparse.identity(len(shifts)), np.ones(size))]
+    )
+    limits = np.r_[np.zeros(size * len(shifts)), np.full(len(shifts), delta)]
+    total = np.r_[np.ones(size), np.zeros(size * len(shifts))][None, :]
+    objective = np.r_[costs, np.zeros(size * len(shifts))]
+    fine = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    matrix = sparse.vstack([*rows, sums])
+    return float(linprog(objective, matrix, limits, total, [1.0], method="highs", options=fine).fun)
+
+
+def test_costs_that_end_early_are_proven_although_duals_have_few_digits():
+    """Seven clamped answers: the cost is flat beyond 6 and the best noise long; wider supports do not mend duals."""
+    cost = LineCost.clamped("squared", 7, lambda r: Fraction(r * r))
+    budget = Budget(0.5, Fraction(math.exp(0.5)) + Fraction(1, 10**14), Fraction(1, 20))
+    known = bracket(3, [budget], cost)
+    assert known.gap <= 1e-9
+    assert known.upper.program.reach < 600
+    reach = 130
+    own = _by_scipy(3, 0.5, 0.05, [float(cost.at(eta)) for eta in range(-reach, reach + 1)])
+    assert known.upper.value == pytest.approx(own, rel=1e-8)
+    assert float(known.lower.bound) <= known.upper.value * (1 + 1e-12)
+
+
+def test_cutting_planes_that_run_out_of_rounds_keep_a_proven_bound(monkeypatch: pytest.MonkeyPatch):
+    cost = LineCost.clamped("squared", 7, lambda r: Fraction(r * r))
+    e = Fraction(math.exp(0.5)) + Fraction(1, 10**14)
+    program = LineProgram(3, e, Fraction(1, 20), 60, 60, cost.columns(60))
+    optimum = program.solve().value
+    for rounds in (40, 45, 50):
+        monkeypatch.setattr("models.additive_cuts._ROUNDS", rounds)
+        answer = program.solve(whole=0, precision=1e-12)
+        assert answer.rounds == rounds
+        assert 0 < float(answer.bound) <= optimum * (1 + 1e-9)

@@ -9,7 +9,7 @@ import pytest
 
 from models.noise import NoiseModel, cost_vector
 from models.noise_fast import FastSession
-from models.noise_frontier import delta_frontier, piece_at
+from models.noise_frontier import Limit, delta_frontier, piece_at
 from models.oracles import judge
 from models.oracles.single_distance import breakpoints, single_distance_law
 from models.requirements import MASS_ABOVE_RATIO
@@ -92,7 +92,7 @@ def test_no_piece_is_given_up(case):
 
 
 def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
-    late = delta_frontier((9,), BD3, 1.5, time_limit=1e-9)
+    late = delta_frontier((9,), BD3, 1.5, limit=Limit(seconds=1e-9))
     whole = delta_frontier((9,), BD3, 1.5)
     assert not any(piece.proven for piece in late)
     for delta in (0.0, 0.05, 0.3, 0.9):
@@ -134,3 +134,16 @@ def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "search", stopped)
     with pytest.raises(KeyboardInterrupt):
         module.delta_frontier((9,), ((1,), (8,)), 1.0)
+
+
+def test_a_limit_of_programs_stops_at_the_same_place_every_time() -> None:
+    whole = delta_frontier((9,), BD3, 1.5)
+    few = [delta_frontier((9,), BD3, 1.5, limit=Limit(programs=40)) for _ in range(2)]
+    assert few[0] == few[1]
+    assert not all(piece.proven for piece in few[0])
+    assert all(piece.proven for piece in whole)
+    for piece in few[0]:
+        at = (piece.delta_low + piece.delta_high) / 2
+        exact = piece_at(whole, at).value(at)
+        assert piece.bound(at) - 1e-9 <= exact <= piece.value(at) + 1e-9
+    assert delta_frontier((9,), BD3, 1.5, limit=Limit(programs=10**6)) == whole

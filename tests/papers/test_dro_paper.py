@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -29,9 +32,65 @@ def test_a_normal_run_keeps_the_table_of_a_full_one(monkeypatch: pytest.MonkeyPa
     kept = tmp_path / "dro" / "table1_full.csv"
     kept.parent.mkdir()
     kept.write_text("kept")
-    wb.reproduce("dro", results=tmp_path)
+    wb.reproduce("dro", results=tmp_path, jobs=1)
     assert len(calls) == 2 * len(dro._SUBSET)
     assert {gap for (_, _, cost), gap in calls if cost == "squared"} == {dro._SQUARED_GAP}  # minutes otherwise
     assert kept.read_text() == "kept"
     with pytest.raises(wb.InvalidRequest, match="--full"):
         wb.reproduce("dro", "table1_full", tmp_path)
+
+
+def test_an_interrupted_full_table_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    calls: list[tuple[str, str, str]] = []
+    left = [30]
+
+    def cell(request, gap=None):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        calls.append(request)
+        return {"epsilon": float(request[0]), "delta": float(request[1]), "lower": 0.1, "cost": 0.1, "gap_percent": 0.0,
+                "steps": 1, "atom": 0.0}  # fmt: skip
+
+    monkeypatch.setattr(dro, "cell", cell)
+    monkeypatch.setattr(dro, "ProcessPoolExecutor", lambda *_, **__: ThreadPoolExecutor(1))
+    wb.reproduce("dro", "table6_full", tmp_path, full=True)
+    partial = tmp_path / "dro" / "table6_full.partial.jsonl"
+    kept = len(partial.read_text().splitlines())
+    assert not (tmp_path / "dro" / "table6_full.csv").exists()
+    assert 1 <= kept <= 30
+    with partial.open("a") as file:
+        file.write('{"version": "0.0.0", "gap": 0.001, "request": ["5", ".75", "squared"], "row": {}}\n{"vers')
+    left[0] = 1000
+    wb.reproduce("dro", "table6_full", tmp_path, full=True)
+    assert len(calls) == 30 + 100 - kept
+    assert set(Counter(calls).values()) <= {1, 2}
+    assert len((tmp_path / "dro" / "table6_full.csv").read_text().splitlines()) == 101
+    assert not partial.exists()
+
+
+def test_every_epsilon_has_its_own_colour():
+    import pandas as pd
+    from matplotlib.colors import to_hex
+
+    rows = [{"epsilon": e / 10, "delta": d, "cost": 1.0, "truncated_laplace": 1 + e * d} for e in range(1, 11)
+            for d in (0.1, 0.5)]  # fmt: skip
+    (axis,) = dro._draw(pd.DataFrame(rows)).axes
+    assert len({to_hex(line.get_color()) for line in axis.lines}) == 10
+
+
+def test_what_is_kept_of_full_tables_is_within_what_is_promised():
+    import pandas as pd
+
+    folder = Path(__file__).parents[2] / "results" / "dro"
+    table = pd.read_csv(folder / "table1_full.csv")
+    assert len(table) == 100
+    assert table[table.epsilon <= 2].gap_percent.max() <= 0.02
+    assert table[table.epsilon > 2].gap_percent.max() <= 0.2
+    squared = pd.read_csv(folder / "table6_full.csv")
+    assert len(squared) == 100
+    assert squared[squared.epsilon <= 2].gap_percent.max() <= 0.1
+    assert squared.gap_percent.max() <= 0.2
+    assert "are not explained" not in re.sub(r"\s+", " ", (folder.parent / "README.md").read_text("utf-8")).split(
+        "Differential Privacy via Distributionally Robust Optimization", 1
+    )[1].split("## ", 1)[0]  # fmt: skip

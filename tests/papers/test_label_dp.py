@@ -11,6 +11,7 @@ import pytest
 from workbench.errors import InvalidRequest
 from workbench.papers import reproduce
 from workbench.papers.label_dp import PAPER, data, errata_checks, extras, learning, mechanism_loss, pictures, run_time
+from workbench.papers.steps import heartbeat
 
 
 def test_the_mechanism_blocks_agree_with_the_stand_ins(monkeypatch: pytest.MonkeyPatch):
@@ -83,7 +84,7 @@ def test_the_work_is_counted_and_repeats():
 
 def test_a_long_artifact_says_that_it_runs():
     lines = []
-    with reproduce._heartbeat(lines.append, "[1/1] fig", every=0.01):
+    with heartbeat(lines.append, "[1/1] fig", every=0.01):
         time.sleep(0.2)
     assert lines
     assert all(line.startswith("[1/1] fig ... 0 s") for line in lines)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from workbench.papers.artifact import Artifact, Comparison, rounded
-from workbench.papers.reproduce import write_artifact
+from workbench.papers.steps import write_artifact
 
 
 @pytest.mark.parametrize("value", [0.1234567885, 2.5e-5, 1 / 3, -98765.43215, 1e300])

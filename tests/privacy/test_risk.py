@@ -100,6 +100,14 @@ def test_nothing_is_learned_from_equal_laws():
     assert (risk.advantage, risk.guess, risk.mu, risk.rho, risk.bayes_factor) == (0, F(1, 2), 0.0, (0.0, 0.0), 1)
 
 
+def test_unbounded_divergence_is_said_where_its_curve_would_be():
+    bounded, unbounded = (wb.risk(wb.Channel.from_rows(rows)) for rows in ([[2, 1], [1, 2]], [[2, 1], [0, 3]]))
+    assert bounded.figure().axes[1].axison
+    empty = unbounded.figure().axes[1]
+    assert not empty.axison
+    assert empty.texts[0].get_text().startswith("Unbounded at every order")
+
+
 def test_the_command_says_and_draws_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     monkeypatch.chdir(tmp_path)
     wb.design(wb.ModuloNoise(n=6, max_shift=1), epsilon=1, delta="0.05", notion="dp").save("c.json")

@@ -288,6 +288,57 @@ def test_a_label_is_meant_by_its_value():
             wb.sample(form, 3, answer=2)
 
 
+@pytest.mark.parametrize("certify", [True, False])
+def test_a_designed_channel_takes_and_publishes_what_its_question_names(certify: bool, tmp_path: Path):
+    """Inputs 10, 20, 30 are no row numbers, row 2 is no input: of the design, its mechanism and its file."""
+    request: dict[str, Any] = {"loss": "squared", "epsilon": 1, "certify": certify}
+    design = wb.design(wb.FiniteQuery([10, 20, 30], [9, 19.5, 31], max_shift=10), **request)
+    forms = [design, design.mechanism]
+    if certify:
+        design.save(tmp_path / "proof.json")
+        forms += [design.certificate, wb.load(tmp_path / "proof.json")]
+    for form in forms:
+        assert {*wb.sample(form, 200, answer="20").tolist()} == {9.0, 19.5, 31.0}
+        with pytest.raises(wb.InvalidRequest, match=r"answer must be one of the 3 labels from 10 to 30\. Got 2\."):
+            wb.sample(form, 3, answer=2)
+        assert as_mechanism(form).law(10) == design.mechanism.rows[0]
+        [row] = wb.evaluate(form, loss="squared")
+        assert row["mean_error"] == pytest.approx(design.objective, rel=1e-6)
+        assert row["worst_input"] in (10, 20, 30)
+        [row] = wb.evaluate(form, data=[30, 30])
+        assert row["mean_error"] == pytest.approx(float(design.mechanism.rows[2].floats @ [21, 10.5, 1]))
+
+
+def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
+    question = wb.FiniteQuery(["no", "maybe", ("yes", 1)], ["no", "else"], neighbours="consecutive")
+    design = wb.design(question, loss=[[0, 1], [1, 0], [1, 0]], epsilon=1)
+    design.save(tmp_path / "proof.json")
+    for form in (design, design.certificate, wb.load(tmp_path / "proof.json")):
+        assert {*wb.sample(form, 200, answer="maybe").tolist()} == {"no", "else"}
+        assert len(wb.sample(form, 3, answer=("yes", 1))) == 3
+        for bad in (1, "yes", None, "1e400"):
+            with pytest.raises(wb.InvalidRequest, match=r"answer must be one of the 3 inputs, such as 'no'\. Got "):
+                wb.sample(form, 3, answer=bad)
+        [row] = wb.evaluate(form, loss="zero-one")
+        assert (row["worst_error"], row["worst_input"]) == (1.0, "maybe")
+        with pytest.raises(wb.InvalidRequest, match="loss must be zero-one for inputs and outputs that are no numbers"):
+            wb.evaluate(form)
+
+
+def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
+    """Labels with binary digits of their own, 0.1 for one, and a certificate's record that is no list of names."""
+    made = on_bins(wb.Labels([0.1, 0.7, 5]), [0, 2], [-7.5, 8.25], 1)
+    wb.save(wb.certify(made, "pure", 1, record={"inputs": "table.csv", "outputs": 3}), tmp_path / "proof.json")
+    read: Any = wb.load(tmp_path / "proof.json")
+    assert {*wb.sample(read, 200, answer=0.1)} == {*wb.sample(read, 200, answer="5")} == {-7.5, 8.25}
+    assert wb.evaluate(read)[0]["mean_error"] == pytest.approx(wb.evaluate(made)[0]["mean_error"])
+    bare = wb.certify(Channel.from_rows(ROWS), "pure", "1.4", record={"inputs": "table.csv", "outputs": 3})
+    assert bare.mechanism.labelled is None  # type: ignore[union-attr]
+    assert {*wb.sample(bare, 200, answer=1)} == {0, 1, 2}
+    with pytest.raises(wb.InvalidRequest, match=r"labelled must be 3 inputs and 3 outputs\. Got \[2, 3\]\."):
+        Channel(bare.mechanism.rows, None, ((Fraction(1), Fraction(2)), (*map(Fraction, range(3)),)))
+
+
 @pytest.mark.parametrize(
     "bad",
     [

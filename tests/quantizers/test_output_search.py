@@ -96,7 +96,7 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
     assert found.objective <= optm.objective
 
 
-@pytest.mark.parametrize(("epsilon", "m"), [("7", 4), ("4", 3), ("10", 3)])
+@pytest.mark.parametrize(("epsilon", "m"), [("7", 4), ("4", 3), ("10", 3), ("20", 3)])
 def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int):
     """At large ε MVU's law bends at its inputs, ±1/3 for four: those are knots as well."""
     found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform()))

@@ -11,12 +11,15 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.backend import backend
+from solvers import reading
+from solvers.backend import Options, backend
+from solvers.exchange import Raw
 from solvers.program import Block, Data, Moves, Program
 from solvers.solution import (
     Later,
     PointStatus,
     Rest,
+    Seconds,
     Solution,
     Termination,
     infeasible_by,
@@ -164,3 +167,15 @@ def test_the_rest_is_read_late_but_not_too_late(label):
     assert again.basis is None  # the solver's own object stays behind
     assert again.row_dual.tolist() == second.row_dual.tolist()
     assert again.objective == second.objective
+
+
+def test_multipliers_of_a_scaled_program_that_prove_nothing_are_dropped():
+    """A solver may hand back as many multipliers as there are rows, and say it is not certain."""
+    data = Data(np.ones(1), 0.0, sp.csc_array(np.ones((3, 1))), np.zeros(3), np.ones(3), np.zeros(1), np.ones(1),
+                np.zeros(1, dtype=bool))  # fmt: skip
+    program = Program("three rows", data, 1, (Block("x", 0, (1,)),), scale=2.0**20)
+    raw = Raw(Termination.NUMERICAL, "Infeasible", ray=np.ones(3))
+    run = reading.SolverRun("highs", "1", Options(), {})
+    answer = reading.solution(program, np.ones(1), raw, reading.later(program, None), Seconds(), run)
+    assert answer.termination is Termination.NUMERICAL
+    assert answer.ray is None

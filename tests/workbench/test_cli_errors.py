@@ -215,3 +215,45 @@ def test_composition_of_disjoint_and_of_nearly_disjoint_laws():
         assert wb.compose(disjoint, times, delta=1).epsilon == 0.0
     extreme = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1000000, 0])
     assert wb.compose(extreme, 100, delta=0.5, interval=1e-2).epsilon == float("inf")
+
+
+NOISE, INTEGERS = "design noise --n 4 --max-shift 1", "design noise --on integers --sensitivity 1 --cost squared"
+CHANNEL, LABELS = "design channel --answers 0..4 --max-shift 1", "design labels --prior uniform:0..4 --method lp"
+
+
+@pytest.mark.parametrize("command", [NOISE, INTEGERS, CHANNEL, LABELS])
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ("zcdp --rho 1e400", "rho must be between 1e-100 and 1e+100. Got 1e400."),
+        ("gdp --mu 1e-400", "mu must be between 1e-100 and 1e+100. Got 1e-400."),
+        ("renyi --epsilon 1 --alpha 1", "alpha must be a finite number > 1. Got 1."),
+        ("renyi --epsilon 1 --alpha 1e400", "alpha must be 1 + 1e-9 at least and 1e+09 at most. Got 1e400."),
+        ("renyi --epsilon 1 --alpha " + f"1.{'0' * 20}1", "alpha must be 1 + 1e-9 at least"),
+        ("nonsense --epsilon 1", "notion must be one of "),
+    ],
+)
+def test_a_budget_that_no_float_holds_is_refused(
+    capsys: pytest.CaptureFixture[str], command: str, budget: str, message: str
+):
+    code, out, err = run(f"{command} --notion {budget}", capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"InvalidRequest: {message}")
+    if budget.startswith("nonsense"):
+        assert all(name in err for name in ("dp", "pure", "curve", "renyi", "zcdp", "gdp"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f"{NOISE} --notion curve --curve 1e400:0.1", "InvalidRequest: epsilon must be at most 300 in a program."),
+        (f"{INTEGERS} --notion curve --curve 1e400:0.1", "InvalidRequest: epsilon must be between 1e-09 and 700."),
+        (f"{INTEGERS} --notion dp --epsilon 1e400", "InvalidRequest: epsilon must be between 1e-09 and 700."),
+        (f"{CHANNEL} --notion renyi --alpha 4 --epsilon 1e400", "InvalidRequest: (alpha - 1) times the divergence"),
+        (f"{NOISE} --minimise epsilon --budget=-1", "Infeasible: No noise has cost error-rate below 0."),
+    ],
+)  # fmt: skip
+def test_a_budget_beyond_programs_is_refused(capsys: pytest.CaptureFixture[str], line: str, message: str):
+    code, out, err = run(line, capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith(message)

@@ -67,7 +67,7 @@ def test_a_missing_extra_is_named_before_anything_is_written(extra: str, call: A
 @pytest.mark.usefixtures("bare", "paper")
 def test_a_reproduction_leaves_out_what_an_extra_is_missing_for_and_says_so_first(tmp_path: Path) -> None:
     said: list[str] = []
-    found = wb.reproduce("modulo-noise", results=tmp_path, progress=lambda done, total, line: said.append(line))
+    found = wb.reproduce("modulo-noise", results=tmp_path, jobs=1, progress=lambda done, total, line: said.append(line))
     assert said[0].startswith("Left out: modulo-noise second, which need the extra 'learning'")
     assert (found.finished, found.total, found.interrupted) == (1, 1, False)
     assert "### First" in (tmp_path / "README.md").read_text("utf-8")
@@ -76,5 +76,5 @@ def test_a_reproduction_leaves_out_what_an_extra_is_missing_for_and_says_so_firs
 @pytest.mark.usefixtures("paper")
 def test_an_artifact_that_fails_leaves_the_gallery_of_the_others(tmp_path: Path) -> None:
     with pytest.raises(wb.WorkbenchError, match=r"^No\.$"):
-        wb.reproduce("modulo-noise", results=tmp_path)
+        wb.reproduce("modulo-noise", results=tmp_path, jobs=1)
     assert "### First" in (tmp_path / "README.md").read_text("utf-8")

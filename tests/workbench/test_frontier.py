@@ -466,3 +466,38 @@ def test_bad_frontiers_are_refused_in_one_form(question: Any, options: dict[str,
 def test_bad_budget_tables_are_refused_in_one_form(bad: dict[str, Any]) -> None:
     with pytest.raises(wb.InvalidRequest, match=r" must be .* Got .*\.$"):
         wb.budget_table(**bad)
+
+
+def test_what_is_traced_between_the_asked_epsilons_is_decided_by_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workbench.families.noise import frontier as module
+
+    def rows() -> list[tuple[float, float]]:
+        result = wb.frontier(
+            wb.ModuloNoise(n=4, max_shift=1), epsilon="0.5:1:2", delta=0.1, notion="pdp", level="0.5", baselines=False
+        )
+        return [(row["epsilon"], row["delta"]) for row in result if row["curve"] == "piece"]
+
+    monkeypatch.setattr(module, "_SMOOTH", 5)
+    every = rows()
+    assert len({epsilon for epsilon, _ in every}) == 6
+    monkeypatch.setattr(module, "_REFINING", 1)  # what is not proven by then is left out, the asked ones are not
+    assert {epsilon for epsilon, _ in rows()} == {0.5, 1.0}
+
+
+def test_a_baseline_is_audited_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workbench.families.noise import baselines as module
+
+    calls: list[int] = []
+    audit, judge = module.audit_channel, module.holds
+    monkeypatch.setattr(module, "audit_channel", lambda *given: calls.append(1) or audit(*given))
+    monkeypatch.setattr(module, "holds", None)
+    scan = Scan("geometric", 4, [1])
+    for notion in ("pdp", "dp"):
+        parameter, channel, privacy = scan.audited(Fraction(1), Fraction(1, 10), notion)
+        assert privacy.meets(notion, 1, Fraction(1, 10))
+        assert channel.error_rate > 0
+        assert calls == [1]
+        calls.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "holds", judge)
+            assert parameter == scan.least(Fraction(1), Fraction(1, 10), notion)

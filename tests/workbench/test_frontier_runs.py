@@ -24,3 +24,11 @@ def test_cost_against_runs():
 def test_runs_are_whole_numbers(runs: str):
     with pytest.raises(wb.InvalidRequest, match="runs must be"):
         wb.frontier("additive", epsilon=1, delta="1e-5", runs=runs)
+
+
+@pytest.mark.parametrize("question", [wb.IntegerNoise(), wb.FiniteQuery("0..2", max_shift=1)])
+@pytest.mark.parametrize("notion", ["curve", "tradeoff"])
+def test_a_notion_without_an_axis_is_refused_in_one_sentence(question: object, notion: str):
+    wanted = "notion must be one with an epsilon, rho or mu to draw against .*one by one.*Got '" + notion
+    with pytest.raises(wb.InvalidRequest, match=wanted):
+        wb.frontier(question, notion=notion, epsilon=1)

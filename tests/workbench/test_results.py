@@ -130,7 +130,9 @@ def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paper = Paper("dql", "t", "c", {name: artifact(name) for name in ("one", "stop", "two")})
     monkeypatch.setattr(module, "load", lambda name: paper)
     lines: list[str] = []
-    result = wb.reproduce("dql", results=tmp_path, progress=lambda done, total, line: lines.append(f"{done}/{total}"))
+    result = wb.reproduce(
+        "dql", results=tmp_path, jobs=1, progress=lambda done, total, line: lines.append(f"{done}/{total}")
+    )
     assert (result.interrupted, result.finished, result.total) == (True, 1, 3)
     assert [(row["what"], row["surprising"]) for row in result] == [("a", False), ("b", True)]
     assert (tmp_path / "dql" / "one.csv").exists()

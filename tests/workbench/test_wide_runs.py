@@ -60,6 +60,41 @@ def test_rounding_to_multiples_keeps_means_and_adds_what_the_bound_takes_off():
         assert lowered(float(two), reach, 2) <= eta**2.0 @ law * (1 + 1e-12)
 
 
+def test_published_noise_stands_beside_it(wide: wb.Design):
+    """Each at its least parameter within the budget of all runs, by the losses at every shift."""
+    rows = wide.family.json(wide)["beside"]
+    assert {*rows} == {"geometric", "discrete Gaussian"}
+    assert wide.objective <= min(rows.values()) * (1 + 1e-4)
+    eta = np.arange(-150, 151)
+    for name, exponents in (("geometric", abs(eta)), ("discrete Gaussian", eta**2 / 5)):
+        low, high = 0.01, 1.0
+        for _ in range(30):
+            middle = math.sqrt(low * high)
+            worst = max(four_runs(middle * exponents, shift) for shift in (1, 2, 3))
+            low, high = (middle, high) if worst <= 1e-3 else (low, middle)
+        law = np.exp(-low * exponents)
+        assert rows[name] == pytest.approx(law @ eta**2 / law.sum(), rel=2e-3)
+
+
+def four_runs(exponents: np.ndarray, shift: int) -> float:
+    """δ at ε = 3 of noise exp(-exponents) and a shift, losses in steps of 1e-3."""
+    law = np.exp(-exponents) / np.exp(-exponents).sum()
+    kept = law[shift:] > 1e-14
+    places = np.rint((exponents[:-shift] - exponents[shift:])[kept] / 1e-3).astype(int)
+    once = np.bincount(places - places.min(), law[shift:][kept])
+    four = np.fft.irfft(np.fft.rfft(once, 1 << 17) ** 4, 1 << 17)
+    total = (np.arange(1 << 17) + 4 * places.min()) * 1e-3
+    return float(four @ np.maximum(0.0, -np.expm1(np.minimum(0.0, 3 - total))))
+
+
+def test_a_time_limit_ends_the_search_with_what_is_proven():
+    short = wb.design(wb.IntegerNoise(3), epsilon=3, delta="1e-3", runs=4, time_limit="0.001")
+    assert "stopped at its time limit" in str(short)
+    assert (short.status, short.private) == ("found", True)
+    split, _ = staircase_integers(inverse_exponential(Fraction(3, 4)), 3, "squared")
+    assert short.objective == pytest.approx(float(split))
+
+
 def test_what_is_too_wide_is_one_sentence():
     with pytest.raises(wb.InvalidRequest, match=r"sensitivity must be at most 32 for more than 1 run\. Got 33\."):
         wb.design(wb.IntegerNoise(33), epsilon=3, delta="1e-3", runs=4)

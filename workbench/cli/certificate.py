@@ -207,7 +207,7 @@ def sample(
     contents = read(file)
     subject = contents.mechanism if contents.certificate is None else contents.certificate
     point: Any = answer
-    labelled = contents.certificate is not None and contents.certificate.labelled is not None
+    labelled = getattr(contents.mechanism, "labelled", None) is not None
     if answer is not None and not labelled and not getattr(contents.mechanism, "segments", ()):
         parts = integers(answer, "answer")
         point = parts[0] if len(parts) == 1 else tuple(parts)

@@ -187,13 +187,16 @@ def reproduce(
     only: Annotated[list[str] | None, typer.Option(help="An artifact such as fig10 (repeatable).")] = None,
     results: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("results"),
     full: Annotated[bool, typer.Option("--full", help="Also what takes longer than a few minutes.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Processes of this machine; all its cores by default.")] = None,
     json: Json = False,
 ) -> None:
     """Regenerate the papers' figures and tables into results/, printed numbers beside ours."""
     from workbench.papers.reproduce import reproduce as run
 
     output_folder(results, "results")
-    result = run(paper, only, results, full=full, progress=lambda done, total, line: err.print(line, **_PLAIN))
+    result = run(
+        paper, only, results, full=full, jobs=jobs, progress=lambda done, total, line: err.print(line, **_PLAIN)
+    )
     surprises = [row for row in result if row["surprising"]]
     if json:
         emit_json({"results": str(results), "surprises": [f"{row['place']}: {row['what']}" for row in surprises],

@@ -112,8 +112,9 @@ def _list(taken: list[Any], json: bool) -> None:
 def _report_suite(result: Result, suite: str, time_limit: float, folder: Path | None, json: bool) -> None:
     """Write what there is and report it; after Ctrl-C the finished runs."""
     from workbench.io.result import records
-    from workbench.papers.reproduce import gallery, write_artifact
+    from workbench.papers.reproduce import gallery
     from workbench.papers.solver_comparison import artifacts
+    from workbench.papers.steps import write_artifact
 
     report = artifacts(result, suite, time_limit)
     if folder is not None:

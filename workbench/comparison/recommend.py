@@ -204,6 +204,8 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
     def bars() -> Figure | None:
         from matplotlib.figure import Figure
 
+        from workbench.families.frontier_plots import plain_log
+
         shown = table.dropna(subset=["objective"])
         if shown.empty:
             return None
@@ -212,8 +214,8 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
         axes.barh(shown["class"][::-1], shown["objective"][::-1].astype(float))
         axes.set_xlabel("expected loss")
         if shown["objective"].max() > 20 * shown["objective"].min() > 0:
-            axes.set_xscale("log")
-        axes.set_title(textwrap.fill(title, 90), fontsize=9)
+            plain_log(axes, "x")
+        figure.suptitle(textwrap.fill(title, 90), fontsize=9)
         return figure
 
     return {"classes": bars}

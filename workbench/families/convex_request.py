@@ -19,6 +19,7 @@ from workbench.families.base import Request
 from workbench.families.convex_notion import PARAMETERS, meets
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.option import spell
+from workbench.families.oracle import ABSOLUTE
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
@@ -88,6 +89,11 @@ class ConvexRequest(Request):
     def cost_of(self, mechanism: Any) -> Fraction | float:
         """What a mechanism costs."""
 
+    @property
+    @abstractmethod
+    def largest_cost(self) -> float:
+        """The largest cost that counts in the mean: relative to it, what costs nearly 0 costs 0."""
+
     def words(self) -> list[str]:
         """Sentences that a reader must know of every design."""
         return []
@@ -127,7 +133,9 @@ def _proven(reached: Design, enough: float) -> Design:
     optimum lies. Raises NotProven, with the design."""
     solution, bound, cost = reached.solution, reached.bound, reached.objective
     assert solution is not None
-    if bound is not None and cost - bound <= _ENOUGH * max(abs(cost), 1e-9):
+    assert isinstance(reached.request, ConvexRequest)
+    nothing = ABSOLUTE * reached.request.largest_cost
+    if bound is not None and cost - bound <= _ENOUGH * abs(cost) + nothing:
         if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
             return replace(reached, solution=replace(solution, termination=Termination.OPTIMAL))
         return reached
@@ -135,7 +143,8 @@ def _proven(reached: Design, enough: float) -> Design:
         words = f"The solver's digits were used up: the optimum lies between {bound:.9g} and {cost:.9g}."
         ended = replace(solution, termination=Termination.GAP_LIMIT)
         return replace(reached, solution=ended, words=(*reached.words, words))
+    between = f"is at most {cost:.9g}" if bound is None else f"lies between {bound:.9g} and {cost:.9g}"
     raise NotProven(
-        f"{solution.solver} ended with {solution.raw_status!r}: incumbent {cost:.9g}, bound {reached.bound_words}.",
+        f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum {between}.",
         incumbent=cost, bound=bound, design=reached,
     )  # fmt: skip

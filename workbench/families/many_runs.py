@@ -40,8 +40,8 @@ _SHARES = (Fraction(0), Fraction(1, 4), Fraction(3, 4))  # s
 _MOST = Fraction(16)  # s at ε/T, from 1 on
 _NARROW = Fraction(1, 300)  # ε/T below which integer noise is too wide to be worth the search
 _STRETCH = (Fraction(1, 2), Fraction(6, 5))  # factors of losses
-_LEVELS = (0.02, 0.25, 0.5, 0.75, 0.9, 1.0, 1.25, 2.0)  # of ln E, in units of ε/T
-_HALVINGS = 10
+_LEVELS = (1.0, 0.9, 0.75, 0.5, 0.25, 0.02, 1.25, 2.0)  # of ln E, in units of ε/T
+_HALVINGS, _CLOSE = 10, 5e-4  # of a path; of its cost, where it is as good as ended
 _ON_CURVE, _LIGHT = 16, 1e-8  # points, and the mass of the last loss on it
 _POINTS = 1 << 12  # of grids of losses
 Curve = Sequence[tuple[Fraction, Fraction]]
@@ -84,7 +84,8 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         best = search.best
         if best is None:
             raise NotCertified("No design of one run was proven to compose to the budget.")
-        bound = best.bound if not request.delta else _bound(request, split, within_curve and partial(within_curve, run))
+        one_run_curve = None if within_curve is None or search.late() else partial(within_curve, run)
+        bound = best.bound if not request.delta else _bound(request, split, one_run_curve, search.late)
     return _made(request, best, bound, search)
 
 
@@ -99,7 +100,7 @@ class _Search:
     def __init__(self, request: Any, begin: float) -> None:
         self.request, self.begin = request, begin
         self.best: Design | None = None
-        self.reached, self.stopped = Fraction(1), False
+        self.reached, self.stopped, self.count = Fraction(1), False, 0
 
     def holds(self, design: Design) -> bool:
         """Whether T runs are proven to be within the budget; the cheapest design is kept."""
@@ -117,22 +118,40 @@ class _Search:
         return True
 
     def along(self, path: Callable[[Fraction], Design], low: Fraction, high: Fraction) -> None:
-        """From the low end of a path of falling cost to about the last design within the budget."""
-        limit, point = self.request.options.time_limit, low
-        for _ in range(_HALVINGS):
-            self.stopped = limit is not None and time.perf_counter() > self.begin + limit
-            if self.stopped:
+        """From the low end of a path of falling cost to about the last design within the budget. Ended where what is
+        left of the path, whose cost is no less than at its high end, is not cheaper than the best by a share."""
+        for turn in range(_HALVINGS + 2):
+            between = Fraction(math.sqrt(low * high)).limit_denominator(10**6)
+            point = (high, low, between)[min(turn, 2)]
+            if turn > 1 and not low < point < high:
+                return
+            if self.late():
+                self.stopped = True
                 return
             design = _designed(path, point)
-            if design is not None and self.holds(design):
-                low = point
-            elif point == low:
+            within = design is not None and self.holds(design)
+            self._tell(design, within)
+            least = None if self.best is None else self.best.objective * (1 - _CLOSE)
+            if (turn == 0 and within) or (turn == 1 and not within):
                 return
-            else:
-                high = point
-            point = Fraction(math.sqrt(low * high)).limit_denominator(10**6)
-            if not low < point < high:
+            if design is not None and not within and least is not None and design.objective >= least:
                 return
+            if turn > 1:
+                low, high = (point, high) if within else (low, point)
+
+    def late(self) -> bool:
+        """Whether the time limit has passed."""
+        limit = self.request.options.time_limit
+        return limit is not None and time.perf_counter() > self.begin + limit
+
+    def _tell(self, design: Design | None, within: bool) -> None:
+        tell, self.count = getattr(self.request, "progress", None), self.count + 1
+        if tell is None or self.best is None:
+            return
+        tried = (
+            "no design" if design is None else f"{design.objective:.6g}, {'' if within else 'not '}within the budget"
+        )
+        tell(f"program {self.count}: {tried}; best {self.best.objective:.6g}")
 
 
 def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | None:
@@ -156,9 +175,15 @@ def _curve(losses: NDArray[np.float64]) -> Curve:
 
 
 def _bound(
-    request: Any, split: Callable[[Fraction, Fraction], Design], within_curve: Callable[[Curve], Design] | None
+    request: Any,
+    split: Callable[[Fraction, Fraction], Design],
+    within_curve: Callable[[Curve], Design] | None,
+    late: Callable[[], bool],
 ) -> float | None:
-    """The best of the one-run bounds at (ln E, h(E)), at all of them where there are curves; None: none is proven."""
+    """The best of the one-run bounds at (ln E, h(E)), at all of them where there are curves; None: none is proven.
+
+    late: whether the first that is proven will do.
+    """
     share = float(request.epsilon / request.runs)
     logs = [Fraction(share * level).limit_denominator(10**9) for level in _LEVELS]
     levels = np.array([math.exp(float(log)) * (1 - 1e-14) for log in logs])  # h falls with E
@@ -168,9 +193,11 @@ def _bound(
         partial(split, log, most * request.runs / request.delta) for log, most in points
     ]  # fmt: skip
     if within_curve is not None and points:
-        designs = [partial(within_curve, points)]
+        designs = [partial(within_curve, sorted(points))]
     proven: list[float] = []
     for solve in designs:
+        if proven and late():
+            break
         try:
             bound = solve().bound
         except NotProven as error:

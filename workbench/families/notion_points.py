@@ -54,7 +54,8 @@ def budget_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, An
         if values["budget"] and not values["epsilon"] and set(parameters) == {"epsilon", "delta"}:
             continue  # only the least ε is wanted
         if not set(parameters) <= {"epsilon", "delta", "alpha", "rho", "mu"}:
-            InvalidRequest.must("notion", "one with a budget of single numbers", repr(named))
+            wanted = "one with an epsilon, rho or mu to draw against (curves are designed one by one)"
+            InvalidRequest.must("notion", wanted, repr(named))
         deltas = values["delta"] if notion(named).has_delta else [Fraction(0)]
         points: list[dict[str, Fraction]] = [{}]
         for name in [name for name in ("delta", "alpha", "rho", "mu", "epsilon") if name in parameters]:

@@ -21,11 +21,11 @@ from workbench.io.files import spelled
 
 __all__ = [
     "EVERYWHERE",
+    "NOTION_PARAMETERS",
     "OPTIONS",
     "PROGRESS",
     "SOLVER",
     "TIME_LIMIT",
-    "TRADE_OFF",
     "Option",
     "Place",
     "anything",
@@ -47,6 +47,7 @@ Reader = Callable[[Any, str], Any]
 Place = Literal["command", "python", "sweep"]
 EVERYWHERE: frozenset[Place] = frozenset(("command", "python", "sweep"))
 _HUGE = 10**300
+_LARGEST_PARAMETER, _LARGEST_ORDER = 10**100, 10**9
 PYTHON: frozenset[Place] = frozenset(("python",))
 
 
@@ -225,13 +226,35 @@ def or_zero(value: Any, name: str) -> Fraction:
     return number if number < _HUGE else InvalidRequest.must(name, "a finite number >= 0", value)
 
 
+def parameter(value: Any, name: str) -> Fraction:
+    """A budget > 0 that is a number > 0 in floating point too, squared as well."""
+    number = positive(value, name)
+    if not Fraction(1, _LARGEST_PARAMETER) <= number <= _LARGEST_PARAMETER:
+        InvalidRequest.must(name, f"between 1e-100 and {float(_LARGEST_PARAMETER):g}", value)
+    return number
+
+
+def order(value: Any, name: str) -> Fraction:
+    """An order of a Rényi divergence: the notion says that it is > 1, a cone's power that it is more than rounding."""
+    number = exact(value, name)
+    if not Fraction(1, _LARGEST_ORDER) <= number - 1 <= _LARGEST_ORDER and number > 1:
+        InvalidRequest.must(name, f"1 + 1e-9 at least and {float(_LARGEST_ORDER):g} at most", value)
+    return number
+
+
 # Options that several families have.
 
 SOLVER = Option("solver", solver, "highs", "A name from `workbench solvers`.")
 TIME_LIMIT = Option("time_limit", seconds, help="Seconds.", kind=float, solver=True)
-TRADE_OFF = Option(
-    "tradeoff", anything, help='tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".',
-    added=True,
+NOTION_PARAMETERS = (  # budgets other than ε and δ
+    Option("alpha", order, help="renyi: the order > 1.", added=True),
+    Option("rho", parameter, help="zcdp: the budget > 0.", added=True),
+    Option("mu", parameter, help="gdp: the budget > 0.", added=True),
+    Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
+    Option(
+        "tradeoff", anything, help='tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".',
+        added=True,
+    ),
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from models.requirements import (
     RatioBound,
 )
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import round_up
+from workbench.exact.numbers import nearest_float, round_up
 from workbench.privacy.notions import (
     HockeyStick,
     MassAboveRatio,
@@ -147,7 +147,7 @@ def in_numbers(required: Requirement) -> Bound:
     """A requirement as a model takes it, its limit rounded up. Raises InvalidRequest for a kind that is not convex."""
     if isinstance(required, HockeyStick):
         if required.epsilon > _LARGEST:
-            InvalidRequest.must("epsilon", f"at most {_LARGEST} in a program", f"{float(required.epsilon):g}")
+            InvalidRequest.must("epsilon", f"at most {_LARGEST} in a program", f"{nearest_float(required.epsilon):g}")
         level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
         if isinstance(required, SlopedHockeyStick):
             level = round_up(required.slope)
@@ -155,9 +155,9 @@ def in_numbers(required: Requirement) -> Bound:
     if isinstance(required, PowerCone):
         if required.exponent > _STEEPEST:
             InvalidRequest.must("(alpha - 1) times the divergence", f"at most {_STEEPEST} in a program",
-                                f"{float(required.exponent):g}")  # fmt: skip
+                                f"{nearest_float(required.exponent):g}")  # fmt: skip
         return Bound(POWER_CONE, float(required.alpha), nextafter(exp(float(required.exponent)), inf))
     if isinstance(required, RelativeEntropy):
-        return Bound(RELATIVE_ENTROPY, 1.0, nextafter(float(required.limit), inf))
+        return Bound(RELATIVE_ENTROPY, 1.0, nextafter(nearest_float(required.limit), inf))
     kinds = ", ".join((HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY))
     return InvalidRequest.must("notion", f"one that requires {kinds}", required.kind)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import nearest_float
 from workbench.exact.plain import is_whole, plain_list, plain_numbers
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -34,6 +35,7 @@ from workbench.mechanisms.mechanism import (
     extreme_pairs,
     pair_budgets,
 )
+from workbench.mechanisms.points import Point, point, rationals_of, shown
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
@@ -49,18 +51,23 @@ class Channel(ShownMechanism):
     """rows[q]: the exact distribution of the output on answer q. Build it with `of`, `from_rows` or `from_noise`.
 
     neighbours: ordered pairs of row numbers, sorted; None: every two rows (label privacy).
+    labelled: (the input of every row, what every output publishes), numbers or texts; None: the numbers of the rows and
+    of the outputs stand for themselves. They are no part of the law: channels that differ in them alone are equal.
     """
 
     rows: tuple[Distribution, ...]
     neighbours: tuple[tuple[int, int], ...] | None = None
+    labelled: tuple[tuple[Point, ...], tuple[Point, ...]] | None = field(default=None, compare=False)
 
     segments: ClassVar[tuple[Segment, ...]] = ()
     repaired_by: ClassVar[str] = "rows"
-    numbered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.rows or len({len(row) for row in self.rows}) != 1:
             InvalidRequest.must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
+        if self.labelled is not None and [*map(len, self.labelled)] != [len(self.rows), len(self.rows[0])]:
+            counts = f"{len(self.rows)} inputs and {len(self.rows[0])} outputs"
+            InvalidRequest.must("labelled", counts, [*map(len, self.labelled)])
         count = len(self.rows)
         if self.neighbours is not None and len(self.neighbours) == count * (count - 1):
             object.__setattr__(self, "neighbours", None)
@@ -71,8 +78,9 @@ class Channel(ShownMechanism):
 
         pairs: (i, j) of different rows, both orders unless directed; None: every two. Raises InvalidRequest.
         """
-        laws = rows.rows if isinstance(rows, Channel) else cls.from_rows(rows).rows
-        return cls(laws, None if pairs is None else _ordered(pairs, len(laws) - 1, directed=directed))
+        channel = rows if isinstance(rows, Channel) else cls.from_rows(rows)
+        related = None if pairs is None else _ordered(pairs, len(channel.rows) - 1, directed=directed)
+        return cls(channel.rows, related, channel.labelled)
 
     @classmethod
     def from_rows(cls, rows: Sequence[Any] | np.ndarray[Any, Any]) -> Channel:
@@ -107,21 +115,54 @@ class Channel(ShownMechanism):
     # What a mechanism is.
 
     def law(self, x: Any) -> Distribution:
-        """The law of row x, an integer. Raises InvalidRequest."""
-        top = len(self.rows) - 1
-        if not is_whole(x) or not 0 <= x <= top:
-            InvalidRequest.must("answer", f"a row of the channel, an integer in 0..{top}", x)
-        return self.rows[int(x)]
+        """The law of an input: of row x where the rows are not labelled. Raises InvalidRequest."""
+        return self.rows[self.position(x)]
+
+    def position(self, x: Any) -> int:
+        """The row of an input. Raises InvalidRequest."""
+        if self.labelled is None:
+            top = len(self.rows) - 1
+            if not is_whole(x) or not 0 <= x <= top:
+                InvalidRequest.must("answer", f"a row of the channel, an integer in 0..{top}", x)
+            return int(x)
+        answer = None if x is None else point(x, "answer")
+        place = self._places.get(answer)
+        if place is None and isinstance(answer, Fraction):
+            place = self._places.get(_as_read(answer))
+        if place is None:
+            inputs = self.labelled[0]
+            numbers = rationals_of(inputs)
+            if numbers is None:
+                InvalidRequest.must("answer", f"one of the {len(inputs)} inputs, such as {shown(inputs[0])!r}", repr(x))
+            InvalidRequest.must(
+                "answer", f"one of the {len(inputs)} labels from {float(min(numbers)):g} to {float(max(numbers)):g}", x
+            )
+        return place
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        assert self.labelled is not None
+        return {x: row for row, x in enumerate(self.labelled[0])}
 
     @property
     def inputs(self) -> Any:
-        """The rows 0..n."""
-        return np.arange(len(self.rows))
+        """What the rows stand for: 0..n, or their labels."""
+        return np.arange(len(self.rows)) if self.labelled is None else self.labelled[0]
 
     @property
-    def outputs(self) -> NDArray[np.int64]:
-        """The outputs 0..m-1. Shape (m,)."""
-        return np.arange(len(self.rows[0]))
+    def outputs(self) -> NDArray[Any]:
+        """What is published: 0..m-1, or the labels of the outputs, numbers as floats. Shape (m,)."""
+        return np.arange(len(self.rows[0])) if self.labelled is None else self._published
+
+    @cached_property
+    def _published(self) -> NDArray[Any]:
+        assert self.labelled is not None
+        numbers = rationals_of(self.labelled[1])
+        if numbers is not None:
+            return np.array([float(value) for value in numbers])
+        values = np.empty(len(self.labelled[1]), dtype=object)
+        values[:] = [shown(value) for value in self.labelled[1]]
+        return values
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -153,9 +194,10 @@ class Channel(ShownMechanism):
         extremes = min(len(self.pairs), len(self.rows[0])) if self.neighbours is None else None
         return AuditSize.of(self.rows, len(self.pairs), extremes=extremes)
 
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
-        """Outputs on row x. Shape (count,)."""
-        return Sampler(self.law(x), source).draw(count)
+    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
+        """What is published on input x. Shape (count,)."""
+        drawn = Sampler(self.law(x), source).draw(count)
+        return drawn if self.labelled is None else self.outputs[drawn]
 
     def describe(self) -> str:
         """One line."""
@@ -211,15 +253,24 @@ class Channel(ShownMechanism):
         worst = max(abs(row.mean(outputs) - y) for row, y in zip(self.rows, inputs, strict=True))
         return Bias(tuple(outputs), tuple(inputs), worst)
 
+    @property
+    def unbiased_means(self) -> tuple[tuple[Fraction, ...] | None, tuple[Fraction, ...] | None]:
+        """(what is published, the inputs), which the mean is where the channel is unbiased; of numbers alone."""
+        inputs, outputs = (None, None) if self.labelled is None else map(rationals_of, self.labelled)
+        return (None, None) if inputs is None or outputs is None else (outputs, inputs)
+
     def with_rows(self, rows: Sequence[Distribution]) -> Channel:
         """Other laws under the same relation."""
-        return Channel(tuple(rows), self.neighbours)
+        return replace(self, rows=tuple(rows))
 
     def figure(self) -> Figure:
         """Pr[k|q] as marks."""
         from workbench.io.figures import channel_plot
 
-        return channel_plot(np.arange(len(self.rows)), self.outputs, self.matrix, self.describe())
+        numbers = self.labelled is not None and None not in map(rationals_of, self.labelled)
+        inputs = np.array([float(x) for x in self.inputs]) if numbers else np.arange(len(self.rows))
+        outputs = self.outputs if numbers else np.arange(len(self.rows[0]))
+        return channel_plot(inputs, outputs, self.matrix, self.describe())
 
     def __repr__(self) -> str:
         relation = "every two neighbours" if self.neighbours is None else f"{len(self.pairs)} pairs of neighbours"
@@ -254,6 +305,12 @@ class Channel(ShownMechanism):
     def _gap(self) -> NDArray[np.int64]:
         answers, outputs = self.matrix.shape
         return np.arange(outputs)[None, :] - np.arange(answers)[:, None]
+
+
+def _as_read(number: Fraction) -> Fraction | None:
+    """What an input is that was read from a float, binary digits and all; None beyond the largest."""
+    near = nearest_float(number)
+    return Fraction(near) if math.isfinite(near) else None
 
 
 def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> tuple[tuple[int, int], ...]:

@@ -24,7 +24,7 @@ Beside what the protocol lists, a mechanism may have these; what it has not is r
     bias_of(outputs, inputs)       the `Bias` of its means
     exact_cost(name, costs)        what an objective of that name costs, exactly
     proof_words                    sentences that a proof about it needs
-    numbered                       its inputs and outputs are positions, whose values a certificate may know
+    labelled                       (the input of every row, what every output publishes), of rows that stand for them
     record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter form of it
     within(distance)               the same law under the relation "inputs at most so far apart" (OpenDP)
     publisher()                    a function that publishes one input at a time, where `publish` has much to build

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -163,11 +164,14 @@ class AdditiveRealNoise(LineNoise):
         return self._published([answer] * int(count), source)
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[np.float64]:
-        """One draw for each of many true answers. answers: (n,) finite numbers. Raises InvalidRequest."""
+        """One draw for each of many true answers. answers: (n,) finite numbers, integers and fractions exact at any
+        size: rounded, neighbours could lie further apart. Raises InvalidRequest."""
         given = plain_numbers(answers, "answers")
         if given.ndim != 1 or not np.isfinite(given).all():
             InvalidRequest.must("answers", "a column of finite numbers", answers)
-        return self._published([Fraction(value) for value in given.tolist()], Source(insecure_seed))
+        kept = np.asarray(answers)
+        listed = (kept if kept.dtype.kind in "biuO" else given).tolist()
+        return self._published([_exactly(value) for value in listed], Source(insecure_seed))
 
     def _published(self, answers: list[Fraction], source: Source) -> NDArray[np.float64]:
         count, grid, width = len(answers), self.question.grid, self.width
@@ -285,6 +289,13 @@ class AdditiveRealNoise(LineNoise):
 
     def __repr__(self) -> str:
         return f"AdditiveRealNoise({self.question!r}, {self.steps} steps, {len(self.cells.weights)} cells)"
+
+
+def _exactly(value: Any) -> Fraction:
+    """A plain number as it is; a float is a dyadic rational."""
+    if isinstance(value, np.integer):
+        return Fraction(int(value))
+    return Fraction(value if isinstance(value, (int, float, Fraction, Decimal)) else float(value))
 
 
 def _floor(start: Fraction, scale: Fraction, word: int, source: Source) -> int:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
 import workbench.families  # noqa: F401  (refuses foreign packages that are named models or solvers)
+from workbench.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from workbench.papers.artifact import Paper
+
+__all__ = ["PAPERS", "load"]
 
 # paper -> module with `PAPER`; one line per paper
 PAPERS = {
@@ -15,3 +24,11 @@ PAPERS = {
     "solver_comparison": "workbench.papers.solver_comparison",
     "program_library": "workbench.papers.program_library",
 }
+
+
+def load(name: str) -> Paper:
+    """The Paper of a name. Raises InvalidRequest."""
+    if name not in PAPERS:
+        InvalidRequest.must("paper", f"one of {', '.join(PAPERS)}", repr(name))
+    paper: Paper = importlib.import_module(PAPERS[name]).PAPER
+    return paper

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["DIGITS", "Artifact", "Comparison", "Erratum", "Paper", "printed", "rounded"]
+__all__ = ["DIGITS", "Artifact", "Comparison", "Erratum", "InParts", "Paper", "printed", "rounded"]
 
 
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
@@ -133,22 +133,48 @@ class Artifact:
 
 
 @dataclass(frozen=True)
+class InParts:
+    """A function that computes an artifact in parts, each of which may be computed in a process of its own.
+
+    keys: what the parts are of, the longest last; part: (key, full) -> what it found, plain data; join: (what all
+    parts found, in the order of keys, full) -> the Artifact.
+    """
+
+    keys: Sequence[Any]
+    part: Callable[[Any, bool], Any]
+    join: Callable[[Sequence[Any], bool], Artifact]
+
+    def __call__(self, full: bool) -> Artifact:
+        """The artifact, its parts computed one after the other."""
+        return self.join([self.part(key, full) for key in self.keys], full)
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper: its artifacts by name, each a function that computes it, and its errata.
 
     A function takes `full` (False: the minutes-long default; True: everything) and returns the Artifact.
     needs: artifact -> extra that must be installed for it; "errata" may be among them.
     only_full: names of artifacts that are recomputed with full only; what they left in the results stays otherwise.
+    resumed: names of those whose function takes the path of a file, too, where it keeps what is done: a run that was
+    interrupted goes on from there. The file is removed when the artifact is written.
+    seconds: about how long artifacts take (and "errata"), where it is more than a few; several processes begin with
+    the longest. together: artifacts that share most of their computation and stay in one process. timed: artifacts that
+    measure seconds, computed while nothing else is.
     """
 
     name: str
     title: str
     citation: str
-    artifacts: Mapping[str, Callable[[bool], Artifact]]
+    artifacts: Mapping[str, Callable[..., Artifact]]
     errata: Callable[[], Sequence[Erratum]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
     needs: Mapping[str, str] = field(default_factory=dict)
     only_full: Collection[str] = ()
+    resumed: Collection[str] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    together: Sequence[Collection[str]] = ()
+    timed: Collection[str] = ()
     on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 
 

@@ -308,6 +308,7 @@ PAPER = Paper(
         "(the dyadic quantized Laplace mechanism)."
     ),
     artifacts={"fig2": _fig2, "fig3": _fig3, "theorem8": _theorem8, "bits": _bits},
+    seconds={"fig3": 17},
     errata=errata,
     remarks=(
         "The guarantees are those of real arithmetic with ideal random numbers; floating-point attacks on the Laplace "

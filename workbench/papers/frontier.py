@@ -182,4 +182,6 @@ PAPER = Paper(
         ),
         "budgets": _budgets,
     },
+    seconds={"budgets": 46, "quantizer": 27, "noise_error_epsilon": 13, "runs": 13, "laplace": 6, "labels": 3},
+    together=[("noise_error_epsilon", "noise_error_delta", "noise_level_curves", "noise_heat_map", "noise_baselines")],
 )  # fmt: skip

@@ -8,26 +8,23 @@ assembled from the .json records of all papers.
 from __future__ import annotations
 
 import csv
-import importlib
 import json
 import re
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.io.extras import EXTRAS, need, present
-from workbench.io.figures import save_figure
 from workbench.io.files import write_whole
-from workbench.io.result import Plots, Result, Row
-from workbench.papers import PAPERS
-from workbench.papers.artifact import Artifact, Erratum, Paper, rounded
+from workbench.io.result import Plots, Result
+from workbench.papers import PAPERS, load
+from workbench.papers.artifact import Erratum, Paper
 from workbench.papers.gallery import FOLD, Shown, agreement, write_index
+from workbench.papers.steps import Progress, Reproduction, in_order, separate, write_artifact
+from workbench.sweeps.workers import cores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,48 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["gallery", "load", "reproduce", "write_artifact"]
 
-Progress = Callable[[int, int, str], None]
 COLUMNS = ("paper", "artifact", "what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising")
-
-
-def load(name: str) -> Paper:
-    """The Paper of a name. Raises InvalidRequest."""
-    if name not in PAPERS:
-        InvalidRequest.must("paper", f"one of {', '.join(PAPERS)}", repr(name))
-    paper: Paper = importlib.import_module(PAPERS[name]).PAPER
-    return paper
-
-
-def write_artifact(artifact: Artifact, folder: Path) -> None:
-    """Write an artifact's table, figure and record into a folder."""
-    import matplotlib.pyplot as plt
-
-    shown = artifact.shown()
-    table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
-    write_whole(folder / f"{artifact.name}.csv", table.encode())
-    if artifact.draw is not None:
-        figure = artifact.draw(shown)
-        save_figure(figure, folder / f"{artifact.name}.png")
-        save_figure(figure, folder / f"{artifact.name}.svg")
-        plt.close(figure)
-    record = {
-        "name": artifact.name,
-        "title": artifact.title,
-        "caption": artifact.caption,
-        "figure": artifact.draw is not None,
-        "comparisons": [
-            {
-                **asdict(c),
-                "ours": c.shown,
-                "difference": rounded(c.shown - c.printed, 4),
-                "tolerance": float(f"{c.tolerance:.6g}"),
-                "verdict": c.verdict,
-                "surprising": c.surprising,
-            }
-            for c in artifact.comparisons
-        ],
-    }
-    write_whole(folder / f"{artifact.name}.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def reproduce(
@@ -85,6 +41,7 @@ def reproduce(
     results: str | Path = Path("results"),
     *,
     full: bool = False,
+    jobs: int | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> Result:
     """Recompute figures and tables of the papers; write them, their records and the gallery (`workbench reproduce`).
@@ -99,7 +56,9 @@ def reproduce(
         only: names of artifacts; all by default. With one paper or several, each named artifact must exist in one.
         results: the folder.
         full: also what takes longer than the default's minutes.
-        progress: told (artifacts done, artifacts, a line) when one starts, every half minute, and when it is done.
+        jobs: processes of this machine, all its cores by default; the files are the same bytes with any number.
+        progress: told (artifacts done, artifacts, a line) when one starts (of a single process), every half minute,
+            and when it is done.
 
     Returns:
         One row for every printed number: paper, artifact, what, place, printed, ours, difference, tolerance, verdict,
@@ -109,6 +68,8 @@ def reproduce(
         InvalidRequest: an unknown name, NotInstalled: a named artifact needs an extra; both before anything runs.
         WorkbenchError: an artifact cannot be computed.
     """
+    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024):
+        InvalidRequest.must("jobs", "an integer in 1..1024", jobs)
     names = [papers] if isinstance(papers, str) else list(papers or ())
     artifacts = [only] if isinstance(only, str) else only
     chosen = [paper for name in (names or PAPERS) if not (paper := load(name)).on_demand or full or names]
@@ -128,28 +89,25 @@ def reproduce(
         if name not in [other for _, other in tasks]:  # named by the user: refused before anything runs
             need(paper.needs[name], f"{paper.name} {name}")
     notes = tuple(_left_out(lacking))
-    rows: list[Row] = []
-    done, begin = 0, time.perf_counter()
+    begin = time.perf_counter()
     for note in notes:
         progress(0, len(tasks), note)
+    steps = in_order(chosen, tasks, errata=artifacts is None)
+    apart, alone = separate(chosen, steps)
+    processes = min(jobs or cores(), len(apart))
+    run = Reproduction(chosen, [(paper.name, name) for paper, name in tasks], Path(results), full, progress)
+    done = len(tasks)
     try:
-        for paper in chosen:
-            for name in [name for other, name in tasks if other is paper]:
-                label = f"[{done + 1}/{len(tasks)}] {paper.name} {name}"
-                rows += _artifact(paper, name, Path(results), full, partial(progress, done, len(tasks)), label)
-                done += 1
-            if artifacts is None and paper.errata is not None:
-                progress(done, len(tasks), f"{paper.name}: checking the errata ...")
-                errata = list(paper.errata())
-                content = json.dumps([asdict(e) for e in errata], indent=1, ensure_ascii=False) + "\n"
-                write_whole(Path(results) / paper.name / "errata.json", content.encode())
+        if processes > 1:
+            run.take_in_processes(apart, processes)
+        run.take(alone if processes > 1 else steps)
     except KeyboardInterrupt:
-        done = min(done, len(tasks) - 1)  # an interrupted check of errata, too
+        done = min(run.done, len(tasks) - 1)  # an interrupted check of errata, too
     finally:  # an artifact that fails costs none of those before it
         if Path(results).is_dir():
             gallery(Path(results))
-    sentences = ((f"{agreement(rows)}.",) if rows else ()) + notes
-    return Result("Printed numbers beside ours", rows, "printed_numbers", COLUMNS, _plots, done, len(tasks),
+    sentences = ((f"{agreement(run.rows)}.",) if run.rows else ()) + notes
+    return Result("Printed numbers beside ours", run.rows, "printed_numbers", COLUMNS, _plots, done, len(tasks),
                   time.perf_counter() - begin, sentences)  # fmt: skip
 
 
@@ -158,27 +116,6 @@ def _left_out(lacking: Sequence[tuple[Paper, str]]) -> Iterator[str]:
     for extra in sorted({paper.needs[name] for paper, name in lacking}):
         names = ", ".join(f"{paper.name} {name}" for paper, name in lacking if paper.needs[name] == extra)
         yield f"Left out: {names}, which need the extra {extra!r}: pip install 'dp-workbench[{extra}]'."
-
-
-def _artifact(paper: Paper, name: str, results: Path, full: bool, tell: Callable[[str], None], label: str) -> list[Row]:
-    """Compute one artifact and write it; a row for every printed number in it."""
-    tell(f"{label} ...")
-    begin = time.perf_counter()
-    with _heartbeat(tell, label):
-        artifact = paper.artifacts[name](full)
-    seconds = time.perf_counter() - begin
-    write_artifact(artifact, results / paper.name)
-    agree = sum(c.agrees for c in artifact.comparisons)
-    count = f", {agree} of {len(artifact.comparisons)} printed numbers agree" if artifact.comparisons else ""
-    tell(f"{label} done in {seconds:.1f} s{count}")
-    return [
-        {
-            "paper": paper.name, "artifact": name, "what": c.what, "place": c.place, "printed": c.printed,
-            "ours": c.ours, "difference": c.difference, "tolerance": c.tolerance, "verdict": c.verdict,
-            "surprising": c.surprising, "remark": c.remark,
-        }
-        for c in artifact.comparisons
-    ]  # fmt: skip
 
 
 def _plots(table: pd.DataFrame) -> Plots:
@@ -201,24 +138,6 @@ def _draw(table: pd.DataFrame) -> Figure | None:
     axis.set_ylabel("|ours - printed| / tolerance")
     legend_below(figure, [axis])
     return figure
-
-
-@contextmanager
-def _heartbeat(tell: Callable[[str], None], name: str, every: float = 30.0) -> Iterator[None]:
-    """Say every so many seconds that something is still running."""
-    done, begin = threading.Event(), time.perf_counter()
-
-    def beat() -> None:
-        while not done.wait(every):
-            tell(f"{name} ... {time.perf_counter() - begin:.0f} s so far")
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def gallery(results: Path) -> Path:

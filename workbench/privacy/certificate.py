@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, field
-from fractions import Fraction
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -24,10 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import round_up
+from workbench.exact.plain import plain_list
 from workbench.io.files import LIMIT, spelled, write_whole
 from workbench.io.plugins import origin
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs
+from workbench.mechanisms.points import points
 from workbench.privacy.audit import Privacy, audit, audit_extremes
 from workbench.privacy.audit_cost import affordable
 from workbench.privacy.claim import Claim
@@ -105,6 +106,23 @@ class Certificate(Shown):
             bias = Bias.of(self.mechanism, self.bias.outputs, self.bias.inputs)
             if bias != self.bias:
                 raise NotCertified(f"The bias is {round_up(bias.worst)!r}, not {round_up(self.bias.worst)!r}.")
+        self._label_rows()
+
+    def _label_rows(self) -> None:
+        """Bare rows of a channel get the inputs they stand for and the values they publish, where those are known:
+        from the bias, or of texts from the record."""
+        mechanism: Any = self.mechanism
+        if getattr(mechanism, "labelled", ()) is not None:  # they have them, or are no rows
+            return
+        try:
+            if self.bias is not None:
+                labelled: Any = self.bias.inputs, self.bias.outputs
+            else:
+                labelled = tuple(points(plain_list(self.record.get(k), k, "a list"), k) for k in ("inputs", "outputs"))
+            if len({*labelled[0]}) == len(labelled[0]):
+                object.__setattr__(self, "mechanism", replace(mechanism, labelled=labelled))
+        except InvalidRequest:  # not one for every row, or no list of them
+            pass
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and messages between processes are proven again."""
@@ -164,13 +182,6 @@ class Certificate(Shown):
         kind = getattr(self.mechanism, "kind", type(self.mechanism).__name__)
         parts = {f"mechanism of kind {kind}": self.mechanism, f"notion {self.notion}": self.claim.notion}
         return {what: package for what, part in parts.items() if (package := origin(part)) is not None}
-
-    @property
-    def labelled(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]] | None:
-        """(input of every row, published value of every output) of a channel on labels; None where it has none."""
-        if self.bias is None or not getattr(self.mechanism, "numbered", False):
-            return None
-        return self.bias.inputs, self.bias.outputs
 
     def to_dict(self, *, columns: bool = False) -> dict[str, Any]:
         """JSON-ready, and self-contained: see `workbench.privacy.certificate_file`, which reads it.

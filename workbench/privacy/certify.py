@@ -76,7 +76,7 @@ def certify(
     reason = getattr(subject, "not_certifiable", None)
     if reason is not None:
         raise InvalidRequest(f"mechanism must be one that a certificate can hold. {reason}")
-    values, means = _means(subject, getattr(mechanism, "labelled", None), outputs, unbiased_for)
+    values, means = _means(subject, outputs, unbiased_for)
     if hasattr(subject, "certified_form"):
         subject = subject.certified_form()
     if metric is not None:
@@ -112,10 +112,9 @@ def certify(
 
 
 def _means(
-    subject: Any, labelled: Any, outputs: Sequence[Any] | None, unbiased_for: Sequence[Any] | None
+    subject: Any, outputs: Sequence[Any] | None, unbiased_for: Sequence[Any] | None
 ) -> tuple[tuple[Fraction, ...] | None, tuple[Fraction, ...] | None]:
-    """(published values, inputs they should have as means), where the mechanism, its certificate or the request knows
-    them. labelled: (inputs, outputs) of a certificate."""
+    """(published values, inputs they should have as means), where the mechanism or the request knows them."""
     if (outputs is None) != (unbiased_for is None):
         raise InvalidRequest("outputs and unbiased_for must be given together.")
     if outputs is not None and unbiased_for is not None:
@@ -125,8 +124,6 @@ def _means(
             InvalidRequest.must("outputs and unbiased_for", f"{shape[0]} and {shape[1]} numbers",
                                 f"{len(values)} and {len(means)}")  # fmt: skip
         return values, means
-    if labelled is not None:
-        return labelled[1], labelled[0]
     return getattr(subject, "unbiased_means", (None, None))
 
 

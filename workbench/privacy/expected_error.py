@@ -31,6 +31,7 @@ from workbench.mechanisms.density import spelled as density_named
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
+from workbench.mechanisms.points import shown
 from workbench.mechanisms.real_inputs import rationals
 from workbench.privacy.objective import expected_losses
 
@@ -77,22 +78,31 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
 
 def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
     inputs = [x.item() if isinstance(x, np.generic) else x for x in mechanism.inputs]
-    outputs = [*np.asarray(mechanism.outputs)]
+    labelled = getattr(mechanism, "labelled", None)  # rows with exact labels
+    outputs: list[Any] = [*np.asarray(mechanism.outputs)] if labelled is None else [*labelled[1]]
     if len(inputs) * len(outputs) > _CELLS:
         InvalidRequest.must("inputs times outputs", f"at most {_CELLS} for expected losses", len(inputs) * len(outputs))
     laws = [mechanism.law(x) for x in inputs]
-    if isinstance(inputs[0], tuple):  # a vector: right in every part, or wrong
-        if loss != "zero-one":
-            InvalidRequest.must("loss", "zero-one for a vector query", repr(loss))
-        places = {tuple(output.tolist()): k for k, output in enumerate(outputs)}
-        losses = [1 - Fraction(law.integers[places[x]], law.total) for x, law in zip(inputs, laws, strict=True)]
+    if not all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *map(_plain, outputs))):
+        if loss != "zero-one":  # a vector or a text: right in every part, or wrong
+            what = "a vector query" if labelled is None else "inputs and outputs that are no numbers"
+            InvalidRequest.must("loss", f"zero-one for {what}", repr(loss))
+        places = {_plain(output): k for k, output in enumerate(outputs)}
+        right = [law.integers[places[x]] if x in places else 0 for x, law in zip(inputs, laws, strict=True)]
+        losses = [1 - Fraction(k, law.total) for k, law in zip(right, laws, strict=True)]
     else:
         labels, values = rationals(inputs, "inputs"), rationals(outputs, "outputs")
         losses = expected_losses(loss, labels, laws, values)
     weights, words = _weights(mechanism, inputs, data)
     at = max(range(len(losses)), key=losses.__getitem__)
     mean = sum((w * value for w, value in zip(weights, losses, strict=True) if w), Fraction(0)) / sum(weights)
-    return ExpectedError(loss, words, mean, losses[at], inputs[at])
+    return ExpectedError(loss, words, mean, losses[at], inputs[at] if labelled is None else shown(inputs[at]))
+
+
+def _plain(output: Any) -> Any:
+    """A published value as Python has it; of a vector, a tuple."""
+    value = output.tolist() if isinstance(output, (np.generic, np.ndarray)) else output
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[Fraction], str]:
@@ -109,11 +119,13 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
         words = f"weights of {len(given)} inputs"
     else:
         given, words = _counted(data)
-    places = {x: k for k, x in enumerate(inputs)}
+    labelled = getattr(mechanism, "labelled", None)
+    places = {x if labelled is None else shown(x): k for k, x in enumerate(inputs)}
     weights = [Fraction(0)] * len(inputs)
     for x, weight in given.items():
         if x not in places:
-            InvalidRequest.must("data", f"inputs of the mechanism, from {inputs[0]} to {inputs[-1]}", x)
+            known = [*places]
+            InvalidRequest.must("data", f"inputs of the mechanism, from {known[0]} to {known[-1]}", x)
         weights[places[x]] = weight
     if not any(weights):
         InvalidRequest.must("data", "at least one input of positive weight", "none")

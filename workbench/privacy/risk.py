@@ -202,9 +202,11 @@ class Risk(Shown):
             right.set_xticks(ticks, [f"{order:g}" for order in ticks])
             right.minorticks_off()
             right.legend(frameon=False)
+            right.set(xlabel="order α", ylabel="Rényi divergence")
         else:
-            right.text(0.5, 0.5, "unbounded at every order", ha="center", transform=right.transAxes)
-        right.set(xlabel="order α", ylabel="Rényi divergence")
+            words = "Unbounded at every order α:\nsome outcome of one neighbour\nnever occurs on the other."
+            right.text(0.5, 0.5, words, ha="center", va="center", transform=right.transAxes)
+            right.set_axis_off()
         right.set_title("Rényi curve (rounded up)", fontsize=10)
         return figure
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exact
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.mechanisms.mechanism import as_mechanism
@@ -24,8 +22,8 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
         mechanism: any, or a Design or Certificate of one, or a Distribution.
         count: of draws.
         answer: the true input. Of noise an integer, or a tuple for a vector query, to which it is added in the group
-            (without one: η itself); of a channel a row number; of a mechanism on real inputs a number; of a label
-            randomizer, and of a certificate that knows the labels, a label.
+            (without one: η itself); of a mechanism on real inputs a number; of a label randomizer and of a channel an
+            input, which is a row number where the channel is bare rows.
         insecure_seed: draw from a seeded generator instead, for experiments only.
 
     Returns:
@@ -37,18 +35,8 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
     source = Source(insecure_seed)
     if isinstance(mechanism, Distribution):
         return Sampler(mechanism, source).draw(count)
-    subject = as_mechanism(mechanism)
-    labelled = getattr(mechanism, "labelled", None)  # a certificate of a channel that knows its inputs and outputs
-    if labelled is None:
-        return subject.draws(answer, count, source)
-    inputs, outputs = labelled
-    label = None if answer is None else exact(answer, "answer")
-    if label not in inputs:
-        low, high = float(min(inputs)), float(max(inputs))
-        InvalidRequest.must("answer", f"one of the {len(inputs)} labels from {low:g} to {high:g}", answer)
-    values: NDArray[np.float64] = np.array([float(value) for value in outputs])
-    rows: NDArray[np.int64] = subject.draws(inputs.index(label), count, source)
-    return values[rows]
+    drawn: NDArray[Any] = as_mechanism(mechanism).draws(answer, count, source)
+    return drawn
 
 
 def publish(mechanism: Any, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[Any]:

@@ -24,7 +24,7 @@ from workbench.io.extras import need
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 from workbench.sweeps.result import Outcome, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec
-from workbench.sweeps.workers import Answers, Task, here, on_cluster, on_processes
+from workbench.sweeps.workers import Answers, Task, cores, here, on_cluster, on_processes
 
 __all__ = ["sweep"]
 
@@ -95,16 +95,10 @@ def _answers(
         return
     if cluster is not None:
         yield from on_cluster(tasks, cluster)
-    elif (processes := min(jobs or _cores(), len(tasks))) == 1:
+    elif (processes := min(jobs or cores(), len(tasks))) == 1:
         yield from here(tasks)
     else:
         yield from on_processes(tasks, processes)
-
-
-def _cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 def _file(book: Ledger, chunk: Chunk, answers: Answers) -> None:

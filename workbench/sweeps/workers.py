@@ -19,7 +19,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from workbench.io.extras import need
 from workbench.io.processes import SAFE, end_with_parent, safe_start
 from workbench.sweeps.versions import versions
 
-__all__ = ["Answers", "Task", "executor", "here", "on_cluster", "on_processes", "work"]
+__all__ = ["Answers", "Task", "cores", "executor", "here", "on_cluster", "on_processes", "work"]
 
 Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
 
@@ -135,18 +135,18 @@ def _begin(parent: int) -> None:
 
 
 def on_processes(
-    tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any] = work
-) -> Iterator[tuple[int, Any | None]]:
+    tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any] = work, *, ahead: int = 2
+) -> Generator[tuple[int, Any | None], None, None]:
     """On `jobs` processes of this machine, one thread each. work: what is done with a task there.
 
-    Two tasks for each process are under way at a time. When a process dies, those are retried; a task that saw DEATHS
-    of them is tried once more alone, and given up when its process dies again.
+    ahead: how many tasks for each process are under way at a time, in the order of tasks. When a process dies, those
+    are retried; a task that saw DEATHS of them is tried once more alone, and given up when its process dies again.
     """
     waiting, suspects = list(range(len(tasks)))[::-1], list[int]()
     deaths: Counter[int] = Counter()
     try:
         while waiting:
-            for at, answers in _pooled(tasks, waiting, jobs, 2 * jobs, deaths, suspects, work):
+            for at, answers in _pooled(tasks, waiting, jobs, ahead * jobs, deaths, suspects, work):
                 yield at, answers
         for at in suspects:
             died: list[int] = []
@@ -182,6 +182,13 @@ def _pooled(
                 deaths[at] += 1
                 (suspects if deaths[at] >= DEATHS else waiting).append(at)
             return
+
+
+def cores() -> int:
+    """How many processes this machine can run at a time, as this one is allowed to use it."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 def executor(jobs: int) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.oracles import line_noise
-from models.repeated_noise import known_losses, masses
+from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from workbench.families.additive.request import AdditiveRequest
 from workbench.families.integer_laws import NAMES, FittedLaw, NotApplicable, fitted_laws, least_parameter
 from workbench.families.integer_laws import masses as masses_of
@@ -80,14 +80,9 @@ def curves(request: AdditiveRequest, edges: Vector) -> dict[str, tuple[Vector, V
 
 def _integer_laws(request: AdditiveRequest) -> dict[str, tuple[Vector, Vector]]:
     epsilon, delta, d = float(request.epsilon or 0), float(request.delta), int(request.question.sensitivity)
-    if request.runs > 1 and request.question.sensitivity > 1:  # the candidates of `wide_runs` are such laws
-        return {}
     if request.runs > 1:
-        sides = {name: masses(losses)[0] for name, losses in known_losses(request.runs, epsilon, delta).items()}
-        return {
-            name: (np.arange(1.0 - side.size, side.size), np.concatenate([side[:0:-1], side]))
-            for name, side in sides.items()
-        }
+        shapes = published_shapes(d)
+        return {name: RepeatedWideNoise(request.runs, epsilon, delta, d, shapes[name]).law() for name in shapes}
     laws: dict[str, tuple[Vector, Vector]] = {}
     for name in NAMES:
         try:

@@ -16,12 +16,11 @@ from workbench.exact.numbers import exact, positive, probability
 from workbench.families.base import Family
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
+    NOTION_PARAMETERS,
     OPTIONS,
     SOLVER,
     TIME_LIMIT,
-    TRADE_OFF,
     Option,
-    anything,
     certify_option,
     check_option,
     count,
@@ -120,11 +119,7 @@ class _Additive(Family):
             kind=Path,
         ),
         Option("notion", _notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
-        Option("alpha", exact, help="renyi: the order > 1.", added=True),
-        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
-        Option("mu", positive, help="gdp: the budget > 0.", added=True),
-        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
-        TRADE_OFF,
+        *NOTION_PARAMETERS,
         Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
         Option("gap", or_zero, help="Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default."),
         Option("runs", count(1, 1024), 1, "For how many runs the budget is, of integer noise.", kind=int, added=True),

@@ -35,6 +35,7 @@ SERIES = {
     "noise": Series("best noise", 2), "geometric": Series("geometric", 7, ":"),
     "truncated geometric": Series("truncated geometric", 4, "--"),
     "discrete Gaussian": Series("discrete Gaussian", 5, "--"), "rounded Gaussian": Series("rounded Gaussian", 3, ":"),
+    "staircase": Series("staircase", 1, "-."),
     "staircase (pure)": Series("staircase (pure)", 4, "-."), "Laplace (pure)": Series("Laplace (pure)", 7, ":"),
     "truncated Laplace": Series("truncated Laplace", 6, "--"), "Gaussian": Series("Gaussian", 5, "--"),
     "proven bound": Series("proven lower bound", 6, ":"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from solvers.backend import Options, backend
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import nearest_float
 from workbench.families.base import Request
 from workbench.families.convex_notion import PARAMETERS, without_parameters
 from workbench.families.option import spell
@@ -39,11 +40,11 @@ _LOSS: dict[str, Callable[[int], int]] = {
 class AdditiveRequest(Request):
     """The least mean cost of noise that is private whatever the answers are: (ε, δ), or the budget of another notion.
 
-    cost: absolute, squared (clamped also zero-one: losses of the published answer), or the costs of |η| = 0, 1, 2, ...,
-    the last one beyond; prior: of clamped answers, uniform by default, or "worst": the largest mean cost of any answer;
-    gap: relative, between cost and bound; steps: of
-    a sensitivity, of the reals; found by refining where None; runs: that the budget is for in all; budget: of the cost,
-    where ε or δ is minimised, up to the one that is given.
+    cost: absolute, squared (clamped also zero-one: losses of the published answer), or the costs of |η| = 0, 1, 2, ...
+    (clamped: of published minus true answer), the last one beyond; prior: of clamped answers, uniform by default, or
+    "worst": the largest mean cost of any answer; gap: relative, between cost and bound; steps: of a sensitivity, of the
+    reals; found by refining where None; runs: that the budget is for in all; budget: of the cost, where ε or δ is
+    minimised, up to the one that is given.
     """
 
     question: UnboundedNoise
@@ -71,12 +72,13 @@ class AdditiveRequest(Request):
         self._check_notion()
         for epsilon in [stick.epsilon for stick in self.points] or ([] if self.convex else [self.epsilon]):
             if epsilon and not SMALLEST <= epsilon <= LARGEST:
-                InvalidRequest.must("epsilon", f"between {float(SMALLEST):g} and {LARGEST}", f"{float(epsilon):g}")
+                within = f"between {float(SMALLEST):g} and {LARGEST}"
+                InvalidRequest.must("epsilon", within, f"{nearest_float(epsilon):g}")
         if self.delta and not notion(self.notion).has_delta:
             InvalidRequest.must("delta", f"0 for the notion {self.notion}", float(self.delta))
         own = not isinstance(self.cost, str)
-        if own and (reals or clamp is not None):
-            raise InvalidRequest("cost must be a name for noise on the reals and clamped noise. Got a list.")
+        if own and reals:
+            InvalidRequest.must("cost", "absolute or squared for noise on the reals", "a list")
         if self.cost == "zero-one" and clamp is None:
             InvalidRequest.must(
                 "cost", "absolute or squared, or a list of costs, for noise that is not clamped", "zero-one"
@@ -103,7 +105,7 @@ class AdditiveRequest(Request):
             return
         if not self.delta and not (reals or self.worst or self.line_cost.even):
             raise InvalidRequest("delta must be > 0 where the cost of noise is not the same at η and -η.")
-        if not self.delta and own:
+        if not self.delta and own and clamp is None:
             raise InvalidRequest("delta must be > 0 for costs given as a list, which end somewhere.")
 
     def _check_notion(self) -> None:
@@ -184,10 +186,12 @@ class AdditiveRequest(Request):
         return isinstance(self.prior, str)
 
     @property
-    def loss(self) -> Callable[[int], int]:
-        """Of published minus true answer, of clamped noise."""
-        assert isinstance(self.cost, str)
-        return _LOSS[self.cost]
+    def loss(self) -> Callable[[int], int | Fraction]:
+        """Of published minus true answer, of clamped noise; its own costs are of the size of that."""
+        costs = self.cost
+        if isinstance(costs, str):
+            return _LOSS[costs]
+        return lambda r: costs[min(abs(r), len(costs) - 1)]
 
     @cached_property
     def line_cost(self) -> LineCost:
@@ -198,13 +202,11 @@ class AdditiveRequest(Request):
         from models.integer_noise import LineCost
 
         with translated_errors():
-            if not isinstance(self.cost, str):
-                return LineCost.own(self.cost)
             clamp = self.question.clamp if isinstance(self.question, IntegerNoise) else None
             if clamp is None:
-                return LineCost.named(self.cost)
+                return LineCost.named(self.cost) if isinstance(self.cost, str) else LineCost.own(self.cost)
             loss = self.loss
-            return LineCost.clamped(self.cost, clamp[1] - clamp[0] + 1, lambda r: Fraction(loss(r)), self.prior)
+            return LineCost.clamped(self.cost_name, clamp[1] - clamp[0] + 1, lambda r: Fraction(loss(r)), self.prior)
 
     @property
     def cost_name(self) -> str:

@@ -83,13 +83,13 @@ def solve_additive(request: AdditiveRequest) -> Design:
         else:
             solved = _staircase(request)
     mechanism, words = solved.mechanism, []
-    claim = request.claim
+    claim, least = request.claim, max(solved.bound, Fraction(0))  # no cost is negative
     if request.certified and request.points and not private_unclamped(mechanism, claim):
         mechanism = _repaired(mechanism, request, solved.excess)
     cost = exact_cost(mechanism, request)
     certificate = None
     if request.certified:
-        record = {"bound": round_down(solved.bound), **solved.work}
+        record = {"bound": round_down(least), **solved.work}
         parameters = {name: value for name, value in claim.values.items() if name not in ("epsilon", "delta")}
         certificate = Certificate(
             mechanism, request.notion, claim.epsilon, claim.values.get("delta"), _stated(mechanism, request, cost),
@@ -100,7 +100,7 @@ def solve_additive(request: AdditiveRequest) -> Design:
         privacy = audit(mechanism, claim.values.get("epsilon", 0))
         if not meets(privacy, claim):
             words.append(privacy.words(claim, "The solver's law"))
-    objective, bound = float(cost), round_down(solved.bound)
+    objective, bound = float(cost), round_down(least)
     timing = {"seconds": time.perf_counter() - begin}
     design = Design(
         request, mechanism, objective, bound, claim,
@@ -241,7 +241,13 @@ def _worst_answer(request: AdditiveRequest, begin: float) -> _Found:
 def _each_answer(mechanism: AdditiveIntegerNoise, request: AdditiveRequest) -> list[Fraction]:
     """The exact mean cost on every answer of clamped noise."""
     answers = tuple(map(Fraction, mechanism.outputs.tolist()))
-    return expected_losses(request.cost_name, answers, mechanism.rows, answers)
+    if isinstance(request.cost, str):
+        return expected_losses(request.cost_name, answers, mechanism.rows, answers)
+    loss = request.loss
+    return [
+        sum((w * Fraction(loss(o - q)) for o, w in enumerate(law.integers)), Fraction(0)) / law.total
+        for q, law in enumerate(mechanism.rows)
+    ]
 
 
 def _trimmed(masses: Any, first: int) -> IntegerLaw:
@@ -305,15 +311,19 @@ def _staircase(request: AdditiveRequest) -> _Found:
 
 
 def _repaired(mechanism: LineNoise, request: AdditiveRequest, excess: float) -> LineNoise:
-    """A mixture with noise that is private at half of every δ, of the least share that the excess needs."""
+    """A mixture with noise that is private at half of every δ, of the least share that the excess needs; at steep
+    budgets, where a solver's zeros are far off in ratio, that noise alone."""
     claim = request.claim
     epsilon, delta = map(Fraction, shared_budget(_budgets(request, Fraction(1, 2))))
     private = _truncated(epsilon, delta, mechanism.reach)
     share = Fraction(2 * max(excess, 0.0) + 1e-12)
-    while share < 1:
+    while True:
+        share = min(share, Fraction(1))
         candidate = mixed(mechanism, private, share)
         if private_unclamped(candidate, claim):
             return candidate
+        if share == 1:
+            break
         share *= 4
     raise NotCertified("The solver's law could not be repaired.")
 
@@ -344,10 +354,12 @@ def _truncated(epsilon: Fraction, delta: Fraction, reach: int) -> IntegerLaw:
 
 
 def _stated(mechanism: LineNoise, request: AdditiveRequest, cost: Fraction) -> Any:
-    """The cost as a certificate states it."""
+    """The cost as a certificate states it; None for one's own costs of clamped answers."""
     question, name = request.question, request.cost_name
     if isinstance(mechanism, AdditiveIntegerNoise) and isinstance(question, IntegerNoise):
         if question.clamp is not None:
+            if not isinstance(request.cost, str):
+                return None  # certificates name the loss of what is published
             low, high = question.clamp
             answers = tuple(map(Fraction, range(low, high + 1)))
             prior = request.prior or (Fraction(1),) * len(answers)

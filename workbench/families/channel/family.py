@@ -13,10 +13,10 @@ from workbench.families.base import Family, Session
 from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
+    NOTION_PARAMETERS,
     OPTIONS,
     SOLVER,
     TIME_LIMIT,
-    TRADE_OFF,
     Option,
     anything,
     certify_option,
@@ -92,11 +92,7 @@ class _Channels(Family):
             "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a function too).",
         ),
         Option("notion", convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp."),
-        Option("alpha", exact, help="renyi: the order > 1.", added=True),
-        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
-        Option("mu", positive, help="gdp: the budget > 0.", added=True),
-        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
-        TRADE_OFF,
+        *NOTION_PARAMETERS,
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: or a function "

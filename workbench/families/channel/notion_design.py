@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -66,7 +66,7 @@ class ChannelNotionRequest(ConvexRequest):
 
     def channel(self, rows: Any) -> Channel:
         """Rows as a mechanism under the neighbour relation."""
-        return Channel.of(rows, self.question.pairs)
+        return replace(Channel.of(rows, self.question.pairs), labelled=(self.question.inputs, self.question.outputs))
 
     def model(self, bounds: Mapping[Any, Any] | None = None) -> ChannelNotionModel:
         """The program under some bounds."""
@@ -93,3 +93,10 @@ class ChannelNotionRequest(ConvexRequest):
         """The expected loss, or the largest one, exactly."""
         rows = np.array([row.integers for row in mechanism.rows], dtype=object)
         return loss_of(rows, self.losses, self.question.prior)
+
+    @property
+    def largest_cost(self) -> float:
+        """The largest loss, weighted by the prior where there is one."""
+        prior = self.question.prior
+        weights = 1.0 if prior is None else np.array([float(p) for p in prior])[:, None]
+        return float((weights * self.losses.floats).max())

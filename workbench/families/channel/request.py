@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -206,9 +206,8 @@ class ChannelRequest(Request):
 
     def channel(self, rows: Any) -> Channel:
         """Rows as a mechanism under the neighbour relation."""
-        if self.per_distance:
-            return Channel.of(rows, self.question.metric_pairs()[0])
-        return Channel.of(rows, self.question.pairs)
+        pairs = self.question.metric_pairs()[0] if self.per_distance else self.question.pairs
+        return replace(Channel.of(rows, pairs), labelled=(self.question.inputs, self.question.outputs))
 
     @cached_property
     def weights(self) -> np.ndarray[Any, np.dtype[np.float64]] | None:

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability
+from workbench.exact.numbers import positive, probability
 from workbench.families.base import Family, Session
 from workbench.families.composed import composed_facts
 from workbench.families.design import jsonable
 from workbench.families.option import (
+    NOTION_PARAMETERS,
     OPTIONS,
     PROGRESS,
     SOLVER,
     TIME_LIMIT,
-    TRADE_OFF,
     Option,
-    anything,
     certify_option,
     check_option,
     count,
@@ -128,11 +127,7 @@ class _LabelFamily(Family):
         Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
         Option("notion", one_of(more=_notions), "pure", "lp: pure, dp or metric; curve, tradeoff, renyi, zcdp or gdp."),
-        Option("alpha", exact, help="renyi: the order > 1.", added=True),
-        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
-        Option("mu", positive, help="gdp: the budget > 0.", added=True),
-        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
-        TRADE_OFF,
+        *NOTION_PARAMETERS,
         Option("runs", count(1, 1024), 1, "lp with notion dp: for how many runs the budget is.", kind=int, added=True),
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",

@@ -107,6 +107,12 @@ class LabelNotionRequest(ConvexRequest):
         """The expected loss."""
         return mechanism.loss(self.named_loss)
 
+    @property
+    def largest_cost(self) -> float:
+        """The largest loss, weighted by the prior."""
+        loss = self.named_loss.matrix(self.grid, self.question.values)
+        return float((self.question.prior[:, None] * loss).max())
+
     def audited(self, raw: LabelChannel) -> Privacy:
         """Under the neighbour relation."""
         return super().audited(Channel.of(raw.channel, self.pairs))

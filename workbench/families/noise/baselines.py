@@ -16,7 +16,7 @@ noise protects the pairs that wrap as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -26,6 +26,7 @@ from workbench.exact.numbers import exp_bounds
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
 from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import Channel
+from workbench.privacy.audit import Privacy, audit_channel
 from workbench.privacy.claim import Claim
 from workbench.privacy.measure import holds
 from workbench.privacy.notions import Notion
@@ -58,12 +59,31 @@ class Scan:
 
     def least(self, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> float | None:
         """The smallest parameter found that is (epsilon, delta)-private by the exact audit; None when there is none."""
+        for parameter, channel in self._nearest(epsilon, delta, notion):
+            mechanism = Channel.of(channel, self.pairs)
+            if holds(mechanism, Claim.of(notion, mechanism, {"epsilon": epsilon, "delta": delta})):
+                return parameter
+        return None
+
+    def audited(
+        self, epsilon: Fraction, delta: Fraction, notion: str | Notion
+    ) -> tuple[float, Channel, Privacy] | None:
+        """That parameter with its channel and the audit at epsilon that it is judged by."""
+        for parameter, channel in self._nearest(epsilon, delta, notion):
+            privacy = audit_channel(channel, self.pairs, epsilon)
+            claim = Claim.of(notion, privacy.mechanism, {"epsilon": epsilon, "delta": delta})
+            if privacy.holds(claim):
+                return parameter, channel, privacy
+        return None
+
+    def _nearest(self, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Iterator[tuple[float, Channel]]:
+        """Parameters from the smallest on that floats take for private, each with its channel."""
         required = ratio_bounds(notion, {(): epsilon}, delta)
         # 1e-12: rounding of sums; the exact audit decides below
         allowed = float(required.delta) + (1e-12 * _weight(required) if named(notion).has_delta else 0.0)
         good = np.flatnonzero(self._deltas(self._tables, required) <= allowed)
         if not good.size:
-            return None
+            return
         high, low = float(self.grid[good[0]]), float(self.grid[max(int(good[0]) - 1, 0)])
         for _ in range(50):
             middle = (low + high) / 2
@@ -73,11 +93,7 @@ class Scan:
             low, high = (low, middle) if fits else (middle, high)
         for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees
             parameter = self.family.parameter(high) * (1 + slack)
-            mechanism = Channel.of(self.family.build(self.n, parameter), self.pairs)
-            claim = Claim.of(notion, mechanism, {"epsilon": epsilon, "delta": delta})
-            if holds(mechanism, claim):
-                return parameter
-        return None
+            yield parameter, self.family.build(self.n, parameter)
 
 
 def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Fraction:

@@ -89,8 +89,8 @@ def delta_frontier(
     with translated_errors():
         return noise_frontier.delta_frontier(
             question.sizes, tuple(request.budgets), [float(value) for value in request.budgets.values()], request.costs,
-            high=float(most), solver=request.solver, time_limit=request.options.time_limit,
-            progress=progress,
+            high=float(most), solver=request.solver,
+            limit=noise_frontier.Limit(request.options.time_limit), progress=progress,
         )  # fmt: skip
 
 

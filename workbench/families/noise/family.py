@@ -20,10 +20,10 @@ from workbench.families.base import Family, Session
 from workbench.families.composed import composed_exact, composed_facts
 from workbench.families.design import exact_words, jsonable
 from workbench.families.option import (
+    NOTION_PARAMETERS,
     OPTIONS,
     SOLVER,
     TIME_LIMIT,
-    TRADE_OFF,
     Option,
     anything,
     certify_option,
@@ -36,9 +36,8 @@ from workbench.families.option import (
     or_zero,
     share,
 )
-from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notion
+from workbench.families.requirements import HOCKEY_STICK, convex_or_ratio_notion, ratio_kind
 from workbench.io.files import read_text
-from workbench.privacy.notions import OURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,15 +58,6 @@ def _notions() -> Iterable[str]:
     from workbench.families.requirements import ratio_notions
 
     return ratio_notions()
-
-
-def _notion(value: Any, name: str) -> str:
-    """A notion that linear models state, or one of several bounds or cones."""
-    from workbench.families.requirements import convex_notions
-
-    if isinstance(value, str) and value in OURS and value in convex_notions():
-        return value
-    return ratio_notion(value, name)
 
 
 def _check_epsilon(values: Mapping[str, Any]) -> None:
@@ -161,17 +151,15 @@ class _Noise(Family):
         Option(
             "directed", flag, False, "Only the given sign of the differences, as the paper.", kind=bool, question=True
         ),
-        Option("notion", _notion, "pdp", "pdp, dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."),
+        Option(
+            "notion", convex_or_ratio_notion, "pdp", "pdp, dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."
+        ),
         Option(
             "cost", _cost, "error-rate",
             "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or a CSV file of costs, "
             "one for every noise value (in Python: an array, or a function of it).",
         ),
-        Option("alpha", exact, help="renyi: the order > 1.", added=True),
-        Option("rho", positive, help="zcdp: the budget > 0.", added=True),
-        Option("mu", positive, help="gdp: the budget > 0.", added=True),
-        Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
-        TRADE_OFF,
+        *NOTION_PARAMETERS,
         Option("prior", _prior, help="CSV with N probabilities of the true answer (cost prior-squared).", kind=Path),
         Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
         Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).', added=True),

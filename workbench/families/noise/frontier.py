@@ -22,7 +22,7 @@ import numpy as np
 
 from models import oracles
 from models.noise import cost_vector
-from models.noise_frontier import Piece, delta_frontier
+from models.noise_frontier import Limit, Piece, delta_frontier
 from models.noise_level_frontier import LEAST
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
@@ -39,7 +39,6 @@ from workbench.families.recommendation import Query
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.modulo import ModuloNoise
-from workbench.privacy.audit import audit_channel
 from workbench.privacy.notions import notion as named
 
 __all__ = ["LEVELS", "plan", "round_levels"]
@@ -49,7 +48,7 @@ _PIECES = 64  # noise values up to which the exact frontier is traced at every �
 _FEW = 5
 _SMALL, _SMOOTH = 16, 40  # noise values up to which it is traced at so many ε at least, between the asked ones too
 _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
-_REFINING = 15.0  # seconds of tracing after which no ε between the asked ones is traced any more
+_REFINING = 1000  # programs at an ε between the asked ones; it is left out where they do not prove all of its pieces
 _CLAMPED = 60  # answers up to which clamped baselines are scanned; beyond they are proven on the line
 _WIDE = {  # series -> published mechanism, for more answers
     "geometric": "clamped geometric", "gaussian": "clamped discrete Gaussian", "exponential": "exponential",
@@ -149,9 +148,7 @@ class _Frontier:
         self.designers: dict[tuple[str, str], NoiseDesigner] = {}
         self.finite: FiniteQuery | None = None
         self.errors: list[float] = []  # of the points so far
-        self.tracing = 0.0  # seconds spent on exact pieces
-        self.patience = None if options.whole else _PATIENCE
-        self.refining = math.inf if options.whole else _REFINING
+        self.whole = options.whole
 
     def close(self) -> None:
         for designer in self.designers.values():
@@ -162,8 +159,6 @@ class _Frontier:
         for row in rows:
             if row["curve"] == "point" and row.get("objective") is not None:
                 self.errors.append(row["objective"])
-            elif row["curve"] == "piece":
-                self.tracing += row["seconds"]
 
     def _designer(self, notion: str, minimise: str) -> NoiseDesigner:
         if (notion, minimise) not in self.designers:
@@ -208,8 +203,8 @@ class _Frontier:
         by_law = ratio_kind(notion) == HOCKEY_STICK  # it falls with δ as (1 - δ)
 
         def compute() -> list[Row]:
-            if self.tracing > self.refining and epsilon not in self.epsilons:
-                return []
+            between = epsilon not in self.epsilons
+            limit = Limit() if self.whole else Limit(programs=_REFINING) if between else Limit(_PATIENCE)
             begin = time.perf_counter()
             q = self.question
             solver: str | None = None
@@ -226,13 +221,15 @@ class _Frontier:
                         q.differences,
                         float(epsilon),
                         self.cost,
-                        time_limit=self.patience,
+                        limit=limit,
                         solver=self._tracer(),
                     )
                     if q.order > LEAST and self.cost == "error-rate":
                         name, solver = "level frontier", None
                     else:
                         name, solver = "pattern frontier", self._tracer()
+            if between and not all(piece.proven for piece in line_pieces) and not by_law:
+                return []
             seconds = time.perf_counter() - begin
             known = self._known("piece", "optimal", notion, epsilon)
             return [
@@ -335,11 +332,10 @@ class _Frontier:
     def _clamped(self, family: str, notion: str, epsilon: Fraction, delta: Fraction) -> Row | None:
         n = self.question.order - 1
         scan = _scan(family, n, tuple(self._distances()))
-        parameter = scan.least(epsilon, delta, notion)
-        if parameter is None:
+        best = scan.audited(epsilon, delta, notion)
+        if best is None:
             return None
-        channel = scan.family.build(n, parameter)
-        privacy = audit_channel(channel, scan.pairs, epsilon)
+        parameter, channel, privacy = best
         error = channel.error_rate if self.cost == "error-rate" else channel.mse
         return {
             "objective": error, "parameter": parameter, "pdp_delta": round_up(privacy.pdp_delta),

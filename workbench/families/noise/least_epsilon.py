@@ -25,7 +25,7 @@ def least_epsilon(solve: Callable[[NoiseRequest], Design], request: NoiseRequest
     solve: the design of a request that minimises its cost, on a session that keeps its solver. Raises Infeasible,
     NotProven.
     """
-    budget = request.budget
+    budget = request.cost_limit
     assert budget is not None
     order = request.question.order
     uniform = exact_cost(AdditiveNoise(request.question, [1] * order), request.costs)

@@ -105,6 +105,11 @@ class NoiseNotionRequest(ConvexRequest):
         """The mean cost, exactly."""
         return exact_cost(mechanism, self.costs)
 
+    @property
+    def largest_cost(self) -> float:
+        """The largest cost of a noise value."""
+        return float(self.costs.max())
+
 
 def _repaired(request: NoiseNotionRequest, raw: AdditiveNoise, bound: float | None) -> AdditiveNoise:
     """The cheapest of the repaired candidates: the solver's masses, and the same with tails that fall no faster than

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from models.quantizer import usual_reach
 from solvers.solution import Solution
-from workbench.errors import Infeasible
+from workbench.errors import Infeasible, NotProven
 from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon
 from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.mvu import InputGrid, mvu
@@ -124,12 +124,12 @@ def _run(request: QuantizerRequest) -> MethodAnswer:
     if method == "optm":
         result = optm_thinner(bins, epsilon, c, density)
         if result is None:
-            raise Infeasible(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
+            raise NotProven(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
         note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
         return MethodAnswer(result.proxy, None, result.quantizer, result.solution, (note,))
     best = product_optimum(bins, wanted, progress=progress)
     if best is None:
-        raise Infeasible(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
+        raise NotProven(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
     gap = (best.value - best.bound) / best.value
     words = words if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
     return MethodAnswer(best.value, best.bound, best.quantizer, best.solution, words)

@@ -7,12 +7,19 @@ every slice in it, models.optm) is worse than the best slice found: the result i
 Larger m. Theorem 6's reduced LP on a grid of its three bounds gives a start; then all bounds are slices around the
 incumbent (Theorem 5), recentred while it improves and narrowed when it does not. A local search: no bound is claimed.
 
+Small ε, or nothing found. Both bounds of a slice enter one privacy constraint, so u/o <= e^ε is necessary: slices must
+be thin in proportion to ε, and the mass of inner bins is itself of the order of ε (at two bins left of x, q_2(2) <=
+about ε/2). Then slices are thin relative to q and their centres are RQM's selections: q = 0, which is two-point
+randomized response on the outermost bins and private whenever any law on these bins is, and q in proportion to ε,
+best of a geometric grid, then by golden section. That a law exists is thus never denied for want of a slice.
+
 Every winner is a `two_bin` mechanism in exact rationals; its exact ε is the judge, and a design above the request is
 mixed back or dropped by the caller.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,7 +41,6 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.privacy.quantizer import audit_quantizer
 
 __all__ = [
-    "WIDTHS",
     "Live",
     "OptmAnswer",
     "optm",
@@ -42,11 +48,17 @@ __all__ = [
     "read_selection",
     "search_bins",
     "shape_of",
+    "widths_for",
 ]
 
 Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
 WIDTHS = (0.01, 0.002, 0.0004)  # of slices: the paper's, then thinner where that leaves no solution
+_SMALL = 0.1  # ε below which slices of the paper's width are too thick: q is resolved relative to ε
+_THICKNESS = 1e-3  # of ε: how far ln q may be from the centre of a relative slice
+_RATIO = 2.0  # between neighbouring centres
+_CENTRES = 12
+_FINE = 2.0**20  # at a small ε masses are small: in units of 2^-20 a tolerance of 1e-7 is 1e-13 of probability
 
 
 @dataclass(frozen=True)
@@ -73,8 +85,9 @@ def shape_of(bins: Sequence[Fraction], c: Fraction, density: Density) -> TwoBinS
 class Live:
     """Sheets of one pattern on one live solver object. Sheets of another pattern open another."""
 
-    def __init__(self, solver: str = "highs", options: Options | None = None) -> None:
+    def __init__(self, solver: str = "highs", options: Options | None = None, *, epsilon: float = 1.0) -> None:
         self.solver, self.options = solver, options or Options()
+        self.scale = _FINE if epsilon < _SMALL else 1.0
         self._open: dict[tuple[object, ...], tuple[EntrywiseProgram, Session]] = {}
         self.solves = 0
 
@@ -83,7 +96,7 @@ class Live:
         self.solves += 1
         with translated_errors():
             if pattern not in self._open:
-                self._open[pattern] = lp, backend(self.solver).open(lp.program(name), self.options)
+                self._open[pattern] = lp, backend(self.solver).open(lp.program(name, scale=self.scale), self.options)
             first, session = self._open[pattern]
             return session.solve(lp.values(first))
 
@@ -111,23 +124,25 @@ def optm(
     c: Fraction = Fraction(1),
     density: Density | None = None,
     *,
-    width: float = 0.01,
+    width: float | None = 0.01,
     full: bool = False,
     hint: Bounds | None = None,
     live: Live | None = None,
 ) -> OptmAnswer | None:
     """The best two-bin mechanism by OPTM's LPs on these bins; None when no LP has a solution.
 
-    width: slices are [k width, (k + 1) width] within [0, 1], k >= 1; full: solve all of them; hint: the bounds that
-    won elsewhere, tried first (they change the work, not the result).
+    width: slices are [k width, (k + 1) width] within [0, 1], k >= 1, or None for relative ones; full: solve all of
+    them; hint: the bounds that won elsewhere, tried first (they change the work, not the result).
     """
     shape = shape_of(bins, c, density or uniform(float(c)))
-    session = live or Live()
+    session = live or Live(epsilon=float(epsilon))
     before = session.solves
     wide = [key for key in shape.bounded if key[1] > 1]
     if not wide:
         solution = session.solve(shape.theorem5(float(epsilon), {}), _pattern(shape, "theorem 5"), "OPTM")
         won: tuple[Solution, Bounds] | None = (solution, {}) if solution.optimal else None
+    elif width is None:
+        won = _relative(shape, float(epsilon), session)
     elif len(wide) == 1 and wide[0][1] == 2:
         first = None if hint is None or wide[0] not in hint else float(hint[wide[0]][0][0])
         won = _slices(shape, float(epsilon), wide[0], width, full, first, session)
@@ -149,12 +164,18 @@ def optm_thinner(
     c: Fraction = Fraction(1),
     density: Density | None = None,
 ) -> OptmAnswer | None:
-    """`optm` at the first of WIDTHS that gives a solution: a small ε, or bins just within reach, need thin ones."""
-    for width in WIDTHS:
+    """`optm` at the first of `widths_for` ε that gives a solution: a small ε, or bins just within reach, need thin
+    slices."""
+    for width in widths_for(epsilon):
         result = optm(bins, epsilon, c, density, width=width)
         if result is not None:
             return result
     return None
+
+
+def widths_for(epsilon: Fraction) -> tuple[float | None, ...]:
+    """The widths of slices to try in turn; None: relative ones."""
+    return (None,) if epsilon < _SMALL else (*WIDTHS, None)
 
 
 def _mechanism(shape: TwoBinShape, bins: Sequence[Fraction], c: Fraction, solution: Solution) -> Quantizer:
@@ -211,6 +232,57 @@ def _slices(
             middle = (start + stop) // 2
             stack += relax([(start, middle), (middle, stop)])
     return None if best is None else (best[1], best[2])
+
+
+def _relative(shape: TwoBinShape, epsilon: float, live: Live) -> tuple[Solution, Bounds] | None:
+    """The best of thin slices around RQM's selections, q = 0 and q in proportion to tanh(ε/2)."""
+    best: tuple[float, Solution, Bounds] | None = None
+    spread = math.exp(_THICKNESS * min(epsilon, 1.0))
+
+    def value(q: float) -> float:
+        nonlocal best
+        rows = rqm_selection(shape.m, Fraction(q))
+        bounds: Bounds = {key: _thin(rows[key[1] - 1].floats, spread) for key in shape.bounded}
+        solution = live.solve(shape.theorem5(epsilon, bounds), _pattern(shape, "theorem 5"), "OPTM")
+        if not solution.optimal or solution.objective is None:
+            return math.inf
+        if best is None or solution.objective < best[0]:
+            best = solution.objective, solution, bounds
+        return solution.objective
+
+    value(0.0)
+    top = math.tanh(epsilon / 2)
+    values = [value(top * _RATIO**-k) for k in range(-1, _CENTRES)]
+    k = min(range(len(values)), key=values.__getitem__) - 1
+    if min(values) < math.inf:
+        _golden(value, top * _RATIO ** -(k + 1), min(1.0, top * _RATIO ** -(k - 1)))
+    return None if best is None else (best[1], best[2])
+
+
+def _thin(q: Vector, spread: float) -> tuple[Vector, Vector]:
+    """Bounds around a selection: each entry within the factor `spread`, and so is each of what is left to 1."""
+    far = (spread - 1) * np.minimum(q, 1 - q)
+    return np.maximum(q - far, 0.0), np.minimum(q + far, 1.0)
+
+
+def _golden(value: Callable[[float], float], low: float, high: float) -> None:
+    """Golden section for the least value on [low, high], to a thousandth of it; `value` keeps the best point."""
+    share = (math.sqrt(5) - 1) / 2
+    left, right = high - share * (high - low), low + share * (high - low)
+    at_left, at_right = value(left), value(right)
+    while high - low > 1e-3 * high:
+        if at_left <= at_right and at_left < math.inf:
+            high, right, at_right = right, left, at_left
+            left = high - share * (high - low)
+            at_left = value(left)
+        elif at_right < math.inf:
+            low, left, at_left = left, right, at_right
+            right = low + share * (high - low)
+            at_right = value(right)
+        else:  # neither has a law: smaller q have
+            high = left
+            left, right = high - share * (high - low), low + share * (high - low)
+            at_left, at_right = value(left), value(right)
 
 
 def _around(q: Vector, width: float) -> tuple[Vector, Vector]:
@@ -288,7 +360,7 @@ def search_bins(
 
     outer, inner: the B = c + Δ and b to try; pairs with b >= B are left out. Raises InvalidRequest without a result.
     """
-    session, rows = live or Live(), []
+    session, rows = live or Live(epsilon=float(epsilon)), []
     law = density or uniform(float(c))
     best: tuple[float, OptmAnswer] | None = None
     hint: Bounds | None = None

@@ -19,7 +19,7 @@ from models.optm import Key
 from models.product import ProductModel
 from solvers.solution import Solution
 from workbench.families.quantizer.law_question import LawQuestion
-from workbench.families.quantizer.optm import Live, optm, read_selection, shape_of
+from workbench.families.quantizer.optm import Live, optm, read_selection, shape_of, widths_for
 from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -78,7 +78,8 @@ def product_optimum(
     shape = shape_of(bins, c, law)
     outputs = np.array([float(b) for b in bins])
     model = ProductModel(shape, tuple(_gains(shape.pieces, outputs, law, cost)))
-    live, eps = Live(question.solver), float(question.epsilon)
+    eps = float(question.epsilon)
+    live = Live(question.solver, epsilon=eps)
     best: tuple[float, Solution] | None = None
 
     def solve(box: Box) -> Solution | None:
@@ -102,7 +103,8 @@ def product_optimum(
         if best is None or point.objective < best[0] - gap:
             heapq.heappush(heap, (point.objective, next(order), box, point))
 
-    point = optm(bins, question.epsilon, c, law, live=live)  # its selection is a product: begin with it
+    # OPTM's selection is a product: begin with it
+    point = optm(bins, question.epsilon, c, law, width=widths_for(question.epsilon)[0], live=live)
     if point is not None and point.solution.x is not None:
         fixed({key: read_selection(shape, point.solution.x, key) for key in shape.bounded})
     outermost = rqm_selection(len(bins), 0)  # two-point randomized response, private whenever anything is

@@ -15,10 +15,10 @@ import numpy as np
 
 from models.optm import Bounds
 from models.quantizer import smallest_reach, usual_reach
-from workbench.errors import Infeasible
+from workbench.errors import NotProven
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.law_question import LawQuestion
-from workbench.families.quantizer.optm import WIDTHS, Live, optm
+from workbench.families.quantizer.optm import Live, optm, widths_for
 from workbench.families.quantizer.product import product_optimum
 from workbench.mechanisms.density import Density
 from workbench.privacy.quantizer import audit_quantizer
@@ -47,25 +47,21 @@ def searched_bins(
     every: int = 1,
     progress: Progress = lambda line: None,
 ) -> tuple[Fraction, ...]:
-    """The best bins of the family for method "optm" or "product". Raises Infeasible when none works.
+    """The best bins of the family for method "optm" or "product". Raises NotProven when the search ends with none.
 
     reach: the largest output allowed, by default twice the least feasible one; every: a part of the grid, the every-th
     outer and inner bin.
     """
     epsilon, c, density = question.epsilon, question.c, question.density
     half, eps = float(c), float(epsilon)
-    least = smallest_reach(eps, half)
     top = usual_reach(eps, half) if reach is None else reach
-    outers, inners, centres = _parts(m, least, top, c, density, every)
     grid = bin_grid(m, epsilon, c, density, top, every=every)
     best = None
-    for width in WIDTHS[: 1 if m > 5 else None]:
+    widths = widths_for(epsilon)
+    for width in widths if m <= 5 else dict.fromkeys((widths[0], None)):
         best = best or _best_of(grid, question, width, progress)
-    if best is None and method == "product":  # OPTM's slices may be too thick for a budget that products can meet
-        every_outer = [family(m, outer, inners[-1], centres[0]) for outer in outers]
-        best = next((b for b in every_outer if product_optimum(b, question, nodes=1)), None)
     if best is None:
-        raise Infeasible(f"No {m} bins were found at which OPTM's linear programs have a solution (epsilon = {eps:g}).")
+        raise NotProven(f"The search over {m} bins ended without a private mechanism at epsilon = {eps:g}.")
     return best if method == "optm" else _refined(m, best, question, top, progress)
 
 
@@ -74,7 +70,10 @@ def _parts(
 ) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
     """Outer bins, inner bins and centres of the grid."""
     step = max(every, 2 if m > 5 else 1)
-    outers = [_near(o) for o in np.linspace(1.02 * least, top, 11)[::step]]
+    # bins are of use to about 2c beyond the least reach, however far that is: inner bins get at most about ε/2 each
+    span = min(least, 5 * float(c))
+    far = top if span == least else min(top, least + span)
+    outers = [_near(o) for o in np.linspace(least + 0.02 * span, far, 11)[::step]]
     inners = [Fraction(0)] if m <= 3 else [c * Fraction(k, 10) for k in range(1, 11, step)]
     centres = [Fraction(0)]
     if not density.symmetric:
@@ -94,11 +93,11 @@ def bin_grid(
 
 
 def _best_of(
-    grid: Sequence[tuple[Fraction, ...]], question: LawQuestion, width: float, progress: Progress
+    grid: Sequence[tuple[Fraction, ...]], question: LawQuestion, width: float | None, progress: Progress
 ) -> tuple[Fraction, ...] | None:
     """The bins of the grid whose OPTM has the least exact error and is private, up to rounding; None without one."""
     epsilon, c, density = question.epsilon, question.c, question.density
-    live = Live()
+    live = Live(epsilon=float(epsilon))
     best: tuple[float, tuple[Fraction, ...]] | None = None
     hint: Bounds | None = None
     outer = None

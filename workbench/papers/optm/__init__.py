@@ -31,6 +31,18 @@ PAPER = Paper(
         "above": above,
     },
     needs=dict.fromkeys(("fig4c", "fig4d"), "learning"),
+    seconds={
+        "table1": 15,
+        "table2": 28,
+        "fig3": 10,
+        "fig4a": 26,
+        "fig4b": 38,
+        "fig4c": 16,
+        "fig4d": 16,
+        "above": 70,
+        "price-of-bits": 185,
+        "errata": 5,
+    },
     errata=all_errata,
     remarks=(
         "Exact values are integrals over all real inputs; the printed ones are averages over 51 points.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_r
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.shown_mechanism import draw_law
-from workbench.papers.artifact import Artifact
+from workbench.papers.artifact import Artifact, InParts
 from workbench.papers.optm.common import EPSILONS, STYLE, best_exact, certified, exact_at, limit, parameters, published
 from workbench.privacy.quantizer import audit_quantizer
 
@@ -124,38 +125,45 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
     return None if thinned is None else certified(thinned.quantizer, epsilon)
 
 
-def price_of_bits(full: bool) -> Artifact:
-    """Best MAE against the number of outputs."""
-    epsilons = ("0.5", "1", "1.5", "2")
+_BITS_EPSILONS = ("0.5", "1", "1.5", "2")
+
+
+def _bits(epsilon: str, full: bool) -> list[dict[str, Any]]:
+    """The rows of one ε: every mechanism at every number of outputs, and the limits."""
     rows: list[dict[str, Any]] = []
-    for epsilon in epsilons:
-        best: dict[str, float] = {}
-        for m in range(2, 17):
-            exact_one = best_exact(m, epsilon, starts=4 if m <= _THOROUGH else 1)
-            mechanisms: dict[str, Quantizer | None] = {"exact quantizer": exact_one}
-            if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
-                searched = mvu(epsilon, levels=m, starts=5, bound=False).quantizer
-                mechanisms |= {
-                    "MVU": certified(searched, epsilon),
-                    "RQM": best_rqm(m, epsilon),
-                    "OPTM": _optm(m, epsilon),
-                }
-            for name, quantizer in mechanisms.items():
-                if quantizer is None:
-                    continue
-                best[name] = min(best.get(name, math.inf), quantizer.mae())
-                rows.append({"epsilon": epsilon, "outputs": m, "mechanism": name, "mae": quantizer.mae(),
-                             "mae, at most so many outputs": best[name], "mse": quantizer.mse(),
-                             "largest output": quantizer.outputs[-1],
-                             "exact epsilon": audit_quantizer(quantizer).epsilon})  # fmt: skip
-        free, capped = limit(epsilon), limit(epsilon, capped=True)
-        for name, value in (("limit, proven", free.lower), ("limit, reached", free.upper),
-                            ("limit within the reach, reached", capped.upper)):  # fmt: skip
-            rows.append({"epsilon": epsilon, "outputs": math.inf, "mechanism": name, "mae": value})
+    best: dict[str, float] = {}
+    for m in range(2, 17):
+        exact_one = best_exact(m, epsilon, starts=4 if m <= _THOROUGH else 1)
+        mechanisms: dict[str, Quantizer | None] = {"exact quantizer": exact_one}
+        if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
+            searched = mvu(epsilon, levels=m, starts=5, bound=False).quantizer
+            mechanisms |= {
+                "MVU": certified(searched, epsilon),
+                "RQM": best_rqm(m, epsilon),
+                "OPTM": _optm(m, epsilon),
+            }
+        for name, quantizer in mechanisms.items():
+            if quantizer is None:
+                continue
+            best[name] = min(best.get(name, math.inf), quantizer.mae())
+            rows.append({"epsilon": epsilon, "outputs": m, "mechanism": name, "mae": quantizer.mae(),
+                         "mae, at most so many outputs": best[name], "mse": quantizer.mse(),
+                         "largest output": quantizer.outputs[-1],
+                         "exact epsilon": audit_quantizer(quantizer).epsilon})  # fmt: skip
+    free, capped = limit(epsilon), limit(epsilon, capped=True)
+    for name, value in (("limit, proven", free.lower), ("limit, reached", free.upper),
+                        ("limit within the reach, reached", capped.upper)):  # fmt: skip
+        rows.append({"epsilon": epsilon, "outputs": math.inf, "mechanism": name, "mae": value})
+    return rows
+
+
+def _price_of_bits(parts: Sequence[list[dict[str, Any]]], full: bool) -> Artifact:
+    """Best MAE against the number of outputs."""
+    rows = [row for part in parts for row in part]
 
     def draw(table: pd.DataFrame) -> Figure:
         figure, axes = panels(2, 2, width=5.0, height=3.6)
-        for axis, epsilon in zip(axes, epsilons, strict=True):
+        for axis, epsilon in zip(axes, _BITS_EPSILONS, strict=True):
             here = table[table["epsilon"] == epsilon]
             for k, name in enumerate(("exact quantizer", "OPTM", "MVU", "RQM")):
                 part = here[here["mechanism"] == name]
@@ -187,3 +195,6 @@ def price_of_bits(full: bool) -> Artifact:
     return Artifact("price-of-bits", "The price of bits", pd.DataFrame(rows), draw, caption,
                     digits={"mae": 6, "mae, at most so many outputs": 6, "mse": 4, "largest output": 3,
                             "exact epsilon": 7})  # fmt: skip
+
+
+price_of_bits = InParts(_BITS_EPSILONS, _bits, _price_of_bits)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.numbers import ball_ends, round_up
+from workbench.exact.numbers import ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.least_parameter import LeastParameter
 from workbench.privacy.notions.notion import HockeyStick, Requirement, Values
@@ -132,7 +132,7 @@ class GDP(LeastParameter):
     def relaxed(self, values: Values) -> tuple[Requirement, ...]:
         """The hockey sticks at a few ε around μ²/2."""
         if values["mu"] > _LARGEST:
-            InvalidRequest.must("mu", f"at most {_LARGEST} in a program", f"{float(values['mu']):g}")
+            InvalidRequest.must("mu", f"at most {_LARGEST} in a program", f"{nearest_float(values['mu']):g}")
         mu = float(values["mu"])
         return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
 

@@ -1,0 +1,97 @@
+"""Noise on the integers for many runs and answers up to D apart: the steepest of a shape within (ε, δ) of all runs.
+
+    f(η) ∝ exp(-s L(|η|)),  L convex, L(0) = 0           maximise s   subject to   δ_T <= δ
+
+f is log-concave, so that the ratio f(η)/f(η - d) is monotone in η, and its laws at a shift of D dominate those at every
+smaller shift, in one run (threshold tests are best, and gain with the shift) and hence in T of them: δ_T is that of the
+shift D (`models.repeated_noise.ComposedDelta`), and grows with s.
+
+    geometric            L(η) = η/D
+    discrete Gaussian    L(η) = (η/D)²/2
+
+These are floats: the guarantee of what is built from them is proven elsewhere, in integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from models.repeated_noise import ComposedDelta
+
+__all__ = ["RepeatedWideNoise", "published_shapes"]
+
+Vector = NDArray[np.float64]
+Shape = Callable[[Vector], Vector]
+
+_TAIL = 45.0  # s L beyond which mass is left out
+_FAR, _WIDER = 12.0, 1.3  # sums of losses are told apart up to ε times a factor, and more
+_STEP = 0.2  # of ln s, from budgets met to the first that is not: less than what sums may exceed ε by
+_LONGEST = 1 << 21  # noise values
+
+
+def published_shapes(reach: int) -> dict[str, Shape]:
+    """name -> L of the docstring. reach: D."""
+    return {"geometric": lambda eta: eta / reach, "discrete Gaussian": lambda eta: (eta / reach) ** 2 / 2}
+
+
+class RepeatedWideNoise:
+    """The noise of a shape. runs: T; reach: D; shape: L, vectorised."""
+
+    def __init__(self, runs: int, epsilon: float, delta: float, reach: int, shape: Shape) -> None:
+        self.runs, self.epsilon, self.delta, self.reach, self.shape = runs, epsilon, delta, reach, shape
+        self._composed = ComposedDelta(runs, epsilon, _WIDER * epsilon + _FAR)
+
+    def exponents(self, steepness: float) -> Vector:
+        """s L(k) for k = 0..K, K the first multiple of D from which on mass is negligible. Shape (K + 1,)."""
+        size = 8
+        while steepness * float(self.shape(np.array([float(size * self.reach)]))[0]) < _TAIL:
+            size *= 2
+            if size * self.reach > _LONGEST:
+                raise ValueError(f"The noise must have at most {_LONGEST} values. Got more.")
+        values = steepness * self.shape(np.arange(size * self.reach + 1.0))
+        first = int(np.searchsorted(values, _TAIL))
+        return np.asarray(values[: -(-first // self.reach) * self.reach + 1])
+
+    def law(self) -> tuple[Vector, Vector]:
+        """(-K..K, f(-K..K)) of the steepest noise. Shapes (2 K + 1,)."""
+        side = np.exp(-self.exponents(self.steepest))
+        masses = np.concatenate([side[:0:-1], side])
+        return np.arange(1.0 - side.size, side.size), masses / masses.sum()
+
+    def mean(self, cost: Shape) -> float:
+        """Σ f(η) c(|η|) of it. cost: of distances, vectorised."""
+        values, masses = self.law()
+        return float(masses @ cost(np.abs(values)))
+
+    def composed_delta(self, steepness: float) -> float:
+        """δ_T at s, but for mass beyond K."""
+        exponents, d = self.exponents(steepness), self.reach
+        both = np.concatenate([exponents[:0:-1], exponents])
+        mass = np.exp(-both)
+        return self._composed.of_pair(both[d:] - both[:-d], mass[:-d] / mass.sum())
+
+    @cached_property
+    def steepest(self) -> float:
+        """The largest s within the budget, about."""
+
+        def excess(log: float) -> float:
+            return math.log(max(self.composed_delta(math.exp(log)), 1e-300) / self.delta)
+
+        first = float(self.shape(np.array([float(self.reach)]))[0])
+        low = high = math.log(self.epsilon / (self.runs * first))
+        while excess(high) < 0:
+            low, high = high, high + _STEP
+        while excess(low) > 0:
+            low, high = low - _STEP, low
+        return math.exp(float(brentq(excess, low, high, xtol=1e-10)))
+
+    def slope(self, steepness: float) -> float:
+        """d ln δ_T / d ln s."""
+        high, low = (max(self.composed_delta(steepness * (1 + step)), 1e-300) for step in (5e-4, -5e-4))
+        return math.log(high / low) / 1e-3

@@ -1,0 +1,175 @@
+"""A reproduction on several processes: the bytes, rows and errors of one; stopping it loses nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import workbench as wb
+from workbench.errors import NotProven, WorkbenchError
+from workbench.papers import PAPERS, load, reproduce, steps
+from workbench.papers.artifact import Artifact, Comparison, InParts, Paper
+from workbench.papers.steps import in_order, separate
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_two_processes_write_the_bytes_of_one(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    lines: list[str] = []
+    papers, names = ["modulo-noise", "dql", "optm"], ["fig1", "theorem8", "table3", "table4"]
+    single = wb.reproduce(papers, names, tmp_path / "one", jobs=1)
+    several = wb.reproduce(
+        papers, names, tmp_path / "two", jobs=2, progress=lambda done, total, line: lines.append(line)
+    )
+    assert several.rows == single.rows
+    assert len(single.rows) > 4
+    assert (several.finished, several.total, several.interrupted) == (4, 4, False)
+    written = files(tmp_path / "one")
+    assert len(written) > 10
+    assert files(tmp_path / "two") == written
+    assert lines[0].startswith("On 2 processes")
+    assert [line[:5] for line in lines if "done in" in line] == [f"[{k}/4]" for k in range(1, 5)]
+
+
+def compute(name: str, tried: list[str]) -> Callable[[bool], Artifact]:
+    def artifact(full: bool) -> Artifact:
+        tried.append(name)
+        compared = [Comparison(name, "Table 1", 1.0, 1.25, 0.5)]
+        return Artifact(name, name, pd.DataFrame({"x": [1]}), None, "", compared)
+
+    return artifact
+
+
+def paper(tried: list[str], **more: Any) -> Paper:
+    """Artifacts of two kinds: ordinary ones and one in parts."""
+    names = ("short", "first", "second", "clock", "long")
+    squares = InParts(
+        (1, 2, 3), lambda key, full: key * key,
+        lambda parts, full: Artifact("squares", "squares", pd.DataFrame({"x": list(parts)}), None, ""),
+    )  # fmt: skip
+    artifacts = {name: compute(name, tried) for name in names}
+    return Paper("dql", "t", "c", {**artifacts, "squares": squares}, lambda: (), together=[("first", "second")],
+                 seconds={"long": 9, "second": 4, "squares": 6}, timed=("clock",), **more)  # fmt: skip
+
+
+def test_the_longest_begin_and_what_measures_time_is_alone() -> None:
+    chosen = paper([])
+    apart, alone = separate([chosen], in_order([chosen], [(chosen, name) for name in chosen.artifacts], errata=True))
+    assert [(step.names, step.part) for step in apart] == [
+        (("long",), None), (("first", "second"), None), (("squares",), 2), (("squares",), 1), (("squares",), 0),
+        (("short",), None), (("errata",), None),
+    ]  # fmt: skip
+    assert [step.names for step in alone] == [("clock",)]
+
+
+@pytest.mark.parametrize("name", list(PAPERS))
+def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
+    known = load(name)
+    spoken_of = {*known.seconds, *known.timed, *(one for group in known.together for one in group)}
+    assert spoken_of <= {*known.artifacts, "errata"}
+    apart, alone = separate([known], in_order([known], [(known, one) for one in known.artifacts], errata=True))
+    taken = [one for step in (*apart, *alone) if not step.part for one in step.names]
+    assert sorted(taken) == sorted([*known.artifacts, *(["errata"] if known.errata else [])])
+
+
+def backwards(tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, ahead: int) -> Iterator[tuple[int, Any]]:
+    """As `on_processes`, in this process, the last task first."""
+    for at in reversed(range(len(tasks))):
+        yield at, work(tasks[at])
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Callable[[Paper], None]:
+    def use(chosen: Paper, run: Any = backwards) -> None:
+        monkeypatch.setattr(reproduce, "load", lambda name: chosen)
+        monkeypatch.setattr(steps, "load", lambda name: chosen)
+        monkeypatch.setattr("workbench.sweeps.workers.on_processes", run)
+
+    return use
+
+
+def test_rows_and_files_are_in_order_whatever_ends_first(here: Any, tmp_path: Path) -> None:
+    tried: list[str] = []
+    here(paper(tried))
+    result = wb.reproduce("dql", results=tmp_path, jobs=2)
+    assert [row["artifact"] for row in result] == ["short", "first", "second", "clock", "long"]
+    assert tried == ["short", "first", "second", "long", "clock"]
+    assert (tmp_path / "dql/squares.csv").read_text() == "x\n1\n4\n9\n"
+    assert (tmp_path / "dql/errata.json").exists()
+    assert "### squares" in (tmp_path / "README.md").read_text()
+
+
+def test_an_error_keeps_what_ended_before(here: Any, tmp_path: Path) -> None:
+    def fails(full: bool) -> Artifact:
+        raise WorkbenchError("No.")
+
+    chosen = paper([])
+    chosen.artifacts["first"] = fails  # type: ignore[index]
+    here(chosen)
+    with pytest.raises(WorkbenchError, match=r"^No\.$"):
+        wb.reproduce("dql", results=tmp_path, jobs=2)
+    assert "### short" in (tmp_path / "README.md").read_text()
+    assert not (tmp_path / "dql/long.csv").exists()
+
+
+def test_a_task_that_kills_its_processes_is_named(here: Any, tmp_path: Path) -> None:
+    here(paper([]), lambda tasks, jobs, work, *, ahead: (pair for pair in [(1, None)]))
+    with pytest.raises(WorkbenchError, match="that computed dql first, second died again and again"):
+        wb.reproduce("dql", results=tmp_path, jobs=2)
+
+
+@pytest.mark.parametrize("jobs", [0, True, 1.5, 2000])
+def test_jobs_are_a_number_of_processes(jobs: Any, tmp_path: Path) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"^jobs must be an integer in 1\.\.1024\. Got"):
+        wb.reproduce("dql", "theorem8", tmp_path, jobs=jobs)
+
+
+def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    """table9 ends soon, fig4b does not."""
+    call = [sys.executable, "-m", "workbench", "reproduce", "--paper", "optm", "--only", "table9", "--only",
+            "fig4b", "--jobs", "2", "--results", str(tmp_path / "results")]  # fmt: skip
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment) as running:
+        assert running.stderr is not None
+        line = ""
+        for line in running.stderr:
+            if "table9 done in" in line:
+                break
+        assert "table9 done in" in line
+        os.killpg(running.pid, signal.SIGINT)
+        running.stderr.read()
+        assert running.wait(60) == 2
+    assert {path.name for path in (tmp_path / "results/optm").iterdir()} == {"table9.csv", "table9.json"}
+    assert "Table 9" in (tmp_path / "results/README.md").read_text()
+    assert not list(tmp_path.glob("workbench-reproduce-*"))
+    assert ends(running.pid)
+
+
+def ends(group: int) -> bool:
+    """Whether no process of a group is left, soon: trackers of semaphores leave after their parent."""
+    for _ in range(300):
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_errors_reach_the_parent_whole() -> None:
+    import pickle
+
+    error = pickle.loads(pickle.dumps(NotProven("Not proven.", incumbent=2.0, bound=1.0)))
+    assert (str(error), error.incumbent, error.bound) == ("Not proven.", 2.0, 1.0)

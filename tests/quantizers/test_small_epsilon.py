@@ -1,0 +1,55 @@
+"""OPTM and the product optimum at small ε: slices, bins and masses in proportion to it, checked in rationals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+import workbench as wb
+from models.quantizer import smallest_reach
+from workbench.families.quantizer.optm import optm_thinner
+from workbench.mechanisms.piecewise_affine import Quantizer
+
+
+def unbiased_and_private(quantizer: Quantizer, epsilon: Fraction) -> bool:
+    """By the definition, in rationals: e^ε from below by its series."""
+    odds = term = Fraction(1)
+    for k in range(1, 20):
+        term = term * epsilon / k
+        odds += term
+    laws = [[law[i] for i in range(quantizer.m)] for law in quantizer.ends]
+    means = [sum(b * p for b, p in zip(quantizer.bins, law, strict=True)) for law in laws]
+    return (
+        all(sum(law) == 1 and min(law) >= 0 for law in laws)
+        and means == list(quantizer.places)
+        and all(max(column) <= odds * min(column) for column in zip(*laws, strict=True))
+    )
+
+
+@pytest.mark.parametrize("method", ["optm", "product"])
+@pytest.mark.parametrize("epsilon", ["0.01", "0.001"])
+def test_four_outputs_at_a_small_epsilon(method: str, epsilon: str):
+    design = wb.design(wb.Quantization(levels=4), epsilon=epsilon, method=method)
+    assert design.private
+    assert unbiased_and_private(design.mechanism, Fraction(epsilon))
+    # randomized response on the least reach r errs r - 1/(3 r)
+    least = smallest_reach(float(epsilon))
+    assert design.mechanism.mae() < (least - 1 / (3 * least)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("bins", ["-201,-1,1,201", "-200.1,-0.5,0,0.5,200.1", "-201,-50,-0.9,-0.2,0.2,0.9,50,201"])
+def test_outputs_within_reach_always_have_a_law(bins: str):
+    outputs = [Fraction(b) for b in bins.split(",")]
+    answer = optm_thinner(outputs, Fraction(1, 100))
+    assert answer is not None
+    reach = float(outputs[-1])
+    assert answer.quantizer.mae() <= (reach - 1 / (3 * reach)) * (1 + 1e-9)  # two-point randomized response
+    assert unbiased_and_private(answer.quantizer, Fraction(1, 100) + Fraction(1, 10**9))
+
+
+def test_relative_slices_serve_where_no_width_does():
+    bins = [Fraction(b) for b in ("-2.17", "-0.4", "0.4", "2.17")]  # the least reach is 2.16395
+    answer = optm_thinner(bins, Fraction(1))
+    assert answer is not None
+    assert unbiased_and_private(answer.quantizer, 1 + Fraction(1, 10**9))
