@@ -13,7 +13,7 @@ from workbench.errors import CorruptFile, WorkbenchError
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import normal
 from workbench.papers.artifact import Artifact
-from workbench.papers.optm import PAPER
+from workbench.papers.optm import PAPER, tables
 from workbench.papers.optm.common import largest_q, parameters, published
 from workbench.papers.optm.data import mnist
 from workbench.papers.optm.errata import all_errata
@@ -100,7 +100,8 @@ def test_errata_hold():
     assert [e.place for e in all_errata() if not e.holds] == []
 
 
-def test_light_artifacts():
+def test_light_artifacts(monkeypatch):
+    monkeypatch.setattr(tables, "EPSILONS", ("1",))  # of `above`, half a minute each
     for name in ("table3", "table4", "table5", "table6", "table7", "table8", "table9", "fig2"):
         artifact = PAPER.artifacts[name](False)
         assert len(artifact.table) >= 2

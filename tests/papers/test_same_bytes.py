@@ -16,7 +16,9 @@ from threadpoolctl import threadpool_info
 import scipy.linalg
 import workbench as wb
 from workbench.papers import frontier
+from workbench.papers.optm import tables
 from workbench.papers.reproduce import reproduce
+tables.EPSILONS = ("1",)
 few = dict(levels="2,4", epsilon="1,2", method="exact", starts=1)
 frontier._FRONTIERS["quantizer"] = lambda full: wb.frontier("quantizer", **few)
 print(*sorted({d.get("architecture") for d in threadpool_info() if d["internal_api"] == "openblas"}))

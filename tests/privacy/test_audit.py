@@ -262,7 +262,7 @@ def test_requests_are_checked() -> None:
         (lambda: audit([1], 1), "mechanism must be a mechanism, a Design or a Certificate. Got list."),
         (
             lambda: found.meets("rdp", 1),
-            "notion must be one of pure, dp, pdp, metric, curve, renyi, zcdp, gdp. Got rdp.",
+            "notion must be one of pure, dp, pdp, metric, curve, tradeoff, renyi, zcdp, gdp. Got rdp.",
         ),
         (lambda: found.meets("pdp", 1, 2), "delta must be a number in [0, 1]. Got 2."),
         (lambda: found.meets("pure", 1, 0.1), "delta must be 0 for the notion pure. Got 0.1."),

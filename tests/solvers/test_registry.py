@@ -65,7 +65,7 @@ def test_plain_families_pick_a_variant():
 
 
 def test_not_installed(monkeypatch):
-    monkeypatch.setattr(contract, "found", lambda module: False)
+    monkeypatch.setattr(contract, "importable", lambda module: False)
     with pytest.raises(BackendUnavailable, match=r"^highs is not installed \(pip install highspy\)\.$"):
         solve(line())
 

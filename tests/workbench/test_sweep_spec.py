@@ -61,7 +61,11 @@ def replaced(old: str, new: str) -> str:
         (replaced('"0:0.1:3"', '"0:0.1:1"'), 10, "COUNT"),
         (replaced('"0:0.1:3"', '"0:x:3"'), 10, "delta must be a finite number. Got x"),
         (NOISE + 'notion = "pure"', 10, "delta must be 0 when notion is pure"),
-        (NOISE + 'notion = ["pdp", "PDP"]', 11, "notion must be one of pure, dp, pdp, metric. Got 'PDP'"),
+        (
+            NOISE + 'notion = ["pdp", "PDP"]',
+            11,
+            "curve, tradeoff, renyi, zcdp, gdp. Got 'PDP'",
+        ),
         (NOISE + 'solver = "hihgs"', 11, "solver must be one of"),
         (NOISE + 'cost = "prior-squared"', 11, "prior must be given"),
         (NOISE + 'check = "yes"', 11, "check must be one of"),

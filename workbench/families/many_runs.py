@@ -217,7 +217,7 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         old = best.certificate
         record = {**old.record, "bound": bound, "composed": composed}
         certificate = Certificate(
-            old.mechanism, old.notion, old.epsilon, old.delta, old.objective, old.bias, record, old.parameters,
+            old.privacy.mechanism, old.notion, old.epsilon, old.delta, old.objective, old.bias, record, old.parameters,
             audited=old.privacy,
         )  # fmt: skip
     budget = ", ".join(f"{name} = {float(value):g}" for name, value in best.claim.values.items() if name != "curve")
