@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import exact, positive
 from workbench.families.base import Family, Request
 from workbench.families.design import Design
@@ -19,6 +19,8 @@ from workbench.families.option import Option, one_of, spell
 from workbench.privacy.claim import Claim
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from workbench.families.laplace.design import LaplaceDesign
     from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 
@@ -84,7 +86,6 @@ class _Laplace(Family):
         ),
     )  # fmt: skip
     certifies = False
-    draws = False
     frontier = "workbench.families.laplace.frontier_options"
     verification = "workbench.families.laplace.verification"
 
@@ -157,6 +158,13 @@ class _Laplace(Family):
         return float(expected_error(mechanism, "squared", request.question).mean)
 
     # What a design shows.
+
+    def figure(self, design: Design) -> Figure:
+        """How often each step between outputs is taken. Raises WorkbenchError where no ell is within the bits."""
+        if design.mechanism is None:
+            raise WorkbenchError("mechanism must be one that streams can be encoded with to be drawn. Got none.")
+        figure: Figure = design.mechanism.figure()
+        return figure
 
     def status(self, design: Design) -> str:
         return "found" if _answer(design).reachable else "infeasible"

@@ -29,13 +29,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
+from workbench.io.shown import Shown
 from workbench.mechanisms.dyadic_laplace import dyadic_law
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, levels
 from workbench.mechanisms.dyadic_laplace.elias import Code
@@ -57,6 +58,9 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
 )
 from workbench.mechanisms.dyadic_laplace.thresholds import delta_zero, level_thresholds
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["REACH", "DyadicLaplace"]
 
 REACH = 2.0**24
@@ -70,7 +74,7 @@ Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class DyadicLaplace:
+class DyadicLaplace(Shown):
     """The DQL mechanism. epsilon: ε > 0; ell: ℓ > 1; reach: public bound on |εx|, to 2^60.
 
     Raises InvalidRequest for other values, and when ℓ - 1 is too small for any level within the reach.
@@ -135,6 +139,32 @@ class DyadicLaplace:
     def mae(self) -> float:
         """E|X̂ - x|, of Laplace noise with scale 1/ε."""
         return 1 / self.epsilon
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Its parameters, what it leaks, and its error."""
+        return [
+            ("mechanism", "dyadic quantized Laplace"),
+            ("epsilon, ell", f"{self.epsilon:g}, {self.ell:g}"),
+            ("inputs", f"up to {self.reach / self.epsilon:g}"),
+            ("epsilon of the decoder", f"{self.decoder_epsilon:.9g} per unit of |x - x'|"),
+            ("epsilon of the database", f"{self.database_epsilon_as_run:.9g} per unit of |x - x'|"),
+            ("mean squared error", f"{self.mse:.9g}"),
+        ]
+
+    def figure(self) -> Figure:
+        """Pr[T = t] against the step δ_t/ε that outputs then are apart."""
+        from workbench.io.figures import COLOURS, panels
+
+        figure, (axis,) = panels()
+        axis.plot(self.law.deltas / self.epsilon, self.law.pmf, "o", color=COLOURS[0], markersize=4)
+        axis.vlines(self.law.deltas / self.epsilon, 0, self.law.pmf, color=COLOURS[0], linewidth=1)
+        axis.set_xscale("log", base=2)
+        axis.set_xlim(left=self.law.deltas[int((self.law.pmf > 1e-4).nonzero()[0][-1])] / self.epsilon / 2)
+        axis.set_ylim(bottom=0)
+        axis.set_xlabel("step between outputs")
+        axis.set_ylabel("probability of the step")
+        axis.set_title(f"dyadic quantized Laplace, ε = {self.epsilon:g}, ℓ = {self.ell:g}")
+        return figure
 
     def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM) -> float:
         """The exact mean length of the description of one scalar x ~ data, T capped. Raises InvalidRequest."""
