@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -64,3 +65,11 @@ def both_checkers() -> Iterator[None]:
     certificate_file.from_dict, certificate_module.write_whole = from_dict, write_whole
     yield
     certificate_file.from_dict, certificate_module.write_whole = read, write
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_stays_open() -> Iterator[None]:
+    """pyplot keeps every figure that nobody closes, and warns of the twenty-first of a process."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
