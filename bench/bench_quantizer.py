@@ -26,7 +26,7 @@ from workbench.families.quantizer.laws import LawProblem, end_points, exact_prob
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import Live, search_bins
 from workbench.families.quantizer.output_search import optimised_bins
-from workbench.families.quantizer.outputs import Found, best_outputs
+from workbench.families.quantizer.outputs import LocalOptimum, best_outputs
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantization_error import cost_weights
 
@@ -145,7 +145,7 @@ def _alphabets(epsilon: float) -> list[list[Any]]:
         far = least * (1.02 + rng.random(2) / 2)
         starts.append(np.concatenate([[-far[0]], np.sort(rng.uniform(-1, 1, 2)), [far[1]]]))
 
-    def ours() -> Found:
+    def ours() -> LocalOptimum:
         problem = LawProblem(points, 4, grid_problem(points, 4).costs, symmetric=False)
         answer = best_outputs(problem, epsilon, 1.0, starts, symmetric=False)
         problem.close()

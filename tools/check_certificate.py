@@ -588,7 +588,7 @@ def number(x, y, z):
 
 
 def compare(a, b, power):
-    """The sign of one - two, numbers (x + y E)/z."""
+    """The sign of a - b, numbers (x + y E)/z."""
     (x, y, z), (p, q, r) = a, b
     return power.sign(x * r - p * z, y * r - q * z)
 

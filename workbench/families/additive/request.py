@@ -118,7 +118,7 @@ class AdditiveRequest(Request):
         if self.minimise != "error" and (self.convex or self.runs > 1):
             InvalidRequest.must("minimise", "error but for one run under the notions dp and pure", repr(self.minimise))
         if self.minimise == "delta":
-            if not notion(self.notion).has_delta or self.notion == "pure":
+            if not notion(self.notion).has_delta:
                 InvalidRequest.must("minimise", f"error or epsilon when notion is {self.notion}", "'delta'")
             object.__setattr__(self, "delta", self.delta or MOST_DELTA)
         self.__dict__.pop("claim", None)  # of the request that this one was copied from

@@ -39,7 +39,6 @@ from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate, ExpectedLoss
 from workbench.privacy.certify import rounded_objective
-from workbench.privacy.notions import SlopedHockeyStick
 from workbench.privacy.objective import expected_losses
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
@@ -53,7 +52,7 @@ LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Solved:
     """mechanism: not yet repaired; bound: proven; excess: of its hockey sticks over δ, relative; work: in words."""
 
     mechanism: LineNoise
@@ -77,7 +76,7 @@ def solve_additive(request: AdditiveRequest) -> Design:
             solved = _worst_answer(request, begin)
         elif request.convex and not request.points:
             part = bracket_notion(request, lambda noise: exact_cost(noise, request), begin)
-            solved = _Found(part.mechanism, part.bound, 0.0, part.work)
+            solved = _Solved(part.mechanism, part.bound, 0.0, part.work)
         elif request.points:
             solved = (_integers if isinstance(request.question, IntegerNoise) else _reals)(request, begin)
         else:
@@ -194,19 +193,10 @@ def _stop(request: AdditiveRequest, begin: float) -> float | None:
 
 def _budgets(request: AdditiveRequest, share: Fraction = Fraction(1)) -> list[Budget]:
     """The hockey sticks as programs take them, with a share of every δ."""
-    return [
-        Budget(
-            float(stick.epsilon),
-            stick.slope
-            if isinstance(stick, SlopedHockeyStick)
-            else Fraction(exp_bounds(stick.epsilon, _BITS)[1], 1 << _BITS),
-            stick.delta * share,
-        )
-        for stick in request.points
-    ]
+    return [Budget(float(stick.epsilon), stick.ratio_up(_BITS), stick.delta * share) for stick in request.points]
 
 
-def _integers(request: AdditiveRequest, begin: float) -> _Found:
+def _integers(request: AdditiveRequest, begin: float) -> _Solved:
     question = request.question
     assert isinstance(question, IntegerNoise)
     result = bracket(
@@ -216,10 +206,10 @@ def _integers(request: AdditiveRequest, begin: float) -> _Found:
     upper = result.upper
     law = _trimmed(upper.program.masses(upper.x), -upper.program.reach)
     work = {"solver": request.solver, "version": upper.version, "rounds": upper.rounds + result.lower.rounds}
-    return _Found(AdditiveIntegerNoise(question, law), result.lower.bound, upper.excess, work)
+    return _Solved(AdditiveIntegerNoise(question, law), result.lower.bound, upper.excess, work)
 
 
-def _worst_answer(request: AdditiveRequest, begin: float) -> _Found:
+def _worst_answer(request: AdditiveRequest, begin: float) -> _Solved:
     """The least cost of the worst answer, from the best noise for several priors."""
     question = request.question
     assert isinstance(question, IntegerNoise)
@@ -234,8 +224,7 @@ def _worst_answer(request: AdditiveRequest, begin: float) -> _Found:
 
     answers, loss = question.clamp[1] - question.clamp[0] + 1, request.loss
     result = worst_case(answers, lambda r: Fraction(loss(r)), best, gap=request.target / 2, stop=_stop(request, begin))
-    work = {**result.work, "priors": result.rounds}
-    return _Found(AdditiveIntegerNoise(question, result.law), result.bound, result.excess, work)
+    return _Solved(AdditiveIntegerNoise(question, result.law), result.bound, result.excess, result.work)
 
 
 def _each_answer(mechanism: AdditiveIntegerNoise, request: AdditiveRequest) -> list[Fraction]:
@@ -255,7 +244,7 @@ def _trimmed(masses: Any, first: int) -> IntegerLaw:
     return IntegerLaw(first + used[0], Distribution.from_floats(masses[used[0] : used[-1] + 1]))
 
 
-def _reals(request: AdditiveRequest, begin: float) -> _Found:
+def _reals(request: AdditiveRequest, begin: float) -> _Solved:
     question, name = request.question, request.cost_name
     assert isinstance(question, RealNoise)
     result = real_bracket(
@@ -277,10 +266,10 @@ def _reals(request: AdditiveRequest, begin: float) -> _Found:
         "solver": request.solver, "version": upper.version, "rounds": result.rounds, "programs": result.programs,
         "bound_steps": result.lower_steps,
     }  # fmt: skip
-    return _Found(mechanism, result.bound * unit, upper.excess, work)
+    return _Solved(mechanism, result.bound * unit, upper.excess, work)
 
 
-def _staircase(request: AdditiveRequest) -> _Found:
+def _staircase(request: AdditiveRequest) -> _Solved:
     """The optimum for δ = 0; its ratio is shorter where a clamped law takes many powers of it."""
     question, epsilon, name = request.question, request.epsilon, request.cost_name
     assert epsilon is not None
@@ -299,7 +288,7 @@ def _staircase(request: AdditiveRequest) -> _Found:
             bound = min(
                 exact_cost(AdditiveIntegerNoise(question, staircase(less, d, r)), request) for r in range(1, d + 1)
             )
-        return _Found(AdditiveIntegerNoise(question, staircase(ratio, d, r)), bound, 0.0, {"optimum": "staircase"})
+        return _Solved(AdditiveIntegerNoise(question, staircase(ratio, d, r)), bound, 0.0, {"optimum": "staircase"})
     assert isinstance(question, RealNoise)
     share, steps, inner = line_noise.staircase_share(float(epsilon), name), request.steps, 1
     choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([steps] if steps else range(1, _STEPS + 1))]
@@ -307,7 +296,7 @@ def _staircase(request: AdditiveRequest) -> _Found:
     law = staircase(inverse_exponential(epsilon), steps, inner)
     value = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
     work = {"optimum": "staircase", "bound_words": "the closed form of Geng and Viswanath (2014), in floating point"}
-    return _Found(AdditiveRealNoise(question, steps, law), Fraction(value * (1 - 1e-12)), 0.0, work)
+    return _Solved(AdditiveRealNoise(question, steps, law), Fraction(value * (1 - 1e-12)), 0.0, work)
 
 
 def _repaired(mechanism: LineNoise, request: AdditiveRequest, excess: float) -> LineNoise:

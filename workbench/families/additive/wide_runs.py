@@ -24,7 +24,7 @@ from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import round_down
 from workbench.families.additive.request import AdditiveRequest
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.composition import composed_delta
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
@@ -51,8 +51,7 @@ def widened(request: AdditiveRequest, losses: Vector, stop: Callable[[], bool]) 
     """
     reach: int = request.question.sensitivity
     least = inverse_exponential(request.epsilon / request.runs)
-    pure = (AdditiveIntegerNoise(request.question, staircase(least, reach, r))  # type: ignore[arg-type]
-            for r in range(1, reach + 1))  # fmt: skip
+    pure = [_noise(request, staircase(least, reach, r)) for r in range(1, reach + 1)]
     candidates = [(law, Fraction(0)) for law in pure]  # the largest losses add up
     sums = np.concatenate([[0.0], np.cumsum(losses)])
 
@@ -93,4 +92,10 @@ def _law(request: AdditiveRequest, exponents: Vector) -> AdditiveIntegerNoise:
     side = [max(1, round(mass * 2.0**_BITS)) for mass in np.exp(-exponents).tolist()]
     ratio = Fraction(math.floor(math.exp(-float(exponents[-1] - exponents[-1 - reach])) * 2**40), 2**40)
     law = IntegerLaw(-last, [*side[:0:-1], *side], reach, ratio)
-    return AdditiveIntegerNoise(request.question, law)  # type: ignore[arg-type]
+    return _noise(request, law)
+
+
+def _noise(request: AdditiveRequest, law: IntegerLaw) -> AdditiveIntegerNoise:
+    question = request.question
+    assert isinstance(question, IntegerNoise)
+    return AdditiveIntegerNoise(question, law)

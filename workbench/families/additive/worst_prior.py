@@ -24,7 +24,7 @@ from workbench.errors import NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 
-__all__ = ["Response", "WorstCase", "worst_case"]
+__all__ = ["Response", "worst_case"]
 
 _ROUNDS = 200
 _BITS = 40  # of the probabilities of a prior
@@ -34,31 +34,24 @@ _SHARES = 1 << 60
 
 @dataclass(frozen=True)
 class Response:
-    """The best law for a prior; bound: no noise costs less under it; excess: as of the law's solver; work: in words."""
+    """The best law for a prior, or for the worst one; bound: no noise costs less under it; excess: as of the law's
+    solver; work: in words."""
 
     law: IntegerLaw
     bound: Fraction
     excess: float
     work: dict[str, object]
-
-
-@dataclass(frozen=True)
-class WorstCase:
-    """A mixture of laws, whose cost on the worst answer is about the least; bound: proven for every noise."""
-
-    law: IntegerLaw
-    bound: Fraction
-    excess: float
-    work: dict[str, object]
-    rounds: int
 
 
 def worst_case(
     answers: int, loss: Callable[[int], Fraction], best: Callable[[tuple[Fraction, ...]], Response], *, gap: float,
     stop: float | None = None,
-) -> WorstCase:  # fmt: skip
-    """The least cost on the worst of `answers` answers. loss: of published minus true answer, even; best: (prior) ->
-    its response; gap: relative, where to end; stop: time (perf_counter) to end at. Raises NotProven."""
+) -> Response:  # fmt: skip
+    """A mixture of laws whose cost on the worst of `answers` answers is about the least, and a bound for every noise.
+
+    loss: of published minus true answer, even; best: (prior) -> its response; gap: relative, where to end;
+    stop: time (perf_counter) to end at. Raises NotProven.
+    """
     table = np.array([float(loss(r)) for r in range(answers)])
     prior = tuple(Fraction(1, answers) for _ in range(answers))
     responses: list[Response] = []
@@ -77,7 +70,7 @@ def worst_case(
     used = [(share, response) for share, response in zip(shares, responses, strict=True) if share]
     law = _mixture([share for share, _ in used], [response.law for _, response in used])
     excess = max(response.excess for _, response in used)
-    return WorstCase(law, bound, excess, responses[-1].work, len(responses))
+    return Response(law, bound, excess, {**responses[-1].work, "priors": len(responses)})
 
 
 def _costs(law: IntegerLaw, table: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -31,7 +31,7 @@ from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawProblem, exact_problem, grid_problem
 from workbench.families.quantizer.limit import proven_limit, unlimited
-from workbench.families.quantizer.outputs import Descents, Found, best_outputs, mirrored, oriented, spread_starts
+from workbench.families.quantizer.outputs import Descents, LocalOptimum, best_outputs, mirrored, oriented, spread_starts
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function
@@ -196,8 +196,8 @@ def alphabets(m: int, epsilon: float, c: float, inputs: int, starts: int, reach:
 
 
 def _asymmetric(
-    problem: LawProblem, best: Found, epsilon: float, c: float, starts: int, reach: float | None
-) -> tuple[LawProblem, Found]:
+    problem: LawProblem, best: LocalOptimum, epsilon: float, c: float, starts: int, reach: float | None
+) -> tuple[LawProblem, LocalOptimum]:
     """The problem and the outputs again, or better ones that are not symmetric: from the best, perturbed."""
     m, rng, least = problem.outputs, np.random.default_rng(0), 1.02 * smallest_reach(epsilon, c)
     free = LawProblem(problem.points, m, problem.costs, symmetric=False, solver=problem.solver)
@@ -215,7 +215,7 @@ def _asymmetric(
     if general.value < best.value * (1 - 1e-6):
         problem.close()
         tried, solves = best.starts + general.starts, best.solves + general.solves
-        return free, Found(oriented(general.outputs), general.value, tried, solves)
+        return free, LocalOptimum(oriented(general.outputs), general.value, tried, solves)
     free.close()
     return problem, best
 

@@ -28,7 +28,7 @@ from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import LawProblem, exact_problem
 from workbench.families.quantizer.mvu import alphabets, merged
 from workbench.families.quantizer.output_knots import OutputKnots
-from workbench.families.quantizer.outputs import Found, best_outputs, oriented, spread_starts
+from workbench.families.quantizer.outputs import LocalOptimum, best_outputs, oriented, spread_starts
 from workbench.families.quantizer.published import rqm_bins
 from workbench.families.quantizer.search import bin_grid
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -116,7 +116,7 @@ class OutputSearch:
             places += [_scan(free, eps, [row for row in like if (np.diff(row) > 0).all()])]
         begin = [start for place in places for start in place]
         spread = [np.clip(start, -self.limit, self.limit) for start in spread_starts(m, eps, half, self.starts)]
-        optima: list[Found] = []
+        optima: list[LocalOptimum] = []
 
         def search(problem: LawProblem, starts: list[Vector], symmetric: bool) -> None:
             try:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from models.quantizer import odds_of, smallest_reach
 from workbench.families.quantizer.laws import LawProblem
 
-__all__ = ["Found", "best_outputs", "mirrored", "oriented", "spread_starts"]
+__all__ = ["LocalOptimum", "best_outputs", "mirrored", "oriented", "spread_starts"]
 
 Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
@@ -41,7 +41,7 @@ INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
 
 @dataclass(frozen=True)
-class Found:
+class LocalOptimum:
     """outputs: the best found, sorted (m,); value: of the LP there; starts: (value after descent) of every start."""
 
     outputs: Vector
@@ -217,7 +217,7 @@ def best_outputs(
     limit: float | None = None,
     descents: Descents = Descents(),
     progress: Progress = lambda line: None,
-) -> Found:
+) -> LocalOptimum:
     """The best outputs from several starts. Of equal values (nine digits) the first start's.
 
     starts: outputs (m,), symmetric ones when symmetric. limit: the largest output allowed in size, 40 times the
@@ -271,4 +271,4 @@ def best_outputs(
     if best[0] >= INFEASIBLE:
         raise ValueError("no start is feasible")
     outputs, _, _ = space.outputs(best[1])
-    return Found(outputs, best[0], tuple(r[0] for r in results), problem.solves - before)
+    return LocalOptimum(outputs, best[0], tuple(r[0] for r in results), problem.solves - before)

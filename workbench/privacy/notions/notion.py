@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ln_up
+from workbench.exact.numbers import exp_bounds, ln_up
 from workbench.privacy.notions.laws import Laws
 
 __all__ = [
@@ -46,6 +46,10 @@ class HockeyStick:
     delta: Fraction = Fraction(0)
     kind: ClassVar[str] = "hockey-stick"
 
+    def ratio_up(self, bits: int) -> Fraction:
+        """e^epsilon, rounded up to a multiple of 2^-bits."""
+        return Fraction(exp_bounds(self.epsilon, bits)[1], 1 << bits)
+
 
 @dataclass(frozen=True)
 class SlopedHockeyStick(HockeyStick):
@@ -55,6 +59,10 @@ class SlopedHockeyStick(HockeyStick):
     """
 
     slope: Fraction = Fraction(1)
+
+    def ratio_up(self, bits: int) -> Fraction:
+        """The slope, exactly."""
+        return self.slope
 
     @classmethod
     def of(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
