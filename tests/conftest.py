@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
+# One thread of linear algebra a process, set before numpy is loaded: there are as many processes as cores, and threads
+# that wait for each other cost a third of the whole run. `papers/test_same_bytes.py` sets other numbers.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
 
 TOOL = Path(__file__).resolve().parents[1] / "tools" / "check_certificate.py"
 
