@@ -39,10 +39,10 @@ lint: install
 	@$(BIN)/ruff format --check .
 
 types: install
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers=2
 
 pytest: install
-	@$(BIN)/pytest --numprocesses=2
+	@$(BIN)/pytest --numprocesses=2 --dist=worksteal
 
 fuzz: install
 	@set -e; for program in tests/fuzz/fuzz_*.py; do echo "$$program"; $(BIN)/python "$$program"; done

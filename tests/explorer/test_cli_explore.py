@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import workbench as wb
+from workbench.cli import main
 from workbench.explorer.given import command_line, exact_values, from_words, python_call, suggestions
 from workbench.explorer.page import page
 from workbench.families.registry import families, family
@@ -24,6 +25,14 @@ EXPLORE = [sys.executable, "-P", "-m", "workbench", "explore"]
 
 def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*EXPLORE, *words], capture_output=True, text=True, timeout=120, cwd=cwd)
+
+
+def here(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """A command in this process, where nothing is claimed of the process: (exit code, stdout, stderr)."""
+    with pytest.raises(SystemExit) as stop:
+        main(list(words))
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
 
 
 def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
@@ -94,11 +103,14 @@ def test_an_export_reads_a_file_of_the_command_line(tmp_path: Path) -> None:
         (["--export", "a.html", "--family", "noise", "--n", "4"], "epsilon must be given"),
     ],
 )
-def test_mistakes_are_one_line(tmp_path: Path, words: list[str], said: str) -> None:
-    made = run(*words, cwd=tmp_path)
-    assert made.returncode == 2
-    assert said in made.stderr
-    assert len(made.stderr.splitlines()) == 1
+def test_mistakes_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = here(capsys, "explore", *words)
+    assert code == 2
+    assert said in err
+    assert len(err.splitlines()) == 1
     assert not list(tmp_path.iterdir())
 
 
@@ -128,26 +140,25 @@ def test_what_is_copied_designs_what_is_shown(name: str) -> None:
             assert scope["d"].row() == session.design().row()
 
 
-def test_commands_write_pages(tmp_path: Path) -> None:
-    def command(*words: str) -> subprocess.CompletedProcess[str]:
-        start = [sys.executable, "-P", "-m", "workbench"]
-        return subprocess.run([*start, *words], capture_output=True, text=True, timeout=120, cwd=tmp_path)
-
+def test_commands_write_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     noise = ["design", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
-    made = command(*noise, "--save", "noise.json", "--html", "design.html", "--json")
-    assert made.returncode == 0, made.stderr
-    said = json.loads(made.stdout)
+    code, out, err = here(capsys, *noise, "--save", "noise.json", "--html", "design.html", "--json")
+    assert code == 0, err
+    said = json.loads(out)
     (row,) = [dict(part["rows"]) for section in data_of(tmp_path / "design.html")["sections"]
               for part in section["parts"] if part["kind"] == "numbers"]  # fmt: skip
     assert row["objective"] == said["objective"]
-    assert command("audit", "noise.json", "--html", "audit.html", "--json").returncode == 0
+    assert here(capsys, "audit", "noise.json", "--html", "audit.html", "--json")[0] == 0
     facts = dict(data_of(tmp_path / "audit.html")["sections"][0]["parts"][0]["rows"])
     assert facts["certificate"].startswith("The mechanism meets the request")
     for words in ([*noise, "--save", "a.html", "--html", "a.html"], ["audit", "noise.json", "--html", "noise.json"],
                   [*noise, "--html", "page.txt"], [*noise, "--html", "missing/page.html"]):  # fmt: skip
-        refused = command(*words)
-        assert refused.returncode == 2
-        assert refused.stderr.startswith("InvalidRequest")
+        code, _, err = here(capsys, *words)
+        assert code == 2
+        assert err.startswith("InvalidRequest")
 
 
 def test_a_family_of_another_package_is_explored(tmp_path: Path) -> None:
