@@ -43,6 +43,7 @@ __all__ = [
 
 Real: TypeAlias = "str | int | float | Decimal | Fraction"
 
+_ZERO = Fraction(0)
 _MAX_EXPONENT = 5000  # decimal digits of a request, before or after the point; more is a mistake or an attack
 
 
@@ -136,13 +137,19 @@ def round_down(value: Fraction) -> float:
     return -round_up(-value) if value else 0.0
 
 
-@lru_cache(maxsize=4096)
 def exp_bounds(epsilon: Fraction, bits: int) -> tuple[int, int]:
     """Integers (lo, hi) with lo <= 2^bits e^ε <= hi; lo = hi = 2^bits when ε = 0, else hi - lo is 1 or 2."""
-    if epsilon == 0:
+    return _exp_bounds(epsilon.numerator, epsilon.denominator, bits)  # a Fraction is slow to hash
+
+
+@lru_cache(maxsize=4096)
+def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
+    """`exp_bounds` of a rational in lowest terms."""
+    if not numerator:
         return 1 << bits, 1 << bits
     from flint import arb, ctx, fmpq
 
+    epsilon = Fraction(numerator, denominator)
     working = bits + max(0, math.ceil(epsilon * 3 / 2)) + 32
     with ctx.workprec(working):
         ball = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
@@ -213,8 +220,8 @@ class ExpNumber:
     @classmethod
     def of(cls, a: Fraction, b: Fraction, epsilon: Fraction) -> ExpNumber:
         """a - b e^ε in canonical form."""
-        if b == 0 or epsilon == 0:
-            return cls(a - b, Fraction(0), Fraction(0))
+        if not b or not epsilon:
+            return cls(a - b if b else a, _ZERO, _ZERO)
         return cls(a, b, epsilon)
 
     def ends(self, bits: int) -> tuple[Fraction, Fraction]:
