@@ -153,18 +153,25 @@ def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
     working = bits + max(0, math.ceil(epsilon * 3 / 2)) + 32
     with ctx.workprec(working):
         ball = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
-        low, high = ball_ends(ball)
-    unit = 1 << bits
-    below, above = math.floor(low * unit), math.ceil(high * unit)
+        low, high, exponent = _ball(ball)
+    unit, up = 1 << bits, bits + exponent
+    below, above = (low << up, high << up) if up >= 0 else (low >> -up, -(-high >> -up))  # floor and ceiling
     # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
     return (max(below, unit), above) if epsilon > 0 else (below, min(above, unit))
 
 
 def ball_ends(ball: Any) -> tuple[Fraction, Fraction]:
     """The two ends of a finite flint ball, as exact rationals."""
+    low, high, exponent = _ball(ball)
+    return _dyadic(low, exponent), _dyadic(high, exponent)
+
+
+def _ball(ball: Any) -> tuple[int, int, int]:
+    """Integers (l, h, e): the ends of a finite flint ball are l 2^e and h 2^e."""
     (mid, mid_exp), (rad, rad_exp) = ball.mid().man_exp(), ball.rad().man_exp()
-    centre, radius = _dyadic(int(mid), int(mid_exp)), _dyadic(int(rad), int(rad_exp))
-    return centre - radius, centre + radius
+    exponent = int(min(mid_exp, rad_exp))
+    centre, radius = int(mid) << int(mid_exp) - exponent, int(rad) << int(rad_exp) - exponent
+    return centre - radius, centre + radius, exponent
 
 
 def _dyadic(mantissa: int, exponent: int) -> Fraction:
