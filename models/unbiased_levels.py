@@ -4,6 +4,9 @@ All k (k + 1)/2 intervals are used for few labels only. Labels are joined four b
 finer level the program is solved over a band of intervals around the sets in use one level above, and every label by
 itself. The last level ends when the bound, which prices all sets, is met; until then the band follows the optimum and
 takes in the sets that price below zero.
+
+Where a solver's digits do not reach that, `interior_optimum` solves the same levels by `models.unbiased_interior`, with
+all intervals of more labels: the smallest masses count there as well, each beside those of its own labels.
 """
 
 from __future__ import annotations
@@ -16,18 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.unbiased import Intervals, dual_values, lowest, masses, program, randomized_response
+from models.unbiased_interior import interior_point
 from solvers.backend import Options, solve
 from solvers.solution import Solution, Termination
 
-__all__ = ["Optimum", "optimum"]
+__all__ = ["Optimum", "interior_optimum", "optimum"]
 
 Vector = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_FEW = 24  # labels whose intervals are all used
+_FEW, _FEW_INTERIOR = 24, 201  # labels whose intervals are all used
 _JOINED = 4
 _PADS = (3, 6, 12, 12)  # of the band, in labels; the next one where the gap no longer halves
-_USED = 1e-7  # mass of a set that is in use, of the largest
+_USED, _USED_INTERIOR = 1e-7, 1e-4  # mass of a set that is in use (`Optimum.shares`)
+_SPECK = 1e-11  # of the largest: masses below it tell nothing
 _COARSE = 1e-3  # relative gap of a level that only shows where to look
 _THIN = (1e-3, 1e-4, 1e-5, 1e-6)  # the same, of the sets that are kept in the end
 _OFF = 4.0  # a guess of the objective's size that is wrong by more is corrected
@@ -38,6 +43,7 @@ _TOLERANCES = (1e-12, 1e-9)  # Clarabel's; where it finds no point at the first,
 class Optimum:
     """A randomizer t, s (n,) on intervals, and the bound (Σ p (o - y)², in the labels' own units) that was proven.
 
+    origin: what the moments s are about; solution: of the last program, None for an interior point of our own;
     objective: of the point as the solver left it, which meets the equations to its tolerance; programs: how many;
     wider: the point on more sets that it was thinned from.
     """
@@ -47,14 +53,25 @@ class Optimum:
     s: Vector
     objective: float
     bound: float
-    solution: Solution
+    solution: Solution | None
     programs: int
     wider: Optimum | None = None
+    origin: float = 0.0
+
+    @property
+    def shares(self) -> Vector:
+        """The masses (n,), of the largest one; of an interior point, of all that start, or end, where the set does."""
+        if self.solution is not None:
+            return np.asarray(self.t / self.t.max())
+        first, after = self.sets.first, self.sets.last + 1
+        starts, ends = np.bincount(first, self.t, after.max() + 1), np.bincount(after, self.t, after.max() + 1)
+        beside = np.minimum(starts[first], ends[after])
+        return np.asarray(self.t / np.maximum(beside, _SPECK * beside.max()))
 
     def used(self, share: float, *, singles: bool = False) -> Intervals:
-        """The sets of more than a share of the largest mass; singles: and every label by itself."""
+        """The sets of more than a share (`shares`); singles: and every label by itself."""
         sets = self.sets
-        which = self.t > share * self.t.max()
+        which = self.shares > share
         if singles:
             which |= sets.first == sets.last
         return Intervals(sets.first[which], sets.last[which])
@@ -69,18 +86,32 @@ def optimum(
 
     labels: (k,) increasing; prior: (k,) >= 0 with sum 1.
     """
-    middle, width = (labels[0] + labels[-1]) / 2, labels[-1] - labels[0]
+    answer = _descended(_SolverSearch(q, progress, solver, options), labels, prior, gap)
+    assert answer is not None  # a solver says why
+    return answer
+
+
+def interior_optimum(
+    labels: Vector, prior: Vector, q: float, *, gap: float = 1e-8, progress: Callable[[str], None] = lambda line: None
+) -> Optimum | None:
+    """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end."""
+    answer = _descended(_InteriorSearch(q, progress), labels, prior, gap)
+    return answer if isinstance(answer, Optimum) else None
+
+
+def _descended(search: _Search, labels: Vector, prior: Vector, gap: float) -> Optimum | Solution | None:
+    """The optimum of the finest level, from those of the coarser ones."""
+    q, (middle, width) = search.q, ((labels[0] + labels[-1]) / 2, labels[-1] - labels[0])
     y = (labels - middle) / width
     levels = [(y, prior)]
-    while levels[-1][0].size > _FEW:
+    while levels[-1][0].size > search.few:
         levels.append(_joined(*levels[-1]))
-    search = _Search(q, solver, options, progress)
     sets, unit = Intervals.every(levels[-1][0].size), randomized_response(*levels[-1], q)
     for (y, p), (finer, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
         coarse = search.level(y, p, sets, unit, max(gap, _COARSE))
         if not isinstance(coarse, Optimum):
             return coarse
-        sets, unit = _band(coarse.used(_USED), y.size, finer.size), _size(coarse)
+        sets, unit = _band(coarse.used(search.used), y.size, finer.size), _size(coarse)
     last = search.level(*levels[0], sets, unit, gap)
     if not isinstance(last, Optimum):
         return last
@@ -91,43 +122,35 @@ def optimum(
 
 def _moved(best: Optimum, middle: float, width: float) -> Optimum:
     """The optimum in the labels' own units."""
-    s, objective, bound = best.s * width + middle * best.t, best.objective * width**2, best.bound * width**2
+    s, objective, bound = best.s * width, best.objective * width**2, best.bound * width**2
+    if best.solution is None:
+        return replace(best, s=s, objective=objective, bound=bound, origin=middle)
+    s = s + middle * best.t
     return replace(best, s=s, objective=objective, bound=bound, solution=_in_units(best.solution, objective, bound))
 
 
 class _Search:
-    """The programs of one search, on labels of width 1."""
+    """The programs of one search, on labels of width 1. few: labels whose intervals are all used; used: share of a set
+    that is in use."""
 
-    def __init__(self, q: float, solver: str, options: Options, progress: Callable[[str], None]) -> None:
-        self.q, self.solver, self.options, self.progress = q, solver, [options], progress
-        if solver in ("cvxpy", "cvxpy:clarabel"):
-            names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
-            tolerances = [dict.fromkeys(names, tolerance) for tolerance in _TOLERANCES]
-            self.options = [replace(options, native={**more, **options.native}) for more in tolerances]
+    few: int
+    used: float
+
+    def __init__(self, q: float, progress: Callable[[str], None]) -> None:
+        self.q, self.progress = q, progress
         self.programs, self.begin = 0, time.monotonic()
 
-    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution:
+    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution | None:
         """The optimum over some intervals with the bound that it gives, and the rays that price below zero."""
-        stated = program(y, p, self.q, sets, unit)
-        for options in self.options:
-            solution = solve(stated, solver=self.solver, options=options)
-            self.programs += 1
-            if solution.x is not None or solution.termination not in (Termination.ERROR, Termination.NUMERICAL):
-                break
-        if solution.x is None or solution.objective is None or solution.termination is Termination.INTERRUPTED:
-            return solution
-        t, s = masses(y, p, self.q, sets, unit, solution.x)
-        bound, rays = -np.inf, np.zeros((0, y.size), dtype=bool)
-        if solution.row_dual is not None:
-            bound, rays = lowest(y, p, self.q, *dual_values(y, p, self.q, unit, solution.row_dual))
-        value = solution.objective * unit
+        raise NotImplementedError
+
+    def report(self, k: int, n: int, value: float, bound: float) -> None:
         self.progress(
-            f"{self.programs} programs in {time.monotonic() - self.begin:.0f} s: {y.size} labels, {t.size} intervals, "
+            f"{self.programs} programs in {time.monotonic() - self.begin:.0f} s: {k} labels, {n} intervals, "
             f"relative gap {(value - bound) / max(value, 1e-300):.2g}"
         )
-        return Optimum(sets, t, s, value, bound, solution, self.programs), rays
 
-    def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum | Solution:
+    def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum | Solution | None:
         """The optimum of one level to a relative gap, or until the gap no longer shrinks."""
         best: Optimum | None = None
         stalled = 0
@@ -145,7 +168,7 @@ class _Search:
                 return best
             unit = _size(best)
             if right:
-                sets = _band(best.used(_USED), y.size, y.size, rays, _PADS[stalled])
+                sets = _band(best.used(self.used), y.size, y.size, rays, _PADS[stalled])
             elif stalled >= len(_PADS):
                 return best
 
@@ -159,6 +182,52 @@ class _Search:
                 if answer[0].objective - bound <= most:
                     return replace(answer[0], bound=bound)
         return best
+
+
+class _SolverSearch(_Search):
+    """Programs that a solver answers."""
+
+    few, used = _FEW, _USED
+
+    def __init__(self, q: float, progress: Callable[[str], None], solver: str, options: Options) -> None:
+        super().__init__(q, progress)
+        self.solver, self.options = solver, [options]
+        if solver in ("cvxpy", "cvxpy:clarabel"):
+            names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
+            tolerances = [dict.fromkeys(names, tolerance) for tolerance in _TOLERANCES]
+            self.options = [replace(options, native={**more, **options.native}) for more in tolerances]
+
+    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution:
+        stated = program(y, p, self.q, sets, unit)
+        for options in self.options:
+            solution = solve(stated, solver=self.solver, options=options)
+            self.programs += 1
+            if solution.x is not None or solution.termination not in (Termination.ERROR, Termination.NUMERICAL):
+                break
+        if solution.x is None or solution.objective is None or solution.termination is Termination.INTERRUPTED:
+            return solution
+        t, s = masses(y, p, self.q, sets, unit, solution.x)
+        bound, rays = -np.inf, np.zeros((0, y.size), dtype=bool)
+        if solution.row_dual is not None:
+            bound, rays = lowest(y, p, self.q, *dual_values(y, p, self.q, unit, solution.row_dual))
+        value = solution.objective * unit
+        self.report(y.size, t.size, value, bound)
+        return Optimum(sets, t, s, value, bound, solution, self.programs), rays
+
+
+class _InteriorSearch(_Search):
+    """Interior points of our own."""
+
+    few, used = _FEW_INTERIOR, _USED_INTERIOR
+
+    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | None:
+        point = interior_point(y, p, self.q, sets, unit)
+        self.programs += 1
+        if point is None:
+            return None
+        bound, rays = lowest(y, p, self.q, point.v, point.u)
+        self.report(y.size, point.t.size, point.objective, bound)
+        return Optimum(sets, point.t, point.s, point.objective, bound, None, self.programs), rays
 
 
 def _in_units(solution: Solution, objective: float, bound: float) -> Solution:
