@@ -38,15 +38,17 @@ from models.unbiased import Intervals, dual_values, flows, masses
 __all__ = ["InteriorPoint", "interior_point"]
 
 Vector = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Sparse = sp.csr_array
 
-_STEPS = 100
+_STEPS = 120
 _START = 10.0  # X and Z at the start, times the unit matrix, about
 _SHARE = 0.9  # of the way to the cones' boundary
 _GAP = 1e-10  # relative, of the program's two values
 _FEASIBLE = 1e-9  # residual of a row, relative to what is added in it
 _SHIFTS = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-10)  # of the scaled system, where it is not positive in floats
 _STUCK = 1e-5
+_LOST = 1e-2  # relative gap and residual of a point that says nothing
 
 
 class Blocks(NamedTuple):
@@ -101,11 +103,18 @@ class InteriorPoint:
 class _Program:
     """The rows, and the dual slack of multipliers."""
 
-    def __init__(self, labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float) -> None:
+    def __init__(self, labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, others: Flags) -> None:
         h, mean = np.sqrt(unit), prior @ labels
-        W, c, V = sets.moments(labels, prior, q)
-        self.k, self.n = labels.size, sets.first.size
-        self.flow = flows(sets, self.k, W / (1 + q))
+        weights = 1 + q * others
+        beside = weights @ prior
+        centres = weights @ (prior * labels) / beside
+        spreads = (weights * (labels - centres[:, None]) ** 2) @ prior
+        each = zip(sets.moments(labels, prior, q), (beside, centres, spreads), strict=True)
+        W, c, V = (np.concatenate(pair) for pair in each)
+        self.k, self.n = labels.size, W.size
+        steps = np.vstack([np.diff(others.astype(float), axis=1).T, beside[None, :] / (1 + q)])
+        flow = flows(sets, self.k, W[: sets.first.size] / (1 + q))
+        self.flow = sp.csr_array(sp.hstack([flow, sp.csr_array(steps)])) if len(others) else flow
         entries = self.flow.tocoo()
         self.middles = np.append((labels[1:] + labels[:-1]) / 2, mean) / h
         about = (c[entries.col] / h - self.middles[entries.row]) * entries.data
@@ -170,22 +179,30 @@ class _Factors:
         return np.asarray(x / self.size)
 
 
-def interior_point(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float) -> InteriorPoint | None:
+def interior_point(
+    labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, others: Flags | None = None
+) -> InteriorPoint | None:
     """The optimum over some intervals, to a relative gap of about 1e-10 where floats allow; None where there is none.
 
-    labels: (k,), about 1 in size; prior: (k,); unit: about the size of the optimum.
+    labels: (k,), about 1 in size; prior: (k,); unit: about the size of the optimum; others: (m, k) more sets of labels,
+    whose masses are left out of the point: for its multipliers' sake.
     """
-    program = _Program(labels, prior, q, sets, unit)
+    program = _Program(labels, prior, q, sets, unit, np.zeros((0, labels.size), bool) if others is None else others)
     n, right = program.n, program.right
     multipliers = np.zeros(2 * program.k)
     multipliers[program.k - 1] = -_START
     x, z = Blocks(np.full(n, _START), np.zeros(n), np.full(n, _START)), program.slack(multipliers)
-    feasible = False
+    proven, point = (-np.inf, multipliers), x
+    least = np.inf
     for _ in range(_STEPS):
         inverse, mean = z.inverse(), float(x.times(z).sum()) / (2 * n)
         off = float((np.abs(right - program.rows(x)) / (program.sizes(x) + np.abs(right))).max())
-        feasible = off < _FEASIBLE
-        if feasible and 2 * n * mean < _GAP * abs(right @ multipliers):
+        value = float(right @ multipliers)
+        proven = max(proven, (value, multipliers), key=lambda pair: pair[0])
+        # the point: what is missing in its rows counts like a gap
+        if (lost := 2 * n * mean / max(abs(value), 1e-300) + off) < least:
+            least, point = lost, x
+        if off < _FEASIBLE and 2 * n * mean < _GAP * abs(value):
             break
         try:
             factors = _Factors(program.system(x, inverse))
@@ -206,10 +223,7 @@ def interior_point(labels: Vector, prior: Vector, q: float, sets: Intervals, uni
         if not (following[0].inside() and slack.inside()):
             break  # floats end here
         x, multipliers, z = *following, slack
-    else:
-        if not feasible:
-            return None
-    return _point(program, x, multipliers, (labels, prior, q, sets, unit))
+    return None if least > _LOST else _point(program, point, proven[1], (labels, prior, q, sets, unit))
 
 
 def _direction(
@@ -229,7 +243,8 @@ def _point(
 ) -> InteriorPoint:
     labels, prior, q, _, unit = stated
     k = program.k
-    t, s = masses(*stated, np.concatenate([x.a + x.c, x.a - x.c, 2 * x.b]))
+    own = Blocks(*(part[: stated[3].first.size] for part in x))
+    t, s = masses(*stated, np.concatenate([own.a + own.c, own.a - own.c, 2 * own.b]))
     moved = multipliers.copy()
     moved[:k] -= program.middles * multipliers[k:]
     v, u = dual_values(labels, prior, q, unit, moved)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.unbiased import Intervals, dual_values, lowest, masses, program, randomized_response
-from models.unbiased_interior import interior_point
+from models.unbiased import Intervals, dual_values, lowest, masses, price, program, randomized_response
+from models.unbiased_interior import InteriorPoint, interior_point
 from solvers.backend import Options, solve
 from solvers.solution import Solution, Termination
 
@@ -29,10 +29,12 @@ Vector = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _FEW, _FEW_INTERIOR = 24, 201  # labels whose intervals are all used
+_MANY, _PATIENCE = 100, 2  # labels from which a solver that leaves the gap wide open is given up, and when
 _JOINED = 4
 _PADS = (3, 6, 12, 12)  # of the band, in labels; the next one where the gap no longer halves
 _USED, _USED_INTERIOR = 1e-7, 1e-4  # mass of a set that is in use (`Optimum.shares`)
-_SPECK = 1e-11  # of the largest: masses below it tell nothing
+_SPECK = 1e-8  # of the largest: masses below it tell nothing
+_CUTS = 3  # times that sets with gaps join the intervals, for the multipliers' sake
 _COARSE = 1e-3  # relative gap of a level that only shows where to look
 _THIN = (1e-3, 1e-4, 1e-5, 1e-6)  # the same, of the sets that are kept in the end
 _OFF = 4.0  # a guess of the objective's size that is wrong by more is corrected
@@ -72,6 +74,8 @@ class Optimum:
         """The sets of more than a share (`shares`); singles: and every label by itself."""
         sets = self.sets
         which = self.shares > share
+        if self.solution is None:
+            which[_heaviest(sets.first, self.t)] = which[_heaviest(sets.last, self.t)] = True
         if singles:
             which |= sets.first == sets.last
         return Intervals(sets.first[which], sets.last[which])
@@ -92,21 +96,28 @@ def optimum(
 
 
 def interior_optimum(
-    labels: Vector, prior: Vector, q: float, *, gap: float = 1e-8, progress: Callable[[str], None] = lambda line: None
-) -> Optimum | None:
-    """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end."""
-    answer = _descended(_InteriorSearch(q, progress), labels, prior, gap)
+    labels: Vector, prior: Vector, q: float, *, gap: float = 3e-8, size: float | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Optimum | None:  # fmt: skip
+    """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end.
+
+    size: of the optimum, about, where a solver has seen it.
+    """
+    answer = _descended(_InteriorSearch(q, progress), labels, prior, gap, size)
     return answer if isinstance(answer, Optimum) else None
 
 
-def _descended(search: _Search, labels: Vector, prior: Vector, gap: float) -> Optimum | Solution | None:
-    """The optimum of the finest level, from those of the coarser ones."""
+def _descended(
+    search: _Search, labels: Vector, prior: Vector, gap: float, size: float | None = None
+) -> Optimum | Solution | None:
+    """The optimum of the finest level, from those of the coarser ones. size: of the optimum, about."""
     q, (middle, width) = search.q, ((labels[0] + labels[-1]) / 2, labels[-1] - labels[0])
     y = (labels - middle) / width
     levels = [(y, prior)]
     while levels[-1][0].size > search.few:
         levels.append(_joined(*levels[-1]))
-    sets, unit = Intervals.every(levels[-1][0].size), randomized_response(*levels[-1], q)
+    unit = randomized_response(*levels[-1], q) if size is None else size / width**2
+    sets = Intervals.every(levels[-1][0].size)
     for (y, p), (finer, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
         coarse = search.level(y, p, sets, unit, max(gap, _COARSE))
         if not isinstance(coarse, Optimum):
@@ -139,10 +150,15 @@ class _Search:
     def __init__(self, q: float, progress: Callable[[str], None]) -> None:
         self.q, self.progress = q, progress
         self.programs, self.begin = 0, time.monotonic()
+        self.gap = np.inf  # relative, that is looked for
 
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution | None:
         """The optimum over some intervals with the bound that it gives, and the rays that price below zero."""
         raise NotImplementedError
+
+    def over(self, k: int, stalled: int, gap: float) -> bool:
+        """Whether a level ends with this relative gap, which has not halved so many times."""
+        return stalled == len(_PADS)
 
     def report(self, k: int, n: int, value: float, bound: float) -> None:
         self.progress(
@@ -153,7 +169,7 @@ class _Search:
     def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum | Solution | None:
         """The optimum of one level to a relative gap, or until the gap no longer shrinks."""
         best: Optimum | None = None
-        stalled = 0
+        stalled, self.gap = 0, gap
         while True:
             answer = self.solved(y, p, sets, unit)
             if not isinstance(answer, tuple):
@@ -164,7 +180,8 @@ class _Search:
                 stalled += now.objective - max(now.bound, best.bound) > (best.objective - best.bound) / 2
                 now = replace(now, bound=max(now.bound, best.bound))
             best = now
-            if right and (now.objective - now.bound <= gap * now.objective or stalled == len(_PADS)):
+            left = (now.objective - now.bound) / now.objective
+            if right and (left <= gap or self.over(y.size, stalled, left)):
                 return best
             unit = _size(best)
             if right:
@@ -174,7 +191,9 @@ class _Search:
 
     def thinned(self, y: Vector, p: Vector, best: Optimum, gap: float) -> Optimum:
         """The optimum on as few of its sets as keep the gap: interior points leave specks on many others."""
-        most = max(best.objective - best.bound, gap * best.objective)
+        if best.objective - best.bound > _COARSE * best.objective:
+            return best
+        most, self.gap = max(best.objective - best.bound, gap * best.objective), np.inf
         for share in _THIN:
             answer = self.solved(y, p, best.used(share, singles=True), _size(best))
             if isinstance(answer, tuple):
@@ -196,6 +215,9 @@ class _SolverSearch(_Search):
             names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
             tolerances = [dict.fromkeys(names, tolerance) for tolerance in _TOLERANCES]
             self.options = [replace(options, native={**more, **options.native}) for more in tolerances]
+
+    def over(self, k: int, stalled: int, gap: float) -> bool:
+        return super().over(k, stalled, gap) or (k > _MANY and stalled >= _PATIENCE and gap > _COARSE)
 
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution:
         stated = program(y, p, self.q, sets, unit)
@@ -220,6 +242,9 @@ class _InteriorSearch(_Search):
 
     few, used = _FEW_INTERIOR, _USED_INTERIOR
 
+    def over(self, k: int, stalled: int, gap: float) -> bool:
+        return super().over(k, stalled, gap) or (k <= self.few and stalled > 0)  # all intervals were there
+
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | None:
         point = interior_point(y, p, self.q, sets, unit)
         self.programs += 1
@@ -227,7 +252,39 @@ class _InteriorSearch(_Search):
             return None
         bound, rays = lowest(y, p, self.q, point.v, point.u)
         self.report(y.size, point.t.size, point.objective, bound)
+        if unit / _OFF < point.objective < unit * _OFF:
+            bound = max(bound, self.closer(y, p, sets, unit, point, bound))
         return Optimum(sets, point.t, point.s, point.objective, bound, None, self.programs), rays
+
+    def closer(self, y: Vector, p: Vector, sets: Intervals, unit: float, point: InteriorPoint, bound: float) -> float:
+        """The bound of multipliers that sets with gaps bind as well: intervals leave them open where labels hardly
+        differ."""
+        others = np.zeros((0, y.size), dtype=bool)
+        value, multipliers = point.objective, point
+        for _ in range(_CUTS):
+            if value - bound <= self.gap * value or point.bound - bound < (value - bound) / 2:
+                break  # what is left is not theirs
+            _, raised, depth, _ = price(y, p, self.q, multipliers.v, multipliers.u)
+            below = raised[depth < 0]
+            gaps = (np.diff(below.astype(np.int8), axis=1, prepend=0) == 1).sum(axis=1) > 1
+            others = np.unique(np.concatenate([others, below[gaps]]), axis=0)
+            again = interior_point(y, p, self.q, sets, unit, others)
+            self.programs += 1
+            if again is None:
+                break
+            multipliers, before = again, bound
+            bound = max(bound, lowest(y, p, self.q, again.v, again.u)[0])
+            self.report(y.size, sets.first.size + len(others), value, bound)
+            if value - bound > (value - before) / 2:
+                break
+        return bound
+
+
+def _heaviest(nodes: NDArray[np.intp], t: Vector) -> NDArray[np.intp]:
+    """The position of the largest mass at every node."""
+    order = np.lexsort((t, nodes))
+    ends: NDArray[np.intp] = order[np.append(np.flatnonzero(np.diff(nodes[order])), order.size - 1)]
+    return ends
 
 
 def _in_units(solution: Solution, objective: float, bound: float) -> Solution:

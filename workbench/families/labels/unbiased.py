@@ -78,16 +78,18 @@ def _solved(request: LabelRequest, odds: Fraction) -> _Exact:
     report = request.progress or (lambda line: None)
     with translated_errors():
         answer = optimum(y, p, q, request.solver, request.options, progress=report)
-    refused, best = "", None
-    if isinstance(answer, Optimum):
-        best, refused = _exact(request, odds, answer)
+    point = answer if isinstance(answer, Optimum) else None
     solution = answer.solution if isinstance(answer, Optimum) else answer
     stopped = solution is not None and solution.termination in _STOPPED
+    best: _Exact | None = None
+    if point is not None and (stopped or point.objective - point.bound <= _ENOUGH * point.objective):
+        best, refused = _exact(request, odds, point)
     if (best is None or best.gap > _ENOUGH) and not stopped:
-        closer = interior_optimum(y, p, q, progress=report)
-        if closer is not None:
-            exact, refused = _exact(request, odds, closer)
-            best = exact if best is None or (exact is not None and exact.gap < best.gap) else best
+        closer = interior_optimum(y, p, q, size=None if point is None else point.objective, progress=report)
+        for other in (closer, point if best is None else None):
+            if other is not None and (best is None or best.gap > _ENOUGH):
+                exact, refused = _exact(request, odds, other)
+                best = exact if best is None or (exact is not None and exact.gap < best.gap) else best
     if best is not None:
         return best
     if not isinstance(answer, Optimum):
