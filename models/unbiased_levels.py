@@ -29,7 +29,8 @@ Vector = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _FEW, _FEW_INTERIOR = 24, 201  # labels whose intervals are all used
-_MANY, _PATIENCE = 100, 2  # labels from which a solver that leaves the gap wide open is given up, and when
+_MANY, _TRIES = 100, 2  # labels from which a solver that leaves the gap wide open is given up, after so many programs
+_HOPELESS = 1.0  # relative gap that counts as wide open
 _JOINED = 4
 _PADS = (3, 6, 12, 12)  # of the band, in labels; the next one where the gap no longer halves
 _USED, _USED_INTERIOR = 1e-7, 1e-4  # mass of a set that is in use (`Optimum.shares`)
@@ -37,6 +38,7 @@ _SPECK = 1e-8  # of the largest: masses below it tell nothing
 _CUTS = 3  # times that sets with gaps join the intervals, for the multipliers' sake
 _COARSE = 1e-3  # relative gap of a level that only shows where to look
 _THIN = (1e-3, 1e-4, 1e-5, 1e-6)  # the same, of the sets that are kept in the end
+_THICK = (0.1, 0.01)  # tried before, of interior points: of what is beside a set
 _OFF = 4.0  # a guess of the objective's size that is wrong by more is corrected
 _TOLERANCES = (1e-12, 1e-9)  # Clarabel's; where it finds no point at the first, the second is tried
 
@@ -70,6 +72,10 @@ class Optimum:
         beside = np.minimum(starts[first], ends[after])
         return np.asarray(self.t / np.maximum(beside, _SPECK * beside.max()))
 
+    def closed(self, gap: float) -> bool:
+        """Whether the bound is as near, relatively."""
+        return self.objective - self.bound <= gap * self.objective
+
     def used(self, share: float, *, singles: bool = False) -> Intervals:
         """The sets of more than a share (`shares`); singles: and every label by itself."""
         sets = self.sets
@@ -96,33 +102,36 @@ def optimum(
 
 
 def interior_optimum(
-    labels: Vector, prior: Vector, q: float, *, gap: float = 3e-8, size: float | None = None,
+    labels: Vector, prior: Vector, q: float, *, gap: float = 3e-8, seen: Optimum | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Optimum | None:  # fmt: skip
     """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end.
 
-    size: of the optimum, about, where a solver has seen it.
+    seen: what a solver found: its objective, about the size of the optimum, and its bound.
     """
-    answer = _descended(_InteriorSearch(q, progress), labels, prior, gap, size)
+    answer = _descended(_InteriorSearch(q, progress), labels, prior, gap, seen)
     return answer if isinstance(answer, Optimum) else None
 
 
 def _descended(
-    search: _Search, labels: Vector, prior: Vector, gap: float, size: float | None = None
+    search: _Search, labels: Vector, prior: Vector, gap: float, seen: Optimum | None = None
 ) -> Optimum | Solution | None:
-    """The optimum of the finest level, from those of the coarser ones. size: of the optimum, about."""
+    """The optimum of the finest level, from those of the coarser ones. seen: of it, before."""
     q, (middle, width) = search.q, ((labels[0] + labels[-1]) / 2, labels[-1] - labels[0])
     y = (labels - middle) / width
     levels = [(y, prior)]
     while levels[-1][0].size > search.few:
         levels.append(_joined(*levels[-1]))
-    unit = randomized_response(*levels[-1], q) if size is None else size / width**2
+    unit = randomized_response(*levels[-1], q) if seen is None else seen.objective / width**2
     sets = Intervals.every(levels[-1][0].size)
     for (y, p), (finer, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
         coarse = search.level(y, p, sets, unit, max(gap, _COARSE))
         if not isinstance(coarse, Optimum):
             return coarse
+        if coarse.solution is not None and y.size > _MANY and not coarse.closed(_HOPELESS):
+            return coarse.solution  # the finer levels would leave more open
         sets, unit = _band(coarse.used(search.used), y.size, finer.size), _size(coarse)
+    search.known = -np.inf if seen is None else seen.bound / width**2
     last = search.level(*levels[0], sets, unit, gap)
     if not isinstance(last, Optimum):
         return last
@@ -141,23 +150,24 @@ def _moved(best: Optimum, middle: float, width: float) -> Optimum:
 
 
 class _Search:
-    """The programs of one search, on labels of width 1. few: labels whose intervals are all used; used: share of a set
-    that is in use."""
+    """The programs of one search, on labels of width 1. few: labels whose intervals are all used; used, thin: shares of
+    sets in use, and of those that are kept in the end."""
 
     few: int
     used: float
+    thin: tuple[float, ...]
 
     def __init__(self, q: float, progress: Callable[[str], None]) -> None:
         self.q, self.progress = q, progress
         self.programs, self.begin = 0, time.monotonic()
-        self.gap = np.inf  # relative, that is looked for
+        self.gap, self.known = np.inf, -np.inf  # relative, that is looked for; a bound of the finest level
 
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution | None:
         """The optimum over some intervals with the bound that it gives, and the rays that price below zero."""
         raise NotImplementedError
 
-    def over(self, k: int, stalled: int, gap: float) -> bool:
-        """Whether a level ends with this relative gap, which has not halved so many times."""
+    def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
+        """Whether a level ends with this relative gap, after so many programs, of which some did not halve it."""
         return stalled == len(_PADS)
 
     def report(self, k: int, n: int, value: float, bound: float) -> None:
@@ -169,8 +179,9 @@ class _Search:
     def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum | Solution | None:
         """The optimum of one level to a relative gap, or until the gap no longer shrinks."""
         best: Optimum | None = None
-        stalled, self.gap = 0, gap
+        tries, stalled, self.gap = 0, 0, gap
         while True:
+            tries += 1
             answer = self.solved(y, p, sets, unit)
             if not isinstance(answer, tuple):
                 return answer if best is None else best  # the solver is out of digits
@@ -181,7 +192,7 @@ class _Search:
                 now = replace(now, bound=max(now.bound, best.bound))
             best = now
             left = (now.objective - now.bound) / now.objective
-            if right and (left <= gap or self.over(y.size, stalled, left)):
+            if right and (left <= gap or self.over(y.size, tries, stalled, left)):
                 return best
             unit = _size(best)
             if right:
@@ -191,10 +202,10 @@ class _Search:
 
     def thinned(self, y: Vector, p: Vector, best: Optimum, gap: float) -> Optimum:
         """The optimum on as few of its sets as keep the gap: interior points leave specks on many others."""
-        if best.objective - best.bound > _COARSE * best.objective:
+        if not best.closed(_COARSE):
             return best
         most, self.gap = max(best.objective - best.bound, gap * best.objective), np.inf
-        for share in _THIN:
+        for share in self.thin:
             answer = self.solved(y, p, best.used(share, singles=True), _size(best))
             if isinstance(answer, tuple):
                 bound = max(best.bound, answer[0].bound)
@@ -206,7 +217,7 @@ class _Search:
 class _SolverSearch(_Search):
     """Programs that a solver answers."""
 
-    few, used = _FEW, _USED
+    few, used, thin = _FEW, _USED, _THIN
 
     def __init__(self, q: float, progress: Callable[[str], None], solver: str, options: Options) -> None:
         super().__init__(q, progress)
@@ -216,8 +227,8 @@ class _SolverSearch(_Search):
             tolerances = [dict.fromkeys(names, tolerance) for tolerance in _TOLERANCES]
             self.options = [replace(options, native={**more, **options.native}) for more in tolerances]
 
-    def over(self, k: int, stalled: int, gap: float) -> bool:
-        return super().over(k, stalled, gap) or (k > _MANY and stalled >= _PATIENCE and gap > _COARSE)
+    def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
+        return super().over(k, tries, stalled, gap) or (k > _MANY and tries >= _TRIES and gap > _HOPELESS)
 
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution:
         stated = program(y, p, self.q, sets, unit)
@@ -240,10 +251,10 @@ class _SolverSearch(_Search):
 class _InteriorSearch(_Search):
     """Interior points of our own."""
 
-    few, used = _FEW_INTERIOR, _USED_INTERIOR
+    few, used, thin = _FEW_INTERIOR, _USED_INTERIOR, (*_THICK, *_THIN)
 
-    def over(self, k: int, stalled: int, gap: float) -> bool:
-        return super().over(k, stalled, gap) or (k <= self.few and stalled > 0)  # all intervals were there
+    def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
+        return super().over(k, tries, stalled, gap) or (k <= self.few and stalled > 0)  # all intervals were there
 
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | None:
         point = interior_point(y, p, self.q, sets, unit)
@@ -251,6 +262,7 @@ class _InteriorSearch(_Search):
         if point is None:
             return None
         bound, rays = lowest(y, p, self.q, point.v, point.u)
+        bound = max(bound, self.known)
         self.report(y.size, point.t.size, point.objective, bound)
         if unit / _OFF < point.objective < unit * _OFF:
             bound = max(bound, self.closer(y, p, sets, unit, point, bound))

@@ -82,10 +82,10 @@ def _solved(request: LabelRequest, odds: Fraction) -> _Exact:
     solution = answer.solution if isinstance(answer, Optimum) else answer
     stopped = solution is not None and solution.termination in _STOPPED
     best: _Exact | None = None
-    if point is not None and (stopped or point.objective - point.bound <= _ENOUGH * point.objective):
+    if point is not None and (stopped or point.closed(_ENOUGH)):
         best, refused = _exact(request, odds, point)
     if (best is None or best.gap > _ENOUGH) and not stopped:
-        closer = interior_optimum(y, p, q, size=None if point is None else point.objective, progress=report)
+        closer = interior_optimum(y, p, q, seen=point, progress=report)
         for other in (closer, point if best is None else None):
             if other is not None and (best is None or best.gap > _ENOUGH):
                 exact, refused = _exact(request, odds, other)
