@@ -18,7 +18,7 @@ import workbench as wb
 from workbench.errors import NotProven, WorkbenchError
 from workbench.papers import PAPERS, load, reproduce, steps
 from workbench.papers.artifact import Artifact, Comparison, InParts, Paper
-from workbench.papers.steps import in_order, separate
+from workbench.papers.steps import Step, in_order, separate
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -67,8 +67,8 @@ def paper(tried: list[str], **more: Any) -> Paper:
 def test_the_longest_begin_and_what_measures_time_is_alone() -> None:
     chosen = paper([])
     apart, alone = separate([chosen], in_order([chosen], [(chosen, name) for name in chosen.artifacts], errata=True))
-    assert [(step.names, step.part) for step in apart] == [
-        (("long",), None), (("first", "second"), None), (("squares",), 2), (("squares",), 1), (("squares",), 0),
+    assert [(step.names, step.key) for step in apart] == [
+        (("long",), None), (("first", "second"), None), (("squares",), 3), (("squares",), 2), (("squares",), 1),
         (("short",), None), (("errata",), None),
     ]  # fmt: skip
     assert [step.names for step in alone] == [("clock",)]
@@ -80,8 +80,20 @@ def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
     spoken_of = {*known.seconds, *known.timed, *(one for group in known.together for one in group)}
     assert spoken_of <= {*known.artifacts, "errata"}
     apart, alone = separate([known], in_order([known], [(known, one) for one in known.artifacts], errata=True))
-    taken = [one for step in (*apart, *alone) if not step.part for one in step.names]
-    assert sorted(taken) == sorted([*known.artifacts, *(["errata"] if known.errata else [])])
+    taken = [(name, step.key) for step in (*apart, *alone) for name in step.names]
+    parts = {name: whole.keys for name, whole in known.artifacts.items() if isinstance(whole, InParts)}
+    expected = [(name, key) for name in known.artifacts for key in parts.get(name, [None])]
+    assert len(taken) == len(set(taken))
+    assert set(taken) == {*expected, *([("errata", None)] if known.errata else [])}
+
+
+def test_parts_that_share_their_computation_are_in_one_process() -> None:
+    known = load("optm")
+    apart, _ = separate([known], [Step("optm", (name,)) for name in ("price-of-bits", "above")])
+    assert [(step.names, step.key) for step in apart] == [
+        (("price-of-bits", "above"), "1.5"), (("price-of-bits", "above"), "1"), (("price-of-bits", "above"), "0.5"),
+        (("price-of-bits",), "2"),
+    ]  # fmt: skip
 
 
 def backwards(tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, ahead: int) -> Iterator[tuple[int, Any]]:

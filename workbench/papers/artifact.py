@@ -136,8 +136,8 @@ class Artifact:
 class InParts:
     """A function that computes an artifact in parts, each of which may be computed in a process of its own.
 
-    keys: what the parts are of, the longest last; part: (key, full) -> what it found, plain data; join: (what all
-    parts found, in the order of keys, full) -> the Artifact.
+    keys: what the parts are of, hashable, the longest last; part: (key, full) -> what it found, plain data; join:
+    (what all parts found, in the order of keys, full) -> the Artifact.
     """
 
     keys: Sequence[Any]
@@ -159,8 +159,8 @@ class Paper:
     resumed: names of those whose function takes the path of a file, too, where it keeps what is done: a run that was
     interrupted goes on from there. The file is removed when the artifact is written.
     seconds: about how long artifacts take (and "errata"), where it is more than a few; several processes begin with
-    the longest. together: artifacts that share most of their computation and stay in one process. timed: artifacts that
-    measure seconds, computed while nothing else is.
+    the longest. together: artifacts that share most of their computation and stay in one process; of those in parts,
+    the parts of the same key. timed: artifacts that measure seconds, computed while nothing else is.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The steps of a reproduction: what is computed at a time, in this process or in several of this machine.
 
-A step is an artifact, artifacts that share their computation, one part of an artifact, or the errata of a paper. In
+A step is an artifact, artifacts that share their computation, one part of these, or the errata of a paper. In
 several processes steps begin in the order of how long they take (`Paper.seconds`), the longest first. A worker writes
 into a folder of its own; this process moves what is complete into the results, so a worker that is stopped leaves
 nothing there. Each worker has one thread, and the bytes are those of a single process.
@@ -33,12 +33,12 @@ ERRATA = "errata"
 
 @dataclass(frozen=True)
 class Step:
-    """names: artifacts of a paper that one process computes one after the other, or ERRATA; part: of an artifact in
-    parts, the position of its key."""
+    """names: artifacts of a paper that one process computes one after the other, or ERRATA; key: of a part of each,
+    when they are artifacts in parts."""
 
     paper: str
     names: tuple[str, ...]
-    part: int | None = None
+    key: Any = None
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,24 @@ def separate(papers: Sequence[Paper], steps: Iterable[Step]) -> tuple[list[Step]
             continue
         if (paper.name, name) in joined:
             continue
-        seconds = paper.seconds.get(name, 1.0)
-        compute = paper.artifacts.get(name)
-        if isinstance(compute, InParts):
-            parts = len(compute.keys)
-            weighed |= {Step(paper.name, (name,), part): seconds / parts for part in range(parts)}
-            continue
         group: Iterable[str] = next((names for names in paper.together if name in names), (name,))
         members = tuple(other.names[0] for other in wanted if other.paper == paper.name and other.names[0] in group)
         joined |= {(paper.name, member) for member in members}
-        weighed[Step(paper.name, members)] = sum(paper.seconds.get(member, 1.0) for member in members)
-    return sorted(weighed, key=lambda step: (-weighed[step], -(step.part or 0))), alone
+        for key, sharing in _parts(paper, members).items():
+            weighed[Step(paper.name, tuple(sharing), key)] = sum(sharing.values())
+    return sorted(weighed, key=lambda step: -weighed[step]), alone
+
+
+def _parts(paper: Paper, members: Sequence[str]) -> dict[Any, dict[str, float]]:
+    """Which artifacts are computed together, and about how long each takes: by the key of their parts, the last, which
+    is the longest, first; None is the key of whole ones."""
+    parts: dict[Any, dict[str, float]] = {}
+    for name in members:
+        compute = paper.artifacts.get(name)
+        keys: Sequence[Any] = compute.keys[::-1] if isinstance(compute, InParts) else [None]
+        for key in keys:
+            parts.setdefault(key, {})[name] = paper.seconds.get(name, 1.0) / len(keys)
+    return parts
 
 
 @dataclass
@@ -130,7 +137,7 @@ class Reproduction:
         from workbench.sweeps.workers import on_processes
 
         waiting = list(steps)
-        parts: dict[tuple[str, str], dict[int, Outcome]] = {}
+        parts: dict[tuple[str, str], dict[Any, Outcome]] = {}
 
         def under_way() -> str:
             names = [f"{step.paper} {', '.join(step.names)}" for step in waiting[:jobs]]
@@ -147,23 +154,22 @@ class Reproduction:
                     if outcomes is None:
                         names = f"{step.paper} {', '.join(step.names)}"
                         raise WorkbenchError(f"The processes that computed {names} died again and again.")
-                    if step.part is not None:
-                        ended = parts.setdefault((step.paper, step.names[0]), {})
-                        ended[step.part] = outcomes[0]
-                        self._join(step, ended)
-                        continue
                     for outcome in outcomes:
-                        self._receive(step, outcome, Path(folder))
+                        if step.key is None:
+                            self._receive(step, outcome, Path(folder))
+                            continue
+                        ended = parts.setdefault((step.paper, outcome.name), {})
+                        ended[step.key] = outcome
+                        self._join(self._paper(step), outcome.name, ended)
 
-    def _join(self, step: Step, ended: dict[int, Outcome]) -> None:
+    def _join(self, paper: Paper, name: str, ended: dict[Any, Outcome]) -> None:
         """Put an artifact together once all of its parts have ended."""
-        paper, (name,) = self._paper(step), step.names
         compute = paper.artifacts[name]
         assert isinstance(compute, InParts)
         if len(ended) < len(compute.keys):
             return
         begin = time.perf_counter()
-        artifact = compute.join([ended[part].data for part in range(len(ended))], self.full)
+        artifact = compute.join([ended[key].data for key in compute.keys], self.full)
         rows = _written(paper.name, name, artifact, self.results)
         seconds = sum(outcome.seconds for outcome in ended.values()) + time.perf_counter() - begin
         self._finished(paper.name, Outcome(name, seconds, rows))
@@ -204,16 +210,19 @@ def _work(task: tuple[Step, bool, str]) -> list[Outcome]:
     """What a worker does with a step."""
     step, full, folder = task
     paper = load(step.paper)
-    if step.part is not None:
-        (name,) = step.names
-        begin = time.perf_counter()
-        compute = paper.artifacts[name]
-        assert isinstance(compute, InParts)
-        data = compute.part(compute.keys[step.part], full)
-        return [Outcome(name, time.perf_counter() - begin, data=data)]
+    if step.key is not None:
+        return [_part(paper, name, step.key, full) for name in step.names]
     return [
         _errata(paper) if name == ERRATA else _computed(paper, name, full, Path(folder)) for name in step.names
     ]  # fmt: skip
+
+
+def _part(paper: Paper, name: str, key: Any, full: bool) -> Outcome:
+    compute = paper.artifacts[name]
+    assert isinstance(compute, InParts)
+    begin = time.perf_counter()
+    data = compute.part(key, full)
+    return Outcome(name, time.perf_counter() - begin, data=data)
 
 
 def _errata(paper: Paper) -> Outcome:

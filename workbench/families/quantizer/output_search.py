@@ -28,7 +28,7 @@ from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import LawProblem, exact_problem
 from workbench.families.quantizer.mvu import alphabets, merged
 from workbench.families.quantizer.output_knots import OutputKnots
-from workbench.families.quantizer.outputs import LocalOptimum, best_outputs, oriented, spread_starts
+from workbench.families.quantizer.outputs import Descents, LocalOptimum, best_outputs, oriented, spread_starts
 from workbench.families.quantizer.published import rqm_bins
 from workbench.families.quantizer.search import bin_grid
 from workbench.mechanisms.piecewise_affine import Quantizer
@@ -39,6 +39,7 @@ Vector = NDArray[np.float64]
 Progress = Callable[[str], None]
 
 _EVERY, _FEW = 16, 4  # up to how many outputs are found one by one, and asymmetric random starts are made
+_MANY = 10  # outputs above which one start is followed to the end
 _NEAR, _LEAST = 0.01, 8e-7  # of what the least reach has beyond c: which outermost outputs are moved, and to where
 _EVEN = 0.01  # of c, how far outputs that are taken for symmetric ones are from being so
 _BETTER = 1e-8  # of the value: what one more output must bring, else it is left out
@@ -117,11 +118,12 @@ class OutputSearch:
         begin = [start for place in places for start in place]
         spread = [np.clip(start, -self.limit, self.limit) for start in spread_starts(m, eps, half, self.starts)]
         optima: list[LocalOptimum] = []
+        descents = Descents() if m <= _FEW else Descents(first=10, leaders=2 if m <= _MANY else 1)
 
         def search(problem: LawProblem, starts: list[Vector], symmetric: bool) -> None:
             try:
                 optima.append(best_outputs(problem, eps, half, starts, symmetric=symmetric, limit=self.limit,
-                                          progress=progress))  # fmt: skip
+                                          descents=descents, progress=progress))  # fmt: skip
             except ValueError:
                 return
 

@@ -36,7 +36,6 @@ Progress = Callable[[str], None]
 
 _GRID = 2.0**-30  # of c, where outputs are
 _NEAREST = -14.0  # z of outermost outputs a millionth of r - c beyond the least reach
-_LEADERS = 2  # starts that are followed to the end
 INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
 
@@ -200,11 +199,12 @@ def oriented(outputs: Vector) -> Vector:
 @dataclass(frozen=True)
 class Descents:
     """How far a search goes: rounds: descents from one start; iterations: of each; first: of those from several starts,
-    of which the leaders go on."""
+    of which the leaders, so many, go on to the end."""
 
     rounds: int = 3
     iterations: int = 60
     first: int = 25
+    leaders: int = 2
 
 
 def best_outputs(
@@ -265,7 +265,7 @@ def best_outputs(
         results.append(descend(z, *first))
         progress(f"start {k + 1}: {results[-1][0]:.6f}")
     lead = sorted(range(len(results)), key=lambda k: results[k][0])
-    for k in lead[:_LEADERS] if several else []:
+    for k in lead[: descents.leaders] if several else []:
         results[k] = descend(results[k][1], descents.rounds, descents.iterations)
     best = min(results, key=lambda pair: float(f"{pair[0]:.9g}"), default=(INFEASIBLE, np.zeros(0)))
     if best[0] >= INFEASIBLE:
