@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +62,18 @@ class Noise:
         zero_one = self.cost.ndim == 1 and self.cost[0] == 0.0 and bool((self.cost[1:] == 1.0).all())
         return zero_one and self.constraints is None
 
-    def targets(self) -> list[Positions]:
-        """For every shift the positions of eta + mu, (N,)."""
-        return [shifted(self.sizes, mu) for mu in self.shifts]
+    def targets(self) -> tuple[Positions, ...]:
+        """For every shift the positions of eta + mu, (N,), read-only."""
+        return _targets(self.sizes, self.shifts)
+
+
+@lru_cache(maxsize=4)
+def _targets(sizes: tuple[int, ...], shifts: tuple[tuple[int, ...], ...]) -> tuple[Positions, ...]:
+    """`Noise.targets`: those of one group serve every relaxation of a frontier."""
+    targets = tuple(shifted(sizes, mu) for mu in shifts)
+    for target in targets:
+        target.setflags(write=False)
+    return targets
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,6 +52,11 @@ Mask = NDArray[np.bool_]
 BREAK = 5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
 
 
+def _spread(value: Any, size: int) -> Vector:
+    """A number, or (size,) of them, as (size,) floats."""
+    return np.full(size, value, dtype=float)
+
+
 class _Rows:
     """Sparse rows, collected block by block."""
 
@@ -66,16 +71,15 @@ class _Rows:
         size = columns[0].size
         rows = np.arange(self.count, self.count + size)
         for column, value in zip(columns, values, strict=True):
-            self.parts.append((rows, column, np.broadcast_to(np.asarray(value, dtype=float), (size,))))
+            self.parts.append((rows, column, _spread(value, size)))
         self.lower.append(np.full(size, lower))
-        self.upper.append(np.broadcast_to(np.asarray(upper, dtype=float), (size,)))
+        self.upper.append(_spread(upper, size))
         self.count += size
         return rows
 
     def add_row(self, columns: Positions, values: Any, lower: float, upper: float) -> None:
         """One row."""
-        spread = np.broadcast_to(np.asarray(values, dtype=float), (columns.size,))
-        self.parts.append((np.full(columns.size, self.count), columns, spread))
+        self.parts.append((np.full(columns.size, self.count), columns, _spread(values, columns.size)))
         self.lower.append(np.array([lower]))
         self.upper.append(np.array([upper]))
         self.count += 1
@@ -118,7 +122,7 @@ class _Frame:
         columns = np.arange(self.columns, self.columns + size)
         self.blocks.append(Block(name, self.columns, (size,)))
         self.lower.append(np.zeros(size))
-        self.upper.append(np.broadcast_to(np.asarray(upper, dtype=float), (size,)))
+        self.upper.append(_spread(upper, size))
         self.cost.append(np.full(size, cost))
         self.columns += size
         return columns

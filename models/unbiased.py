@@ -43,9 +43,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from solvers.cones import Cone, Cones
+from solvers.data import SMALLEST
 from solvers.program import Block, Data, Program
 
-__all__ = ["Intervals", "dual_values", "lowest", "masses", "pooled", "price", "program", "randomized_response"]
+__all__ = ["Intervals", "dual_values", "flows", "lowest", "masses", "pooled", "price", "program", "randomized_response"]
 
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
@@ -89,6 +90,18 @@ def randomized_response(labels: Vector, prior: Vector, q: float) -> float:
     return float(prior @ (square.sum(axis=1) + q * np.diag(square)) / (q + k))
 
 
+def flows(sets: Intervals, k: int, last: Vector) -> sp.csr_array:
+    """The rows of consecutive labels' differences, 1 where a set starts and -1 where it ends, and a last row. (k, n)"""
+    n = sets.first.size
+    starts, ends = np.flatnonzero(sets.first > 0), np.flatnonzero(sets.last < k - 1)
+    steps = sp.csr_array(
+        (np.repeat([1.0, -1.0], [starts.size, ends.size]),
+         (np.concatenate([sets.first[starts] - 1, sets.last[ends]]), np.concatenate([starts, ends]))),
+        shape=(k - 1, n),
+    )  # fmt: skip
+    return sp.csr_array(sp.vstack([steps, sp.csr_array(last[None, :])]))
+
+
 def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float) -> Program:
     """The program over some intervals, the objective in units of `unit` (see the module's table).
 
@@ -96,22 +109,18 @@ def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: floa
     """
     k, n, h = labels.size, sets.first.size, np.sqrt(unit)
     W, c, V = sets.moments(labels, prior, q)
-    starts, ends = np.flatnonzero(sets.first > 0), np.flatnonzero(sets.last < k - 1)
-    steps = sp.csr_array(
-        (np.repeat([1.0, -1.0], [starts.size, ends.size]),
-         (np.concatenate([sets.first[starts] - 1, sets.last[ends]]), np.concatenate([starts, ends]))),
-        shape=(k - 1, n),
-    )  # fmt: skip
-    flow = sp.vstack([steps, sp.csr_array((W / (1 + q))[None, :])])
+    flow = flows(sets, k, W / (1 + q))
     moved = flow @ sp.diags_array(np.where(np.abs(c) < _SMALL * h, 0.0, c / h))
     # τ = (upper - lower)/2, σ = moment/2, ρ = (upper + lower)/2
     spread = flow @ sp.diags_array(np.sqrt((1 + q) / W))
-    rows = sp.block_array([[flow / 2, -flow / 2, None], [moved / 2, -moved / 2, spread / 2]])
+    rows = sp.csc_array(sp.block_array([[flow / 2, -flow / 2, None], [moved / 2, -moved / 2, spread / 2]]))
+    rows.data[np.abs(rows.data) < SMALLEST] = 0.0
+    rows.eliminate_zeros()
     right = np.concatenate([np.zeros(k - 1), [1.0], np.diff(labels) / h * (1 + q) / q, [prior @ labels / h]])
     mass = V / unit / (1 + q)
     cost = np.concatenate([1 + mass, 1 - mass, np.zeros(n)]) / 2
     free = np.full(3 * n, np.inf)
-    data = Data(cost, 0.0, sp.csc_array(rows), right, right, -free, free, np.zeros(3 * n, dtype=bool))
+    data = Data(cost, 0.0, rows, right, right, -free, free, np.zeros(3 * n, dtype=bool))
     names, sizes = ("step", "whole", "steps", "mean"), (k - 1, 1, k - 1, 1)
     at = np.cumsum([0, *sizes])
     return Program(

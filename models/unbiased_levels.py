@@ -4,6 +4,9 @@ All k (k + 1)/2 intervals are used for few labels only. Labels are joined four b
 finer level the program is solved over a band of intervals around the sets in use one level above, and every label by
 itself. The last level ends when the bound, which prices all sets, is met; until then the band follows the optimum and
 takes in the sets that price below zero.
+
+Where a solver's digits do not reach that, `interior_optimum` solves the same levels by `models.unbiased_interior`, with
+all intervals of more labels: the smallest masses count there as well, each beside those of its own labels.
 """
 
 from __future__ import annotations
@@ -15,21 +18,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.unbiased import Intervals, dual_values, lowest, masses, program, randomized_response
+from models.unbiased import Intervals, dual_values, lowest, masses, price, program, randomized_response
+from models.unbiased_interior import InteriorPoint, interior_point
 from solvers.backend import Options, solve
 from solvers.solution import Solution, Termination
 
-__all__ = ["Optimum", "optimum"]
+__all__ = ["Optimum", "interior_optimum", "optimum"]
 
 Vector = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_FEW = 24  # labels whose intervals are all used
+_FEW, _FEW_INTERIOR = 24, 201  # labels whose intervals are all used
+_MANY, _TRIES = 100, 2  # labels from which a solver that leaves the gap wide open is given up, after so many programs
+_HOPELESS = 1.0  # relative gap that counts as wide open
 _JOINED = 4
 _PADS = (3, 6, 12, 12)  # of the band, in labels; the next one where the gap no longer halves
-_USED = 1e-7  # mass of a set that is in use, of the largest
+_USED, _USED_INTERIOR = 1e-7, 1e-4  # mass of a set that is in use (`Optimum.shares`)
+_SPECK = 1e-8  # of the largest: masses below it tell nothing
+_CUTS = 3  # times that sets with gaps join the intervals, for the multipliers' sake
 _COARSE = 1e-3  # relative gap of a level that only shows where to look
 _THIN = (1e-3, 1e-4, 1e-5, 1e-6)  # the same, of the sets that are kept in the end
+_THICK = (0.1, 0.01)  # tried before, of interior points: of what is beside a set
 _OFF = 4.0  # a guess of the objective's size that is wrong by more is corrected
 _TOLERANCES = (1e-12, 1e-9)  # Clarabel's; where it finds no point at the first, the second is tried
 
@@ -38,6 +47,7 @@ _TOLERANCES = (1e-12, 1e-9)  # Clarabel's; where it finds no point at the first,
 class Optimum:
     """A randomizer t, s (n,) on intervals, and the bound (Σ p (o - y)², in the labels' own units) that was proven.
 
+    origin: what the moments s are about; solution: of the last program, None for an interior point of our own;
     objective: of the point as the solver left it, which meets the equations to its tolerance; programs: how many;
     wider: the point on more sets that it was thinned from.
     """
@@ -47,14 +57,31 @@ class Optimum:
     s: Vector
     objective: float
     bound: float
-    solution: Solution
+    solution: Solution | None
     programs: int
     wider: Optimum | None = None
+    origin: float = 0.0
+
+    @property
+    def shares(self) -> Vector:
+        """The masses (n,), of the largest one; of an interior point, of all that start, or end, where the set does."""
+        if self.solution is not None:
+            return np.asarray(self.t / self.t.max())
+        first, after = self.sets.first, self.sets.last + 1
+        starts, ends = np.bincount(first, self.t, after.max() + 1), np.bincount(after, self.t, after.max() + 1)
+        beside = np.minimum(starts[first], ends[after])
+        return np.asarray(self.t / np.maximum(beside, _SPECK * beside.max()))
+
+    def closed(self, gap: float) -> bool:
+        """Whether the bound is as near, relatively."""
+        return self.objective - self.bound <= gap * self.objective
 
     def used(self, share: float, *, singles: bool = False) -> Intervals:
-        """The sets of more than a share of the largest mass; singles: and every label by itself."""
+        """The sets of more than a share (`shares`); singles: and every label by itself."""
         sets = self.sets
-        which = self.t > share * self.t.max()
+        which = self.shares > share
+        if self.solution is None:
+            which[_heaviest(sets.first, self.t)] = which[_heaviest(sets.last, self.t)] = True
         if singles:
             which |= sets.first == sets.last
         return Intervals(sets.first[which], sets.last[which])
@@ -69,18 +96,42 @@ def optimum(
 
     labels: (k,) increasing; prior: (k,) >= 0 with sum 1.
     """
-    middle, width = (labels[0] + labels[-1]) / 2, labels[-1] - labels[0]
+    answer = _descended(_SolverSearch(q, progress, solver, options), labels, prior, gap)
+    assert answer is not None  # a solver says why
+    return answer
+
+
+def interior_optimum(
+    labels: Vector, prior: Vector, q: float, *, gap: float = 3e-8, seen: Optimum | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Optimum | None:  # fmt: skip
+    """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end.
+
+    seen: what a solver found: its objective, about the size of the optimum, and its bound.
+    """
+    answer = _descended(_InteriorSearch(q, progress), labels, prior, gap, seen)
+    return answer if isinstance(answer, Optimum) else None
+
+
+def _descended(
+    search: _Search, labels: Vector, prior: Vector, gap: float, seen: Optimum | None = None
+) -> Optimum | Solution | None:
+    """The optimum of the finest level, from those of the coarser ones. seen: of it, before."""
+    q, (middle, width) = search.q, ((labels[0] + labels[-1]) / 2, labels[-1] - labels[0])
     y = (labels - middle) / width
     levels = [(y, prior)]
-    while levels[-1][0].size > _FEW:
+    while levels[-1][0].size > search.few:
         levels.append(_joined(*levels[-1]))
-    search = _Search(q, solver, options, progress)
-    sets, unit = Intervals.every(levels[-1][0].size), randomized_response(*levels[-1], q)
+    unit = randomized_response(*levels[-1], q) if seen is None else seen.objective / width**2
+    sets = Intervals.every(levels[-1][0].size)
     for (y, p), (finer, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
         coarse = search.level(y, p, sets, unit, max(gap, _COARSE))
         if not isinstance(coarse, Optimum):
             return coarse
-        sets, unit = _band(coarse.used(_USED), y.size, finer.size), _size(coarse)
+        if coarse.solution is not None and y.size > _MANY and not coarse.closed(_HOPELESS):
+            return coarse.solution  # the finer levels would leave more open
+        sets, unit = _band(coarse.used(search.used), y.size, finer.size), _size(coarse)
+    search.known = -np.inf if seen is None else seen.bound / width**2
     last = search.level(*levels[0], sets, unit, gap)
     if not isinstance(last, Optimum):
         return last
@@ -91,23 +142,95 @@ def optimum(
 
 def _moved(best: Optimum, middle: float, width: float) -> Optimum:
     """The optimum in the labels' own units."""
-    s, objective, bound = best.s * width + middle * best.t, best.objective * width**2, best.bound * width**2
+    s, objective, bound = best.s * width, best.objective * width**2, best.bound * width**2
+    if best.solution is None:
+        return replace(best, s=s, objective=objective, bound=bound, origin=middle)
+    s = s + middle * best.t
     return replace(best, s=s, objective=objective, bound=bound, solution=_in_units(best.solution, objective, bound))
 
 
 class _Search:
-    """The programs of one search, on labels of width 1."""
+    """The programs of one search, on labels of width 1. few: labels whose intervals are all used; used, thin: shares of
+    sets in use, and of those that are kept in the end."""
 
-    def __init__(self, q: float, solver: str, options: Options, progress: Callable[[str], None]) -> None:
-        self.q, self.solver, self.options, self.progress = q, solver, [options], progress
+    few: int
+    used: float
+    thin: tuple[float, ...]
+
+    def __init__(self, q: float, progress: Callable[[str], None]) -> None:
+        self.q, self.progress = q, progress
+        self.programs, self.begin = 0, time.monotonic()
+        self.gap, self.known = np.inf, -np.inf  # relative, that is looked for; a bound of the finest level
+
+    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution | None:
+        """The optimum over some intervals with the bound that it gives, and the rays that price below zero."""
+        raise NotImplementedError
+
+    def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
+        """Whether a level ends with this relative gap, after so many programs, of which some did not halve it."""
+        return stalled == len(_PADS)
+
+    def report(self, k: int, n: int, value: float, bound: float) -> None:
+        self.progress(
+            f"{self.programs} programs in {time.monotonic() - self.begin:.0f} s: {k} labels, {n} intervals, "
+            f"relative gap {(value - bound) / max(value, 1e-300):.2g}"
+        )
+
+    def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum | Solution | None:
+        """The optimum of one level to a relative gap, or until the gap no longer shrinks."""
+        best: Optimum | None = None
+        tries, stalled, self.gap = 0, 0, gap
+        while True:
+            tries += 1
+            answer = self.solved(y, p, sets, unit)
+            if not isinstance(answer, tuple):
+                return answer if best is None else best  # the solver is out of digits
+            now, rays = answer
+            right = unit / _OFF < now.objective < unit * _OFF
+            if best is not None:
+                stalled += now.objective - max(now.bound, best.bound) > (best.objective - best.bound) / 2
+                now = replace(now, bound=max(now.bound, best.bound))
+            best = now
+            left = (now.objective - now.bound) / now.objective
+            if right and (left <= gap or self.over(y.size, tries, stalled, left)):
+                return best
+            unit = _size(best)
+            if right:
+                sets = _band(best.used(self.used), y.size, y.size, rays, _PADS[stalled])
+            elif stalled >= len(_PADS):
+                return best
+
+    def thinned(self, y: Vector, p: Vector, best: Optimum, gap: float) -> Optimum:
+        """The optimum on as few of its sets as keep the gap: interior points leave specks on many others."""
+        if not best.closed(_COARSE):
+            return best
+        most, self.gap = max(best.objective - best.bound, gap * best.objective), np.inf
+        for share in self.thin:
+            answer = self.solved(y, p, best.used(share, singles=True), _size(best))
+            if isinstance(answer, tuple):
+                bound = max(best.bound, answer[0].bound)
+                if answer[0].objective - bound <= most:
+                    return replace(answer[0], bound=bound)
+        return best
+
+
+class _SolverSearch(_Search):
+    """Programs that a solver answers."""
+
+    few, used, thin = _FEW, _USED, _THIN
+
+    def __init__(self, q: float, progress: Callable[[str], None], solver: str, options: Options) -> None:
+        super().__init__(q, progress)
+        self.solver, self.options = solver, [options]
         if solver in ("cvxpy", "cvxpy:clarabel"):
             names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
             tolerances = [dict.fromkeys(names, tolerance) for tolerance in _TOLERANCES]
             self.options = [replace(options, native={**more, **options.native}) for more in tolerances]
-        self.programs, self.begin = 0, time.monotonic()
+
+    def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
+        return super().over(k, tries, stalled, gap) or (k > _MANY and tries >= _TRIES and gap > _HOPELESS)
 
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution:
-        """The optimum over some intervals with the bound that it gives, and the rays that price below zero."""
         stated = program(y, p, self.q, sets, unit)
         for options in self.options:
             solution = solve(stated, solver=self.solver, options=options)
@@ -121,44 +244,59 @@ class _Search:
         if solution.row_dual is not None:
             bound, rays = lowest(y, p, self.q, *dual_values(y, p, self.q, unit, solution.row_dual))
         value = solution.objective * unit
-        self.progress(
-            f"{self.programs} programs in {time.monotonic() - self.begin:.0f} s: {y.size} labels, {t.size} intervals, "
-            f"relative gap {(value - bound) / max(value, 1e-300):.2g}"
-        )
+        self.report(y.size, t.size, value, bound)
         return Optimum(sets, t, s, value, bound, solution, self.programs), rays
 
-    def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum | Solution:
-        """The optimum of one level to a relative gap, or until the gap no longer shrinks."""
-        best: Optimum | None = None
-        stalled = 0
-        while True:
-            answer = self.solved(y, p, sets, unit)
-            if not isinstance(answer, tuple):
-                return answer if best is None else best  # the solver is out of digits
-            now, rays = answer
-            right = unit / _OFF < now.objective < unit * _OFF
-            if best is not None:
-                stalled += now.objective - max(now.bound, best.bound) > (best.objective - best.bound) / 2
-                now = replace(now, bound=max(now.bound, best.bound))
-            best = now
-            if right and (now.objective - now.bound <= gap * now.objective or stalled == len(_PADS)):
-                return best
-            unit = _size(best)
-            if right:
-                sets = _band(best.used(_USED), y.size, y.size, rays, _PADS[stalled])
-            elif stalled >= len(_PADS):
-                return best
 
-    def thinned(self, y: Vector, p: Vector, best: Optimum, gap: float) -> Optimum:
-        """The optimum on as few of its sets as keep the gap: interior points leave specks on many others."""
-        most = max(best.objective - best.bound, gap * best.objective)
-        for share in _THIN:
-            answer = self.solved(y, p, best.used(share, singles=True), _size(best))
-            if isinstance(answer, tuple):
-                bound = max(best.bound, answer[0].bound)
-                if answer[0].objective - bound <= most:
-                    return replace(answer[0], bound=bound)
-        return best
+class _InteriorSearch(_Search):
+    """Interior points of our own."""
+
+    few, used, thin = _FEW_INTERIOR, _USED_INTERIOR, (*_THICK, *_THIN)
+
+    def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
+        return super().over(k, tries, stalled, gap) or (k <= self.few and stalled > 0)  # all intervals were there
+
+    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | None:
+        point = interior_point(y, p, self.q, sets, unit)
+        self.programs += 1
+        if point is None:
+            return None
+        bound, rays = lowest(y, p, self.q, point.v, point.u)
+        bound = max(bound, self.known)
+        self.report(y.size, point.t.size, point.objective, bound)
+        if unit / _OFF < point.objective < unit * _OFF:
+            bound = max(bound, self.closer(y, p, sets, unit, point, bound))
+        return Optimum(sets, point.t, point.s, point.objective, bound, None, self.programs), rays
+
+    def closer(self, y: Vector, p: Vector, sets: Intervals, unit: float, point: InteriorPoint, bound: float) -> float:
+        """The bound of multipliers that sets with gaps bind as well: intervals leave them open where labels hardly
+        differ."""
+        others = np.zeros((0, y.size), dtype=bool)
+        value, multipliers = point.objective, point
+        for _ in range(_CUTS):
+            if value - bound <= self.gap * value or point.bound - bound < (value - bound) / 2:
+                break  # what is left is not theirs
+            _, raised, depth, _ = price(y, p, self.q, multipliers.v, multipliers.u)
+            below = raised[depth < 0]
+            gaps = (np.diff(below.astype(np.int8), axis=1, prepend=0) == 1).sum(axis=1) > 1
+            others = np.unique(np.concatenate([others, below[gaps]]), axis=0)
+            again = interior_point(y, p, self.q, sets, unit, others)
+            self.programs += 1
+            if again is None:
+                break
+            multipliers, before = again, bound
+            bound = max(bound, lowest(y, p, self.q, again.v, again.u)[0])
+            self.report(y.size, sets.first.size + len(others), value, bound)
+            if value - bound > (value - before) / 2:
+                break
+        return bound
+
+
+def _heaviest(nodes: NDArray[np.intp], t: Vector) -> NDArray[np.intp]:
+    """The position of the largest mass at every node."""
+    order = np.lexsort((t, nodes))
+    ends: NDArray[np.intp] = order[np.append(np.flatnonzero(np.diff(nodes[order])), order.size - 1)]
+    return ends
 
 
 def _in_units(solution: Solution, objective: float, bound: float) -> Solution:

@@ -89,6 +89,9 @@ class Moves:
         return moved
 
 
+_STILL = Moves({}, 0)  # nothing moves
+
+
 @dataclass(frozen=True)
 class Program:
     """A compiled program: the template data, the affine map of its parameters, and the names of its blocks.
@@ -112,7 +115,7 @@ class Program:
     rows: tuple[Block, ...] = ()
     parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     scale: float = 1.0
-    moves: Moves = field(default_factory=lambda: Moves({}, 0), repr=False)
+    moves: Moves = field(default=_STILL, repr=False)
     cones: tuple[Cones, ...] = field(default=(), repr=False)
 
     @property

@@ -13,9 +13,10 @@ equals it (`column_cut`); elsewhere it is an upper bound on the optimal error ra
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -145,14 +146,27 @@ def level_curve(n: int, mu_bar: int, epsilon: float, error_rate: float) -> tuple
     return least, least_delta(cuts.totals, cuts.losses, grid.total, budget)
 
 
-def _run(question: Question, unit: Shift) -> int:
+def _run(sizes: tuple[int, ...], shifts: Container[Shift], unit: Shift) -> int:
     """The largest m such that u, 2u, ..., mu are all shifts."""
-    sizes, length = question.sizes, 0
+    length = 0
     for times in range(1, order(sizes, unit)):
-        if tuple(times * step % size for step, size in zip(unit, sizes, strict=True)) not in question.budgets:
+        if tuple(times * step % size for step, size in zip(unit, sizes, strict=True)) not in shifts:
             break
         length = times
     return length
+
+
+@lru_cache(maxsize=64)
+def _longest_run(sizes: tuple[int, ...], shifts: tuple[Shift, ...]) -> tuple[Shift, int]:
+    """(u, m) with the most of u, 2u, ..., mu among the shifts."""
+    unit, longest, among = shifts[0], 0, frozenset(shifts)
+    for candidate in shifts[:STARTS]:
+        run = _run(sizes, among, candidate)
+        if run > longest:
+            unit, longest = candidate, run
+        if longest == len(shifts):
+            break
+    return unit, longest
 
 
 def statements(question: Question) -> Iterator[ClosedForm]:
@@ -164,13 +178,7 @@ def statements(question: Question) -> Iterator[ClosedForm]:
     epsilon, shifts = question.epsilon, question.shifts
     if question.requires != MASS_ABOVE_RATIO or epsilon is None or len(shifts) < 2 or question.delta == 0.0:
         return
-    unit, longest = shifts[0], 0
-    for candidate in shifts[:STARTS]:
-        run = _run(question, candidate)
-        if run > longest:
-            unit, longest = candidate, run
-        if longest == len(shifts):
-            break
+    unit, longest = _longest_run(question.sizes, shifts)
     if longest < 2:
         return
     n = order(question.sizes, unit) - 1

@@ -62,14 +62,14 @@ def close(left: float, right: float) -> bool:
 
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float; it must be finite and > 0."""
-    if not isinstance(epsilon, Real) or isinstance(epsilon, bool) or not (0.0 < epsilon < math.inf):
+    if not isinstance(epsilon, (float, Real)) or isinstance(epsilon, bool) or not (0.0 < epsilon < math.inf):
         raise OutsideDomain(f"epsilon must be a finite number > 0. Got {epsilon!r}.")
     return float(epsilon)
 
 
 def check_delta(delta: float) -> float:
     """Return delta as a float; it must lie in [0, 1]."""
-    if not isinstance(delta, Real) or isinstance(delta, bool) or not (0.0 <= delta <= 1.0):
+    if not isinstance(delta, (float, Real)) or isinstance(delta, bool) or not (0.0 <= delta <= 1.0):
         raise OutsideDomain(f"delta must be a number in [0, 1]. Got {delta!r}.")
     return float(delta)
 
@@ -102,10 +102,10 @@ def check_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 def check_shift(sizes: tuple[int, ...], shift: Sequence[int]) -> Shift:
     """Return a shift reduced modulo the sizes; it must have one whole number per size."""
-    if not isinstance(shift, Sequence) or len(shift) != len(sizes):
+    if not isinstance(shift, (tuple, Sequence)) or len(shift) != len(sizes):
         raise OutsideDomain(f"every shift must be a tuple of {len(sizes)} whole number(s). Got {shift!r}.")
     try:
-        return tuple(index(step) % size for step, size in zip(shift, sizes, strict=True))
+        return tuple([index(step) % size for step, size in zip(shift, sizes, strict=True)])
     except TypeError:
         raise OutsideDomain(f"every shift must be a tuple of {len(sizes)} whole number(s). Got {shift!r}.") from None
 
@@ -121,7 +121,7 @@ def check_budgets(
     budgets: dict[Shift, float] = {}
     for shift in shifts:
         reduced = check_shift(sizes, shift)
-        if isinstance(epsilon, Mapping):
+        if isinstance(epsilon, (dict, Mapping)):
             if tuple(shift) not in epsilon:
                 raise OutsideDomain(f"epsilon must give a number for every shift. Missing {tuple(shift)}.")
             budget = check_epsilon(epsilon[tuple(shift)])

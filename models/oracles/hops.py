@@ -30,7 +30,7 @@ from models.oracles.closed_form import ClosedForm, Floats, Shift, check_budgets,
 from models.oracles.question import Question
 
 UNREACHABLE = -1
-_SMALL = 10_000  # elements whose distances are remembered
+SMALL = 10_000  # elements up to which what depends on them alone, and on ε, is remembered
 
 
 def order(sizes: tuple[int, ...], shift: Shift) -> int:
@@ -69,7 +69,7 @@ def hop_distances(sizes: Sequence[int], shifts: Sequence[Sequence[int]]) -> NDAr
     """
     shape = check_sizes(sizes)
     steps = tuple(check_budgets(shape, shifts, 1.0))
-    return (_remembered if math.prod(shape) <= _SMALL else _hop_distances)(shape, steps)
+    return (_remembered if math.prod(shape) <= SMALL else _hop_distances)(shape, steps)
 
 
 def _hop_distances(shape: tuple[int, ...], steps: tuple[Shift, ...]) -> NDArray[np.int64]:
@@ -119,7 +119,15 @@ def hop_law(
     sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon: float | Mapping[Shift, float]
 ) -> ClosedForm:
     """Optimal error rate and PMF for δ = 0, any shifts, any dimension, one ε or one per shift. Raises OutsideDomain."""
-    weights = hop_weights(sizes, shifts, epsilon)
+    shape = check_sizes(sizes)
+    budgets = tuple(check_budgets(shape, shifts, epsilon).items())
+    return (_remembered_law if math.prod(shape) <= SMALL else _hop_law)(shape, budgets)
+
+
+def _hop_law(shape: tuple[int, ...], budgets: tuple[tuple[Shift, float], ...]) -> ClosedForm:
+    """`hop_law` of checked arguments."""
+    levels = dict(budgets)
+    weights = hop_weights(shape, list(levels), levels)
     elsewhere = float(weights[1:].sum())
     return ClosedForm(
         name="hop law",
@@ -128,6 +136,9 @@ def hop_law(
         kind="optimum",
         proof="Any shifts, δ = 0: each path of constraints from 0 gives f(η) >= f(0) e^{-d(η)}; equality is feasible.",
     )
+
+
+_remembered_law = lru_cache(maxsize=64)(_hop_law)  # a law of DP is asked for again at every δ
 
 
 def statements(question: Question) -> Iterator[ClosedForm]:

@@ -10,26 +10,44 @@ n_i elements on level i (`cuts`). On a single shift, or a pair ±μ, this is the
 | L = 0    | everything but 0 is a hole: f(0) = δ, the paper's (42)             |
 """
 
+import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from models.oracles.closed_form import ClosedForm, check_budgets, check_delta, check_epsilon, check_sizes
+from models.oracles.closed_form import (
+    ClosedForm,
+    Floats,
+    Shift,
+    check_budgets,
+    check_delta,
+    check_epsilon,
+    check_sizes,
+)
 from models.oracles.cuts import best_cut, cut_pmf
-from models.oracles.hops import UNREACHABLE, hop_distances
+from models.oracles.hops import SMALL, UNREACHABLE, hop_distances
 from models.oracles.question import Question
 from models.requirements import MASS_ABOVE_RATIO
 
 
-def level_cut_law(sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon: float, delta: float) -> ClosedForm:
-    """Achievable error rate and PMF under (ε, δ)-PDP, any shifts, any dimension, one ε. Raises OutsideDomain."""
-    shape = check_sizes(sizes)
-    budgets = check_budgets(shape, shifts, check_epsilon(epsilon))
-    levels = hop_distances(shape, list(budgets)).reshape(shape)
+class _Cuts(NamedTuple):
+    """The cuts after level 0, 1, ..., the last of them none at all: what the shifts and ε decide, whatever δ."""
+
+    levels: NDArray[np.int64]  # of every element
+    weights: Floats  # a^levels
+    totals: Floats  # T and S of every cut (`cuts`)
+    losses: Floats
+
+
+def _cuts(shape: tuple[int, ...], shifts: tuple[Shift, ...], epsilon: float) -> _Cuts:
+    levels = hop_distances(shape, shifts).reshape(shape)
     last = int(levels.max())
     axes = tuple(range(len(shape)))
     outward = np.zeros(last + 1)
-    for shift in budgets:
+    for shift in shifts:
         ahead = np.roll(levels, tuple(-step for step in shift), axis=axes)  # the level of η + μ
         leaving = levels[(levels >= 0) & (ahead == levels + 1)]
         outward = np.maximum(outward, np.bincount(leaving, minlength=last + 1))
@@ -38,13 +56,24 @@ def level_cut_law(sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon
     weights = np.where(flat == UNREACHABLE, 0.0, powers[flat])
     counts = np.bincount(flat[flat >= 0], minlength=last + 1)
     totals = 1.0 + np.concatenate([[0.0], np.cumsum((counts * powers)[1:])])
-    losses = outward * powers
-    cut, _ = best_cut(totals[:-1], losses[:-1], float(totals[-1]), check_delta(delta))
+    return _Cuts(flat, weights, totals, outward * powers)
+
+
+_remembered = lru_cache(maxsize=64)(_cuts)  # δ moves more often than ε
+
+
+def level_cut_law(sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon: float, delta: float) -> ClosedForm:
+    """Achievable error rate and PMF under (ε, δ)-PDP, any shifts, any dimension, one ε. Raises OutsideDomain."""
+    shape = check_sizes(sizes)
+    level = check_epsilon(epsilon)
+    steps = tuple(check_budgets(shape, shifts, level))
+    cuts = (_remembered if math.prod(shape) <= SMALL else _cuts)(shape, steps, level)
+    total = float(cuts.totals[-1])
+    cut, _ = best_cut(cuts.totals[:-1], cuts.losses[:-1], total, check_delta(delta))
     if cut is None:
-        error = float((totals[-1] - 1.0) / totals[-1])
-        pmf = weights / totals[-1]
+        error, pmf = (total - 1.0) / total, cuts.weights / total
     else:
-        error, pmf = cut_pmf(weights, flat > cut, float(losses[cut]), delta)
+        error, pmf = cut_pmf(cuts.weights, cuts.levels > cut, float(cuts.losses[cut]), delta)
     return ClosedForm(
         name="level cut",
         value=error,

@@ -27,6 +27,7 @@ A = a/(1 - a).
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,15 @@ class _GaveUp(Exception):
     """The node limit was reached; what was found so far is feasible but not proven best."""
 
 
+@lru_cache(maxsize=8)
+def _ahead(sizes: tuple[int, ...], shifts: tuple[Shift, ...]) -> tuple[tuple[int, ...], ...]:
+    """η + μ of every element η, for every shift μ."""
+    index = np.arange(math.prod(sizes)).reshape(sizes)
+    axes = tuple(range(len(sizes)))
+    moved = (np.roll(index, tuple(-s for s in shift), axis=axes) for shift in shifts)
+    return tuple(tuple(part.reshape(-1).tolist()) for part in moved)
+
+
 class _Search:
     """Depth-first search over level functions with T below `total_cap` and S below `charge_cap`.
 
@@ -68,12 +78,10 @@ class _Search:
     """
 
     def __init__(self, sizes: tuple[int, ...], shifts: Sequence[Shift], epsilon: float, nodes: int) -> None:
-        index = np.arange(math.prod(sizes)).reshape(sizes)
-        axes = tuple(range(len(sizes)))
-        self.ahead = [np.roll(index, tuple(-s for s in shift), axis=axes).reshape(-1).tolist() for shift in shifts]
+        self.ahead = _ahead(sizes, tuple(shifts))
         self.a = math.exp(-epsilon)
         self.gain = self.a / -math.expm1(-epsilon)
-        self.level = [-1] * index.size
+        self.level = [-1] * math.prod(sizes)
         self.level[0] = 0
         self.charge = [0.0] * len(shifts)
         self.nodes = nodes

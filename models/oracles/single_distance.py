@@ -20,13 +20,17 @@ gives T = 1 + 2(a + ... + a^h), and no break before the two ways meet gives the 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.oracles.closed_form import (
     ClosedForm,
     Floats,
     OutsideDomain,
+    Shift,
     check_count,
     check_delta,
     check_epsilon,
@@ -36,10 +40,33 @@ from models.oracles.closed_form import (
     geometric_sum,
 )
 from models.oracles.cuts import best_cut, cut_pmf, least_delta
-from models.oracles.hops import multiples
+from models.oracles.hops import SMALL, multiples
 from models.oracles.hops import order as shift_order
 from models.oracles.question import Question, opposite
 from models.requirements import MASS_ABOVE_RATIO
+
+
+class _Cycle(NamedTuple):
+    """The multiples of a shift and their cuts after hop 0, 1, ...: what an ε and the order decide, whatever δ."""
+
+    hops: NDArray[np.int64]  # from 0 to every multiple
+    weights: Floats  # a^hops
+    elsewhere: float  # their sum without 0
+    totals: Floats  # T and S of every cut (`cuts`)
+    losses: Floats
+
+
+def _cycle(length: int, epsilon: float, ways: int) -> _Cycle:
+    hops = np.arange(length)
+    if ways == 2:
+        hops = np.minimum(hops, length - hops)
+    heads = np.arange((length - 2) // ways + 1)  # hops with a hole after them
+    weights = np.exp(-epsilon * hops)
+    totals = 1.0 + ways * geometric_sum(epsilon, heads)
+    return _Cycle(hops, weights, float(weights[1:].sum()), totals, np.exp(-epsilon * heads))
+
+
+_remembered = lru_cache(maxsize=64)(_cycle)  # δ moves more often than ε, and different shifts have one order
 
 
 def _cut_cycle(
@@ -52,20 +79,13 @@ def _cut_cycle(
     if length < 1 + ways:
         wanted = "not be 0 modulo the sizes" if ways == 1 else "differ from its opposite"
         raise OutsideDomain(f"shift must {wanted}. Got {shift!r}.")
-    hops = np.arange(length)
-    if ways == 2:
-        hops = np.minimum(hops, length - hops)
-    last = (length - 2) // ways  # the last hop with a hole after it
-    heads = np.arange(last + 1)
-    weights = np.exp(-check_epsilon(epsilon) * hops)
-    losses = np.exp(-epsilon * heads)
-    totals = 1.0 + ways * geometric_sum(epsilon, heads)
-    elsewhere = float(weights[1:].sum())
-    cut, _ = best_cut(totals, losses, 1.0 + elsewhere, check_delta(delta))
+    cycle = (_remembered if length <= SMALL else _cycle)(length, check_epsilon(epsilon), ways)
+    cut, _ = best_cut(cycle.totals, cycle.losses, 1.0 + cycle.elsewhere, check_delta(delta))
     if cut is None:
-        error, masses = elsewhere / (1.0 + elsewhere), weights / (1.0 + elsewhere)
+        total = 1.0 + cycle.elsewhere
+        error, masses = cycle.elsewhere / total, cycle.weights / total
     else:
-        error, masses = cut_pmf(weights, hops > heads[cut], float(losses[cut]), delta)
+        error, masses = cut_pmf(cycle.weights, cycle.hops > cut, float(cycle.losses[cut]), delta)
     pmf = np.zeros(math.prod(shape))
     pmf[multiples(shape, step)] = masses
     return error, pmf
@@ -152,9 +172,14 @@ def statements(question: Question) -> Iterator[ClosedForm]:
         return
     budgets, sizes = question.budgets, question.sizes
     best: ClosedForm | None = None
+    mirrored: set[Shift] = set()
     for shift, epsilon in budgets.items():
+        if shift in mirrored:
+            continue  # its pair has been asked
         mirror = opposite(sizes, shift)
         paired = mirror != shift and budgets.get(mirror) == epsilon
+        if paired:
+            mirrored.add(mirror)
         law = symmetric_single_distance_law if paired else single_distance_law
         statement = law(sizes, shift, epsilon, question.delta)
         if len(budgets) == 1 + paired:

@@ -11,7 +11,7 @@ import pytest
 
 from models import unbiased
 from models.unbiased import Intervals
-from models.unbiased_levels import optimum
+from models.unbiased_levels import Optimum, optimum
 from solvers.backend import Options, solve
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
@@ -49,6 +49,10 @@ def found(labels, prior, epsilon, **options):
     return odds, optimum(labels, prior, float(odds) - 1, "cvxpy:clarabel", Options(), **options)
 
 
+def point(sets, t, s):
+    return Optimum(sets, t, s, 1.0, 0.0, None, 0)
+
+
 @pytest.mark.parametrize(
     ("k", "epsilon", "value"),
     [(11, 1, 98.00754197), (11, 4, 2.713355584), (21, 1, 390.5497078), (21, 4, 10.78431481), (52, 1, 2532.271314),
@@ -65,7 +69,7 @@ def test_the_values_of_column_generation(k, epsilon, value):
 def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
     y, p = question
     odds, best = found(y, p, epsilon)
-    outputs, channel = exact_channel(y, p, odds, best.sets, best.t, best.s, best.objective)
+    outputs, channel = exact_channel(y, p, odds, best)
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
@@ -86,7 +90,7 @@ def test_labels_in_far_clusters_are_closed_as_well(question, epsilon):
     y, p = question
     odds, best = found(y, p, epsilon)
     assert best.bound <= best.objective * (1 + 1e-9)
-    outputs, channel = exact_channel(y, p, odds, best.sets, best.t, best.s, best.objective)
+    outputs, channel = exact_channel(y, p, odds, best)
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
     assert audit_extremes(channel, epsilon).meets("pure", Fraction(epsilon), 0)
@@ -116,7 +120,7 @@ def test_a_set_without_mass_carries_no_moment():
     y, p = np.arange(3.0), np.full(3, 1 / 3)
     sets = Intervals(np.array([0, 1, 2, 0]), np.array([0, 1, 2, 2]))
     with pytest.raises(ArithmeticError, match=r"has no mass|far from a randomizer|too few"):
-        exact_channel(y, p, Fraction(2), sets, np.array([0.0, 0.0, 0.0, 1.0]) + 1e-60, np.ones(4), 1.0)
+        exact_channel(y, p, Fraction(2), point(sets, np.array([0.0, 0.0, 0.0, 1.0]) + 1e-60, np.ones(4)))
 
 
 def test_no_sets_but_intervals_are_needed_by_brute_force():
@@ -174,8 +178,9 @@ def test_floats_that_are_no_randomizer_are_refused():
     y, p = uniform(3)
     sets = Intervals(np.arange(3), np.arange(3))
     with pytest.raises(ArithmeticError, match="tell all labels apart"):
-        exact_channel(y, p, Fraction(2), Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1), 1.0)
-    outputs, channel = exact_channel(y, p, Fraction(2), sets, np.full(3, 0.25), np.array([-0.25, 0.25, 0.75]), 1.0)
+        exact_channel(y, p, Fraction(2), point(Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1)))
+    alone = point(sets, np.full(3, 0.25), np.array([-0.25, 0.25, 0.75]))
+    outputs, channel = exact_channel(y, p, Fraction(2), alone)
     assert [row.mean([Fraction(o) for o in outputs.tolist()]) for row in channel.rows] == [0, 1, 2]
 
 

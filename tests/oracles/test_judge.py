@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 from oracle_truth import both_ways, pdp_delta, pdp_error, run
 
-from models.oracles import ORACLES, OutsideDomain, bounds, judge
+from models.oracles import (
+    ORACLES,
+    OutsideDomain,
+    bounded_difference,
+    bounds,
+    hops,
+    judge,
+    level_cut,
+    level_search,
+    single_distance,
+)
 from models.oracles.cut_vectors import Grid, evaluate
 from models.oracles.question import ask
 from models.requirements import HOCKEY_STICK as DP
@@ -94,6 +104,40 @@ def test_bounds_are_the_best_of_what_each_oracle_proves(shifts, epsilon, delta):
     found = bounds((9,), shifts, True, epsilon, delta, PDP, nodes=0)
     assert found.lower.value == max(one.value for one in stated if one.kind == "lower bound")
     assert found.upper.value == min(one.value for one in stated if one.kind == "upper bound")
+
+
+def test_what_is_remembered_answers_as_if_asked_first():
+    questions = [
+        (sizes, shifts, directed, epsilon, delta, notion)
+        for sizes, shifts, directed in [
+            ((9,), both_ways((9,), run(3)), False),
+            ((9,), run(3), True),
+            ((8,), [(4,), (2,), (6,)], False),
+            ((3, 4), [(0, 1), (0, 3), (1, 0), (2, 0)], False),
+        ]
+        for epsilon in (0.4, 1.5)
+        for notion in (DP, PDP)
+        for delta in (0.0, 0.03, 0.3)
+    ]
+
+    def forget():
+        for module in (hops, level_cut, single_distance, bounded_difference, level_search):
+            for value in vars(module).values():
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+
+    def asked(question):
+        verdicts = bounds(*question)
+        return [(v.name, v.kind, v.value, None if v.pmf is None else v.pmf.tolist())
+                for v in (verdicts.lower, verdicts.upper)]  # fmt: skip
+
+    fresh = []
+    for question in questions:
+        forget()
+        fresh.append(asked(question))
+    assert [asked(question) for question in reversed(questions)] == fresh[::-1]
+    with pytest.raises(ValueError, match="read-only"):
+        hops.hop_law((9,), run(3), 1.5).pmf[0] = 0.0
 
 
 def test_unknown_costs_have_no_oracle():

@@ -487,6 +487,13 @@ def test_what_is_traced_between_the_asked_epsilons_is_decided_by_work_alone(monk
     assert {epsilon for epsilon, _ in rows()} == {0.5, 1.0}
 
 
+def test_a_scan_asked_at_several_budgets_answers_as_a_new_one() -> None:
+    scan = Scan("geometric", 4, [1, 2])
+    budgets = [(Fraction(e), Fraction(d), notion) for e in (1, 2) for notion in ("pdp", "dp") for d in ("0", "0.1")]
+    for budget in [*budgets, *budgets[::-3]]:
+        assert scan.least(*budget) == Scan("geometric", 4, [1, 2]).least(*budget)
+
+
 def test_a_baseline_is_audited_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.families.noise import baselines as module
 

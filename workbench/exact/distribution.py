@@ -144,6 +144,9 @@ def _finite(value: Any, name: str) -> Any:
 
 
 def _rational(value: Any, name: str) -> Fraction | int:
+    if type(value) in (int, Fraction) and value.numerator >= 0:
+        exact: Fraction | int = value
+        return exact
     number = int(value) if is_whole(value) else value
     if not isinstance(number, (int, Fraction)) or isinstance(number, bool) or number < 0:
         InvalidRequest.must(name, "exact numbers >= 0 (int or Fraction)", value)

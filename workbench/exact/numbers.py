@@ -43,6 +43,7 @@ __all__ = [
 
 Real: TypeAlias = "str | int | float | Decimal | Fraction"
 
+_ZERO = Fraction(0)
 _MAX_EXPONENT = 5000  # decimal digits of a request, before or after the point; more is a mistake or an attack
 
 
@@ -136,28 +137,41 @@ def round_down(value: Fraction) -> float:
     return -round_up(-value) if value else 0.0
 
 
-@lru_cache(maxsize=4096)
 def exp_bounds(epsilon: Fraction, bits: int) -> tuple[int, int]:
     """Integers (lo, hi) with lo <= 2^bits e^ε <= hi; lo = hi = 2^bits when ε = 0, else hi - lo is 1 or 2."""
-    if epsilon == 0:
+    return _exp_bounds(epsilon.numerator, epsilon.denominator, bits)  # a Fraction is slow to hash
+
+
+@lru_cache(maxsize=4096)
+def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
+    """`exp_bounds` of a rational in lowest terms."""
+    if not numerator:
         return 1 << bits, 1 << bits
     from flint import arb, ctx, fmpq
 
+    epsilon = Fraction(numerator, denominator)
     working = bits + max(0, math.ceil(epsilon * 3 / 2)) + 32
     with ctx.workprec(working):
         ball = arb(fmpq(epsilon.numerator, epsilon.denominator)).exp()
-        low, high = ball_ends(ball)
-    unit = 1 << bits
-    below, above = math.floor(low * unit), math.ceil(high * unit)
+        low, high, exponent = _ball(ball)
+    unit, up = 1 << bits, bits + exponent
+    below, above = (low << up, high << up) if up >= 0 else (low >> -up, -(-high >> -up))  # floor and ceiling
     # e^ε > 1 exactly when ε > 0: with that, equal masses are decided at once however small the budget
     return (max(below, unit), above) if epsilon > 0 else (below, min(above, unit))
 
 
 def ball_ends(ball: Any) -> tuple[Fraction, Fraction]:
     """The two ends of a finite flint ball, as exact rationals."""
+    low, high, exponent = _ball(ball)
+    return _dyadic(low, exponent), _dyadic(high, exponent)
+
+
+def _ball(ball: Any) -> tuple[int, int, int]:
+    """Integers (l, h, e): the ends of a finite flint ball are l 2^e and h 2^e."""
     (mid, mid_exp), (rad, rad_exp) = ball.mid().man_exp(), ball.rad().man_exp()
-    centre, radius = _dyadic(int(mid), int(mid_exp)), _dyadic(int(rad), int(rad_exp))
-    return centre - radius, centre + radius
+    exponent = int(min(mid_exp, rad_exp))
+    centre, radius = int(mid) << int(mid_exp) - exponent, int(rad) << int(rad_exp) - exponent
+    return centre - radius, centre + radius, exponent
 
 
 def _dyadic(mantissa: int, exponent: int) -> Fraction:
@@ -213,8 +227,8 @@ class ExpNumber:
     @classmethod
     def of(cls, a: Fraction, b: Fraction, epsilon: Fraction) -> ExpNumber:
         """a - b e^ε in canonical form."""
-        if b == 0 or epsilon == 0:
-            return cls(a - b, Fraction(0), Fraction(0))
+        if not b or not epsilon:
+            return cls(a - b if b else a, _ZERO, _ZERO)
         return cls(a, b, epsilon)
 
     def ends(self, bits: int) -> tuple[Fraction, Fraction]:

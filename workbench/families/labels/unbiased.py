@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from models.unbiased_levels import Optimum, optimum
+from models.unbiased_levels import Optimum, interior_optimum, optimum
 from solvers.solution import Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
@@ -15,13 +15,27 @@ from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 
 __all__ = ["best_unbiased"]
 
 _ENOUGH = 1e-7  # relative gap of what counts as an optimum
 _OUTPUTS = 3  # for every label, about
+_STOPPED = (Termination.TIME_LIMIT, Termination.ITERATION_LIMIT, Termination.INTERRUPTED)
+
+
+@dataclass(frozen=True)
+class _Exact:
+    """An exact channel with its loss, and the optimum whose bound it is beside."""
+
+    mechanism: LabelChannel
+    loss: float
+    optimum: Optimum
+
+    @property
+    def gap(self) -> float:
+        """Relative."""
+        return (self.loss - self.optimum.bound) / max(self.loss, 1e-300)
 
 
 def best_unbiased(request: LabelRequest) -> Design:
@@ -30,55 +44,72 @@ def best_unbiased(request: LabelRequest) -> Design:
     request.progress is told a line for every program. Raises InvalidRequest, NotProven, NotCertified.
     """
     question = request.question
-    y, p = question.values, question.prior
     if request.certified:
         check_size(question.k, _OUTPUTS * question.k, None, UNBIASED)
     odds, _ = odds_below(request.epsilon)
-    with translated_errors():
-        answer = optimum(y, p, float(odds) - 1, request.solver, request.options,
-                        progress=request.progress or (lambda line: None))  # fmt: skip
-    if not isinstance(answer, Optimum):
-        no_channel(answer, None, trivial="randomized response with stretched outputs is private and unbiased")
-    mechanism, reached = _exact(question, request, odds, answer)
+    best = _solved(request, odds)
+    mechanism, reached, solution = best.mechanism, best.loss, best.optimum.solution
     certificate = certified(mechanism, request, unbiased=True)
     privacy = certificate.deciding if certificate is not None else audited(mechanism.channel, request)
-    gap = (reached - answer.bound) / max(reached, 1e-300)
-    solution = answer.solution
-    if gap <= _ENOUGH and solution.termination is not Termination.OPTIMAL:  # decided by the exact channel and the bound
-        solution = replace(solution, termination=Termination.OPTIMAL)
-    words = (*shortfall(privacy, request), "Every mass is an exact rational, with E[o|y] = y exactly.")
+    if best.gap <= _ENOUGH and solution is not None and solution.termination is not Termination.OPTIMAL:
+        solution = replace(solution, termination=Termination.OPTIMAL)  # decided by the exact channel and the bound
+    words = [*shortfall(privacy, request), "Every mass is an exact rational, with E[o|y] = y exactly."]
+    if solution is None:
+        words.append(f"{request.solver} left a gap: solved by an interior-point method of the workbench's own.")
     reason = "no closed form is known; the bound prices all sets of labels and all real outputs."
     design = Design(
-        request, mechanism, reached, min(answer.bound, reached), request.claim, OracleVerdict.none(reason),
-        solution, words, privacy, certificate, None, "exact masses on intervals of labels",
+        request, mechanism, reached, min(best.optimum.bound, reached), request.claim, OracleVerdict.none(reason),
+        solution, tuple(words), privacy, certificate, None, "exact masses on intervals of labels",
     )  # fmt: skip
-    if gap > _ENOUGH:
+    if best.gap > _ENOUGH:
         raise NotProven(
-            f"The program ended with the optimum between {answer.bound:.9g} and {reached:.9g}.",
-            incumbent=reached, bound=answer.bound, design=design,
+            f"The program ended with the optimum between {best.optimum.bound:.9g} and {reached:.9g}.",
+            incumbent=reached, bound=best.optimum.bound, design=design,
         )  # fmt: skip
     return design
 
 
-def _exact(question: Labels, request: LabelRequest, odds: Fraction, answer: Optimum) -> tuple[LabelChannel, float]:
-    """The exact channel and its loss: of the thinned point, or of that on more sets where it is too far off.
+def _solved(request: LabelRequest, odds: Fraction) -> _Exact:
+    """The exact channel of the solver's optimum or, where that leaves a gap, of one by interior points of our own.
 
-    Raises NotProven.
+    Raises NotProven, Infeasible.
     """
-    best: tuple[LabelChannel, float] | None = None
+    y, p, q = request.question.values, request.question.prior, float(odds) - 1
+    report = request.progress or (lambda line: None)
+    with translated_errors():
+        answer = optimum(y, p, q, request.solver, request.options, progress=report)
+    point = answer if isinstance(answer, Optimum) else None
+    solution = answer.solution if isinstance(answer, Optimum) else answer
+    stopped = solution is not None and solution.termination in _STOPPED
+    best: _Exact | None = None
+    if point is not None and (stopped or point.closed(_ENOUGH)):
+        best, refused = _exact(request, odds, point)
+    if (best is None or best.gap > _ENOUGH) and not stopped:
+        closer = interior_optimum(y, p, q, seen=point, progress=report)
+        for other in (closer, point if best is None else None):
+            if other is not None and (best is None or best.gap > _ENOUGH):
+                exact, refused = _exact(request, odds, other)
+                best = exact if best is None or (exact is not None and exact.gap < best.gap) else best
+    if best is not None:
+        return best
+    if not isinstance(answer, Optimum):
+        no_channel(answer, None, trivial="randomized response with stretched outputs is private and unbiased")
+    raise NotProven(f"The program ended, but {refused}.", bound=answer.bound)
+
+
+def _exact(request: LabelRequest, odds: Fraction, answer: Optimum) -> tuple[_Exact | None, str]:
+    """The exact channel of the thinned point, or of that on more sets where it is too far off; why there is none."""
+    question, refused = request.question, ""
+    best: _Exact | None = None
     point: Optimum | None = answer
-    while point is not None and (best is None or best[1] - answer.bound > _ENOUGH * best[1]):
+    while point is not None and (best is None or best.gap > _ENOUGH):
         try:
-            outputs, channel = exact_channel(
-                question.values, question.prior, odds, point.sets, point.t, point.s, point.objective
-            )
+            outputs, channel = exact_channel(question.values, question.prior, odds, point)
         except ArithmeticError as error:
-            refused = error
+            refused = str(error)
         else:
             mechanism = LabelChannel(question, outputs, channel)
-            reached = mechanism.loss(request.named_loss)
-            best = (mechanism, reached) if best is None or reached < best[1] else best
+            exact = _Exact(mechanism, mechanism.loss(request.named_loss), answer)
+            best = exact if best is None or exact.loss < best.loss else best
         point = point.wider
-    if best is None:
-        raise NotProven(f"The program ended, but {refused}.", bound=answer.bound)
-    return best
+    return best, refused

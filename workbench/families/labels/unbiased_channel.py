@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from models.unbiased import Intervals
+from models.unbiased_levels import Optimum
 from workbench.exact.distribution import Distribution
 from workbench.mechanisms.channel import Channel
 
@@ -35,43 +35,43 @@ __all__ = ["exact_channel"]
 Vector = NDArray[np.float64]
 _DIGITS = ((27, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
 _FINE = 22  # of the outputs' lattice, below the root of the loss
+_MOST = 200  # bits of masses beside the digits, where some labels are told apart by small ones alone
 
 
-def exact_channel(
-    labels: Vector, prior: Vector, odds: Fraction, sets: Intervals, t: Vector, s: Vector, loss: float
-) -> tuple[Vector, Channel]:
+def exact_channel(labels: Vector, prior: Vector, odds: Fraction, point: Optimum) -> tuple[Vector, Channel]:
     """(outputs (m,), increasing; channel (k, m)): exactly private at the odds and exactly unbiased.
 
-    labels: (k,) increasing, with their prior (k,); sets, t, s: (n,) what `models.unbiased_levels.optimum` found; loss:
-    about. Raises ArithmeticError where they are too far from a randomizer.
+    labels: (k,) increasing, with their prior (k,). Raises ArithmeticError where the point is too far from a randomizer.
 
-    Masses below a share of the largest are left out where they need not carry anything; where what is left is no
+    Masses below a share are left out where they need not carry anything (`Optimum.shares`); where what is left is no
     randomizer (labels in far clusters are told apart by small masses alone), the share is less.
     """
     for digits in _DIGITS:
         try:
-            return _channel(labels, prior, odds, sets, t, s, loss, digits)
+            return _channel(labels, prior, odds, point, digits)
         except ArithmeticError as error:
             refused = error
     raise refused
 
 
 def _channel(
-    labels: Vector, prior: Vector, odds: Fraction, sets: Intervals, t: Vector, s: Vector, loss: float,
-    digits: tuple[int, int],
-) -> tuple[Vector, Channel]:  # fmt: skip
+    labels: Vector, prior: Vector, odds: Fraction, point: Optimum, digits: tuple[int, int]
+) -> tuple[Vector, Channel]:
     """`exact_channel` with these digits."""
     speck, bits = digits
-    k, a, b = labels.size, odds.numerator, odds.denominator
-    used = np.flatnonzero(t > 0)
-    first, last, t, s = sets.first[used], sets.last[used], t[used], s[used]
-    fine = max(math.sqrt(loss) * 2.0**-_FINE, float(np.abs(s / t).max()) * 2.0**-50)
+    sets, k, a, b = point.sets, labels.size, odds.numerator, odds.denominator
+    used, shares, origin = np.flatnonzero(point.t > 0), point.shares, Fraction(point.origin)
+    first, last, t, s, shares = sets.first[used], sets.last[used], point.t[used], point.s[used], shares[used]
+    largest = float(np.abs(s / t + point.origin).max())
+    fine = max(math.sqrt(point.objective) * 2.0**-_FINE, largest * 2.0**-50)
     step = Fraction(2) ** math.floor(math.log2(fine))
     tails, heads = first.tolist(), [0 if end == k else end for end in (last + 1).tolist()]
     tree = _Tree(k, tails, heads, t.tolist())
-    light = (t < t.max() * 2.0**-speck) & ~np.isin(np.arange(t.size), tree.edges)
+    light = (shares < 2.0**-speck * shares.max()) & ~np.isin(np.arange(t.size), tree.edges)
+    q = float(odds) - 1
+    bits += _bits_apart(t, shares)
     t, s = np.where(light, 0.0, t), np.where(light, 0.0, s)
-    t, s = _balanced(labels, float(odds) - 1, first, last, t, s, sets.moments(labels, prior, float(odds) - 1)[0][used])
+    t, s = _balanced(labels - point.origin, q, first, last, t, s, sets.moments(labels, prior, q)[0][used])
     masses = [round(Fraction(mass) * 2**bits) for mass in (t / t.max()).tolist()]
     n = tree.completed(masses, [0] * k)
     if min((n[e] for e in tree.edges), default=1) < 0:
@@ -79,9 +79,10 @@ def _channel(
     kept = [e for e in range(len(n)) if n[e] > 0]
     through = sum(n[e] for e in range(len(n)) if tails[e] == 0)
     total = b * sum(n) + (a - b) * through
-    y = [Fraction(value) for value in labels.tolist()]
+    y = [Fraction(value) - origin for value in labels.tolist()]
     sources = [Fraction(0), *((y[i] - y[i - 1]) * total / (a - b) for i in range(1, k))]
-    lattice = [round(Fraction(output) / step) * step for output in (s / np.where(t > 0, t, 1.0)).tolist()]
+    outputs = (s / np.where(t > 0, t, 1.0)).tolist()
+    lattice = [round((Fraction(output) + origin) / step) * step - origin for output in outputs]
     moments = tree.completed([mass * output for mass, output in zip(n, lattice, strict=True)], sources)
     dense = [b + (a - b) * (tail == 0) for tail in tails]  # the last equation
     effects = tree.cycles(dense)  # on it of one unit around the cycle that an edge closes
@@ -96,15 +97,20 @@ def _channel(
         raise ArithmeticError("a set that must carry a moment has no mass")
     columns = []  # (output on the lattice, mass, first, last)
     for e in kept:
-        place = Fraction(moments[e]) / n[e] / step
+        place = (Fraction(moments[e]) / n[e] + origin) / step
         low = math.floor(place)
         for at, mass in ((low, n[e] * (low + 1 - place)), (low + 1, n[e] * (place - low))):
             if mass:
                 columns.append((at, mass, int(first[e]), int(last[e])))
-    outputs, table = _table(k, columns, a, b)
-    return np.array([float(at * step) for at in outputs]), Channel(
+    places, table = _table(k, columns, a, b)
+    return np.array([float(at * step) for at in places]), Channel(
         tuple(Distribution.from_integers(row.tolist(), "a row of the channel") for row in table)
     )
+
+
+def _bits_apart(t: Vector, shares: Vector) -> int:
+    """Bits between the largest mass and the sums that the shares are of: 0 for shares of the largest mass."""
+    return min(_MOST, max(0, round(math.log2(float(t.max() * (shares / t).max())))))
 
 
 def _balanced(
@@ -125,7 +131,10 @@ def _balanced(
         size = np.sqrt(np.diag(matrix))
         matrix /= size[:, None] * size
         for _ in range(2):
-            move = scale * (rows.T @ (np.linalg.solve(matrix, (right - rows @ values) / size) / size))
+            try:
+                move = scale * (rows.T @ (np.linalg.solve(matrix, (right - rows @ values) / size) / size))
+            except np.linalg.LinAlgError:
+                break  # in floats; the tree settles it
             if not np.isfinite(move).all() or (values is t and (t + move < 0).any()):
                 break
             values += move

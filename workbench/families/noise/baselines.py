@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.exact.numbers import exp_bounds
-from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
+from workbench.families.requirements import HOCKEY_STICK, ratio_bounds
 from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.audit import Privacy, audit_channel
@@ -50,12 +50,19 @@ class Scan:
         self._p, self._q = np.concatenate([first, second]), np.concatenate([second, first])
         self.grid = np.linspace(*SCANNED[family], steps)
         self._tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
+        self._known: tuple[tuple[float, float], Table] | None = None
 
-    def _deltas(self, tables: Table, required: Bounds) -> Table:
-        """δ(ε) of tables (..., n+1, outputs)."""
-        p, q = tables[..., self._p, :], tables[..., self._q, :] * math.exp(required.epsilons[()])
-        above = np.where(p > q * (1 + _TIE), p - _weight(required) * q, 0.0)
+    def _deltas(self, tables: Table, ratio: float, weight: float) -> Table:
+        """δ of tables (..., n+1, outputs): the largest Σ P - w r Q over {P > r Q}, r = `ratio`, w = `weight`."""
+        p, q = tables.take(self._p, axis=-2), tables.take(self._q, axis=-2) * ratio
+        above = np.where(p > q * (1 + _TIE), p - weight * q, 0.0)
         return np.asarray(above.sum(axis=-1).max(axis=-1))
+
+    def _scanned(self, ratio: float, weight: float) -> Table:
+        """`_deltas` over the whole scan, remembered for the next δ at the same ε."""
+        if self._known is None or self._known[0] != (ratio, weight):
+            self._known = (ratio, weight), self._deltas(self._tables, ratio, weight)
+        return self._known[1]
 
     def least(self, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> float | None:
         """The smallest parameter found that is (epsilon, delta)-private by the exact audit; None when there is none."""
@@ -79,9 +86,10 @@ class Scan:
     def _nearest(self, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Iterator[tuple[float, Channel]]:
         """Parameters from the smallest on that floats take for private, each with its channel."""
         required = ratio_bounds(notion, {(): epsilon}, delta)
+        ratio, weight = math.exp(required.epsilons[()]), 1.0 if required.kind == HOCKEY_STICK else 0.0
         # 1e-12: rounding of sums; the exact audit decides below
-        allowed = float(required.delta) + (1e-12 * _weight(required) if named(notion).has_delta else 0.0)
-        good = np.flatnonzero(self._deltas(self._tables, required) <= allowed)
+        allowed = float(required.delta) + (1e-12 * weight if named(notion).has_delta else 0.0)
+        good = np.flatnonzero(self._scanned(ratio, weight) <= allowed)
         if not good.size:
             return
         high, low = float(self.grid[good[0]]), float(self.grid[max(int(good[0]) - 1, 0)])
@@ -89,7 +97,7 @@ class Scan:
             middle = (low + high) / 2
             if middle in (low, high):
                 break  # no float lies between
-            fits = self._deltas(self.family.table(self.n, middle), required) <= allowed
+            fits = self._deltas(self.family.table(self.n, middle), ratio, weight) <= allowed
             low, high = (low, middle) if fits else (middle, high)
         for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees
             parameter = self.family.parameter(high) * (1 + slack)
@@ -102,8 +110,3 @@ def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notio
     odds = Fraction(exp_bounds(required.epsilons[()], 80)[0], 1 << 80)
     private, share = (order - 1) / (order - 1 + odds), 1 - required.delta
     return share * private if required.kind == HOCKEY_STICK else min(share, private)
-
-
-def _weight(required: Bounds) -> float:
-    """w of what is bounded, P(V) - w e^ε Q(V)."""
-    return 1.0 if required.kind == HOCKEY_STICK else 0.0

@@ -56,9 +56,11 @@ def clamp(pmf: Callable[[int], Fraction], cdf: Callable[[int], Fraction], n: int
     pmf: η -> f(η), cdf: η -> F(η) = Pr[noise <= η], exact. Raises InvalidRequest.
     """
     _answers(n)
-    rows = [[cdf(-q), *(pmf(k - q) for k in range(1, n)), 1 - cdf(n - q - 1)] for q in range(n + 1)]
+    inside = [pmf(eta) for eta in range(1 - n, n)]
+    rows = [[cdf(-q), *inside[n - q : 2 * n - 1 - q], 1 - cdf(n - q - 1)] for q in range(n + 1)]
     for row in rows:  # a channel normalises its rows, which would hide a pmf and a cdf of two different laws
-        if sum(row) != 1:
+        common = math.lcm(*{value.denominator for value in row})
+        if sum(value.numerator * (common // value.denominator) for value in row) != common:
             InvalidRequest.must("cdf", "the running sum of pmf", f"a row with total {float(sum(row))}")
     return Channel.from_rows(rows)
 
@@ -127,7 +129,7 @@ def discrete_gaussian(variance: Fraction) -> tuple[int, Distribution]:
     while half[-1]:
         half.append(exp_bounds(-Fraction(len(half) ** 2) / (2 * variance), _BITS)[0])
     half.pop()
-    return len(half) - 1, Distribution([*half[:0:-1], *half])
+    return len(half) - 1, Distribution.from_integers([*half[:0:-1], *half])
 
 
 def exponential_mechanism(n: int, scale: Real) -> Channel:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,12 +25,24 @@ __all__ = ["FAMILIES", "Family", "fit", "fitted"]
 Table: TypeAlias = NDArray[np.float64]
 
 
+_SMALL = 200  # n whose `_ends` are remembered
+
+
 def _clamped(n: int, tail: Callable[[NDArray[np.int64]], Table]) -> Table:
     """Pr[k|q] of clamped symmetric noise from tail(m) = Pr[η >= m], m >= 1. Shape (n+1, n+1)."""
-    ends = np.arange(n + 2)[None, :] - np.arange(n + 1)[:, None]  # Pr[output >= k] = Pr[η >= k - q]
-    reach = np.where(ends > 0, tail(np.maximum(ends, 1)), 1 - tail(np.maximum(1 - ends, 1)))
+    positive, up, down = (_remembered if n <= _SMALL else _ends)(n)
+    reach = np.where(positive, tail(up), 1 - tail(down))  # Pr[output >= k] = Pr[η >= k - q]
     reach[:, 0], reach[:, -1] = 1.0, 0.0
     return np.asarray(reach[:, :-1] - reach[:, 1:])
+
+
+def _ends(n: int) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+    """Of m = k - q, k = 0..n+1: whether it is > 0, it or 1, and 1 - m or 1. Shape (n+1, n+2)."""
+    ends = np.arange(n + 2)[None, :] - np.arange(n + 1)[:, None]
+    return ends > 0, np.maximum(ends, 1), np.maximum(1 - ends, 1)
+
+
+_remembered = lru_cache(maxsize=4)(_ends)  # a scan asks for many tables of one size
 
 
 def _geometric(n: int, alpha: float) -> Table:

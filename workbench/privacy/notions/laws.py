@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exp_bounds
+from workbench.exact.numbers import exp_bounds, sign_exp
 
 __all__ = ["Laws", "max_ratio", "violations"]
 
@@ -33,16 +34,15 @@ class Laws:
 
     def violations(self, epsilon: Fraction) -> NDArray[np.bool_]:
         """Whether P(i) > e^ε Q(i), decided exactly for every outcome. Shape (len(p),)."""
-        if self._violations is None or self._violations[0] != epsilon:
+        if self._violations is None or not _same(self._violations[0], epsilon):
             self._violations = epsilon, violations(self.p, self.q, epsilon)
         return self._violations[1]
 
     def above(self, epsilon: Fraction) -> tuple[Fraction, Fraction]:
         """P(V) and Q(V) of the violations V at ε."""
-        if self._above is None or self._above[0] != epsilon:
-            broken = self.violations(epsilon)
-            a = Fraction(int(self.p.array[broken].sum()), self.p.total)
-            b = Fraction(int(self.q.array[broken].sum()), self.q.total)
+        if self._above is None or not _same(self._above[0], epsilon):
+            broken = self.violations(epsilon).tolist()
+            a, b = (Fraction(sum(compress(law.integers, broken)), law.total) for law in (self.p, self.q))
             self._above = epsilon, (a, b)
         return self._above[1]
 
@@ -52,20 +52,23 @@ class Laws:
         return max_ratio(self.p, self.q)
 
 
+def _same(a: Fraction, b: Fraction) -> bool:
+    return a is b or a == b  # the budget of many comparisons is one object
+
+
 def violations(p: Distribution, q: Distribution, epsilon: Fraction) -> NDArray[np.bool_]:
     """Whether P(i) > e^ε Q(i), decided exactly for every outcome i. Shape (len(p),).
 
     With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε. Of many outcomes floating point decides all
     that are not within 2^-48 of equality; integers against a ball around t decide the rest.
     """
-    k, l = p.array, q.array
     reach = max(p.integers).bit_length() + q.total.bit_length()
     if epsilon > reach:  # e^ε > 2^ε L/K >= any k L / K: only a zero of Q can be exceeded
         return np.asarray((p.mantissa > 0) & (q.mantissa == 0))
-    above, open_, bits = np.zeros(len(p), dtype=bool), np.arange(len(p)), 64
-    if len(p) > _FEW:
-        above, open_ = _by_floats(p, q, epsilon)
-        bits = 128
+    if len(p) <= _FEW:
+        return np.array(_by_integers(p, q, epsilon), dtype=bool)
+    k, l, bits = p.array, q.array, 128
+    above, open_ = _by_floats(p, q, epsilon)
     while open_.size:
         low, high = exp_bounds(epsilon, bits)
         p_side, q_side = k[open_] * (q.total << bits), l[open_] * p.total
@@ -73,6 +76,17 @@ def violations(p: Distribution, q: Distribution, epsilon: Fraction) -> NDArray[n
         open_ = open_[(p_side > q_side * low) & ~above[open_]]
         bits *= 2
     return above
+
+
+def _by_integers(p: Distribution, q: Distribution, epsilon: Fraction) -> list[bool]:
+    """Whether P(i) > e^ε Q(i), outcome by outcome."""
+    low, high = exp_bounds(epsilon, 64)
+    left, below, above = q.total << 64, p.total * low, p.total * high
+    return [
+        k * left > l * above
+        or (k * left > l * below and sign_exp(Fraction(k * q.total), Fraction(l * p.total), epsilon) > 0)
+        for k, l in zip(p.integers, q.integers, strict=True)
+    ]
 
 
 def _by_floats(p: Distribution, q: Distribution, epsilon: Fraction) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:

@@ -1,0 +1,252 @@
+"""The program of `models.unbiased` over some intervals, by a primal-dual interior-point method of its own.
+
+Labels in far clusters, or that grow geometrically, put masses of 1e-7 and less of the largest into the equations that
+tell near labels apart. A general solver's tolerances are absolute and its systems are regularized, so that it leaves
+noise there. The cone ρ τ >= σ² is that of the matrices X_S = [[ρ, σ], [σ, τ]] >= 0, and the program of
+`models.unbiased` a semidefinite one in blocks of two,
+
+    min Σ_S ρ_S + m_S τ_S    s.t.  Σ_S F_jS τ_S = a_j,    Σ_S F_jS (o_jS τ_S + g_S σ_S) = b_j    for every j = 1..k,
+
+with m = V/(h² (1+q)), g = √((1+q)/W) and o_jS = (c_S - y_j)/h: moments about a point y_j beside the label of the row,
+or differences of far clusters would cancel. Multipliers λ, κ give Z_S = [[1, -g (F'κ)/2], [·, m - F'λ - (F∘o)'κ]].
+λ = -ζ e_k alone is inside the dual cone, so every iterate is dual feasible, and proves its value. The directions are
+those of Helmberg, Rendl, Vanderbei and Wolkowicz (1996), Kojima, Shindoh and Hara (1997) and Monteiro (1997),
+
+    ΔX = ν Z⁻¹ - X - sym((X ΔZ + Q) Z⁻¹),      Q = ΔX ΔZ of the predictor,
+
+whose 2k equations are solved by Cholesky factors: these do not depend on how rows and columns are scaled, so neither
+does how well small masses come out. Dense in the labels: seconds for a thousand.
+
+| here              | meaning                                                                          |
+|-------------------|----------------------------------------------------------------------------------|
+| Blocks: a, b, c   | [[a, b], [b, c]] for every set, each (n,)                                        |
+| flow, about       | F (k, n) and F∘o; rows 1..k-1 are consecutive labels' differences, k the p-mean  |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from models.unbiased import Intervals, dual_values, flows, masses
+
+__all__ = ["InteriorPoint", "interior_point"]
+
+Vector = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Sparse = sp.csr_array
+
+_STEPS = 120
+_START = 10.0  # X and Z at the start, times the unit matrix, about
+_SHARE = 0.9  # of the way to the cones' boundary
+_GAP = 1e-10  # relative, of the program's two values
+_FEASIBLE = 1e-9  # residual of a row, relative to what is added in it
+_SHIFTS = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-10)  # of the scaled system, where it is not positive in floats
+_STUCK = 1e-5
+_LOST = 1e-2  # relative gap and residual of a point that says nothing
+
+
+class Blocks(NamedTuple):
+    """[[a, b], [b, c]] for every set."""
+
+    a: Vector
+    b: Vector
+    c: Vector
+
+    def plus(self, step: float, move: Blocks) -> Blocks:
+        return Blocks(self.a + step * move.a, self.b + step * move.b, self.c + step * move.c)
+
+    def inverse(self) -> Blocks:
+        size = self.a * self.c - self.b**2
+        return Blocks(self.c / size, -self.b / size, self.a / size)
+
+    def times(self, other: Blocks) -> Vector:
+        """The inner product, set by set."""
+        return self.a * other.a + 2 * self.b * other.b + self.c * other.c
+
+    def inside(self) -> bool:
+        """Whether every one is positive definite, in floats."""
+        return bool((self.a > 0).all() and (self.a * self.c - self.b**2 > 0).all() and np.isfinite(self.c).all())
+
+    def longest(self, move: Blocks) -> float:
+        """The largest step <= 1 along a move that stays in the cone."""
+        size, turn = self.a * self.c - self.b**2, self.a * move.c + self.c * move.a - 2 * self.b * move.b
+        root = np.sqrt(np.maximum(turn**2 - 4 * size * (move.a * move.c - move.b**2), 0.0)) - turn
+        return min(1.0, float((2 * size[root > 0] / root[root > 0]).min(initial=np.inf)))
+
+
+def _product(x: Blocks, move: Blocks, inverse: Blocks) -> Blocks:
+    """sym(X ΔZ Z⁻¹), for ΔZ whose first entry is 0."""
+    e, f = move.b, move.c
+    ul, ur, ll, lr = x.b * e, x.a * e + x.b * f, x.c * e, x.b * e + x.c * f  # X ΔZ
+    p, r, s = inverse
+    return Blocks(ul * p + ur * r, (ul * r + ur * s + ll * p + lr * r) / 2, ll * r + lr * s)
+
+
+@dataclass(frozen=True)
+class InteriorPoint:
+    """t, s (n,): masses and moments; v, u (k,): multipliers of `models.unbiased`; their values over these intervals."""
+
+    t: Vector
+    s: Vector
+    v: Vector
+    u: Vector
+    objective: float
+    bound: float
+
+
+class _Program:
+    """The rows, and the dual slack of multipliers."""
+
+    def __init__(self, labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, others: Flags) -> None:
+        h, mean = np.sqrt(unit), prior @ labels
+        weights = 1 + q * others
+        beside = weights @ prior
+        centres = weights @ (prior * labels) / beside
+        spreads = (weights * (labels - centres[:, None]) ** 2) @ prior
+        each = zip(sets.moments(labels, prior, q), (beside, centres, spreads), strict=True)
+        W, c, V = (np.concatenate(pair) for pair in each)
+        self.k, self.n = labels.size, W.size
+        steps = np.vstack([np.diff(others.astype(float), axis=1).T, beside[None, :] / (1 + q)])
+        flow = flows(sets, self.k, W[: sets.first.size] / (1 + q))
+        self.flow = sp.csr_array(sp.hstack([flow, sp.csr_array(steps)])) if len(others) else flow
+        entries = self.flow.tocoo()
+        self.middles = np.append((labels[1:] + labels[:-1]) / 2, mean) / h
+        about = (c[entries.col] / h - self.middles[entries.row]) * entries.data
+        self.about = sp.csr_array((about, (entries.row, entries.col)), shape=self.flow.shape)
+        self.spread, self.mass = np.sqrt((1 + q) / W), V / unit / (1 + q)
+        self.right = np.concatenate([np.eye(1, self.k, self.k - 1)[0], np.diff(labels) / h * (1 + q) / q, [0.0]])
+
+    def rows(self, x: Blocks) -> Vector:
+        return np.concatenate([self.flow @ x.c, self.about @ x.c + self.flow @ (self.spread * x.b)])
+
+    def sizes(self, x: Blocks) -> Vector:
+        """The size of what is added in every row."""
+        flow, moments = abs(self.flow), abs(self.about) @ x.c
+        return np.concatenate([flow @ x.c, moments + flow @ (self.spread * np.abs(x.b))])
+
+    def move(self, multipliers: Vector) -> Blocks:
+        """-Σ multipliers times rows."""
+        first, second = multipliers[: self.k], multipliers[self.k :]
+        moments = self.flow.T @ second
+        return Blocks(np.zeros(self.n), -self.spread * moments / 2, -(self.flow.T @ first) - self.about.T @ second)
+
+    def slack(self, multipliers: Vector) -> Blocks:
+        return Blocks(np.ones(self.n), np.zeros(self.n), self.mass).plus(1.0, self.move(multipliers))
+
+    def system(self, x: Blocks, inverse: Blocks) -> NDArray[np.float64]:
+        """⟨A_i, sym(X A_j Z⁻¹)⟩ of the rows. (2k, 2k)"""
+        g = self.spread
+        both, cross = x.c * inverse.c, g * (x.b * inverse.c + x.c * inverse.b) / 2
+        spread = g * g * (x.a * inverse.c + 2 * x.b * inverse.b + x.c * inverse.a) / 4
+
+        def summed(left: Sparse, weights: Vector, right: Sparse) -> NDArray[np.float64]:
+            return np.asarray((left @ sp.diags_array(weights) @ right.T).toarray())
+
+        F, G = self.flow, self.about
+        mixed = summed(F, cross, G)
+        beside = summed(F, both, G) + summed(F, cross, F)
+        below = summed(G, both, G) + mixed + mixed.T + summed(F, spread, F)
+        return np.block([[summed(F, both, F), beside], [beside.T, below]])
+
+
+class _Factors:
+    """Cholesky factors of a system whose rows and columns are scaled to a diagonal of ones. Raises LinAlgError."""
+
+    def __init__(self, system: NDArray[np.float64]) -> None:
+        self.size = np.sqrt(np.diag(system))
+        self.system = system / (self.size[:, None] * self.size)
+        if not np.isfinite(self.system).all():
+            raise LinAlgError("the system overflowed")
+        for shift in _SHIFTS:
+            try:
+                self.factors = cho_factor(self.system + shift * np.eye(self.size.size), lower=True, check_finite=False)
+            except LinAlgError:
+                continue
+            return
+        raise LinAlgError("the system is not positive definite")
+
+    def solve(self, right: Vector) -> Vector:
+        right = right / self.size
+        x = cho_solve(self.factors, right, check_finite=False)
+        for _ in range(2):
+            x += cho_solve(self.factors, right - self.system @ x, check_finite=False)
+        return np.asarray(x / self.size)
+
+
+def interior_point(
+    labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, others: Flags | None = None
+) -> InteriorPoint | None:
+    """The optimum over some intervals, to a relative gap of about 1e-10 where floats allow; None where there is none.
+
+    labels: (k,), about 1 in size; prior: (k,); unit: about the size of the optimum; others: (m, k) more sets of labels,
+    whose masses are left out of the point: for its multipliers' sake.
+    """
+    program = _Program(labels, prior, q, sets, unit, np.zeros((0, labels.size), bool) if others is None else others)
+    n, right = program.n, program.right
+    multipliers = np.zeros(2 * program.k)
+    multipliers[program.k - 1] = -_START
+    x, z = Blocks(np.full(n, _START), np.zeros(n), np.full(n, _START)), program.slack(multipliers)
+    proven, point = (-np.inf, multipliers), x
+    least = np.inf
+    for _ in range(_STEPS):
+        inverse, mean = z.inverse(), float(x.times(z).sum()) / (2 * n)
+        off = float((np.abs(right - program.rows(x)) / (program.sizes(x) + np.abs(right))).max())
+        value = float(right @ multipliers)
+        proven = max(proven, (value, multipliers), key=lambda pair: pair[0])
+        # the point: what is missing in its rows counts like a gap
+        if (lost := 2 * n * mean / max(abs(value), 1e-300) + off) < least:
+            least, point = lost, x
+        if off < _FEASIBLE and 2 * n * mean < _GAP * abs(value):
+            break
+        try:
+            factors = _Factors(program.system(x, inverse))
+        except LinAlgError:
+            break
+        none = Blocks(*np.zeros((3, n)))
+        _, dx, dz = _direction(program, factors, (x, inverse), 0.0, none)
+        steps = x.longest(dx), z.longest(dz)
+        ahead = float(x.plus(steps[0], dx).times(z.plus(steps[1], dz)).sum()) / (2 * n)
+        share = min(1.0, max(ahead / mean, 0.0)) ** 3
+        share = max(share, 1e-6 if min(steps) > 0.1 else 0.3)
+        more, dx, dz = _direction(program, factors, (x, inverse), share * mean, _product(dx, dz, inverse))
+        steps = min(1.0, _SHARE * x.longest(dx)), min(1.0, _SHARE * z.longest(dz))
+        if not max(steps) > _STUCK:
+            break
+        following = x.plus(steps[0], dx), multipliers + steps[1] * more
+        slack = program.slack(following[1])
+        if not (following[0].inside() and slack.inside()):
+            break  # floats end here
+        x, multipliers, z = *following, slack
+    return None if least > _LOST else _point(program, point, proven[1], (labels, prior, q, sets, unit))
+
+
+def _direction(
+    program: _Program, factors: _Factors, at: tuple[Blocks, Blocks], target: float, second: Blocks
+) -> tuple[Vector, Blocks, Blocks]:
+    """(multipliers, ΔX, ΔZ) towards X Z = target, with what the second order takes from it; at: (X, Z⁻¹)."""
+    x, inverse = at
+    aim = Blocks(*(target * part - less for part, less in zip(inverse, second, strict=True)))
+    more = factors.solve(program.right - program.rows(aim))
+    dz = program.move(more)
+    dx = aim.plus(-1.0, x).plus(-1.0, _product(x, dz, inverse))
+    return more, dx, dz
+
+
+def _point(
+    program: _Program, x: Blocks, multipliers: Vector, stated: tuple[Vector, Vector, float, Intervals, float]
+) -> InteriorPoint:
+    labels, prior, q, _, unit = stated
+    k = program.k
+    own = Blocks(*(part[: stated[3].first.size] for part in x))
+    t, s = masses(*stated, np.concatenate([own.a + own.c, own.a - own.c, 2 * own.b]))
+    moved = multipliers.copy()
+    moved[:k] -= program.middles * multipliers[k:]
+    v, u = dual_values(labels, prior, q, unit, moved)
+    objective = float(x.a.sum() + program.mass @ x.c) * unit
+    return InteriorPoint(t, s, v, u, objective, float(program.right @ multipliers) * unit)
