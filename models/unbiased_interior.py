@@ -25,6 +25,7 @@ does how well small masses come out. Dense in the labels: seconds for a thousand
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -180,12 +181,13 @@ class _Factors:
 
 
 def interior_point(
-    labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, others: Flags | None = None
-) -> InteriorPoint | None:
+    labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, others: Flags | None = None,
+    stop: float = np.inf,
+) -> InteriorPoint | None:  # fmt: skip
     """The optimum over some intervals, to a relative gap of about 1e-10 where floats allow; None where there is none.
 
     labels: (k,), about 1 in size; prior: (k,); unit: about the size of the optimum; others: (m, k) more sets of labels,
-    whose masses are left out of the point: for its multipliers' sake.
+    whose masses are left out of the point: for its multipliers' sake; stop: time (monotonic) to end at.
     """
     program = _Program(labels, prior, q, sets, unit, np.zeros((0, labels.size), bool) if others is None else others)
     n, right = program.n, program.right
@@ -202,7 +204,7 @@ def interior_point(
         # the point: what is missing in its rows counts like a gap
         if (lost := 2 * n * mean / max(abs(value), 1e-300) + off) < least:
             least, point = lost, x
-        if off < _FEASIBLE and 2 * n * mean < _GAP * abs(value):
+        if (off < _FEASIBLE and 2 * n * mean < _GAP * abs(value)) or time.monotonic() > stop:
             break
         try:
             factors = _Factors(program.system(x, inverse))

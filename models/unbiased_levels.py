@@ -40,6 +40,7 @@ _COARSE = 1e-3  # relative gap of a level that only shows where to look
 _THIN = (1e-3, 1e-4, 1e-5, 1e-6)  # the same, of the sets that are kept in the end
 _THICK = (0.1, 0.01)  # tried before, of interior points: of what is beside a set
 _OFF = 4.0  # a guess of the objective's size that is wrong by more is corrected
+_LEAST_LIMIT = 1e-3  # seconds of a program when no time is left
 _TOLERANCES = (1e-12, 1e-9)  # Clarabel's; where it finds no point at the first, the second is tried
 
 
@@ -94,7 +95,7 @@ def optimum(
     """The best unbiased randomizer to a relative gap, or as near as the solver's digits go; a Solution without a point
     where it found none.
 
-    labels: (k,) increasing; prior: (k,) >= 0 with sum 1.
+    labels: (k,) increasing; prior: (k,) >= 0 with sum 1. The time limit of the options is for all programs together.
     """
     answer = _descended(_SolverSearch(q, progress, solver, options), labels, prior, gap)
     assert answer is not None  # a solver says why
@@ -102,14 +103,15 @@ def optimum(
 
 
 def interior_optimum(
-    labels: Vector, prior: Vector, q: float, *, gap: float = 3e-8, seen: Optimum | None = None,
+    labels: Vector, prior: Vector, q: float, *, gap: float = 3e-8, seen: Optimum | None = None, stop: float = np.inf,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Optimum | None:  # fmt: skip
     """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end.
 
-    seen: what a solver found: its objective, about the size of the optimum, and its bound.
+    seen: what a solver found: its objective, about the size of the optimum, and its bound; stop: time (monotonic) to
+    end at.
     """
-    answer = _descended(_InteriorSearch(q, progress), labels, prior, gap, seen)
+    answer = _descended(_InteriorSearch(q, progress, stop), labels, prior, gap, seen)
     return answer if isinstance(answer, Optimum) else None
 
 
@@ -233,7 +235,10 @@ class _SolverSearch(_Search):
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution:
         stated = program(y, p, self.q, sets, unit)
         for options in self.options:
-            solution = solve(stated, solver=self.solver, options=options)
+            limit = options.time_limit
+            if limit is not None:
+                limit = max(_LEAST_LIMIT, limit - (time.monotonic() - self.begin))
+            solution = solve(stated, solver=self.solver, options=replace(options, time_limit=limit))
             self.programs += 1
             if solution.x is not None or solution.termination not in (Termination.ERROR, Termination.NUMERICAL):
                 break
@@ -253,11 +258,17 @@ class _InteriorSearch(_Search):
 
     few, used, thin = _FEW_INTERIOR, _USED_INTERIOR, (*_THICK, *_THIN)
 
+    def __init__(self, q: float, progress: Callable[[str], None], stop: float) -> None:
+        super().__init__(q, progress)
+        self.stop = stop
+
     def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
         return super().over(k, tries, stalled, gap) or (k <= self.few and stalled > 0)  # all intervals were there
 
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | None:
-        point = interior_point(y, p, self.q, sets, unit)
+        if time.monotonic() > self.stop:
+            return None
+        point = interior_point(y, p, self.q, sets, unit, stop=self.stop)
         self.programs += 1
         if point is None:
             return None
@@ -280,7 +291,7 @@ class _InteriorSearch(_Search):
             below = raised[depth < 0]
             gaps = (np.diff(below.astype(np.int8), axis=1, prepend=0) == 1).sum(axis=1) > 1
             others = np.unique(np.concatenate([others, below[gaps]]), axis=0)
-            again = interior_point(y, p, self.q, sets, unit, others)
+            again = interior_point(y, p, self.q, sets, unit, others, self.stop)
             self.programs += 1
             if again is None:
                 break

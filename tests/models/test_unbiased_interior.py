@@ -83,6 +83,13 @@ def test_a_design_falls_back_on_them_and_says_so():
     assert len(plain.words) == 1
 
 
+def test_a_time_limit_counts_for_all_programs_together():
+    y, p = clusters(401, 2, 1e6)
+    with pytest.raises(wb.NotProven, match=r"time limit|optimum between 0 and"):
+        wb.design(wb.Labels(y, p), method="unbiased", epsilon=1, time_limit=0.05)
+    assert interior_optimum(y, p, 1.0, stop=0.0) is None
+
+
 @pytest.mark.parametrize("epsilon", EPSILON.values())
 def test_they_agree_with_the_solver(epsilon):
     y, p = uniform(30)

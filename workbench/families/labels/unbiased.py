@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -49,6 +51,12 @@ def best_unbiased(request: LabelRequest) -> Design:
     odds, _ = odds_below(request.epsilon)
     best = _solved(request, odds)
     mechanism, reached, solution = best.mechanism, best.loss, best.optimum.solution
+    bound = max(0.0, min(best.optimum.bound, reached))
+    if request.certified and question.k * mechanism.outputs.size > UNBIASED:
+        raise NotProven(
+            f"The search ended with a channel of {mechanism.outputs.size} outputs, too many for a certificate; "
+            "a longer time limit may end with fewer.", incumbent=reached, bound=bound,
+        )  # fmt: skip
     certificate = certified(mechanism, request, unbiased=True)
     privacy = certificate.deciding if certificate is not None else audited(mechanism.channel, request)
     if best.gap <= _ENOUGH and solution is not None and solution.termination is not Termination.OPTIMAL:
@@ -58,13 +66,13 @@ def best_unbiased(request: LabelRequest) -> Design:
         words.append(f"{request.solver} left a gap: solved by an interior-point method of the workbench's own.")
     reason = "no closed form is known; the bound prices all sets of labels and all real outputs."
     design = Design(
-        request, mechanism, reached, min(best.optimum.bound, reached), request.claim, OracleVerdict.none(reason),
+        request, mechanism, reached, bound, request.claim, OracleVerdict.none(reason),
         solution, tuple(words), privacy, certificate, None, "exact masses on intervals of labels",
     )  # fmt: skip
     if best.gap > _ENOUGH:
         raise NotProven(
-            f"The program ended with the optimum between {best.optimum.bound:.9g} and {reached:.9g}.",
-            incumbent=reached, bound=best.optimum.bound, design=design,
+            f"The program ended with the optimum between {bound:.9g} and {reached:.9g}.",
+            incumbent=reached, bound=bound, design=design,
         )  # fmt: skip
     return design
 
@@ -76,22 +84,32 @@ def _solved(request: LabelRequest, odds: Fraction) -> _Exact:
     """
     y, p, q = request.question.values, request.question.prior, float(odds) - 1
     report = request.progress or (lambda line: None)
+    limit = request.options.time_limit
+    stop = math.inf if limit is None else time.monotonic() + limit
     with translated_errors():
         answer = optimum(y, p, q, request.solver, request.options, progress=report)
     point = answer if isinstance(answer, Optimum) else None
     solution = answer.solution if isinstance(answer, Optimum) else answer
-    stopped = solution is not None and solution.termination in _STOPPED
+    stopped = late = time.monotonic() > stop
+    stopped |= solution is not None and solution.termination in _STOPPED
     best: _Exact | None = None
+    if late and (point is None or (request.certified and y.size * point.t.size > UNBIASED)):
+        raise NotProven(
+            "The time limit ended the search before a channel small enough for a certificate.",
+            bound=0.0 if point is None else max(0.0, point.bound),
+        )
     if point is not None and (stopped or point.closed(_ENOUGH)):
         best, refused = _exact(request, odds, point)
     if (best is None or best.gap > _ENOUGH) and not stopped:
-        closer = interior_optimum(y, p, q, seen=point, progress=report)
+        closer = interior_optimum(y, p, q, seen=point, stop=stop, progress=report)
         for other in (closer, point if best is None else None):
             if other is not None and (best is None or best.gap > _ENOUGH):
                 exact, refused = _exact(request, odds, other)
                 best = exact if best is None or (exact is not None and exact.gap < best.gap) else best
     if best is not None:
         return best
+    if time.monotonic() > stop:
+        raise NotProven("The time limit ended the search before an exact channel.", bound=0.0)
     if not isinstance(answer, Optimum):
         no_channel(answer, None, trivial="randomized response with stretched outputs is private and unbiased")
     raise NotProven(f"The program ended, but {refused}.", bound=answer.bound)
