@@ -210,11 +210,11 @@ def executor(jobs: int) -> Any:
 def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answers | None]]:
     """On the workers of a Dask scheduler such as tcp://host:8786, which retries what a dead worker held.
 
-    Raises NotInstalled without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
+    What it gives up is tried once more alone: it may have shared its workers with the task that killed them. Raises
+    NotInstalled without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
     """
     need("cluster", "A sweep on a cluster")
-    from distributed import Client, KilledWorker
-    from distributed import wait as wait_for
+    from distributed import Client
     from distributed.comm import CommClosedError
 
     client, why = None, ""
@@ -232,31 +232,50 @@ def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answe
     )
     with _closing(client):
         try:
-            futures = client.map(work, list(tasks), pure=False, key="sweep")
-            running = {future.key: (future, at) for at, future in enumerate(futures)}
-            del futures
-            alone = 0.0
-            while running:
-                with contextlib.suppress(TimeoutError), client.as_current():
-                    wait_for([future for future, _ in running.values()], timeout=2, return_when="FIRST_COMPLETED")
-                if any(future.cancelled() for future, _ in running.values()):
-                    raise lost
-                ended = [(future, at) for future, at in running.values() if future.done()]
-                # a scheduler that was stopped, or whose machine is gone, closes no connection: ask it
-                alive = ended or client.sync(client.scheduler.identity, callback_timeout=REPLY)["workers"]
-                alone = 0.0 if alive else alone + 2
-                if alone >= PATIENCE:
-                    raise WorkbenchError(f"The cluster at {address} has had no worker for {alone:g} s.")
-                for future, at in ended:
-                    try:
-                        answers = future.result(timeout=REPLY)
-                    except KilledWorker:
-                        answers = None
-                    yield at, answers
-                    del running[future.key]
-                    future.release()
+            batches = [list(range(len(tasks)))]
+            while batches:
+                batch = batches.pop()
+                for at, answers, killed in _gathered(client, [tasks[at] for at in batch], address, lost):
+                    if killed and len(batch) > 1:
+                        batches.append([batch[at]])
+                    else:
+                        yield batch[at], answers
         except (CancelledError, TimeoutError, CommClosedError):
             raise lost from None
+
+
+def _gathered(
+    client: Any, tasks: Sequence[Task], address: str, lost: WorkbenchError
+) -> Iterator[tuple[int, Answers | None, bool]]:
+    """(position, answers, whether its workers died) of every task, as they end. Raises WorkbenchError; `lost` where
+    the scheduler let them go."""
+    from distributed import KilledWorker
+    from distributed import wait as wait_for
+
+    futures = client.map(work, list(tasks), pure=False, key="sweep")
+    running = {future.key: (future, at) for at, future in enumerate(futures)}
+    del futures
+    alone = 0.0
+    while running:
+        with contextlib.suppress(TimeoutError), client.as_current():
+            wait_for([future for future, _ in running.values()], timeout=2, return_when="FIRST_COMPLETED")
+        if any(future.cancelled() for future, _ in running.values()):
+            raise lost
+        ended = [(future, at) for future, at in running.values() if future.done()]
+        # a scheduler that was stopped, or whose machine is gone, closes no connection: ask it
+        alive = ended or client.sync(client.scheduler.identity, callback_timeout=REPLY)["workers"]
+        alone = 0.0 if alive else alone + 2
+        if alone >= PATIENCE:
+            raise WorkbenchError(f"The cluster at {address} has had no worker for {alone:g} s.")
+        for future, at in ended:
+            answers, killed = None, False
+            try:
+                answers = future.result(timeout=REPLY)
+            except KilledWorker:
+                killed = True
+            yield at, answers, killed
+            del running[future.key]
+            future.release()
 
 
 @contextlib.contextmanager
