@@ -84,9 +84,9 @@ def test_a_design_falls_back_on_them_and_says_so():
 
 
 def test_a_time_limit_counts_for_all_programs_together():
-    y, p = clusters(401, 2, 1e6)
+    y, p = clusters(120, 2, 1e6)
     with pytest.raises(wb.NotProven, match=r"time limit|optimum between 0 and"):
-        wb.design(wb.Labels(y, p), method="unbiased", epsilon=1, time_limit=0.05)
+        wb.design(wb.Labels(y, p), method="unbiased", epsilon=1, time_limit=0.01)
     assert interior_optimum(y, p, 1.0, stop=0.0) is None
 
 
@@ -103,7 +103,7 @@ def test_they_agree_with_the_solver(epsilon):
 
 def test_more_labels_than_all_intervals_are_used_for():
     """Two levels, the second over a band; the same labels closer together are the same question."""
-    y, p = growing(260, 1.3)
+    y, p = growing(210, 1.3)
     best = interior_optimum(y, p, 1.0)
     again = interior_optimum(y * 2.0**-20, p, 1.0)
     assert best.objective - best.bound <= 1e-7 * best.objective
