@@ -41,8 +41,9 @@ lint: install
 types: install
 	@$(BIN)/mypy --num-workers=2
 
+# Three processes on two cores: some tests wait for others of this machine.
 pytest: install
-	@$(BIN)/pytest --numprocesses=2 --dist=worksteal
+	@$(BIN)/pytest --numprocesses=3 --dist=worksteal
 
 fuzz: install
 	@set -e; for program in tests/fuzz/fuzz_*.py; do echo "$$program"; $(BIN)/python "$$program"; done

@@ -103,7 +103,7 @@ def test_letters_are_rounded_down_where_delta_is_tiny(runs: int, epsilon: float)
             assert composed_letters(runs, epsilon, p, ratio) >= float(exact) * (1 - 1e-8) - 1e-13
 
 
-@pytest.mark.parametrize("delta", [1e-12, 1e-18, 1e-25])
+@pytest.mark.parametrize("delta", [1e-12, 1e-25])
 @pytest.mark.parametrize(("runs", "epsilon"), [(2, 1.0), (7, 3.0)])
 def test_pure_noise_is_below_the_bounds_at_any_delta(runs: int, epsilon: float, delta: float):
     levels = np.exp(np.array([0.0, 0.5, 0.9, 0.999]) * epsilon / runs)
@@ -118,7 +118,7 @@ def test_what_no_noise_exceeds_is_not_exceeded(runs, epsilon):
     """Hockey sticks of one run of feasible noise stay below h(E), its cost above the program's bound."""
     best = best_losses(runs, epsilon, 1e-5, np.square, rounds=1)
     composed = ComposedDelta(runs, epsilon, epsilon + 12)
-    levels = np.exp(np.linspace(0, 1.5 * epsilon / math.sqrt(runs), 12))
+    levels = np.exp(np.linspace(0, 1.5 * epsilon / math.sqrt(runs), 6))
     highest = hockey_stick_bounds(runs, epsilon, 1e-5, levels)
     for losses in (best, np.full(60, epsilon / runs), (np.arange(60) + 0.5) / 20.0):
         if composed(losses) > 1e-5 * 1.05:

@@ -52,7 +52,7 @@ def test_the_audit_agrees_with_the_definitions(noise: AdditiveNoise, epsilon: st
     st.sampled_from(["0.1", "0.75", "1.5", "3"]),
     st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_staircases_a_few_ulps_from_the_budget(
     levels: list[int], ulps: list[int], epsilon: str, directed: bool
 ) -> None:
