@@ -41,7 +41,7 @@ lint: install
 types: install
 	@$(BIN)/mypy --num-workers=2
 
-# Three processes on two cores: some tests wait for others of this machine.
+# Three processes on two cores: some tests spend their time waiting.
 pytest: install
 	@$(BIN)/pytest --numprocesses=3 --dist=worksteal
 

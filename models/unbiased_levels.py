@@ -12,6 +12,7 @@ all intervals of more labels: the smallest masses count there as well, each besi
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -151,7 +152,7 @@ def _moved(best: Optimum, middle: float, width: float) -> Optimum:
     return replace(best, s=s, objective=objective, bound=bound, solution=_in_units(best.solution, objective, bound))
 
 
-class _Search:
+class _Search(ABC):
     """The programs of one search, on labels of width 1. few: labels whose intervals are all used; used, thin: shares of
     sets in use, and of those that are kept in the end."""
 
@@ -164,9 +165,9 @@ class _Search:
         self.programs, self.begin = 0, time.monotonic()
         self.gap, self.known = np.inf, -np.inf  # relative, that is looked for; a bound of the finest level
 
+    @abstractmethod
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution | None:
         """The optimum over some intervals with the bound that it gives, and the rays that price below zero."""
-        raise NotImplementedError
 
     def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
         """Whether a level ends with this relative gap, after so many programs, of which some did not halve it."""

@@ -60,6 +60,9 @@ def close(left: float, right: float) -> bool:
     return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=1e-15)
 
 
+# Below, isinstance asks for the usual type before the abstract one, which is slow to ask.
+
+
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float; it must be finite and > 0."""
     if not isinstance(epsilon, (float, Real)) or isinstance(epsilon, bool) or not (0.0 < epsilon < math.inf):
