@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from workbench.families.infeasible_channel import no_channel
 from workbench.families.labels.certify import UNBIASED, audited, certified, check_size, shortfall
 from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased_channel import exact_channel
+from workbench.families.labels.unbiased_mixtures import Kept
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
@@ -23,6 +25,7 @@ __all__ = ["best_unbiased"]
 
 _ENOUGH = 1e-7  # relative gap of what counts as an optimum
 _OUTPUTS = 3  # for every label, about
+_SHARES = (1e-9, 1e-11)  # of the prior, of the labels that are left out, tried in turn
 _STOPPED = (Termination.TIME_LIMIT, Termination.ITERATION_LIMIT, Termination.INTERRUPTED)
 
 
@@ -82,30 +85,34 @@ def _solved(request: LabelRequest, odds: Fraction) -> _Exact:
 
     Raises NotProven, Infeasible.
     """
-    y, p, q = request.question.values, request.question.prior, float(odds) - 1
+    question = request.question
+    kept, q = Kept.beside(question.values, question.prior, -1.0), float(odds) - 1
     report = request.progress or (lambda line: None)
     limit = request.options.time_limit
     stop = math.inf if limit is None else time.monotonic() + limit
     with translated_errors():
-        answer = optimum(y, p, q, request.solver, request.options, progress=report)
+        answer = optimum(kept.values, kept.shares, q, request.solver, request.options, progress=report)
     point = answer if isinstance(answer, Optimum) else None
     solution = answer.solution if isinstance(answer, Optimum) else answer
     stopped = late = time.monotonic() > stop
     stopped |= solution is not None and solution.termination in _STOPPED
     best: _Exact | None = None
-    if late and (point is None or (request.certified and y.size * point.t.size > UNBIASED)):
+    if late and (point is None or (request.certified and question.k * point.t.size > UNBIASED)):
         raise NotProven(
             "The time limit ended the search before a channel small enough for a certificate.",
             bound=0.0 if point is None else max(0.0, point.bound),
         )
+    refused = ""
     if point is not None and (stopped or point.closed(_ENOUGH)):
-        best, refused = _exact(request, odds, point)
+        best, refused = _exact(request, odds, kept, point)
     if (best is None or best.gap > _ENOUGH) and not stopped:
-        closer = interior_optimum(y, p, q, seen=point, stop=stop, progress=report)
-        for other in (closer, point if best is None else None):
-            if other is not None and (best is None or best.gap > _ENOUGH):
-                exact, refused = _exact(request, odds, other)
-                best = exact if best is None or (exact is not None and exact.gap < best.gap) else best
+        for part, other in _closer(request, q, point, stop):
+            exact, refused = _exact(request, odds, part, other)
+            best = exact if best is None or (exact is not None and exact.gap < best.gap) else best
+            if best is not None and best.gap <= _ENOUGH:
+                break
+        if best is None and point is not None:
+            best, refused = _exact(request, odds, kept, point)
     if best is not None:
         return best
     if time.monotonic() > stop:
@@ -115,18 +122,33 @@ def _solved(request: LabelRequest, odds: Fraction) -> _Exact:
     raise NotProven(f"The program ended, but {refused}.", bound=answer.bound)
 
 
-def _exact(request: LabelRequest, odds: Fraction, answer: Optimum) -> tuple[_Exact | None, str]:
+def _closer(request: LabelRequest, q: float, seen: Optimum | None, stop: float) -> Iterator[tuple[Kept, Optimum]]:
+    """Optima by interior points of our own: without labels of hardly any prior first, then of all."""
+    question, size = request.question, 0
+    for share in (*_SHARES, -1.0):
+        kept = Kept.beside(question.values, question.prior, share)
+        if kept.positions.size > size:
+            size = kept.positions.size
+            point = interior_optimum(
+                kept.values, kept.shares, q, seen=seen if kept.whole else None, stop=stop,
+                progress=request.progress or (lambda line: None),
+            )  # fmt: skip
+            if point is not None:
+                yield kept, replace(point, bound=kept.bound(point.bound))
+
+
+def _exact(request: LabelRequest, odds: Fraction, kept: Kept, answer: Optimum) -> tuple[_Exact | None, str]:
     """The exact channel of the thinned point, or of that on more sets where it is too far off; why there is none."""
     question, refused = request.question, ""
     best: _Exact | None = None
     point: Optimum | None = answer
     while point is not None and (best is None or best.gap > _ENOUGH):
         try:
-            outputs, channel = exact_channel(question.values, question.prior, odds, point)
+            outputs, channel = exact_channel(kept.values, kept.shares, odds, point)
         except ArithmeticError as error:
             refused = str(error)
         else:
-            mechanism = LabelChannel(question, outputs, channel)
+            mechanism = LabelChannel(question, outputs, channel if kept.whole else kept.completed(channel))
             exact = _Exact(mechanism, mechanism.loss(request.named_loss), answer)
             best = exact if best is None or exact.loss < best.loss else best
         point = point.wider
