@@ -13,12 +13,9 @@ In every optimum that we have seen the sets are intervals of sorted labels, a mo
 not assumed: the lower bound prices all sets and all outputs. For intervals the difference of two consecutive labels'
 rows leaves those that start at the one or end at the other, so the equations are a flow and one dense row each.
 
-The bound. With multipliers v, u of the two rows of y, and f_y(o) = p_y (o-y)² - v_y - u_y (o-y), a ray (o, S) has the
-reduced cost Σ_y w_y f_y(o), least for S = {y : f_y(o) < 0}:  φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). On each piece
-between the roots of the f_y this is one convex quadratic, so its minima are found exactly. Where φ >= -m everywhere,
-lowering every v_y by m/k makes the multipliers feasible: Σ v - m is a lower bound. A ray of reduced cost r < 0 asks
-for no more than -r/Σw of every v_y, or -r/((1+q) |S|) of those in S alone: they are lowered by the largest of those
-first, and priced again. Multipliers that sets of labels without a gap between them leave open are pooled (`pooled`).
+The bound prices all sets and all outputs exactly (`models.unbiased_bound`). Multipliers v, u of the two rows of y give
+f_y(o) = p_y (o-y)² - v_y - u_y (o-y); those that sets of labels without a gap between them leave open are pooled
+(`pooled`).
 
 Outputs leave the label range: unbiasedness costs an order of magnitude (labels 0..10 uniform, ε = 1: 98.0075420
 against 8.40878638).
@@ -36,26 +33,42 @@ against 8.40878638).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from models.unbiased_bound import Quadratics, lowered, rounded_up
 from solvers.cones import Cone, Cones
 from solvers.data import SMALLEST
 from solvers.program import Block, Data, Program
 
-__all__ = ["Intervals", "dual_values", "flows", "lowest", "masses", "pooled", "price", "program", "randomized_response"]
+__all__ = ["Intervals", "Proof", "dual_values", "flows", "lowest", "masses", "pooled", "program", "randomized_response"]
 
 Vector = NDArray[np.float64]
 Positions = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-_TURNS = 6  # times the multipliers are lowered
 _NOISE = 1e-9
 _SMALL = 1e-8  # coefficients that solvers would drop: their error is below that of the solver
-_ROUNDING = 64 * 2.0**-53  # relative, of a sum of up to 10^9 products
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A lower bound, and the multipliers v, u (k,) that prove it."""
+
+    bound: float
+    v: Vector
+    u: Vector
+
+    def restated(self, labels: Vector, prior: Vector, q: float, width: float) -> Proof:
+        """What these multipliers, of labels moved and divided by a width, prove of the labels themselves."""
+        unit = Fraction(width)
+        v, u = [x * unit**2 for x in map(Fraction, self.v)], [x * unit for x in map(Fraction, self.u)]
+        f = Quadratics.of(labels, prior, v, u)
+        return replace(self, bound=lowered(f, rounded_up(q))[0])
 
 
 @dataclass(frozen=True)
@@ -155,42 +168,17 @@ def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: 
     return v + u * labels, u
 
 
-def price(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[Vector, Flags, Vector, Vector]:
-    """The local minima of φ: (outputs (n,), sets (n, k), φ (n,), the rounding that φ may hide (n,))."""
-    # f_y(o) = a o² + b o + c
-    a, b, c = prior, -2 * prior * labels - u, prior * labels**2 - v + u * labels
-    square = b * b - 4 * a * c
-    real = (a > 0) & (square > 0)
-    root = np.sqrt(np.where(real, square, 0.0))
-    far = -(b + np.where(b >= 0, root, -root)) / 2  # the root without cancellation
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left, right = np.where(real, far / a, 0.0), np.where(real & (far != 0), c / far, 0.0)
-        straight = np.where((a == 0) & (b != 0), -c / b, np.nan)
-    points = np.concatenate([left[real], right[real], straight[np.isfinite(straight)]])
-    edges = np.unique(points)
-    middles = (edges[1:] + edges[:-1]) / 2
-    ends = [edges[0] - 1, edges[-1] + 1] if edges.size else [0.0]
-    inner = np.concatenate([ends[:1], middles, ends[1:]])
-    low, high = np.concatenate([[-np.inf], edges]), np.concatenate([edges, [np.inf]])
-    w = np.where(a * inner[:, None] ** 2 + b * inner[:, None] + c < 0, 1.0 + q, 1.0)  # (pieces, k)
-    best = np.clip(-(w @ b) / (2 * (w @ a)), low, high)
-    gap = best[:, None] - labels
-    f = (a * gap - u) * gap - v  # once more, without the cancellation of a o² + b o + c
-    raised = f < 0
-    w = np.where(raised, 1.0 + q, 1.0)
-    size = np.einsum("ij,ij->i", w, (a * np.abs(gap) + np.abs(u)) * np.abs(gap) + np.abs(v))
-    return best, raised, np.asarray((w * f).sum(axis=1)), _ROUNDING * size
-
-
-def lowest(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[float, Flags]:
-    """(the best bound of (v, u) and of what they become when pooled and lowered; sets of the rays of negative reduced
-    cost)."""
+def lowest(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[Proof, Flags]:
+    """(the best bound of (v, u) and of what they become when pooled; sets of the rays of negative reduced cost)."""
     # A label of (nearly) no prior often binds nothing: what a solver leaves of its multipliers there is noise, which
     # far outputs multiply.
     noise = (prior < _NOISE) & (np.abs(v) < 1e3 * _NOISE * np.abs(v).max())
     pairs = [(v, u), pooled(labels, prior, v, u)]
     pairs += [pooled(labels, prior, *np.where(noise, 0.0, pair)) for pair in pairs[:1] if noise.any()]
-    return max((_lowered(labels, prior, q, *pair) for pair in pairs), key=lambda bounded: bounded[0])
+    above = rounded_up(q)
+    priced = [(pair, lowered(Quadratics.of(labels, prior, *pair), above)) for pair in pairs]
+    (v, u), (bound, rays) = max(priced, key=lambda candidate: candidate[1][0])
+    return Proof(bound, v, u), rays
 
 
 def pooled(labels: Vector, prior: Vector, v: Vector, u: Vector) -> tuple[Vector, Vector]:
@@ -227,27 +215,3 @@ def _roots(a: float, b: float, c: float) -> tuple[float, float]:
     middle = -b / (2 * a)
     half = math.sqrt(max(0.0, middle * middle - c / a))
     return middle - half, middle + half
-
-
-def _lowered(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[float, Flags]:
-    bound, rays = -np.inf, np.zeros((0, labels.size), dtype=bool)
-    for turn in range(_TURNS):
-        _, raised, depth, rounding = price(labels, prior, q, v, u)
-        below = np.maximum(rounding - depth, 0.0)
-        bound = max(bound, float(v.sum() - below.max()))
-        if turn == 0:
-            rays = raised[depth < 0]
-        if not below.any():
-            break
-        v = v - _shortfall(q, raised, below)
-    return bound, rays
-
-
-def _shortfall(q: float, raised: Flags, below: Vector) -> Vector | float:
-    """By how much to lower every v_y: all alike, or those in a ray's set alone, whichever costs less. () or (k,)."""
-    k, size = raised.shape[1], raised.sum(axis=1)
-    alike = float((below / (k + q * size)).max())
-    if not size[below > 0].all():
-        return alike
-    each = np.where(raised, (below / ((1 + q) * np.maximum(size, 1)))[:, None], 0.0).max(axis=0)
-    return each if each.sum() < k * alike else alike

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.unbiased import Intervals, dual_values, lowest, masses, price, program, randomized_response
+from models.unbiased import Intervals, Proof, dual_values, lowest, masses, program, randomized_response
+from models.unbiased_bound import Quadratics, rounded_up
 from models.unbiased_interior import InteriorPoint, interior_point
 from solvers.backend import Options, solve
 from solvers.solution import Solution, Termination
@@ -49,7 +50,8 @@ _TOLERANCES = (1e-12, 1e-9)  # Clarabel's; where it finds no point at the first,
 
 @dataclass(frozen=True)
 class Optimum:
-    """A randomizer t, s (n,) on intervals, and the bound (Σ p (o - y)², in the labels' own units) that was proven.
+    """A randomizer t, s (n,) on intervals, and the bound (Σ p (o - y)², in the labels' own units) that was proven, by
+    multipliers in units of the labels' width.
 
     origin: what the moments s are about; solution: of the last program, None for an interior point of our own;
     objective: of the point as the solver left it, which meets the equations to its tolerance; programs: how many;
@@ -60,11 +62,16 @@ class Optimum:
     t: Vector
     s: Vector
     objective: float
-    bound: float
+    proof: Proof
     solution: Solution | None
     programs: int
     wider: Optimum | None = None
     origin: float = 0.0
+
+    @property
+    def bound(self) -> float:
+        """The proof's."""
+        return self.proof.bound
 
     @property
     def shares(self) -> Vector:
@@ -136,22 +143,28 @@ def _descended(
         if coarse.solution is not None and y.size > _MANY and not coarse.closed(_HOPELESS):
             return coarse.solution  # the finer levels would leave more open
         sets, unit = _band(coarse.used(search.used), y.size, finer.size), _size(coarse)
-    search.known = -np.inf if seen is None else seen.bound / width**2
+    search.known = None if seen is None else replace(seen.proof, bound=seen.bound / width**2)
     last = search.level(*levels[0], sets, unit, gap)
     if not isinstance(last, Optimum):
         return last
     best = search.thinned(*levels[0], last, gap)
-    whole = _moved(replace(last, bound=best.bound), middle, width)
-    return whole if best is last else replace(_moved(best, middle, width), wider=whole)
+    proof = best.proof.restated(labels, prior, q, width)
+    whole = _moved(replace(last, proof=proof), middle, width)
+    return whole if best is last else replace(_moved(replace(best, proof=proof), middle, width), wider=whole)
 
 
 def _moved(best: Optimum, middle: float, width: float) -> Optimum:
-    """The optimum in the labels' own units."""
-    s, objective, bound = best.s * width, best.objective * width**2, best.bound * width**2
+    """The optimum in the labels' own units, those of its proof."""
+    s, objective = best.s * width, best.objective * width**2
     if best.solution is None:
-        return replace(best, s=s, objective=objective, bound=bound, origin=middle)
+        return replace(best, s=s, objective=objective, origin=middle)
     s = s + middle * best.t
-    return replace(best, s=s, objective=objective, bound=bound, solution=_in_units(best.solution, objective, bound))
+    return replace(best, s=s, objective=objective, solution=_in_units(best.solution, objective, best.bound))
+
+
+def _better(*proofs: Proof | None) -> Proof:
+    """That of the greatest bound."""
+    return max((proof for proof in proofs if proof is not None), key=lambda proof: proof.bound)
 
 
 class _Search(ABC):
@@ -168,7 +181,8 @@ class _Search(ABC):
     def __init__(self, q: float, progress: Callable[[str], None]) -> None:
         self.q, self.progress = q, progress
         self.programs, self.begin = 0, time.monotonic()
-        self.gap, self.known = np.inf, -np.inf  # relative, that is looked for; a bound of the finest level
+        self.gap = np.inf  # relative, that is looked for
+        self.known: Proof | None = None  # of the finest level
 
     @abstractmethod
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution | None:
@@ -197,7 +211,7 @@ class _Search(ABC):
             right = unit / _OFF < now.objective < unit * _OFF
             if best is not None:
                 stalled += now.objective - max(now.bound, best.bound) > (best.objective - best.bound) / 2
-                now = replace(now, bound=max(now.bound, best.bound))
+                now = replace(now, proof=_better(now.proof, best.proof))
             best = now
             left = (now.objective - now.bound) / now.objective
             if right and (left <= gap or self.over(y.size, tries, stalled, left)):
@@ -216,9 +230,9 @@ class _Search(ABC):
         for share in self.thin:
             answer = self.solved(y, p, best.used(share, singles=True), _size(best))
             if isinstance(answer, tuple):
-                bound = max(best.bound, answer[0].bound)
-                if answer[0].objective - bound <= most:
-                    return replace(answer[0], bound=bound)
+                proof = _better(best.proof, answer[0].proof)
+                if answer[0].objective - proof.bound <= most:
+                    return replace(answer[0], proof=proof)
         return best
 
 
@@ -252,12 +266,12 @@ class _SolverSearch(_Search):
         if solution.x is None or solution.objective is None or solution.termination is Termination.INTERRUPTED:
             return solution
         t, s = masses(y, p, self.q, sets, unit, solution.x)
-        bound, rays = -np.inf, np.zeros((0, y.size), dtype=bool)
+        proof, rays = Proof(-np.inf, *np.zeros((2, y.size))), np.zeros((0, y.size), dtype=bool)
         if solution.row_dual is not None:
-            bound, rays = lowest(y, p, self.q, *dual_values(y, p, self.q, unit, solution.row_dual))
+            proof, rays = lowest(y, p, self.q, *dual_values(y, p, self.q, unit, solution.row_dual))
         value = solution.objective * unit
-        self.report(y.size, t.size, value, bound)
-        return Optimum(sets, t, s, value, bound, solution, self.programs), rays
+        self.report(y.size, t.size, value, proof.bound)
+        return Optimum(sets, t, s, value, proof, solution, self.programs), rays
 
 
 class _InteriorSearch(_Search):
@@ -280,35 +294,35 @@ class _InteriorSearch(_Search):
         self.programs += 1
         if point is None:
             return None
-        bound, rays = lowest(y, p, self.q, point.v, point.u)
-        bound = max(bound, self.known)
-        self.report(y.size, point.t.size, point.objective, bound)
+        proof, rays = lowest(y, p, self.q, point.v, point.u)
+        proof = _better(proof, self.known)
+        self.report(y.size, point.t.size, point.objective, proof.bound)
         if unit / _OFF < point.objective < unit * _OFF:
-            bound = max(bound, self.closer(y, p, sets, unit, point, bound))
-        return Optimum(sets, point.t, point.s, point.objective, bound, None, self.programs), rays
+            proof = self.closer(y, p, sets, unit, point, proof)
+        return Optimum(sets, point.t, point.s, point.objective, proof, None, self.programs), rays
 
-    def closer(self, y: Vector, p: Vector, sets: Intervals, unit: float, point: InteriorPoint, bound: float) -> float:
-        """The bound of multipliers that sets with gaps bind as well: intervals leave them open where labels hardly
-        differ."""
+    def closer(self, y: Vector, p: Vector, sets: Intervals, unit: float, point: InteriorPoint, proof: Proof) -> Proof:
+        """The proof, or a better one of multipliers that sets with gaps bind as well: intervals leave them open where
+        labels hardly differ."""
         others = np.zeros((0, y.size), dtype=bool)
         value, multipliers = point.objective, point
         for _ in range(_CUTS):
+            bound = proof.bound
             if value - bound <= self.gap * value or point.bound - bound < (value - bound) / 2:
                 break  # what is left is not theirs
-            _, raised, depth, _ = price(y, p, self.q, multipliers.v, multipliers.u)
-            below = raised[depth < 0]
+            below = Quadratics.of(y, p, multipliers.v, multipliers.u).prices(rounded_up(self.q)).negative
             gaps = (np.diff(below.astype(np.int8), axis=1, prepend=0) == 1).sum(axis=1) > 1
             others = np.unique(np.concatenate([others, below[gaps]]), axis=0)
             again = interior_point(y, p, self.q, sets, unit, others, self.stop)
             self.programs += 1
             if again is None:
                 break
-            multipliers, before = again, bound
-            bound = max(bound, lowest(y, p, self.q, again.v, again.u)[0])
-            self.report(y.size, sets.first.size + len(others), value, bound)
-            if value - bound > (value - before) / 2:
+            multipliers = again
+            proof = _better(proof, lowest(y, p, self.q, again.v, again.u)[0])
+            self.report(y.size, sets.first.size + len(others), value, proof.bound)
+            if value - proof.bound > (value - bound) / 2:
                 break
-        return bound
+        return proof
 
 
 def _heaviest(nodes: NDArray[np.intp], t: Vector) -> NDArray[np.intp]:

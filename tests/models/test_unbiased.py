@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from models import unbiased
-from models.unbiased import Intervals
+from models.unbiased import Intervals, Proof
+from models.unbiased_bound import Quadratics, lowered, rounded_up
 from models.unbiased_levels import Optimum, optimum
 from solvers.backend import Options, solve
 from workbench.families.labels.unbiased_channel import exact_channel
@@ -50,7 +51,7 @@ def found(labels, prior, epsilon, **options):
 
 
 def point(sets, t, s):
-    return Optimum(sets, t, s, 1.0, 0.0, None, 0)
+    return Optimum(sets, t, s, 1.0, Proof(0.0, np.zeros(1), np.zeros(1)), None, 0)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_pooled_multipliers_are_negative_on_intervals_alone():
         raised = p * (o - y) ** 2 - v - u * (o - y) < -1e-12
         starts = np.diff(raised.astype(int), axis=1, prepend=0) == 1
         assert starts.sum(axis=1).max() == 1
-        assert unbiased.lowest(y, p, q, v, u)[0] <= best.objective
+        assert unbiased.lowest(y, p, q, v, u)[0].bound <= best.objective
     kept = unbiased.pooled(y, p, 6 * p, -p)  # f = p (o - y + 3) (o - y - 2), wherever y is: nothing to pool
     np.testing.assert_allclose(kept, (6 * p, -p))
 
@@ -144,25 +145,49 @@ def test_a_band_that_misses_the_optimum_is_seen_in_the_bound():
     y, p = uniform(11)
     q, alone = math.expm1(1.0), Intervals(np.arange(11), np.arange(11))
     answer = solve(unbiased.program(y, p, q, alone, 100.0), solver="cvxpy:clarabel")
-    bound, rays = unbiased.lowest(y, p, q, *unbiased.dual_values(y, p, q, 100.0, answer.row_dual))
-    assert bound < 98.0075419 < answer.objective * 100
+    proof, rays = unbiased.lowest(y, p, q, *unbiased.dual_values(y, p, q, 100.0, answer.row_dual))
+    assert proof.bound < 98.0075419 < answer.objective * 100
     assert rays.shape[0]
     assert unbiased.randomized_response(y, p, q) == pytest.approx(answer.objective * 100, rel=1e-6)
 
 
 def test_pricing_finds_the_least_reduced_cost():
     rng = np.random.default_rng(2)
-    y, p, q = np.arange(6.0), rng.dirichlet(np.ones(6)), 3.0
-    for _ in range(20):
-        v, u = rng.normal(size=6) * 4, rng.normal(size=6)
-        _, _, depth, rounding = unbiased.price(y, p, q, v, u)
-        o = np.linspace(-60, 60, 40_001)[:, None]
-        f = p * (o - y) ** 2 - v - u * (o - y)
-        swept = (f + q * np.minimum(f, 0)).sum(axis=1).min()
-        assert depth.min() - 1e-9 <= swept <= depth.min() + 1e-3
-        assert (rounding >= 0).all()
-        bound, _ = unbiased.lowest(y, p, q, v, u)
-        assert bound >= v.sum() + min(swept, 0.0) - 1e-9
+    y, q = np.arange(6.0), Fraction(3)
+    for zeros in (0, 2):
+        for _ in range(10):
+            p = np.append(np.zeros(zeros), rng.dirichlet(np.ones(6 - zeros)))
+            v, u = rng.normal(size=6) * 4, rng.normal(size=6)
+            prices = Quadratics.of(y, p, v, u).prices(q)
+            o = np.linspace(-60, 60, 40_001)[:, None]
+            f = p * (o - y) ** 2 - v - u * (o - y)
+            swept = (f + 3 * np.minimum(f, 0)).sum(axis=1).min()
+            assert prices.depths.min() - 1e-9 <= swept <= prices.depths.min() + 1e-3
+            assert 0 <= prices.slack / (prices.parts << prices.scale) < 1e-30
+            bound, rays = lowered(Quadratics.of(y, p, v, u), q)
+            assert bound >= v.sum() + min(swept, 0.0) - 1e-2
+            assert len(rays) == (prices.depths < 0).sum()
+
+
+def test_a_bound_is_proven_by_rationals_at_every_set_and_output():
+    """The pieces' sets and depths against fractions of f_y itself, at points within and between the pieces."""
+    y, p = np.array([1e6, 1e6 + 0.1, 1e6 + 1, 2e6]), np.array([0.5, 1e-18, 0.0, 0.5 - 1e-18])
+    v, u, q = (
+        np.array([3.0, 1e-7, -2e-5, 4.0]) * 1e7,
+        np.array([3.0, 1e-7, 2e-6, -5.0]) * 10,
+        rounded_up(math.expm1(12)),
+    )
+    assert q > Fraction(math.expm1(12))
+    prices = Quadratics.of(y, p, v, u).prices(q)
+    unit = prices.parts << prices.scale
+    floor = Fraction(min(prices.least) - prices.slack, unit)
+    deepest = []
+    for o in (Fraction(at) for at in np.concatenate([np.linspace(-1e7, 1e7, 2001), np.linspace(9.9e5, 1.01e6, 2001)])):
+        gaps = [o - Fraction(label) for label in y.tolist()]
+        f = [Fraction(a) * g * g - Fraction(b) - Fraction(c) * g for a, b, c, g in zip(p, v, u, gaps, strict=True)]
+        deepest.append(sum(f) + q * sum(min(x, 0) for x in f))
+        assert deepest[-1] >= floor
+    assert min(deepest) <= floor * Fraction(9, 10) < 0
 
 
 def test_any_multipliers_bound_the_optimum():
@@ -171,7 +196,7 @@ def test_any_multipliers_bound_the_optimum():
     q, best = math.expm1(1.0), found(*uniform(6), 1)[1]
     for _ in range(30):
         v, u = rng.normal(size=6) * 5, rng.normal(size=6) * 3
-        assert unbiased.lowest(y, p, q, v, u)[0] <= best.objective
+        assert unbiased.lowest(y, p, q, v, u)[0].bound <= best.objective
 
 
 def test_floats_that_are_no_randomizer_are_refused():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models import unbiased
 from models.unbiased import Intervals
+from models.unbiased_bound import Quadratics
 from models.unbiased_interior import interior_point
 from models.unbiased_levels import interior_optimum, optimum
 from solvers.backend import Options
@@ -120,8 +120,8 @@ def test_sets_with_gaps_bind_the_multipliers_alone():
     alone, bound = (interior_point(y, p, q, sets, 1.0, others) for others in (None, with_gaps))
     assert bound.t.shape == alone.t.shape == (15,)
     assert bound.objective == pytest.approx(alone.objective, rel=1e-8)
-    _, _, depth, rounding = unbiased.price(y, p, q, bound.v, bound.u)
-    assert (depth >= -rounding).all()
+    depths = Quadratics.of(y, p, bound.v, bound.u).prices(Fraction(q)).depths
+    assert (depths >= -1e-13).all()
     assert bound.v.sum() == pytest.approx(bound.bound, rel=1e-12)
 
 

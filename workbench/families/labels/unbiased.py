@@ -86,7 +86,7 @@ def _solved(request: LabelRequest, odds: Fraction) -> _Exact:
     Raises NotProven, Infeasible.
     """
     question = request.question
-    kept, q = Kept.beside(question.values, question.prior, -1.0), float(odds) - 1
+    kept, q = Kept.beside(question.values, question.prior, -1.0), float(odds - 1)
     report = request.progress or (lambda line: None)
     limit = request.options.time_limit
     stop = math.inf if limit is None else time.monotonic() + limit
@@ -134,7 +134,7 @@ def _closer(request: LabelRequest, q: float, seen: Optimum | None, stop: float) 
                 progress=request.progress or (lambda line: None),
             )  # fmt: skip
             if point is not None:
-                yield kept, replace(point, bound=kept.bound(point.bound))
+                yield kept, replace(point, proof=replace(point.proof, bound=kept.bound(point.bound)))
 
 
 def _exact(request: LabelRequest, odds: Fraction, kept: Kept, answer: Optimum) -> tuple[_Exact | None, str]:

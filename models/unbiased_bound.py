@@ -1,0 +1,208 @@
+"""What multipliers prove of `models.unbiased`, in integers: nothing is rounded that e^ε would multiply.
+
+With multipliers v, u of the two rows of y, and f_y(o) = p_y (o-y)² - v_y - u_y (o-y), a ray (o, S) has the reduced
+cost Σ_y w_y f_y(o), least for S = {y : f_y(o) < 0}:  φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). Where φ >= -m
+everywhere, lowering every v_y by m/k makes the multipliers feasible: Σ v - m is a lower bound.
+
+Floats are integers over powers of two, and so are the coefficients of the f_y. Their roots are taken outwards to a fine
+grid, and f_y counted in full between: what that takes from φ is subtracted (`slack`, far below any digit of interest).
+From one of these points to the next φ is one convex quadratic, whose least value is a quotient of integers; its
+coefficients change by one label at a time, so that all pieces take O(k log k).
+
+A ray of reduced cost r < 0 asks for no more than -r/Σw of every v_y, or -r/((1+q) |S|) of those in S alone: they are
+lowered by the largest of those first, and priced again.
+
+| here            | meaning                                                                        |
+|-----------------|--------------------------------------------------------------------------------|
+| Quadratics      | f_y(o) = (a o² + b o + c)/2^scale, integers, for every y; value: 2^scale Σ v   |
+| Prices          | the least φ on every piece; the pieces that lie in {f_y < 0}, for every y      |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Prices", "Quadratics", "lowered", "rounded_up"]
+
+Vector = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Number = Fraction | float
+
+_TURNS = 8  # times the multipliers are lowered
+_GRID = 160  # bits of the grid below the labels' size
+_SPARE = 64  # bits of what is lowered below those of the multipliers
+_MARGIN = 1 + 2.0**-40  # relative, beyond what a ray asks for
+_FLOAT = Fraction(1, 2**52)
+_ODDS = Fraction(1, 2**63)
+
+
+def rounded_up(q: float) -> Fraction:
+    """At least e^ε - 1, for q the float next to what is below it by 2^-64 or less."""
+    return Fraction(q) * (1 + _FLOAT) + _ODDS
+
+
+@dataclass(frozen=True)
+class Quadratics:
+    """The f_y of multipliers (see the module's table)."""
+
+    a: list[int]
+    b: list[int]
+    c: list[int]
+    scale: int
+    grid: int
+    value: int
+
+    @classmethod
+    def of(cls, labels: Vector, prior: Vector, v: Iterable[Number], u: Iterable[Number]) -> Quadratics:
+        """labels, prior: (k,) floats; v, u: (k,) floats or Fractions, over powers of two."""
+        (y, y_bits), (p, p_bits) = _integers(labels.tolist()), _integers(prior.tolist())
+        (v_whole, v_bits), (u_whole, u_bits) = _integers(v), _integers(u)
+        scale = max(p_bits + 2 * y_bits, v_bits, u_bits + y_bits) + _SPARE
+        v_whole, moments = [x << (scale - v_bits) for x in v_whole], [x << (scale - u_bits - y_bits) for x in u_whole]
+        squares = [x << (scale - p_bits - 2 * y_bits) for x in p]
+        return cls(
+            a=[x << (2 * y_bits) for x in squares],
+            b=[-(2 * x * at + moment) << y_bits for x, at, moment in zip(squares, y, moments, strict=True)],
+            c=[(x * at + moment) * at - less for x, at, moment, less in zip(squares, y, moments, v_whole, strict=True)],
+            scale=scale, grid=_GRID + y_bits - max(at.bit_length() for at in y), value=sum(v_whole),
+        )  # fmt: skip
+
+    def lowered(self, by: Vector) -> Quadratics:
+        """With every v_y less by at least so much >= 0. by: (k,)."""
+        ratios = (x.as_integer_ratio() for x in by.tolist())
+        steps = [(n << self.scale) // d + (n > 0) for n, d in ratios]
+        return replace(self, c=[c + step for c, step in zip(self.c, steps, strict=True)], value=self.value - sum(steps))
+
+    def prices(self, q: Fraction) -> Prices:
+        """φ, piece by piece."""
+        n, d, grid = q.numerator, q.denominator, self.grid
+        a, b, c = d * sum(self.a), d * sum(self.b), d * sum(self.c)
+        events, slack = [], 0  # (grid point, where a label comes or goes, its coefficients times n)
+        ends = [_around(*each, grid) for each in zip(self.a, self.b, self.c, strict=True)]
+        for i, end in enumerate(ends):
+            if end is None:
+                continue
+            each = (n * self.a[i], n * self.b[i], n * self.c[i])
+            slack += max((_at(*each, x, grid) for x in end if x is not None), default=0)
+            low, high = end
+            if low is None:
+                a, b, c = a + each[0], b + each[1], c + each[2]
+            else:
+                events.append((low, each))
+            if high is not None:
+                events.append((high, (-each[0], -each[1], -each[2])))
+        points = sorted({at for at, _ in events})
+        place = {at: i for i, at in enumerate(points)}
+        changes = [[0, 0, 0] for _ in points]
+        for at, each in events:
+            change = changes[place[at]]
+            change[0], change[1], change[2] = change[0] + each[0], change[1] + each[1], change[2] + each[2]
+        least = [_least(a, b, c, (None, points[0] if points else None), grid)]
+        for i, change in enumerate(changes):
+            a, b, c = a + change[0], b + change[1], c + change[2]
+            least.append(_least(a, b, c, (points[i], points[i + 1] if i + 1 < len(points) else None), grid))
+        none = (len(points) + 1, 0)
+        pieces = [
+            none if end is None
+            else (0 if end[0] is None else place[end[0]] + 1, len(points) + 1 if end[1] is None else place[end[1]] + 1)
+            for end in ends
+        ]  # fmt: skip
+        return Prices(least, slack, self.scale, d, np.array(pieces))
+
+
+@dataclass(frozen=True)
+class Prices:
+    """φ >= (least[i] - slack)/(parts 2^scale) on piece i; pieces: (k, 2) those from .. to .. - 1 where f_y < 0."""
+
+    least: list[int]
+    slack: int
+    scale: int
+    parts: int
+    pieces: NDArray[np.int64]
+
+    def bound(self, value: int) -> Fraction:
+        """What 2^scale Σ v proves."""
+        short = max(0, self.slack - min(self.least))
+        return Fraction(value * self.parts - short, self.parts << self.scale)
+
+    @property
+    def depths(self) -> Vector:
+        """The least φ of every piece, rounded. (n,)"""
+        unit = self.parts << self.scale
+        return np.array([x / unit for x in self.least])
+
+    def raised(self, which: NDArray[np.intp]) -> Flags:
+        """The sets S of some pieces. (n, k)"""
+        return (self.pieces[:, 0] <= which[:, None]) & (which[:, None] < self.pieces[:, 1])
+
+    @property
+    def negative(self) -> Flags:
+        """The sets of the rays of negative reduced cost. (n, k)"""
+        return self.raised(np.flatnonzero([x < 0 for x in self.least]))
+
+
+def lowered(f: Quadratics, q: Fraction) -> tuple[float, Flags]:
+    """(the best bound of the multipliers and of what they become when lowered, rounded down; sets of the rays of
+    negative reduced cost)."""
+    prices = f.prices(q)
+    rays, bounds = prices.negative, [prices.bound(f.value)]
+    while len(bounds) < _TURNS and min(prices.least) < 0:
+        depths = prices.depths
+        below = np.flatnonzero(depths < 0)
+        f = f.lowered(_shortfall(float(q), prices.raised(below), -depths[below]) * _MARGIN)
+        prices = f.prices(q)
+        bounds.append(prices.bound(f.value))
+    best = max(bounds)
+    value = float(best)
+    return math.nextafter(value, -math.inf) if Fraction(value) > best else value, rays
+
+
+def _shortfall(q: float, raised: Flags, below: Vector) -> Vector:
+    """By how much to lower every v_y: all alike, or those in a ray's set alone, whichever costs less. (k,)"""
+    k, size = raised.shape[1], raised.sum(axis=1)
+    alike = np.full(k, float((below / (k + q * size)).max()))
+    if not size.all():
+        return alike
+    each = np.where(raised, (below / ((1 + q) * size))[:, None], 0.0).max(axis=0)
+    return each if each.sum() < alike.sum() else alike
+
+
+def _integers(values: Iterable[Number]) -> tuple[list[int], int]:
+    """(integers, bits): the values times 2^bits."""
+    ratios = [value.as_integer_ratio() for value in values]
+    bits = max(d.bit_length() for _, d in ratios) - 1
+    return [n << (bits + 1 - d.bit_length()) for n, d in ratios], bits
+
+
+def _around(a: int, b: int, c: int, grid: int) -> tuple[int | None, int | None] | None:
+    """Grid points around {o : a o² + b o + c < 0}, None for an infinite end; None where it is empty. a >= 0."""
+    if a == 0:
+        if b == 0:
+            return (None, None) if c < 0 else None
+        return (None, -((c << grid) // b)) if b > 0 else (-(c << grid) // b, None)
+    square = b * b - 4 * a * c
+    if square <= 0:
+        return None
+    root = math.isqrt(square << (2 * grid)) + 1
+    return (-(b << grid) - root) // (2 * a), -(((b << grid) - root) // (2 * a))
+
+
+def _at(a: int, b: int, c: int, at: int, grid: int) -> int:
+    """a o² + b o + c at a grid point, rounded up."""
+    return -(-(a * at * at + ((b * at) << grid)) >> (2 * grid)) + c
+
+
+def _least(a: int, b: int, c: int, ends: tuple[int | None, int | None], grid: int) -> int:
+    """The least a o² + b o + c between grid points, rounded down. a > 0."""
+    low, high = ends
+    for at in (low if low is not None and -(b << grid) <= 2 * a * low else None,
+               high if high is not None and -(b << grid) >= 2 * a * high else None):  # fmt: skip
+        if at is not None:
+            return ((a * at * at + ((b * at) << grid)) >> (2 * grid)) + c
+    return c - -(-b * b // (4 * a))
