@@ -165,8 +165,9 @@ class _Factors:
         if not np.isfinite(self.system).all():
             raise LinAlgError("the system overflowed")
         for shift in _SHIFTS:
+            shifted = self.system + shift * np.eye(self.size.size) if shift else self.system
             try:
-                self.factors = cho_factor(self.system + shift * np.eye(self.size.size), lower=True, check_finite=False)
+                self.factors = cho_factor(shifted, lower=True, check_finite=False)
             except LinAlgError:
                 continue
             return

@@ -35,11 +35,11 @@ _MANY, _TRIES = 100, 2  # labels from which a solver that leaves the gap wide op
 _HOPELESS = 1.0  # relative gap that counts as wide open
 _JOINED = 4
 _PADS = (3, 6, 12, 12)  # of the band, in labels; the next one where the gap no longer halves
-_STALLS = 2  # of a solver, which interior points follow
+_STALLS = 2  # the same, after so many that do not halve it
 _USED, _USED_INTERIOR = 1e-7, 1e-4  # mass of a set that is in use (`Optimum.shares`)
 _SPECK = 1e-8  # of the largest: masses below it tell nothing
 _CUTS = 3  # times that sets with gaps join the intervals, for the multipliers' sake
-_ENOUGH = 1e-7  # relative gap that a solver need not close further, once it stalls
+_ENOUGH = 1e-7  # relative gap of many labels that a solver need not close further, once it stalls
 _COARSE = 1e-3  # relative gap of a level that only shows where to look
 _THIN = (1e-3, 1e-4, 1e-5, 1e-6)  # the same, of the sets that are kept in the end
 _THICK = (0.1, 0.01)  # tried before, of interior points: of what is beside a set
@@ -169,12 +169,9 @@ def _better(*proofs: Proof | None) -> Proof:
 
 class _Search(ABC):
     """The programs of one search, on labels of width 1. few: labels whose intervals are all used; used, thin: shares of
-    sets in use, and of those that are kept in the end; stalls: programs that may leave more than half the gap;
-    closing: relative gap from which fewer sets are tried."""
+    sets in use, and of those that are kept in the end."""
 
     few: int
-    stalls: int
-    closing: float
     used: float
     thin: tuple[float, ...]
 
@@ -190,7 +187,7 @@ class _Search(ABC):
 
     def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
         """Whether a level ends with this relative gap, after so many programs, of which some did not halve it."""
-        return stalled >= self.stalls
+        return stalled == len(_PADS)
 
     def report(self, k: int, n: int, value: float, bound: float) -> None:
         self.progress(
@@ -224,7 +221,7 @@ class _Search(ABC):
 
     def thinned(self, y: Vector, p: Vector, best: Optimum, gap: float) -> Optimum:
         """The optimum on as few of its sets as keep the gap: interior points leave specks on many others."""
-        if not best.closed(self.closing):
+        if not best.closed(_COARSE):
             return best
         most, self.gap = max(best.objective - best.bound, gap * best.objective), np.inf
         for share in self.thin:
@@ -239,7 +236,7 @@ class _Search(ABC):
 class _SolverSearch(_Search):
     """Programs that a solver answers."""
 
-    few, stalls, closing, used, thin = _FEW, _STALLS, _ENOUGH, _USED, _THIN
+    few, used, thin = _FEW, _USED, _THIN
 
     def __init__(self, q: float, progress: Callable[[str], None], solver: str, options: Options) -> None:
         super().__init__(q, progress)
@@ -250,8 +247,10 @@ class _SolverSearch(_Search):
             self.options = [replace(options, native={**more, **options.native}) for more in tolerances]
 
     def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
+        if k <= _MANY:
+            return super().over(k, tries, stalled, gap)
         enough = stalled > 0 and gap <= _ENOUGH
-        return enough or super().over(k, tries, stalled, gap) or (k > _MANY and tries >= _TRIES and gap > _HOPELESS)
+        return enough or stalled >= _STALLS or (tries >= _TRIES and gap > _HOPELESS)
 
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | Solution:
         stated = program(y, p, self.q, sets, unit)
@@ -277,8 +276,7 @@ class _SolverSearch(_Search):
 class _InteriorSearch(_Search):
     """Interior points of our own."""
 
-    few, stalls, closing = _FEW_INTERIOR, len(_PADS), _COARSE
-    used, thin = _USED_INTERIOR, (*_THICK, *_THIN)
+    few, used, thin = _FEW_INTERIOR, _USED_INTERIOR, (*_THICK, *_THIN)
 
     def __init__(self, q: float, progress: Callable[[str], None], stop: float) -> None:
         super().__init__(q, progress)

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.plain import is_whole, plain_list, plain_numbers, refuse_masked
 
-__all__ = ["Distribution"]
+__all__ = ["Distribution", "over_common"]
 
 
 class Distribution:
@@ -93,9 +94,13 @@ class Distribution:
 
     def mean(self, values: Sequence[Fraction]) -> Fraction:
         """Σ Pr[i] values[i], exact. values: (len,)."""
-        scale = math.lcm(*{value.denominator for value in values})
-        parts = (k * (v.numerator * (scale // v.denominator)) for k, v in zip(self.integers, values, strict=True) if k)
-        return Fraction(sum(parts), scale * self.total)
+        return self.mean_over(*over_common(values))
+
+    def mean_over(self, values: Sequence[int], scale: int) -> Fraction:
+        """Σ Pr[i] values[i] / scale, exact. values: (len,) integers."""
+        if len(values) != len(self.integers):
+            raise InvalidRequest(f"A mean over {len(self.integers)} masses needs as many values.")
+        return Fraction(sum(map(mul, self.integers, values)), scale * self.total)
 
     @cached_property
     def floats(self) -> NDArray[np.float64]:
@@ -132,6 +137,12 @@ class Distribution:
             moved.__dict__[name] = self.__dict__[name][index]
         moved.integers = tuple(moved.array)
         return moved
+
+
+def over_common(values: Sequence[Fraction]) -> tuple[list[int], int]:
+    """(integers, scale): the values are integers / scale."""
+    scale = math.lcm(*{value.denominator for value in values})
+    return [value.numerator * (scale // value.denominator) for value in values], scale
 
 
 def _finite(value: Any, name: str) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.distribution import Distribution
+from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import nearest_float
 from workbench.exact.plain import is_whole, plain_list, plain_numbers
 from workbench.exact.random_source import Source
@@ -250,7 +250,8 @@ class Channel(ShownMechanism):
         """
         if len(outputs) != len(self.rows[0]) or len(inputs) != len(self.rows):
             raise InvalidRequest(f"A {len(self.rows)} x {len(self.rows[0])} channel needs as many inputs and outputs.")
-        worst = max(abs(row.mean(outputs) - y) for row, y in zip(self.rows, inputs, strict=True))
+        whole, scale = over_common(outputs)
+        worst = max(abs(row.mean_over(whole, scale) - y) for row, y in zip(self.rows, inputs, strict=True))
         return Bias(tuple(outputs), tuple(inputs), worst)
 
     @property

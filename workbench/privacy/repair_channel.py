@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from workbench.errors import NotCertified
-from workbench.exact.distribution import Distribution
+from workbench.exact.distribution import Distribution, over_common
 
 __all__ = ["repair_rows"]
 
@@ -56,7 +56,10 @@ def repair_rows(
     why = "no mixture with a common row is private"
     if means is not None and outputs is not None:
         try:
-            unbiased = [_with_mean(row, outputs, y) for row, y in zip(mechanism.rows, means, strict=True)]
+            whole, scale = over_common(outputs)
+            misses = [y - row.mean_over(whole, scale) for row, y in zip(mechanism.rows, means, strict=True)]
+            unbiased = [_with_mean(row, outputs, y, miss)
+                        for row, y, miss in zip(mechanism.rows, means, misses, strict=True)]  # fmt: skip
             start = mechanism.with_rows(unbiased)
         except NotCertified:
             if not allow_bias:
@@ -157,9 +160,8 @@ def _unbiased_centres(rows: Rows, outputs: Sequence[Fraction], means: Sequence[F
             yield centre
 
 
-def _with_mean(row: Distribution, outputs: Sequence[Fraction], y: Fraction) -> Distribution:
-    """The row with mean exactly y: mass moves between its two heaviest outputs of different value."""
-    miss = y - row.mean(outputs)
+def _with_mean(row: Distribution, outputs: Sequence[Fraction], y: Fraction, miss: Fraction) -> Distribution:
+    """The row with mean exactly y, which it misses: mass moves between its two heaviest outputs of different value."""
     if not miss:
         return row
     heavy = sorted(range(len(row)), key=lambda i: -row.integers[i])
