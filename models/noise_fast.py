@@ -3,7 +3,9 @@
 `FastSession` answers like a session of the literal program:
 
 1. For the error rate the level theorem gives f <= w f(0), the hole search an incumbent, and that incumbent a set of
-   pairs that nothing better can break (`models.noise_holes`).
+   pairs that nothing better can break (`models.noise_holes`). With one eps and a delta, on groups that are not small,
+   all level functions are searched first (`models.noise_level_optimum`), within so many decisions: mostly that is the
+   whole proof, and no linear program is solved; where it is not, it leaves a better incumbent.
 2. Noise values where nothing is expected are summed in one variable (a relaxation, `models.noise_patterns`). Which ones
    is a guess that decides speed only: when the relaxed optimum is not a PMF of the whole group, its pattern is lifted
    (the program of the full group with the same broken pairs); when the lifted value does not meet the bound, more noise
@@ -34,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from models.noise import NoiseModel
 from models.noise_holes import Holes, facts, hole_search, weights
+from models.noise_level_optimum import MARGIN, level_optimum, searchable
 from models.noise_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
 from models.noise_search import LIMITS, Outcome, fine, search
 from models.requirements import MASS_ABOVE_RATIO
@@ -151,10 +154,15 @@ class _Fast:
         self.broken: Mask = np.zeros((len(noise.shifts), noise.N), dtype=bool)  # by the incumbent total.x
         self.w: Vector | None = None
         self.holes: Holes | None = None
+        self.decisions, self.by_levels = 0, False  # of the search of all level functions; whether that is the proof
         if noise.error_rate:
             self.w = weights(noise)
             self.holes = hole_search(noise, self.w)
-            self.total.value, self.total.x, self.broken = self.holes.value, self.holes.pmf, self.holes.broken
+            self._take(self.holes)
+
+    def _take(self, holes: Holes) -> None:
+        self.holes = holes
+        self.total.value, self.total.x, self.broken = holes.value, holes.pmf, holes.broken
 
     def run(self) -> Solution:
         """Search until the proof closes or a limit, or Ctrl-C, ends it with what there is."""
@@ -192,6 +200,9 @@ class _Fast:
 
     def _run(self) -> None:
         total = self.total
+        self._levels()
+        if self.by_levels:
+            return
         kept = self._guess()
         while True:
             outcome, relaxed = self._search(kept)
@@ -209,6 +220,17 @@ class _Fast:
             total.termination = Termination.INFEASIBLE if total.bound == np.inf else Termination.NUMERICAL
         elif total.termination is Termination.OPTIMAL and not self._closed():
             total.termination = Termination.NUMERICAL
+
+    def _levels(self) -> None:
+        """Search all level functions where that takes the question; a user who limits nodes means patterns."""
+        limited = self.owner.options.node_limit is not None or self.gap < MARGIN
+        if self.w is None or self.holes is None or limited or not searchable(self.noise):
+            return
+        answer = level_optimum(self.noise, self.w, self.holes, self.stop)
+        self._take(answer.holes)
+        self.decisions, self.by_levels = answer.decisions, answer.proven
+        if answer.proven:
+            self.total.bound = self.total.value - MARGIN
 
     def _closed(self) -> bool:
         gap = relative_gap(self.total.value, min(self.total.bound, self.total.value))
@@ -319,6 +341,10 @@ class _Fast:
         if termination is Termination.OPTIMAL and (relative_gap(total.value, bound) or 0.0) > _PROVEN:
             termination = Termination.GAP_LIMIT
         notes = [f"proven over violation patterns by {total.programs} linear programs"]
+        status = f"{termination} after {total.nodes} patterns"
+        if self.by_levels:
+            notes = [f"proven over level functions by {self.decisions} decisions, without a linear program"]
+            status = f"{termination} after {self.decisions} decisions"
         if total.on_word:
             notes.append(f"{total.on_word} of them infeasible on the solver's word")
         last = total.last
@@ -331,7 +357,7 @@ class _Fast:
             solver=self.owner.backend.label if last is None else last.solver,
             version=self.owner.backend.version() or "", options={} if last is None else last.options,
             seed=options.seed, threads=options.threads, start=Start.COLD,
-            raw_status=f"{termination} after {total.nodes} patterns", notes=tuple(notes),
+            raw_status=status, notes=tuple(notes),
         )  # fmt: skip
 
 
