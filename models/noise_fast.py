@@ -317,7 +317,8 @@ class _Fast:
         noise = self.noise
         relaxed = relaxation(noise, Facts.none(noise))
         broken = pattern[relaxed.shift, relaxed.element]
-        fixed = {"room": np.where(broken, _free(relaxed)["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
+        free = _free(relaxed)
+        fixed = free | {"room": np.where(broken, free["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
         with self.owner.backend.open(relaxed.program, self.options) as session:
             answer = session.solve(fixed, time_limit=self._left(stop))
         self._count(answer)
@@ -363,7 +364,10 @@ class _Fast:
 
 def _free(relaxed: Relaxation) -> dict[str, Vector]:
     """Parameter values with no pair decided."""
-    return {"room": relaxed.program.template.upper[relaxed.y], "least": np.full(relaxed.y.size, -1.0)}
+    values = {"room": relaxed.program.template.upper[relaxed.y], "least": np.full(relaxed.y.size, -1.0)}
+    if "most" in relaxed.program.parameters:
+        values["most"] = np.ones(relaxed.program.parameters["most"])
+    return values
 
 
 def _stated(noise: Noise, program: Program, f: Vector, pattern: Mask) -> Vector:
