@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from models.noise import NoiseModel
 from models.noise_holes import Holes, facts, hole_search, weights
-from models.noise_level_optimum import MARGIN, level_optimum, searchable
+from models.noise_level_optimum import MARGIN, WORK, level_optimum, searchable
 from models.noise_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
 from models.noise_search import LIMITS, Outcome, fine, search
 from models.requirements import MASS_ABOVE_RATIO
@@ -52,6 +52,7 @@ Mask = NDArray[np.bool_]
 METHODS = ("fast", "literal")
 
 _SMALL = 40  # groups of so few elements are not truncated
+_LEVELS = 50_000  # decisions over level functions for every second of the time limit: a quarter of it or less
 _GRACE = 0.3  # of the time limit, to make an incumbent of what the search found by then
 _PROVEN = 1e-9 * (1 + 1e-6)
 
@@ -226,7 +227,10 @@ class _Fast:
         limited = self.owner.options.node_limit is not None or self.gap < MARGIN
         if self.w is None or self.holes is None or limited or not searchable(self.noise):
             return
-        answer = level_optimum(self.noise, self.w, self.holes, self.stop)
+        work, stop = WORK, None
+        if self.limit is not None:  # patterns have a bound whenever they are stopped, so most of the time is theirs
+            work, stop = min(WORK, int(_LEVELS * self.limit)), self.begin + 0.5 * self.limit
+        answer = level_optimum(self.noise, self.w, self.holes, stop, work)
         self._take(answer.holes)
         self.decisions, self.by_levels = answer.decisions, answer.proven
         if answer.proven:

@@ -41,11 +41,13 @@ Vector = NDArray[np.float64]
 MARGIN = 1e-10
 """How far the proven bound lies below the value: the tolerance of the search and all rounding of its sums."""
 
+WORK = 300_000
+"""Decisions after which a search stops, states counted by what they cost of these: about a second."""
+
 _TOLERANCE = 1e-11
 _ROUNDING = 1e-12  # a pair is broken when its ratio is above e^eps by more than this
 _LARGEST = 300  # elements; the recursion of the search is no deeper
 _LEAST_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too many digits
-_WORK = 300_000  # in decisions: about a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ def searchable(noise: Noise) -> bool:
     return 0.0 < noise.delta < 1.0 and float(np.log(noise.exp_epsilon[0])) >= _LEAST_EPSILON
 
 
-def level_optimum(noise: Noise, w: Vector, holes: Holes, stop: float | None = None, work: int = _WORK) -> LevelOptimum:
+def level_optimum(noise: Noise, w: Vector, holes: Holes, stop: float | None = None, work: int = WORK) -> LevelOptimum:
     """Search all level functions for a better one than that of the hole search.
 
     Args:

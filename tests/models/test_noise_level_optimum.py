@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+import time
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from models.noise import NoiseModel, cost_vector
 from models.noise_fast import FastSession
 from models.noise_holes import hole_search, weights
 from models.noise_instance import Noise
-from models.noise_level_optimum import MARGIN, LevelOptimum, level_optimum, searchable
+from models.noise_level_optimum import MARGIN, WORK, LevelOptimum, level_optimum, searchable
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import Options, backend, solve
 
@@ -105,7 +105,7 @@ def test_a_search_that_stops_claims_nothing_and_patterns_go_on(monkeypatch):
         assert not answer.proven
         assert answer.holes.value <= known
         check_pmf(noise, answer)
-    monkeypatch.setattr(noise_fast, "level_optimum", partial(level_optimum, work=200))
+    monkeypatch.setattr(noise_fast, "level_optimum", lambda *known: level_optimum(*known[:3], work=200))
     model = NoiseModel((25,), noise.shifts, PDP, noise.cost)
     with FastSession(model, backend("highs")) as session:
         found = session.solve(model.values([1.0], 0.1))
@@ -153,5 +153,25 @@ def test_limits_of_the_user():
     with FastSession(model, backend("highs"), Options(time_limit=1e-9)) as session:
         answer = session.solve(model.values([1.5], 0.1))
     assert not answer.optimal
-    assert answer.bound is None
     assert answer["f"].sum() == pytest.approx(1.0)
+
+
+def test_most_of_a_time_limit_is_left_to_patterns(monkeypatch):
+    """Level functions have no bound when they are stopped; patterns have."""
+    calls = []
+
+    def recorded(noise, w, holes, stop, work):
+        calls.append((stop, work))
+        return level_optimum(noise, w, holes, stop, 0)
+
+    monkeypatch.setattr(noise_fast, "level_optimum", recorded)
+    model = NoiseModel((25,), SHIFTS_25, PDP, cost_vector("error-rate", (25,)))
+    for limit in (None, 1.0, 600.0):
+        begin = time.perf_counter()
+        with FastSession(model, backend("highs"), Options(time_limit=limit)) as session:
+            answer = session.solve(model.values([1.5], 0.1))
+        assert answer.bound is not None
+        stop, work = calls[-1]
+        assert (stop is None) == (limit is None)
+        assert stop is None or stop - begin <= 0.5 * limit + 0.1
+        assert work == (WORK if limit != 1.0 else 50_000)
