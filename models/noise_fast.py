@@ -339,7 +339,7 @@ class _Fast:
 
     def _solution(self) -> Solution:
         noise, total, options = self.noise, self.total, self.owner.options
-        program = milp(noise, Facts.none(noise), _name(self.owner.model))
+        program, last = milp(noise, Facts.none(noise), _name(self.owner.model)), total.last
         x = None if total.x is None else _stated(noise, program, total.x, self.broken)
         bound = min(total.bound, total.value)
         termination = total.termination
@@ -347,20 +347,20 @@ class _Fast:
             termination = Termination.GAP_LIMIT
         notes = [f"proven over violation patterns by {total.programs} linear programs"]
         status = f"{termination} after {total.nodes} patterns"
+        solver, version = self.owner.backend.label if last is None else last.solver, self.owner.backend.version() or ""
         if self.by_levels:
+            solver, version = "level functions", ""
             notes = [f"proven over level functions by {self.decisions} decisions, without a linear program"]
             status = f"{termination} after {self.decisions} decisions"
         if total.on_word:
             notes.append(f"{total.on_word} of them infeasible on the solver's word")
-        last = total.last
         seconds = time.perf_counter() - self.begin
         return Solution(
             program=program, p=np.zeros(0), termination=termination,
             point=PointStatus.NONE if x is None else PointStatus.FEASIBLE, x=x,
             native_bound=bound if np.isfinite(bound) else None,
             iterations=total.iterations, nodes=total.nodes, seconds=Seconds(solve=seconds),
-            solver=self.owner.backend.label if last is None else last.solver,
-            version=self.owner.backend.version() or "", options={} if last is None else last.options,
+            solver=solver, version=version, options={} if last is None else last.options,
             seed=options.seed, threads=options.threads, start=Start.COLD,
             raw_status=status, notes=tuple(notes),
         )  # fmt: skip

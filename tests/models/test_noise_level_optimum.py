@@ -90,6 +90,7 @@ def test_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, de
         by_patterns = session.solve(model.values([epsilon], delta))
     assert by_levels.notes[0].startswith("proven over level functions")
     assert by_patterns.notes[0].startswith("proven over violation patterns")
+    assert (by_levels.solver, by_patterns.solver) == ("level functions", "highs")
     assert by_levels.objective == pytest.approx(by_patterns.objective, abs=1e-12)
     assert by_levels.objective - by_levels.bound == pytest.approx(MARGIN, rel=1e-3)
     assert by_levels.bound <= by_patterns.objective
