@@ -4,7 +4,8 @@ Both sides of a row are measured one after the other in this process, in seconds
 thread, and what else the machine does should not count), the least of three where a side takes less than half a second.
 `literal_seconds` counts what HiGHS takes to load and solve the compiled program, without the CVXPY compilation;
 `fast_seconds` counts everything from the question to the proven answer. A literal time-out counts as what it used;
-where other work left it less than nine tenths of 120 s of processor time, it is asked again for as much longer. The
+where other work left it less than nine tenths of 120 s of processor time, it is asked again for as much longer.
+`nodes` counts violation patterns: none where the proof is over level functions, or the first program proves it. The
 last rows are the totals and n = 256, 511 and 1023, which the literal model is not asked. The default is a subset of
 under three minutes; `python -m bench fast_milp --full` runs the whole suite of 228 (half an hour).
 """

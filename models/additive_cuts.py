@@ -262,9 +262,11 @@ class _Rounds:
         self.idle: list[int] = []
 
     def add(self, cuts: Sequence[Cut]) -> None:
+        rows = []
         for cut in cuts:
             (e, delta), (plus, minus) = self.program.budgets[cut[2]], self.program.counts(cut)
-            self.master.add([(plus - float(e) * minus) / float(delta)], 1.0)
+            rows.append((plus - float(e) * minus) / float(delta))
+        self.master.add(rows, 1.0)
         self.cuts += cuts
         self.idle += [0] * len(cuts)
 

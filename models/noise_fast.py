@@ -3,7 +3,9 @@
 `FastSession` answers like a session of the literal program:
 
 1. For the error rate the level theorem gives f <= w f(0), the hole search an incumbent, and that incumbent a set of
-   pairs that nothing better can break (`models.noise_holes`).
+   pairs that nothing better can break (`models.noise_holes`). With one eps and a delta, on groups that are not small,
+   all level functions are searched first (`models.noise_level_optimum`), within so many decisions: mostly that is the
+   whole proof, and no linear program is solved; where it is not, it leaves a better incumbent.
 2. Noise values where nothing is expected are summed in one variable (a relaxation, `models.noise_patterns`). Which ones
    is a guess that decides speed only: when the relaxed optimum is not a PMF of the whole group, its pattern is lifted
    (the program of the full group with the same broken pairs); when the lifted value does not meet the bound, more noise
@@ -34,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from models.noise import NoiseModel
 from models.noise_holes import Holes, facts, hole_search, weights
+from models.noise_level_optimum import MARGIN, WORK, level_optimum, searchable
 from models.noise_patterns import BREAK, Facts, Noise, Relaxation, milp, relaxation
 from models.noise_search import LIMITS, Outcome, fine, search
 from models.requirements import MASS_ABOVE_RATIO
@@ -49,6 +52,7 @@ Mask = NDArray[np.bool_]
 METHODS = ("fast", "literal")
 
 _SMALL = 40  # groups of so few elements are not truncated
+_LEVELS = 50_000  # decisions over level functions for every second of the time limit: a quarter of it or less
 _GRACE = 0.3  # of the time limit, to make an incumbent of what the search found by then
 _PROVEN = 1e-9 * (1 + 1e-6)
 
@@ -151,10 +155,15 @@ class _Fast:
         self.broken: Mask = np.zeros((len(noise.shifts), noise.N), dtype=bool)  # by the incumbent total.x
         self.w: Vector | None = None
         self.holes: Holes | None = None
+        self.decisions, self.by_levels = 0, False  # of the search of all level functions; whether that is the proof
         if noise.error_rate:
             self.w = weights(noise)
             self.holes = hole_search(noise, self.w)
-            self.total.value, self.total.x, self.broken = self.holes.value, self.holes.pmf, self.holes.broken
+            self._take(self.holes)
+
+    def _take(self, holes: Holes) -> None:
+        self.holes = holes
+        self.total.value, self.total.x, self.broken = holes.value, holes.pmf, holes.broken
 
     def run(self) -> Solution:
         """Search until the proof closes or a limit, or Ctrl-C, ends it with what there is."""
@@ -192,6 +201,9 @@ class _Fast:
 
     def _run(self) -> None:
         total = self.total
+        self._levels()
+        if self.by_levels:
+            return
         kept = self._guess()
         while True:
             outcome, relaxed = self._search(kept)
@@ -209,6 +221,20 @@ class _Fast:
             total.termination = Termination.INFEASIBLE if total.bound == np.inf else Termination.NUMERICAL
         elif total.termination is Termination.OPTIMAL and not self._closed():
             total.termination = Termination.NUMERICAL
+
+    def _levels(self) -> None:
+        """Search all level functions where that takes the question; a user who limits nodes means patterns."""
+        limited = self.owner.options.node_limit is not None or self.gap < MARGIN
+        if self.w is None or self.holes is None or limited or not searchable(self.noise):
+            return
+        work, stop = WORK, None
+        if self.limit is not None:  # patterns have a bound whenever they are stopped, so most of the time is theirs
+            work, stop = min(WORK, int(_LEVELS * self.limit)), self.begin + 0.5 * self.limit
+        answer = level_optimum(self.noise, self.w, self.holes, stop, work)
+        self._take(answer.holes)
+        self.decisions, self.by_levels = answer.decisions, answer.proven
+        if answer.proven:
+            self.total.bound = self.total.value - MARGIN
 
     def _closed(self) -> bool:
         gap = relative_gap(self.total.value, min(self.total.bound, self.total.value))
@@ -295,7 +321,8 @@ class _Fast:
         noise = self.noise
         relaxed = relaxation(noise, Facts.none(noise))
         broken = pattern[relaxed.shift, relaxed.element]
-        fixed = {"room": np.where(broken, _free(relaxed)["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
+        free = _free(relaxed)
+        fixed = free | {"room": np.where(broken, free["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
         with self.owner.backend.open(relaxed.program, self.options) as session:
             answer = session.solve(fixed, time_limit=self._left(stop))
         self._count(answer)
@@ -312,32 +339,39 @@ class _Fast:
 
     def _solution(self) -> Solution:
         noise, total, options = self.noise, self.total, self.owner.options
-        program = milp(noise, Facts.none(noise), _name(self.owner.model))
+        program, last = milp(noise, Facts.none(noise), _name(self.owner.model)), total.last
         x = None if total.x is None else _stated(noise, program, total.x, self.broken)
         bound = min(total.bound, total.value)
         termination = total.termination
         if termination is Termination.OPTIMAL and (relative_gap(total.value, bound) or 0.0) > _PROVEN:
             termination = Termination.GAP_LIMIT
         notes = [f"proven over violation patterns by {total.programs} linear programs"]
+        status = f"{termination} after {total.nodes} patterns"
+        solver, version = self.owner.backend.label if last is None else last.solver, self.owner.backend.version() or ""
+        if self.by_levels:
+            solver, version = "level functions", ""
+            notes = [f"proven over level functions by {self.decisions} decisions, without a linear program"]
+            status = f"{termination} after {self.decisions} decisions"
         if total.on_word:
             notes.append(f"{total.on_word} of them infeasible on the solver's word")
-        last = total.last
         seconds = time.perf_counter() - self.begin
         return Solution(
             program=program, p=np.zeros(0), termination=termination,
             point=PointStatus.NONE if x is None else PointStatus.FEASIBLE, x=x,
             native_bound=bound if np.isfinite(bound) else None,
             iterations=total.iterations, nodes=total.nodes, seconds=Seconds(solve=seconds),
-            solver=self.owner.backend.label if last is None else last.solver,
-            version=self.owner.backend.version() or "", options={} if last is None else last.options,
+            solver=solver, version=version, options={} if last is None else last.options,
             seed=options.seed, threads=options.threads, start=Start.COLD,
-            raw_status=f"{termination} after {total.nodes} patterns", notes=tuple(notes),
+            raw_status=status, notes=tuple(notes),
         )  # fmt: skip
 
 
 def _free(relaxed: Relaxation) -> dict[str, Vector]:
     """Parameter values with no pair decided."""
-    return {"room": relaxed.program.template.upper[relaxed.y], "least": np.full(relaxed.y.size, -1.0)}
+    values = {"room": relaxed.program.template.upper[relaxed.y], "least": np.full(relaxed.y.size, -1.0)}
+    if "most" in relaxed.program.parameters:
+        values["most"] = np.ones(relaxed.program.parameters["most"])
+    return values
 
 
 def _stated(noise: Noise, program: Program, f: Vector, pattern: Mask) -> Vector:

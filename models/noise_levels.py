@@ -38,9 +38,10 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.noise import shifted
 
@@ -48,7 +49,8 @@ __all__ = ["LevelSearch", "OutOfTime", "Stairs"]
 
 Members = tuple[int, ...]
 Key = tuple[int, int, Members, int]  # assigned, its mirror image, the last level, the shifts that were dropped
-Label = tuple[float, list[float]]  # T, and S of every shift (-inf where dropped)
+Trace = tuple[Any, Members, bool] | None  # of the levels before, the last level, whether what follows is mirrored
+Label = tuple[float, list[float], Trace]  # T, S of every shift (-inf where dropped), and what made them
 Layer = dict[Key, list[Label]]
 Terms = list[tuple[float, float, int]]  # sum of 1 - a^n over the chains of a shift, 1 - a^n of the longest, the shift
 
@@ -59,7 +61,7 @@ _OUT = float("-inf")
 
 
 class OutOfTime(Exception):
-    """A search was stopped by its time limit; the stairs found so far are right, but not proven."""
+    """A search was stopped by its limit; the stairs found so far are right, but not proven."""
 
 
 @dataclass
@@ -126,14 +128,19 @@ class LevelSearch:
         shifts: the differences; 0 and repetitions are left out.
         epsilon: > 0, of every shift.
         stop: `time.perf_counter()` from which on `prove` raises OutOfTime.
+        limit: of the work from which on it does, in decisions, which every machine counts alike.
+        tolerance: of the error rate; what is better by less need not be found.
     """
 
     sizes: tuple[int, ...]
     shifts: Sequence[tuple[int, ...]]
     epsilon: float
     stop: float | None = None
+    limit: int | None = None
+    tolerance: float = TOLERANCE
     stairs: Stairs = field(init=False)
     decisions: int = field(default=0, init=False)
+    work: int = field(default=0, init=False)  # decisions, and states by what they cost of those
 
     def __post_init__(self) -> None:
         tables = {tuple(shifted(self.sizes, mu).tolist()): None for mu in self.shifts}
@@ -142,6 +149,7 @@ class LevelSearch:
             raise ValueError("a level search needs a shift that is not 0.")
         self.steps = [list(table) for table in tables]
         N = len(self.steps[0])
+        self.weight = 10 + N * len(self.steps) // 16  # of a state, which looks at every element along every shift
         first = {step[0]: i for i, step in enumerate(self.steps)}
         opposite = [first.get(step.index(0)) for step in self.steps]
         self.mirrored = None if None in opposite else [int(i) for i in opposite if i is not None]
@@ -158,17 +166,48 @@ class LevelSearch:
     def prove(self, low: float, high: float) -> None:
         """Prove the stairs of low <= S < high, where all from high on are proven. Raises OutOfTime."""
         self.low, self.high = low, high
-        layer: Layer = {(1, 1, (0,), 0): [(1.0, [0.0] * len(self.steps))]}
+        layer: Layer = {(1, 1, (0,), 0): [(1.0, [0.0] * len(self.steps), None)]}
         k = 0
         while layer:
             self.later: Layer = {}
             for key, labels, state in self._ready(k, layer):
-                for T, S in labels:
+                for T, S, trace in labels:
                     if not self._above(T, S, k, state.chains, None):
-                        self.key, self.state, self.k = key, state, k
+                        self.key, self.state, self.k, self.trace = key, state, k, trace
                         self._choose(0, (), T, S, state.chains, [0.0] * len(state.chains))
             layer, k = self.later, k + 1
         self.stairs.proven = low
+
+    def enter(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
+        """Take note of a level function: the levels of a trace, then nothing is delayed by the shifts that were not
+        dropped (None: everything is)."""
+        self.stairs.enter(T, S)
+
+    def levels(self, trace: Trace, dropped: int | None) -> NDArray[np.float64]:
+        """The level function that was entered so, (N,), or its mirror image; infinity where an element has no level."""
+        history = []
+        while trace is not None:
+            history.append(trace)
+            trace = trace[0]
+        level = np.full(len(self.steps[0]), np.inf)
+        level[0] = 0.0
+        front, mirror, k = [0], False, 0
+        for _, members, turned in reversed(history):
+            k += 1
+            front = [self.negative[x] for x in members] if mirror else list(members)
+            level[front] = k
+            mirror ^= turned
+        if dropped is None:
+            return level
+        if mirror and self.mirrored is not None:
+            dropped = _turned(dropped, self.mirrored)
+        live = [i for i in range(len(self.steps)) if not dropped >> i & 1]
+        while front:
+            k += 1
+            after = sorted({x for i in live for x in (self.steps[i][y] for y in front) if level[x] == np.inf})
+            level[after] = k
+            front = after
+        return level
 
     def _ready(self, k: int, layer: Layer) -> list[tuple[Key, list[Label], _State]]:
         """The labels of a level, after all of them have entered what they are when nothing, or everything, is delayed
@@ -178,24 +217,25 @@ class LevelSearch:
         while work:
             fewer: Layer = {}
             for (assigned, image, members, dropped), labels in work.items():
-                self._check_time()
+                self.work += self.weight
+                self._check_limits()
                 state = self._state(assigned, members, dropped)
                 counts = [sum(i in leading for _, leading in state.reached) for i in range(len(self.steps))]
                 still = unit * (len(members) + state.rest)
                 here = []
-                for T, S in labels:
+                for T, S, trace in labels:
                     most = max(S)
-                    self.stairs.enter(T + unit * state.rest, most)
-                    self.stairs.enter(T, max(s + unit * count for s, count in zip(S, counts, strict=True)))
+                    self.enter(T + unit * state.rest, most, trace, dropped)
+                    self.enter(T, max(s + unit * count for s, count in zip(S, counts, strict=True)), trace, None)
                     if not state.reached:
                         continue
                     idle = [s > _OUT and s + still < most * (1.0 - 1e-12) for s in S]
                     if any(idle):
                         mask = dropped | sum(1 << i for i, out in enumerate(idle) if out)
                         rest = [_OUT if out else s for s, out in zip(S, idle, strict=True)]
-                        _put(fewer, (assigned, image, members, mask), T, rest)
+                        _put(fewer, (assigned, image, members, mask), (T, rest, trace))
                     else:
-                        here.append((T, S))
+                        here.append((T, S, trace))
                 if here:
                     ready.append(((assigned, image, members, dropped), here, state))
             work = fewer
@@ -206,8 +246,9 @@ class LevelSearch:
     ) -> None:
         """Delay or admit what can be reached, from the i-th element on. more: beyond T and chains, by family."""
         self.decisions += 1
+        self.work += 1
         if not self.decisions & 1023:
-            self._check_time()
+            self._check_limits()
         state, k = self.state, self.k
         if i == len(state.reached):
             if joined:
@@ -234,6 +275,7 @@ class LevelSearch:
         """Enter a label of the next level, in the mirror image that comes first."""
         assigned, image, _, dropped = self.key
         members = tuple(sorted(joined))
+        turned = False
         for element in members:
             assigned |= 1 << element
             image |= 1 << self.negative[element]
@@ -242,8 +284,9 @@ class LevelSearch:
             if (other, image) < (members, assigned):
                 assigned, image, members = image, assigned, other
                 S = [S[i] for i in self.mirrored]
-                dropped = sum(1 << i for i, j in enumerate(self.mirrored) if dropped >> j & 1)
-        _put(self.later, (assigned, image, members, dropped), T, S)
+                dropped = _turned(dropped, self.mirrored)
+                turned = True
+        _put(self.later, (assigned, image, members, dropped), (T, S, (self.trace, joined, turned)))
 
     def _above(self, T: float, S: list[float], k: int, chains: list[Terms], more: list[float] | None) -> bool:
         """Whether no completion lies below the staircase, by the chains of one family."""
@@ -261,7 +304,7 @@ class LevelSearch:
                 for none, slope in off:
                     if none > S_next:
                         bound += slope * (none - S_next)
-                if bound < t[i] - TOLERANCE * t[i] * t[i]:
+                if bound < t[i] - self.tolerance * t[i] * t[i]:
                     break
                 if bound == least or S_next >= high:
                     return True
@@ -321,8 +364,10 @@ class LevelSearch:
             front = after
         return total
 
-    def _check_time(self) -> None:
+    def _check_limits(self) -> None:
         if self.stop is not None and time.perf_counter() > self.stop:
+            raise OutOfTime
+        if self.limit is not None and self.work > self.limit:
             raise OutOfTime
 
 
@@ -330,14 +375,20 @@ def _fewest(choice: tuple[int, list[int]]) -> int:
     return -len(choice[1])
 
 
-def _put(layer: Layer, key: Key, T: float, S: list[float]) -> None:
+def _turned(dropped: int, mirrored: Sequence[int]) -> int:
+    """The shifts that were dropped, in the mirror image."""
+    return sum(1 << i for i, j in enumerate(mirrored) if dropped >> j & 1)
+
+
+def _put(layer: Layer, key: Key, label: Label) -> None:
     """Enter a label unless one of its state is nowhere larger; those that are nowhere smaller go."""
+    T, S, _ = label
     labels = layer.setdefault(key, [])
-    for other, charges in labels:
+    for other, charges, _ in labels:
         if other <= T + _EQUAL and all(x <= y + _EQUAL for x, y in zip(charges, S, strict=True)):
             return
     labels[:] = [
-        (other, charges) for other, charges in labels
-        if not (other >= T - _EQUAL and all(x >= y - _EQUAL for x, y in zip(charges, S, strict=True)))
+        old for old in labels
+        if not (old[0] >= T - _EQUAL and all(x >= y - _EQUAL for x, y in zip(old[1], S, strict=True)))
     ]  # fmt: skip
-    labels.append((T, S))
+    labels.append(label)

@@ -12,6 +12,8 @@ mu at elements of mass delta in all. A pattern says of every pair: kept, broken,
 * With no pair decided it is the DP-LP, as PDP implies DP.
 * When its solution f breaks, for every mu, pairs of mass delta at most, f is feasible for (13), and optimal among the
   completions of the pattern.
+* An element of f(eta) > delta breaks no pair, as f(eta) is among what a broken pair at eta sums to. So every feasible
+  PMF has f(eta) <= delta, a bound of the program, or keeps all pairs at eta: this splits a pattern as well.
 
 Two more ways to state less than (13), both optional (`Facts`):
 
@@ -194,7 +196,8 @@ class _Frame:
 class Relaxation:
     """The program of every pattern: parameters "room" (upper bound of y) and "least" (of y - f), one per pair.
 
-    With `delta` a variable that is not minimised, a third parameter "span" bounds it.
+    With a given delta a third parameter "most", one per element kept, is the upper bound of f: 1, or delta. With
+    `delta` a variable that is not minimised, a third parameter "span" bounds it.
 
     A free pair has room delta (1 when delta is a variable) and least -1, a kept pair room 0, a broken pair least 0.
 
@@ -246,23 +249,29 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     row = np.concatenate(least)
     data = frame.data(lambda block: False)
     pairs = y.size
-    upper, lower, size = y, np.zeros(0, dtype=np.intp), 2 * pairs
+    # every moving entry and which entry of the parameters it is
+    lower, upper, size = [], [(y, np.arange(pairs))], 2 * pairs
     parameters: dict[str, tuple[int, ...]] = {"room": (pairs,), "least": (pairs,)}
-    if noise.delta is None and noise.budget is None:
+    if noise.delta is not None:
+        parameters["most"] = (frame.masses,)
+        upper.append((np.arange(frame.masses), np.arange(size, size + frame.masses)))
+        size += frame.masses
+    elif noise.budget is None:
         assert frame.delta is not None
-        lower, upper, size = frame.delta, np.append(y, frame.delta), size + 2
         parameters["span"] = (2,)
+        lower.append((frame.delta, np.array([size])))
+        upper.append((frame.delta, np.array([size + 1])))
+        size += 2
 
-    def part(index: Positions, of: list[int]) -> tuple[Positions, Vector, sp.csr_array]:
+    def part(entries: list[tuple[Positions, Positions]]) -> tuple[Positions, Vector, sp.csr_array]:
+        index, of = (np.concatenate([np.zeros(0, dtype=np.intp), *column]) for column in zip(*entries, strict=True))
         order = np.argsort(index, kind="stable")
-        matrix = sp.csr_array((np.ones(len(of)), (np.arange(len(of)), np.array(of, dtype=int)[order])), (len(of), size))
-        return index[order], np.zeros(len(of)), matrix
+        matrix = sp.csr_array((np.ones(of.size), (np.arange(of.size), of[order])), (of.size, size))
+        return index[order], np.zeros(of.size), matrix
 
-    moves = {
-        "upper": part(upper, [*range(pairs), 2 * pairs + 1][: upper.size]),
-        "row_lower": part(row, list(range(pairs, 2 * pairs))),
-        "lower": part(lower, [2 * pairs][: lower.size]),
-    }
+    moves = {"upper": part(upper), "row_lower": part([(row, np.arange(pairs, 2 * pairs))])}
+    if lower:
+        moves["lower"] = part(lower)
     program = Program(
         f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}", data, variables=tuple(frame.blocks),
         parameters=parameters, scale=MASS_SCALE, moves=Moves(moves, size),

@@ -8,7 +8,7 @@ cheaply (by its dual, from the last basis).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,18 +51,21 @@ class GrowingProgram:
         self._h.changeColsCost(size, np.arange(size, dtype=np.int32), costs)
         self._fixed = 0
         for row, right in equal:
-            self._add(row, right, right)
+            self._add(row[None, :], right, right)
             self._fixed += 1
 
-    def _add(self, row: Vector, low: float, high: float) -> None:
-        index = np.flatnonzero(row).astype(np.int32)
-        if self._h.addRow(low, high, index.size, index, row[index]) != self._highspy.HighsStatus.kOk:
+    def _add(self, rows: Vector, low: float, high: float) -> None:
+        place, index = np.nonzero(rows)
+        starts = np.searchsorted(place, np.arange(len(rows))).astype(np.int32)
+        bounds = np.full(len(rows), low), np.full(len(rows), high)
+        entries = index.size, starts, index.astype(np.int32), rows[place, index]
+        if self._h.addRows(len(rows), *bounds, *entries) != self._highspy.HighsStatus.kOk:
             raise SolverError("highs refused a row of a growing program.")
 
-    def add(self, rows: Iterable[Vector], right: float) -> None:
+    def add(self, rows: Sequence[Vector], right: float) -> None:
         """Rows r'x <= right, each of shape (n,)."""
-        for row in rows:
-            self._add(row, -self._highspy.kHighsInf, right)
+        if rows:
+            self._add(np.array(rows), -self._highspy.kHighsInf, right)
 
     def remove(self, positions: Iterable[int]) -> None:
         """Rows by their places among those that came."""

@@ -270,8 +270,10 @@ class _HighsSession(Session):
         )
 
     def _info(self, name: str) -> Any:
-        """One value of HiGHS's info; the whole record costs ten times as much."""
-        return self._h.getInfoValue(name)[1]
+        """One value of HiGHS's info (the whole record costs ten times as much); 0 where it has none, after a failure,
+        when it returns a number that means nothing."""
+        status, value = self._h.getInfoValue(name)
+        return value if status == self._highspy.HighsStatus.kOk else 0
 
     def _effective_options(self) -> dict[str, Any]:
         return self._set

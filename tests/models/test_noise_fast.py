@@ -15,7 +15,7 @@ from models.noise_constraints import equal_masses, zero_mean
 from models.noise_fast import FastSession
 from models.noise_holes import facts, hole_search, weights
 from models.noise_patterns import Facts, Noise, milp, relaxation
-from models.noise_search import search
+from models.noise_search import _Tree, search
 from models.requirements import HOCKEY_STICK as DP
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import Options, backend, solve
@@ -71,6 +71,44 @@ def test_equals_the_literal_milp(sizes, shifts, cost, epsilon, delta):
     assert found.residuals.worst <= 1e-9  # of (13), in its own variables
     assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
     assert {f"u_{'_'.join(map(str, mu))}" for mu in shifts} <= {block.name for block in found.program.variables}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shifts", "cost", "epsilon", "delta"),
+    [
+        ((11,), BD3, "squared", 0.5, 0.02),
+        ((11,), (*BD3, (10,), (9,), (8,)), "squared", 1.0, 0.02),
+        ((9,), BD3, "worst-squared", 0.7, 0.03),
+        ((4, 3), (*GRID, (1, 1)), "squared", 1.0, 0.02),
+    ],
+)
+def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, cost, epsilon, delta):
+    """A split at an element above delta: light, or with all its pairs kept."""
+    splits = []
+    real = _Tree.sides
+
+    def counted(self, node, pair):
+        sides, alone = real(self, node, pair)
+        element = self.relaxation.source[pair]
+        if not alone:
+            splits.append(node.x[element])
+            (heavy, same), (open_, light) = sides
+            assert not (heavy[self.relaxation.source == element] == 0).any()
+            assert (open_ == node.pattern).all()
+            assert light[element]
+            assert not same[element]
+        return sides, alone
+
+    monkeypatch.setattr(_Tree, "sides", counted)
+    model = NoiseModel(sizes, shifts, PDP, cost_vector(cost, sizes))
+    found = fast(model, [epsilon], delta)
+    assert splits
+    assert min(splits) > delta
+    literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
+    assert found.optimal
+    assert found.objective == pytest.approx(literal.objective, abs=1e-8 * max(1, literal.objective))
+    assert found.gap <= 1e-9
+    assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
 
 
 @pytest.mark.parametrize(

@@ -147,8 +147,8 @@ class Design:
             verdict = "agrees" if oracle.agrees else "no verdict" if oracle.agrees is None else "DISAGREES"
             rows.append(("oracle", f"{oracle.name} {oracle.value:.9g} ({oracle.kind}), {verdict}. {oracle.proof}"))
         if solution is not None:
-            seconds = solution.seconds.total
-            rows.append(("solver", f"{solution.solver} {solution.version}, {self.status}, {seconds:.3f} s"))
+            name, seconds = f"{solution.solver} {solution.version}".rstrip(), solution.seconds.total
+            rows.append(("solver", f"{name}, {self.status}, {seconds:.3f} s"))
         return rows + [("note", sentence) for sentence in self.words]
 
     def __str__(self) -> str:

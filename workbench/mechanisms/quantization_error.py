@@ -6,6 +6,7 @@ E|M(X) - X|, eq. (5)     cost_weights(..., "mae"): an exact integral; the paper'
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.mechanisms.density import Density
 
-__all__ = ["cost_weights", "error_function", "grid_51", "places"]
+__all__ = ["cost_weights", "cost_weights_and_slopes", "error_function", "grid_51", "places"]
 
 Vector = NDArray[np.float64]
 
@@ -49,11 +50,33 @@ def cost_weights(knots: ArrayLike, bins: ArrayLike, density: Density, cost: Any 
     """
     cuts, outputs = np.asarray(knots, dtype=float), np.asarray(bins, dtype=float)
     a, b = error_function(cost)
-    x, w = density.grid(np.concatenate([cuts, outputs]))
-    piece, t = places(cuts, x)
-    gap = np.abs(outputs[None, :] - x[:, None])
-    error = (a * gap + b * gap**2) * w[:, None]
-    weights = np.zeros((cuts.size - 1, 2, outputs.size))
-    np.add.at(weights[:, 0], piece, (1 - t)[:, None] * error)
-    np.add.at(weights[:, 1], piece, t[:, None] * error)
-    return weights
+    nodes = _Nodes(cuts, outputs, density)
+    gap = np.abs(nodes.gap)
+    return nodes.integrals(a * gap + b * gap**2)
+
+
+def cost_weights_and_slopes(knots: Vector, bins: Vector, density: Density, cost: Any) -> tuple[Vector, Vector]:
+    """`cost_weights`, and their slopes in the outputs at fixed knots, ∂W/∂B_i. Shapes (pieces, 2, m)."""
+    a, b = error_function(cost)
+    nodes = _Nodes(knots, bins, density)
+    size = np.abs(nodes.gap)
+    return nodes.integrals(a * size + b * size**2), nodes.integrals(a * np.sign(nodes.gap) + 2 * b * nodes.gap)
+
+
+class _Nodes:
+    """Quadrature between the knots and outputs. gap: B_i - x at the nodes, (nodes, m)."""
+
+    def __init__(self, knots: Vector, outputs: Vector, density: Density) -> None:
+        x, self._weights = density.grid(np.concatenate([knots, outputs]))
+        piece, t = places(knots, x)
+        self.gap = outputs[None, :] - x[:, None]
+        self._share = np.stack([1 - t, t], axis=1)
+        self._shape = knots.size - 1, 2, outputs.size
+        ends = 2 * piece[:, None] + np.arange(2)
+        self._cell = (ends[:, :, None] * outputs.size + np.arange(outputs.size)).ravel()
+
+    def integrals(self, error: Vector) -> Vector:
+        """∫ t(x) error(x) f(x) dx over every piece, t the share of either end's law at x. Shape (pieces, 2, m)."""
+        each = self._share[:, :, None] * (error * self._weights[:, None])[:, None, :]
+        flat = np.bincount(self._cell, weights=each.ravel(), minlength=math.prod(self._shape))
+        return np.asarray(flat, dtype=np.float64).reshape(self._shape)

@@ -46,7 +46,7 @@ _SUBSET = [
     (".5", ".2"),
     ("1", ".2"),
     ("1", ".25"),
-    ("2", ".5"),
+    ("2", ".1"),
 ]
 _SQUARED_GAP = 1e-3  # a bound for squared costs needs fine grids; twice that at ε = 5, where the largest leave more
 _DIGITS = 5  # to which the mechanism of a search is the same on every machine

@@ -20,7 +20,7 @@ from solvers.backend import Options, Session, backend
 from solvers.solution import Solution
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density
-from workbench.mechanisms.quantization_error import cost_weights, error_function, places
+from workbench.mechanisms.quantization_error import cost_weights_and_slopes, error_function
 
 __all__ = ["LawAnswer", "LawProblem", "end_points", "exact_problem", "grid_problem", "knot_costs"]
 
@@ -228,8 +228,7 @@ def grid_problem(
 
 def knot_costs(knots: Vector, outputs: Vector, density: Density, cost: object) -> tuple[Vector, Vector]:
     """What the end laws of all pieces cost, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
-    a, b = error_function(cost)
-    weights, slopes = cost_weights(knots, outputs, density, cost), _slope_weights(knots, outputs, density, a, b)
+    weights, slopes = cost_weights_and_slopes(knots, outputs, density, cost)
     return weights.reshape(-1, outputs.size), slopes.reshape(-1, outputs.size)
 
 
@@ -239,15 +238,3 @@ def _joined(table: Vector) -> Vector:
     joined[:-1] += table[:, 0]
     joined[1:] += table[:, 1]
     return joined
-
-
-def _slope_weights(knots: Vector, bins: Vector, density: Density, a: float, b: float) -> Vector:
-    """∂/∂B_i of `cost_weights`. Shape (pieces, 2, m)."""
-    x, w = density.grid(np.concatenate([knots, bins]))
-    piece, t = places(knots, x)
-    gap = bins[None, :] - x[:, None]
-    slope = (a * np.sign(gap) + 2 * b * gap) * w[:, None]
-    weights = np.zeros((knots.size - 1, 2, bins.size))
-    np.add.at(weights[:, 0], piece, (1 - t)[:, None] * slope)
-    np.add.at(weights[:, 1], piece, t[:, None] * slope)
-    return weights

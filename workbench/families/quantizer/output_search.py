@@ -116,7 +116,7 @@ class OutputSearch:
         if self.question.metric is None and even:
             like = alphabets(m, eps, half, m, 0, self.limit)
             places += [_scan(free, eps, [row for row in like if (np.diff(row) > 0).all()])]
-        begin = [start for place in places for start in place]
+        begin = [start for place in places for start in place[: 2 if m <= _MANY else 1]]
         spread = [np.clip(start, -self.limit, self.limit) for start in spread_starts(m, eps, half, self.starts)]
         optima: list[LocalOptimum] = []
         descents = Descents() if m <= _FEW else Descents(first=10, leaders=2 if m <= _MANY else 1)

@@ -36,6 +36,7 @@ Progress = Callable[[str], None]
 
 _GRID = 2.0**-30  # of c, where outputs are
 _NEAREST = -14.0  # z of outermost outputs a millionth of r - c beyond the least reach
+_WINDOW, _STALL = 4, 1e-8  # a descent ends when so many iterations gain less than this share of the value
 INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
 
@@ -79,7 +80,10 @@ def _bfgs(
     """
     here, slope = value(z)
     inverse: NDArray[np.float64] | None = None
+    values = [here]
     for _ in range(iterations):
+        if len(values) > _WINDOW and not here < values[-_WINDOW - 1] * (1 - _STALL):
+            return
         free = ((z > low) | (slope < 0)) & ((z < high) | (slope > 0))
         held = np.where(free, slope, 0.0)
         size = math.sqrt(_dot(held, held))
@@ -103,6 +107,7 @@ def _bfgs(
             return
         bend = np.where(free, steeper - slope, 0.0)
         z, here, slope, moved = trial, there, steeper, np.where(free, moved, 0.0)
+        values.append(here)
         curvature = _dot(moved, bend)
         if curvature <= 0:
             continue
@@ -252,7 +257,7 @@ def best_outputs(
         reached = INFEASIBLE
         for _ in range(rounds):
             _bfgs(value, z, low, high, iterations)
-            if not seen or not seen[0][0] < reached - 1e-9:
+            if not seen or not seen[0][0] < reached * (1 - _STALL):
                 break
             reached, z = seen[0]
         return seen[0] if seen else (INFEASIBLE, z)
