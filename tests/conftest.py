@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,10 @@ import pytest
 # that wait for each other cost the numerical tests a quarter. `papers/test_same_bytes.py` sets other numbers.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# A shell's background job ignores Ctrl-C, and so would every child of the tests, those that are interrupted included.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TOOL = Path(__file__).resolve().parents[1] / "tools" / "check_certificate.py"
 

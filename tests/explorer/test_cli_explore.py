@@ -47,11 +47,14 @@ def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
             r"http://127\.0\.0\.1:\d+/\?token=\S{32}#family=noise&n=4&max_shift=1&epsilon=1$", line.strip()
         )
         assert found is not None, line
-        with urllib.request.urlopen(found[0].partition("#")[0], timeout=20) as answer:
+        with urllib.request.urlopen(found[0].partition("#")[0], timeout=120) as answer:
             assert b"dp-workbench" in answer.read()
     finally:
         server.send_signal(signal.SIGINT)
-        out, err = server.communicate(timeout=20)
+        try:
+            out, err = server.communicate(timeout=120)
+        finally:
+            server.kill()
     assert server.returncode == 0
     assert out == ""
     assert err.strip() == "Stopped."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,11 @@ def _modules() -> dict[str, Path]:
 MODULES = _modules()
 
 
+@cache  # four tests read every module
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def _type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
@@ -53,11 +59,12 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
             yield from _imports(node, package)
 
 
+@cache
 def _imported(module: str) -> set[str]:
     """Our modules that a module imports."""
     found = set()
     package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
-    for name in _imports(ast.parse(MODULES[module].read_text("utf-8")), package):
+    for name in _imports(_tree(MODULES[module]), package):
         while name and name not in MODULES:
             name = name.rpartition(".")[0]
         if name and name != module:
@@ -149,7 +156,7 @@ def test_modules_say_what_they_hold(module: str) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_names_say_what_things_are(path: Path) -> None:
-    names = {*_bound(ast.parse(path.read_text("utf-8")))}
+    names = {*_bound(_tree(path))}
     assert not names & RIDDLES, sorted(names & RIDDLES)
 
 
@@ -171,7 +178,7 @@ def test_no_function_takes_more_than_eight_parameters() -> None:
     many = {
         f"{path.relative_to(ROOT).as_posix()}: {node.name}"
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(_tree(path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) > 8
     }

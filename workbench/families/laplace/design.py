@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -86,17 +87,22 @@ class _Length:
 
     def many(self, log_delta: Floats) -> Floats:
         """E[bits] at many log2 δ₀; shape (n,)."""
-        epsilon, code, data = self._request
-        lengths = np.concatenate(
-            [mean_bits_at(epsilon, *levels_at(np.exp2(part)), code, data) for part in np.array_split(log_delta, 8)]
-            if log_delta.size >= 8
-            else [mean_bits_at(epsilon, *levels_at(np.exp2(log_delta)), code, data)]
-        )
+        lengths = _lengths(*self._request, log_delta.tobytes())
         self.least = min(self.least, float(lengths.min()))
         return lengths
 
     def __call__(self, log_delta: float) -> float:
         return float(self.many(np.array([log_delta]))[0])
+
+
+@lru_cache(maxsize=2048)
+def _lengths(epsilon: float, code: Code, data: DataLaw, points: bytes) -> Floats:
+    """E[bits] at the log2 δ₀ with these bytes: searches for other budgets pass over the same grids."""
+    log_delta = np.frombuffer(points)
+    parts = np.array_split(log_delta, 8) if log_delta.size >= 8 else [log_delta]
+    lengths = np.concatenate([mean_bits_at(epsilon, *levels_at(np.exp2(part)), code, data) for part in parts])
+    lengths.flags.writeable = False
+    return lengths
 
 
 def design_laplace(epsilon: float, bits: float, code: Code = "gamma", data: DataLaw = UNIFORM) -> LaplaceDesign:
