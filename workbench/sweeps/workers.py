@@ -18,6 +18,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
@@ -197,6 +198,8 @@ def executor(jobs: int) -> Any:
 
     from joblib.externals.loky import get_reusable_executor
 
+    # a worker whose memory has grown is replaced between two tasks: nothing that a user could act upon
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor", UserWarning)
     with safe_start():  # the trackers of semaphores are processes of their own
         resource_tracker.ensure_running()
         return get_reusable_executor(
