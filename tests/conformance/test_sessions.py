@@ -343,3 +343,14 @@ def test_a_foreign_pool_size_does_not_matter():
         foreign.addVar(0, 1)
         foreign.run()
         assert session.solve(start="cold").termination is Termination.OPTIMAL
+
+
+def test_highs_info_that_is_not_valid_counts_as_none():
+    """After a failed run HiGHS returns numbers that mean nothing (once 2,905,069,856 iterations), with a warning."""
+    with backend("highs").open(model()) as session:
+        assert session.solve(dict(BASE), start="cold").iterations > 0
+        native = session._h
+        native.clearSolver()
+        for name in ("simplex_iteration_count", "primal_solution_status", "basis_validity"):
+            assert str(native.getInfoValue(name)[0]) != "HighsStatus.kOk"
+            assert session._info(name) == 0
