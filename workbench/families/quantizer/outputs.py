@@ -36,7 +36,7 @@ Progress = Callable[[str], None]
 
 _GRID = 2.0**-30  # of c, where outputs are
 _NEAREST = -14.0  # z of outermost outputs a millionth of r - c beyond the least reach
-_WINDOW, _STALL = 4, 1e-8  # a descent ends when so many iterations gain less than this share of the value
+_WINDOW, _STALL = 4, 1e-9  # a descent ends when so many iterations gain less than this share of the value
 INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
 
