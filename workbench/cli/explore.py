@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -68,13 +70,20 @@ def _serve(family: str | None, given: dict[str, object], texts: set[tuple[str, s
     with server:
         state = {"family": family, **{k: str(v).lower() if isinstance(v, bool) else v for k, v in given.items()}}
         address = server.address(state if family is not None else None)
-        print(f"Explorer: {address}", flush=True)
+
+        def stop(number: int, frame: object) -> None:
+            # an exception in the middle of anything may be lost there, and the server would go on
+            threading.Thread(target=server.shutdown, daemon=True).start()
+
+        before = signal.signal(signal.SIGINT, stop)
         try:
+            print(f"Explorer: {address}", flush=True)
             if browser:
                 import webbrowser
 
                 if not webbrowser.open(address):
                     err.print("No browser was found; open the address above.", highlight=False)
             server.serve_forever(poll_interval=0.2)
-        except KeyboardInterrupt:
-            err.print("Stopped.", highlight=False)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        err.print("Stopped.", highlight=False)
