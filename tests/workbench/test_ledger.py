@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import random
 import resource
@@ -352,3 +353,27 @@ def test_patience_is_a_number_of_seconds(tmp_path: Path, patience: Any):
     with pytest.raises(InvalidRequest, match=r"^patience must be a number of seconds in \[0, 86400\]\. Got "):
         Ledger(tmp_path / "ledger.sqlite", patience=patience)
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_ledger_that_another_process_is_creating_is_not_damaged(tmp_path: Path):
+    """Processes that open a new ledger at once: the header and the tables are read at one moment."""
+    context = multiprocessing.get_context("fork")
+    for attempt in range(12):
+        start, errors = context.Barrier(4), context.Queue()
+        processes = [
+            context.Process(target=_opened, args=(tmp_path / f"{attempt}.sqlite", start, errors)) for _ in range(4)
+        ]
+        for process in processes:
+            process.start()
+        assert [errors.get(timeout=60) for _ in processes] == [""] * 4
+        for process in processes:
+            process.join()
+
+
+def _opened(path: Path, start: Any, errors: Any) -> None:
+    start.wait()
+    try:
+        with Ledger(path):
+            errors.put("")
+    except WorkbenchError as error:
+        errors.put(str(error))

@@ -19,6 +19,7 @@ import hashlib
 import itertools
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -146,9 +147,12 @@ class Ledger:
     def _version(self) -> int:
         """The schema version; 0 for an empty file. Raises CorruptFile for somebody else's database, and for a ledger
         whose header was changed."""
-        version = int(self._one("pragma user_version"))
-        tables = int(self._one("select count(*) from sqlite_master"))
-        if tables and self._one("pragma application_id") != APPLICATION:
+        with contextlib.nullcontext() if self._db.in_transaction else self._transaction("deferred"):
+            # of one moment: another process may be writing the first tables
+            version = int(self._one("pragma user_version"))
+            tables = int(self._one("select count(*) from sqlite_master"))
+            owner = self._one("pragma application_id")
+        if tables and owner != APPLICATION:
             raise CorruptFile(f"{self.path} is a database, but not a ledger of this workbench.")
         if (version < 1) if tables else version:
             raise CorruptFile(
@@ -157,7 +161,7 @@ class Ledger:
         return version
 
     def _migrate(self) -> None:
-        mode = self._one("pragma journal_mode = wal")
+        mode = self._write_ahead()
         if mode != "wal":
             raise WorkbenchError(f"The ledger {self.path} cannot use a write-ahead log on this file system ({mode}).")
         with self._transaction():
@@ -167,12 +171,23 @@ class Ledger:
                 self._db.execute(f"pragma user_version = {version + 1}")
             self._db.execute(f"pragma application_id = {APPLICATION}")
 
+    def _write_ahead(self) -> Any:
+        """Turn the log on; SQLite does not wait for others that do so at the same moment."""
+        until = time.monotonic() + self.patience
+        while True:
+            try:
+                return self._one("pragma journal_mode = wal")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
     def _one(self, statement: str) -> Any:
         return self._db.execute(statement).fetchone()[0]
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("begin immediate")
+    def _transaction(self, kind: str = "immediate") -> Iterator[None]:
+        self._db.execute(f"begin {kind}")
         try:
             yield
             self._db.execute("commit")
