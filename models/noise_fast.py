@@ -271,11 +271,11 @@ class _Fast:
         return kept
 
     def _wider(self, kept: Mask) -> Mask:
-        """At least half as many again."""
+        """At least half as many again; everything where shifts lead to no more."""
         wider = kept
         while wider.sum() < min(self.noise.N, 1.5 * kept.sum()):
-            wider = self._dilated(wider, 1)
-            if not (wider & ~kept).any():
+            before, wider = wider, self._dilated(wider, 1)
+            if np.array_equal(wider, before):
                 return np.ones_like(kept)
         return wider if wider.sum() <= 0.8 * self.noise.N else np.ones_like(kept)
 

@@ -42,7 +42,7 @@ MARGIN = 1e-10
 """How far the proven bound lies below the value: the tolerance of the search and all rounding of its sums."""
 
 WORK = 300_000
-"""Decisions after which a search stops, states counted by what they cost of these: about a second."""
+"""Decisions after which a search stops, states counted by what they cost of these: one to three seconds."""
 
 _TOLERANCE = 1e-11
 _ROUNDING = 1e-12  # a pair is broken when its ratio is above e^eps by more than this

@@ -254,6 +254,15 @@ def test_large_group_with_another_cost_against_no_truncation():
     assert found.objective == pytest.approx(whole.value, rel=1e-9)
 
 
+@pytest.mark.parametrize("cost", ["squared", "circular-squared"])
+def test_truncation_ends_where_shifts_reach_a_part_of_the_group(cost):
+    """Of 42 answers shift 2 leads to the even ones alone: the noise values kept can grow no further than those."""
+    model = NoiseModel((42,), ((2,),), PDP, cost_vector(cost, (42,)))
+    answer, literal = fast(model, [1.0], 0.05, gap=1e-9), solve(model.program, model.values([1.0], 0.05))
+    assert answer.termination is Termination.OPTIMAL
+    assert answer.objective == pytest.approx(literal.objective, rel=1e-8)
+
+
 def test_truncation_is_a_relaxation():
     asked = noise((9,), BD3, 0.5, "squared", delta=0.1)
     values = []
