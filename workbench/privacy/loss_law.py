@@ -72,10 +72,14 @@ class LossLaw:
 
     def __mul__(self, other: LossLaw) -> LossLaw:
         """The loss of both runs."""
+        from flint import fmpz_poly
+
         total, others = (int(law.masses(1)) for law in (self, other))
         infinite = self._shift(self.infinite * (other.infinite + others) + total * other.infinite)
-        masses = [self._shift(int(mass)) for mass in (self.masses * other.masses).coeffs()]
-        return self._trimmed(self.first + other.first, masses, infinite, self.moved + other.moved)
+        masses, unit = self.masses * other.masses, 1 << self.bits
+        if self.upper:
+            masses += fmpz_poly([unit - 1] * len(masses))  # masses are >= 0: // rounds them down, and so up
+        return self._trimmed(self.first + other.first, masses // unit, infinite, self.moved + other.moved)
 
     def power(self, times: int) -> LossLaw:
         """The loss of as many runs, times >= 1."""
@@ -92,23 +96,23 @@ class LossLaw:
     def _shift(self, value: int) -> int:
         return -(-value >> self.bits) if self.upper else value >> self.bits
 
-    def _trimmed(self, first: int, masses: list[int], infinite: int, moved: int) -> LossLaw:
+    def _trimmed(self, first: int, masses: Any, infinite: int, moved: int) -> LossLaw:
         from flint import fmpz_poly
 
         limit = 1 << (self.bits - self.cut)
         low, below = 0, 0
-        while low < len(masses) and below + masses[low] <= limit:
-            below += masses[low]
+        while low < len(masses) and below + int(masses[low]) <= limit:
+            below += int(masses[low])
             low += 1
         high, above = len(masses), 0
-        while high > low and above + masses[high - 1] <= limit:
-            above += masses[high - 1]
+        while high > low and above + int(masses[high - 1]) <= limit:
+            above += int(masses[high - 1])
             high -= 1
-        kept = masses[low:high] or [0]
+        kept = masses.truncate(high).right_shift(low)
         if self.upper:
-            kept[0] += below
+            kept += fmpz_poly([below])
             infinite += above
-        return replace(self, first=first + low, masses=fmpz_poly(kept), infinite=infinite, moved=moved)
+        return replace(self, first=first + low, masses=kept, infinite=infinite, moved=moved)
 
     def _shifted(self, share: Fraction) -> tuple[Fraction, Fraction]:
         """(s, η) of the module's rule, with η at most `share`."""
@@ -137,9 +141,8 @@ class LossLaw:
     def _delta(self, epsilon: Fraction) -> Fraction:
         from flint import arb, ctx, fmpq
 
-        masses = [int(mass) for mass in self.masses.coeffs()]
         start = max(0, math.floor(epsilon / self.step) + 1 - self.first)  # the first loss above ε
-        beyond = masses[start:]
+        beyond = self.masses.coeffs()[start:]
         if not beyond:
             return min(Fraction(1), Fraction(self.infinite, 1 << self.bits))
         with ctx.workprec(self.bits + 64):
@@ -158,13 +161,13 @@ class LossLaw:
         most = delta * (1 << self.bits)
         if self.infinite > most:
             return None
-        masses = [int(mass) for mass in self.masses.coeffs()]
+        masses = self.masses.coeffs()
         with ctx.workprec(self.bits + 64):
             factor, tilted, above = (-arb(_fmpq(self.step))).exp(), arb(0), self.infinite
-            allowed = arb(_fmpq(most))
+            allowed, surely = arb(_fmpq(most)), math.floor(most)
             # the loss at `index` and lower: `above` and `tilted` hold the losses beyond it, tilted relative to it
             for index in range(self.first + len(masses) - 1, min(self.first, 0) - 2, -1):
-                if not arb(above) - tilted <= allowed:
+                if above > surely and not arb(above) - tilted <= allowed:
                     low, high = ball_ends(((arb(above) - allowed) / tilted).log())
                     return max(Fraction(0), index * self.step + (high if self.upper else low))
                 if index <= 0:
