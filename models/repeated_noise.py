@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,13 @@ class ComposedDelta:
         height = np.maximum(0.0, -np.expm1(np.minimum(0.0, self.epsilon - index * self.step)))
         return np.conj(fft.rfft(np.roll(height, -_POINTS // 2)))
 
+    @cached_property
+    def _twice(self) -> NDArray[np.complex128]:
+        """The same, with the frequencies that a real transform leaves out."""
+        twice = np.full(self._stick.size, 2.0)
+        twice[[0, -1]] = 1.0
+        return self._stick * twice
+
     def __call__(self, losses: Vector) -> float:
         """δ_T."""
         return self._composed(losses)[0]
@@ -132,15 +139,14 @@ class ComposedDelta:
         law = np.bincount(at, mass * (1 - share), _POINTS) + np.bincount((at + 1) % _POINTS, mass * share, _POINTS)
         transform = fft.rfft(law)
         before = transform ** (self.runs - 1)
-        twice = np.full(transform.size, 2.0)
-        twice[[0, -1]] = 1.0
-        total = float((self._stick * before * transform * twice).real.sum()) / _POINTS
+        total = float((self._twice * before * transform).real.sum()) / _POINTS
         return total, (at, share, slope), before
 
 
 def _feasible(delta: ComposedDelta, allowed: float, losses: Vector) -> Vector:
     """The largest multiple of some losses (the least noise of its shape) with δ_T <= δ."""
 
+    @cache  # the search asks for its ends again
     def excess(factor: float) -> float:
         return math.log(max(delta(factor * losses), 1e-300)) - math.log(allowed)
 

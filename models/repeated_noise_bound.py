@@ -54,18 +54,29 @@ _CELLS = 1000
 
 def composed_letters(runs: int, epsilon: float, p: float, ratio: float) -> float:
     """δ_T(p, r) for 0 < r < 1, rounded down."""
-    down = 1 - 4 * _UNIT
-    letters = np.array([ratio * p * down, max(0.0, 1 - p - ratio * p - 4 * _UNIT), p])
-    total, square, left = np.ones(1), letters, runs
-    while left:
-        if left & 1:
-            total = np.convolve(total, square)
-        left >>= 1
-        if left:
-            square = np.convolve(square, square)
+    return _composed(runs, p, ratio, _worth(runs, epsilon, ratio))
+
+
+def _worth(runs: int, epsilon: float, ratio: float) -> Vector:
+    """(1 - e^ε r^s)+ for s = -T..T, rounded down."""
     losses = -math.log(ratio) * np.arange(-runs, runs + 1)
     gap = np.minimum(0.0, epsilon - losses + 8 * _UNIT * (epsilon + np.abs(losses)))
-    return max(0.0, float(total @ -np.expm1(gap)) * (1 - _SAFE) - 1e-300)
+    return -np.expm1(gap)
+
+
+def _composed(runs: int, p: float, ratio: float, worth: Vector) -> float:
+    """δ_T(p, r), rounded down, from what the sums of letters are worth."""
+    down = 1 - 4 * _UNIT
+    square, left = np.array([ratio * p * down, max(0.0, 1 - p - ratio * p - 4 * _UNIT), p]), runs
+    total = None
+    while True:
+        if left & 1:
+            total = square if total is None else np.convolve(total, square)
+        left >>= 1
+        if not left:
+            break
+        square = np.convolve(square, square)
+    return max(0.0, float(total @ worth) * (1 - _SAFE) - 1e-300)
 
 
 def hockey_stick_bounds(runs: int, epsilon: float, delta: float, levels: Vector) -> Vector:
@@ -83,10 +94,10 @@ def hockey_stick_bounds(runs: int, epsilon: float, delta: float, levels: Vector)
 
 def _most(runs: int, epsilon: float, delta: float, ratio: float) -> float:
     """p(r), rounded up."""
-    whole = 1 / (1 + ratio)
+    whole, worth = 1 / (1 + ratio), _worth(runs, epsilon, ratio)
 
     def excess(p: float) -> float:
-        return composed_letters(runs, epsilon, p, ratio) - delta
+        return _composed(runs, p, ratio, worth) - delta
 
     if excess(whole) <= 0:
         return whole * (1 + 4 * _UNIT)
