@@ -46,8 +46,9 @@ def excess(bound: Bound, p: Vector, q: Vector) -> float:
 
 def tangent(bound: Bound, p: Vector, q: Vector) -> tuple[Vector, Vector, float]:
     """(a, b, limit) with a'P + b'Q <= limit for all laws that meet the bound, tight at ratios p/q. Shapes (n,)."""
+    some = q > 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        r = np.where(p > 0, np.where(q > 0, p / q, np.inf), np.where(q > 0, 0.0, 1.0))
+        r = np.where(p > 0, np.where(some, p / q, np.inf), np.where(some, 0.0, 1.0))
     limit = bound.limit
     if bound.kind == HOCKEY_STICK:
         above = r > bound.level
@@ -59,7 +60,10 @@ def tangent(bound: Bound, p: Vector, q: Vector) -> tuple[Vector, Vector, float]:
     else:
         r = np.clip(r, 1 / _LARGEST, _LARGEST)
         a, b = 1 + np.log(r), -r
-    lost = max(float(np.abs(part[np.abs(part) < SMALLEST]).max(initial=0.0)) for part in (a, b))  # of laws: at most so
-    a, b = (np.where(np.abs(part) < SMALLEST, 0.0, part) for part in (a, b))
-    size = float(np.abs(a).max(initial=0.0) + np.abs(b).max(initial=0.0))
-    return a, b, limit + 2 * lost + 8 * _ROUNDING * (size + abs(limit))
+    pair = np.array((a, b))
+    sizes = np.abs(pair)
+    small = sizes < SMALLEST
+    lost = float(sizes[small].max(initial=0.0))  # of laws: at most so
+    pair[small] = sizes[small] = 0.0
+    size = float(sizes.max(axis=1, initial=0.0).sum())
+    return pair[0], pair[1], limit + 2 * lost + 8 * _ROUNDING * (size + abs(limit))
