@@ -149,7 +149,7 @@ def test_no_pickle_anywhere():
 
 
 GOOD = json.dumps(noise().to_dict()).encode()
-quiet = settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quiet = settings(max_examples=350, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def survives(content: bytes, folder: Path) -> None:
