@@ -100,7 +100,8 @@ class ComposedDelta:
         """The same, with the frequencies that a real transform leaves out."""
         twice = np.full(self._stick.size, 2.0)
         twice[[0, -1]] = 1.0
-        return self._stick * twice
+        product: NDArray[np.complex128] = self._stick * twice
+        return product
 
     def __call__(self, losses: Vector) -> float:
         """δ_T."""

@@ -61,14 +61,15 @@ def _worth(runs: int, epsilon: float, ratio: float) -> Vector:
     """(1 - e^ε r^s)+ for s = -T..T, rounded down."""
     losses = -math.log(ratio) * np.arange(-runs, runs + 1)
     gap = np.minimum(0.0, epsilon - losses + 8 * _UNIT * (epsilon + np.abs(losses)))
-    return -np.expm1(gap)
+    worth: Vector = -np.expm1(gap)
+    return worth
 
 
 def _composed(runs: int, p: float, ratio: float, worth: Vector) -> float:
     """δ_T(p, r), rounded down, from what the sums of letters are worth."""
     down = 1 - 4 * _UNIT
     square, left = np.array([ratio * p * down, max(0.0, 1 - p - ratio * p - 4 * _UNIT), p]), runs
-    total = None
+    total: Vector | None = None
     while True:
         if left & 1:
             total = square if total is None else np.convolve(total, square)
@@ -76,6 +77,7 @@ def _composed(runs: int, p: float, ratio: float, worth: Vector) -> float:
         if not left:
             break
         square = np.convolve(square, square)
+    assert total is not None
     return max(0.0, float(total @ worth) * (1 - _SAFE) - 1e-300)
 
 

@@ -73,12 +73,12 @@ def test_designs_that_a_conic_solver_alone_does_not_end(question, request_):
             None,
         ),
         (
-            wb.FiniteQuery(range(5), [-2, -1, 1, 2], neighbours="all"),
-            {"loss": "error-rate", "notion": "gdp", "mu": 1},
+            wb.FiniteQuery(range(4), [-2, -1, 1, 2], neighbours="all"),
+            {"loss": "error-rate", "notion": "gdp", "mu": 2},
             None,
         ),
     ],
-    ids=["epigraph-renyi", "epigraph-zcdp", "useless-outputs", "five-inputs-gdp"],
+    ids=["epigraph-renyi", "epigraph-zcdp", "useless-outputs", "four-inputs-gdp"],
 )
 def test_channels_whose_linear_programs_end_at_a_vertex(question, request_, least):
     design = wb.design(question, **request_)
