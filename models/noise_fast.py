@@ -53,6 +53,7 @@ METHODS = ("fast", "literal")
 
 _SMALL = 40  # groups of so few elements are not truncated
 _LEVELS = 50_000  # decisions over level functions for every second of the time limit: a quarter of it or less
+_BRIEF = 1.0  # seconds of a time limit below which patterns have it whole: their first program is a bound
 _GRACE = 0.3  # of the time limit, to make an incumbent of what the search found by then
 _PROVEN = 1e-9 * (1 + 1e-6)
 
@@ -225,6 +226,7 @@ class _Fast:
     def _levels(self) -> None:
         """Search all level functions where that takes the question; a user who limits nodes means patterns."""
         limited = self.owner.options.node_limit is not None or self.gap < MARGIN
+        limited |= self.limit is not None and self.limit < _BRIEF
         if self.w is None or self.holes is None or limited or not searchable(self.noise):
             return
         work, stop = WORK, None

@@ -201,11 +201,23 @@ print(sorted({name.split(".")[0] for name in sys.modules} & heavy))
 
 
 def test_the_commands_beside_foreign_packages(folder):
-    for arguments in (["audit", "noise.json"], ["verify-certificate", "noise.json"], ["sample", "noise.json"]):
-        code = f"from workbench.cli import main; main({arguments})"
-        done = stranger(folder, code)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout
+    code = """
+from workbench.cli import main
+
+for command in ("audit", "verify-certificate", "sample"):
+    try:
+        main([command, "noise.json"])
+    except SystemExit as stop:
+        assert not stop.code, command
+    print("That was it.", flush=True)
+"""
+    done = stranger(folder, code)
+    assert done.returncode == 0, done.stderr
+    audit, verified, sample, rest = done.stdout.split("That was it.\n")
+    assert audit
+    assert verified
+    assert sample
+    assert not rest
 
 
 def test_importing_is_quick(folder):
@@ -216,8 +228,7 @@ import workbench as wb
 wb.load; wb.audit; wb.sample
 print(time.process_time() - begin)
 """
-    best = min(float(stranger(folder, code).stdout) for _ in range(3))
-    assert best < 0.5
+    assert any(float(stranger(folder, code).stdout) < 0.5 for _ in range(3))  # the first that is, ends it
 
 
 def test_one_line_whatever_a_file_or_its_name_says(folder):

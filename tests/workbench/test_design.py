@@ -354,3 +354,13 @@ def test_noise_that_wraps_at_a_price_says_so():
     assert any("Wrapping around is 98% of this cost" in word for word in design.words)
     design = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5, cost="circular-squared")
     assert not any("Wrapping" in word for word in design.words)
+
+
+@pytest.mark.parametrize("notion", ["pdp", "dp"])
+def test_a_delta_that_is_kept_does_not_look_exceeded(notion):
+    """The float nearest to .0018 is below it: the next one above the exact delta would be read as more than asked."""
+    made = wb.design(wb.ModuloNoise(n=16, shifts=[2]), epsilon=1, delta="0.0018", cost="squared", notion=notion)
+    assert made.exact[f"{notion}_delta"] > 0.0018
+    assert getattr(made.privacy, f"{notion}_delta") <= Fraction(18, 10_000)
+    words = dict(made.family.facts(made))["exact"]
+    assert f"{notion.upper()} delta 0.0018," in words

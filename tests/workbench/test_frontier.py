@@ -70,12 +70,19 @@ def test_bad_grids_of_python_are_named(value: Any) -> None:
         grid(value, "epsilon")
 
 
+@pytest.fixture
+def few_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces are traced at few ε between the asked ones."""
+    monkeypatch.setattr("workbench.families.noise.frontier._SMOOTH", 4)
+
+
 def _noise(**more: Any) -> Any:
     question = wb.ModuloNoise(n=5, max_shift=2)
     grids = grid("0.5,1.5", "epsilon"), grid("0,0.05,0.2", "delta")
     return plan(NoiseFrontier(question, *grids, notions=("pdp", "dp"), **more))
 
 
+@pytest.mark.usefixtures("few_pieces")
 def test_noise_rows_agree_with_each_other() -> None:
     outcome = run(_noise())
     table = outcome.to_frame()
@@ -215,9 +222,10 @@ def test_a_task_that_fails_is_a_row() -> None:
     assert (outcome.rows, outcome.interrupted) == (good, True)
 
 
+@pytest.mark.usefixtures("few_pieces")
 def test_processes_find_the_same_rows() -> None:
-    asked: dict[str, Any] = {"epsilon": "0.5,1", "delta": [0, 0.1], "notion": "pdp", "baselines": True}
-    one, two = (wb.frontier(wb.ModuloNoise(n=4, max_shift=1), **asked, jobs=jobs) for jobs in (1, 2))
+    asked: dict[str, Any] = {"epsilon": "0.5,0.6", "delta": 0.1, "notion": "pdp", "baselines": True}
+    one, two = (wb.frontier(wb.ModuloNoise(n=3, max_shift=1), **asked, jobs=jobs) for jobs in (1, 2))
     clock = {"seconds", "status"}  # pieces between the asked ε are traced for so many seconds in all
 
     def rows(result: Result) -> list[dict[str, Any]]:
@@ -278,8 +286,9 @@ def test_why_rows_have_no_value_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert "2 without a value: ortools:glop cannot solve mixed-integer programs" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("few_pieces")
 def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["frontier", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "0.5:1.5:3", "--delta", "0,0.1"]
+    arguments = ["frontier", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "0.5:1.5:2", "--delta", "0,0.1"]
     with pytest.raises(SystemExit) as end:
         main([*arguments, "--notion", "pdp,dp", "--out", str(tmp_path), "--json"])
     assert end.value.code == 0
@@ -383,7 +392,8 @@ def test_laplace_rows() -> None:
     assert drawn(made, table) == {"decoder_epsilon", "error_epsilon", "level_curves", "heat_map"}
 
 
-def test_budget_table() -> None:
+def test_budget_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.families.labels.budgets._LABELS", (0, 4))  # instead of 0..20
     table = wb.budget_table(1, [0, 0.05], "1,2", n=3).to_frame()
     assert table["error"].isna().all()
     assert (table["objective"] >= table["bound"].fillna(0) - 1e-9).all()
@@ -408,8 +418,8 @@ def test_budget_table() -> None:
         0.05: False,
     }
     among_labels = labels[(labels["delta"] == 0.05) & (labels["mechanism"] == "channel LP")].iloc[0]
-    finer = wb.design(wb.Labels.uniform(0, 20), epsilon=1, method="lp", notion="dp", delta="0.05",
-                      outputs=[k / 2 for k in range(41)])  # fmt: skip
+    finer = wb.design(wb.Labels.uniform(0, 4), epsilon=1, method="lp", notion="dp", delta="0.05",
+                      outputs=[k / 2 for k in range(9)])  # fmt: skip
     assert finer.objective < among_labels["objective"] - 0.01
     assert math.isnan(among_labels["bound"])
     values = table[(table["task"] == "value") & table["mechanism"].eq("DQL")]

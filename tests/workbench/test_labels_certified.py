@@ -219,9 +219,9 @@ def test_what_leaves_without_raw_is_certified_at_any_size(capsys, labels):
 @pytest.mark.parametrize(
     ("labels", "request_"),
     [
-        (wb.Labels.uniform(0, 349), {"epsilon": 8}),
-        (wb.Labels.uniform(0, 119), {"epsilon": 8, "method": "printed"}),
-        (wb.Labels.uniform(0, 90_000), {"epsilon": "0.01"}),  # one bin
+        (wb.Labels.uniform(0, 199), {"epsilon": 8}),
+        (wb.Labels.uniform(0, 59), {"epsilon": 8, "method": "printed"}),
+        (wb.Labels.uniform(0, 30_000), {"epsilon": "0.01"}),  # one bin
         (wb.Labels.uniform(0, 12), {"epsilon": 1, "method": "lp", "notion": "dp", "delta": "0.01"}),
     ],
 )

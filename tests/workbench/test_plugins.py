@@ -10,6 +10,7 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -19,33 +20,70 @@ from workbench.io import plugins
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
 
 
-def workbench(*arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> subprocess.CompletedProcess[str]:
+# Commands one after the other in one process: most of what a process of the workbench costs is its imports.
+COMMANDS = """
+import contextlib, io, json, sys
+from workbench.cli import main
+
+done = []
+for arguments in json.loads(sys.argv[1]):
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(arguments)
+        except SystemExit as stop:
+            code = stop.code or 0
+    done.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(done))
+"""
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def answer(self) -> dict:
+        """What a command with --json says that has done its work."""
+        assert self.returncode == 0, self.stderr
+        return json.loads(self.stdout)
+
+
+def process(*arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> subprocess.CompletedProcess[str]:
+    """A Python of its own, which finds the packages of the path."""
     places = os.pathsep.join([*map(str, path), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.run(
-        [sys.executable, "-m", "workbench", *arguments], capture_output=True, text=True, check=False, cwd=folder,
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=folder,
         env={**os.environ, "PYTHONPATH": places, "COLUMNS": "200"},
     )  # fmt: skip
 
 
-def answer(*arguments: str, folder: Path, **more: tuple[Path, ...]) -> dict:
-    done = workbench(*arguments, "--json", folder=folder, **more)
+def workbench(*commands: tuple[str, ...], folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> list[Done]:
+    """What commands do, all in one new process."""
+    done = process("-c", COMMANDS, json.dumps(commands), folder=folder, path=path)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return [Done(*each) for each in json.loads(done.stdout)]
 
 
 def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
-    assert "response" in workbench("design", "--help", folder=tmp_path).stdout
-    design = answer("design", "response", "--k", "3", "--epsilon", "1", "--save", "proof.json", folder=tmp_path)
+    listing, designed, shown = workbench(
+        ("design", "--help"),
+        ("design", "response", "--k", "3", "--epsilon", "1", "--save", "proof.json", "--json"),
+        ("verify-certificate", "proof.json"),
+        folder=tmp_path,
+    )
+    assert "response" in listing.stdout
+    design = designed.answer
     assert design["objective"] == pytest.approx(2 / (math.e + 2), rel=1e-6)
     assert design["oracle"]["agrees"]
     assert design["certified"]
     written = json.loads((tmp_path / "proof.json").read_text())
     assert written["mechanism"]["kind"] == "answers"
     assert written["record"]["checked_by"] == {"mechanism of kind answers": "workbench-example 1.2"}
-    shown = workbench("verify-certificate", "proof.json", folder=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert "code of workbench-example 1.2" in " ".join(shown.stdout.split())
-    without = workbench("verify-certificate", "proof.json", folder=tmp_path, path=())
+    without = process("-m", "workbench", "verify-certificate", "proof.json", folder=tmp_path, path=())
     assert without.returncode == 2
     assert "must be of kind" in without.stderr
 
@@ -68,46 +106,56 @@ def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(tmp_path: Path,
         assert wb.risk(form).advantage == 0.5
     (tmp_path / "coin.json").write_bytes(proof.content())
     (tmp_path / "rows.csv").write_text("x\n" + "0\n1\n" * 50)
-    asked = ("--column", "x", "--mechanism", "coin.json", "--out", "out.csv", "--insecure-seed", "1")
-    report = answer("privatise", "noise", "rows.csv", *asked, folder=tmp_path)
+    (tmp_path / "strange.csv").write_text("x\n2\n")
+    asked = ("--column", "x", "--mechanism", "coin.json", "--insecure-seed", "1")
+    done, refused = workbench(
+        ("privatise", "noise", "rows.csv", *asked, "--out", "out.csv", "--json"),
+        ("privatise", "noise", "strange.csv", *asked, "--out", "none.csv"),
+        folder=tmp_path,
+    )
+    report = done.answer
     assert report["expected_error"] == {"probability of a wrong answer": 0.25}
     assert 1.2 <= report["budget"]["epsilon"] < 1.2 + 1e-12
     assert "One coin for every row." in report["words"]
     published = (tmp_path / "out.csv").read_text().split()[1:]
     assert 5 <= sum(a != b for a, b in zip(published, ["0", "1"] * 50, strict=True)) <= 50
-    (tmp_path / "rows.csv").write_text("x\n2\n")
-    refused = workbench("privatise", "noise", "rows.csv", *asked, folder=tmp_path)
     assert "must be 0 or 1" in refused.stderr
 
 
 def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text('[[grid]]\nmodel = "response"\nk = [2, 3]\nepsilon = [1]\n')
-    done = answer("sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", folder=tmp_path)
-    assert done["statuses"] == {"optimal": 2}
-    rows = answer("frontier", "response", "--k", "2", "--epsilon", "1", folder=tmp_path)["rows"]
-    assert rows[0]["objective"] == pytest.approx(1 / (math.e + 1), rel=1e-6)
-    rows = answer(
-        "compare", "response", "--k", "3", "--epsilon", "1", "--solvers", "highs,linprog", folder=tmp_path
-    )["rows"]  # fmt: skip
+    swept, frontier, compared = workbench(
+        ("sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", "--json"),
+        ("frontier", "response", "--k", "2", "--epsilon", "1", "--json"),
+        ("compare", "response", "--k", "3", "--epsilon", "1", "--solvers", "highs,linprog", "--json"),
+        folder=tmp_path,
+    )
+    assert swept.answer["statuses"] == {"optimal": 2}
+    assert frontier.answer["rows"][0]["objective"] == pytest.approx(1 / (math.e + 1), rel=1e-6)
+    rows = compared.answer["rows"]
     assert [row["solver"] for row in rows] == ["highs", "linprog"]
     assert all(row["agrees"] for row in rows)
 
 
 def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:
-    assert "linprog" in {row["name"] for row in answer("solvers", folder=tmp_path)["solvers"]}
-    asked = ("--n", "4", "--max-shift", "1", "--delta", "0.1")
-    halved = answer("design", "noise", *asked, "--epsilon", "2", "--notion", "halved", folder=tmp_path)
-    dp = answer("design", "noise", *asked, "--epsilon", "1", "--notion", "dp", "--solver", "linprog", folder=tmp_path)
+    asked = ("noise", "--n", "4", "--max-shift", "1", "--delta", "0.1", "--json")
+    solvers, halved, dp, table = (
+        done.answer for done in workbench(
+            ("solvers", "--json"),
+            ("design", *asked, "--epsilon", "2", "--notion", "halved"),
+            ("design", *asked, "--epsilon", "1", "--notion", "dp", "--solver", "linprog"),
+            ("frontier", *asked, "--epsilon", "1", "--level", "none", "--notion", "dp"),
+            folder=tmp_path,
+        )
+    )  # fmt: skip
+    assert "linprog" in {row["name"] for row in solvers["solvers"]}
     assert halved["objective"] == pytest.approx(dp["objective"], rel=1e-6)
     assert dp["solver"] == "linprog"
-    table = answer(
-        "frontier", "noise", *asked, "--epsilon", "1,2", "--level", "none", "--notion", "dp", folder=tmp_path
-    )["rows"]  # fmt: skip
-    good = next(row for row in table if row["mechanism"] == "half-uniform")
+    good = next(row for row in table["rows"] if row["mechanism"] == "half-uniform")
     assert good["curve"] == "baseline"
     assert good["objective"] == pytest.approx(0.9 * 4 / 5)
     assert good["private"] is True
-    bad = next(row for row in table if row["mechanism"] == "impudent")
+    bad = next(row for row in table["rows"] if row["mechanism"] == "impudent")
     assert bad["objective"] is None
     assert "misses the request" in bad["error"]
 
@@ -129,7 +177,7 @@ def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> No
         tmp_path / "b", "taking", "[workbench.backends]\nhighs = taking:H\nlinprog = taking:L\n",
         "from solvers.highs import Highs\nclass H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
     )  # fmt: skip
-    done = workbench("solvers", "--json", folder=tmp_path, path=(PACKAGE, broken, taking))
+    done = process("-m", "workbench", "solvers", "--json", folder=tmp_path, path=(PACKAGE, broken, taking))
     assert done.returncode == 0
     assert "linprog" in {row["name"] for row in json.loads(done.stdout)["solvers"]}
     lines = done.stderr.splitlines()
@@ -146,19 +194,23 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
         "import workbench as wb\nfrom workbench.privacy.notions.dp import DP\n"
         "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
     )
-    asked = ("design", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "1", "--notion", "mine")
-    done = workbench("--plugin", "mine.py", *asked, "--save", "proof.json", "--json", folder=tmp_path, path=())
-    assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "proof.json").read_text())["record"]["checked_by"] == {"notion mine": "mine.py"}
     (tmp_path / "spec.toml").write_text(
         '[[grid]]\nmodel = "noise"\nn = [3, 4]\nmax_shift = 1\nepsilon = 1\nnotion = "mine"\n'
     )
-    swept = ("--plugin", "mine.py", "sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2")
-    assert answer(*swept, folder=tmp_path, path=())["statuses"] == {"optimal": 2}
-    refused = workbench(*asked, folder=tmp_path, path=())
+    asked = ("design", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "1", "--notion", "mine")
+    refused, missing, designed, swept = workbench(
+        asked,
+        ("--plugin", "none.py", "solvers"),
+        ("--plugin", "mine.py", *asked, "--save", "proof.json"),
+        ("--plugin", "mine.py", "sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", "--json"),
+        folder=tmp_path,
+        path=(),
+    )
+    assert designed.returncode == 0, designed.stderr
+    assert json.loads((tmp_path / "proof.json").read_text())["record"]["checked_by"] == {"notion mine": "mine.py"}
+    assert swept.answer["statuses"] == {"optimal": 2}
     assert refused.returncode == 2
     assert "notion must be one of" in refused.stderr
-    missing = workbench("--plugin", "none.py", "solvers", folder=tmp_path, path=())
     assert "plugin must be a Python file" in missing.stderr
 
 

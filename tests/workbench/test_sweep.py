@@ -48,7 +48,8 @@ def content(path: Path) -> list[dict[str, Any]]:
 def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp_path: Path):
     ledger = tmp_path / "ledger.sqlite"
     for file in sorted(EXAMPLES.glob("*.toml")):
-        code, out, _ = run(capsys, "sweep", file, "--ledger", ledger, "--jobs", 2, "--json")
+        jobs = 2 if file.stem == "models" else 1
+        code, out, _ = run(capsys, "sweep", file, "--ledger", ledger, "--jobs", jobs, "--json")
         made = json.loads(out)
         assert code == 0
         assert made["solved"] == made["points"] > 20

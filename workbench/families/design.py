@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.exact.numbers import ExpNumber
 from workbench.families.oracle import OracleVerdict
 from workbench.privacy.claim import Claim
 
@@ -234,10 +235,14 @@ def exact_words(design: Design) -> dict[str, str]:
         return {name: upward(value) for name, value in design.exact.items()}
     epsilon, delta = design.claim.epsilon, design.claim.delta
     budgets = [float(value) for value in (epsilon.values() if isinstance(epsilon, Mapping) else [epsilon])]
-    return {
-        name: upward(value, *(budgets if name == "pure_epsilon" else [float(delta)]))
-        for name, value in design.exact.items()
-    }
+    words = {}
+    for name, value in design.exact.items():
+        whole = getattr(design.privacy, name, None)
+        if name != "pure_epsilon" and isinstance(whole, (Fraction, ExpNumber)) and isinstance(value, float):
+            # within the budget, though the next float above it may not be
+            value = min(value, float(delta)) if whole <= delta else value
+        words[name] = upward(value, *(budgets if name == "pure_epsilon" else [float(delta)]))
+    return words
 
 
 def jsonable(value: Any) -> Any:
