@@ -224,7 +224,7 @@ def test_a_task_that_fails_is_a_row() -> None:
 
 @pytest.mark.usefixtures("few_pieces")
 def test_processes_find_the_same_rows() -> None:
-    asked: dict[str, Any] = {"epsilon": "0.5,0.6", "delta": 0.1, "notion": "pdp", "baselines": True}
+    asked: dict[str, Any] = {"epsilon": "0.5,0.6", "delta": [0, 0.1], "notion": "pdp", "baselines": True}
     one, two = (wb.frontier(wb.ModuloNoise(n=3, max_shift=1), **asked, jobs=jobs) for jobs in (1, 2))
     clock = {"seconds", "status"}  # pieces between the asked ε are traced for so many seconds in all
 
