@@ -18,10 +18,10 @@ import pandas as pd
 
 from solvers.backend import Options, backend
 from workbench.errors import NotCertified, WorkbenchError
-from workbench.families.noise.certify import certify_noise
-from workbench.families.noise.design import NoiseDesigner
-from workbench.families.noise.family import FAMILY
-from workbench.families.noise.request import NoiseRequest
+from workbench.families.modulo.certify import certify_noise
+from workbench.families.modulo.design import ModuloDesigner
+from workbench.families.modulo.family import FAMILY
+from workbench.families.modulo.request import ModuloRequest
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit
@@ -55,29 +55,29 @@ def study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) -> p
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         drawn = question(kind, rng)
-        notion, cost = rng.choice(NOTIONS), rng.choice(("error-rate", "squared"))
+        notion, loss = rng.choice(NOTIONS), rng.choice(("error-rate", "squared"))
         epsilon = rng.choice(EPSILONS)
         delta = "0" if notion == "pure" else rng.choice(DELTAS)
         solver = solvers[(number // len(KINDS)) % len(solvers)]
         row: dict[str, Any] = {
-            "question": repr(drawn), "kind": kind, "notion": notion, "cost": cost, "epsilon": epsilon, "delta": delta,
+            "question": repr(drawn), "kind": kind, "notion": notion, "loss": loss, "epsilon": epsilon, "delta": delta,
             "solver": solver,
         }  # fmt: skip
-        rows.append(row | design(drawn, notion, cost, epsilon, delta, solver, time_limit))
+        rows.append(row | design(drawn, notion, loss, epsilon, delta, solver, time_limit))
     return pd.DataFrame(rows)
 
 
 def design(
-    question: ModuloNoise, notion: str, cost: str, epsilon: str, delta: str, solver: str, time_limit: float
+    question: ModuloNoise, notion: str, loss: str, epsilon: str, delta: str, solver: str, time_limit: float
 ) -> dict[str, Any]:
     """Solve, certify, audit once more; what came of it."""
     row: dict[str, Any] = dict.fromkeys(("raw_private", "route", "loss_optimum", "loss_claim", "seconds"))
     options = Options(time_limit=time_limit)
     try:
-        with NoiseDesigner(question, notion=notion, cost=cost, solver=solver, options=options, certify=True) as live:
+        with ModuloDesigner(question, notion=notion, loss=loss, solver=solver, options=options, certify=True) as live:
             solution = live.solve(epsilon, delta)
-        request = FAMILY.request(question, notion=notion, cost=cost, epsilon=epsilon, delta=delta)
-        assert isinstance(request, NoiseRequest)
+        request = FAMILY.request(question, notion=notion, loss=loss, epsilon=epsilon, delta=delta)
+        assert isinstance(request, ModuloRequest)
     except WorkbenchError as error:
         return {"outcome": f"unsolved ({type(error).__name__})"} | row
     if solution.x is None or solution.objective is None:

@@ -90,7 +90,7 @@ def _timed(
         return {"seconds": seconds, "ratio": seconds / ours, "private": f"{type(error).__name__}: {error}"[:60]}
     seconds = time.perf_counter() - begin
     n = len(channel) - 1
-    audited = wb.audit_channel(np.maximum(channel, 0), within(n, 1), design.claim.epsilon)
+    audited = wb.audit(wb.Channel.of(np.maximum(channel, 0), within(n, 1)), design.claim.epsilon)
     private = "yes" if audited.holds(design.claim) else "no"
     return {
         "seconds": seconds,

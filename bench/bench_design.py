@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 import workbench as wb
-from models.noise import NoiseModel, cost_vector
+from models.modulo import ModuloModel, loss_vector
 from solvers.backend import backend
 from workbench.families.requirements import ratio_kind
 
@@ -33,8 +33,8 @@ def measure(n: int, notion: str, delta: float) -> dict[str, Any]:
     """Milliseconds of CPU for one question: the least of REPEATS runs of each kind, and the ratios to the solver."""
     question = wb.ModuloNoise(n=n, max_shift=3)
     differences = question.differences
-    costs = cost_vector("error-rate", question.sizes)
-    model = NoiseModel(question.sizes, differences, ratio_kind(notion), costs, "error", delta > 0)
+    losses = loss_vector("error-rate", question.sizes)
+    model = ModuloModel(question.sizes, differences, ratio_kind(notion), losses, "error", delta > 0)
     values, solver = model.values([1.0], delta, None), backend("highs")
 
     def bare() -> None:

@@ -34,9 +34,9 @@ __all__ = ["TITLE", "run"]
 TITLE = "The explorer in Chromium: latency of a slider, first paint, memory"
 
 CASES = {
-    "noise n=8 pdp": "family=noise&n=8&max_shift=3&epsilon=1.5&delta=0.1",
-    "noise n=40 dp": "family=noise&n=40&max_shift=3&epsilon=1.5&delta=0.05&notion=dp",
-    "noise n=40 pdp": "family=noise&n=40&max_shift=3&epsilon=1.5&delta=0.05",
+    "noise n=8 pdp": "family=modulo&n=8&max_shift=3&epsilon=1.5&delta=0.1",
+    "noise n=40 dp": "family=modulo&n=40&max_shift=3&epsilon=1.5&delta=0.05&notion=dp",
+    "noise n=40 pdp": "family=modulo&n=40&max_shift=3&epsilon=1.5&delta=0.05",
     "quantizer 4 outputs, 41 knots": "family=quantizer&bins=-3,-0.5,0.5,3&knots=41&epsilon=1",
 }
 EVENTS = 60

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from models.noise import NoiseModel, cost_vector
-from models.noise_fast import FastSession
+from models.modulo import ModuloModel, loss_vector
+from models.modulo_fast import FastSession
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import Options, backend, solve
 from solvers.program import Program
@@ -66,11 +66,11 @@ def _timed(run: Callable[[], Solution]) -> tuple[Solution, float]:
     return answer, least
 
 
-def _row(group: Group, epsilon: float, delta: float, cost: str, literal: bool = True) -> dict[str, Any]:
+def _row(group: Group, epsilon: float, delta: float, loss: str, literal: bool = True) -> dict[str, Any]:
     name, sizes, shifts = group
-    model = NoiseModel(sizes, shifts, PDP, cost_vector(cost, sizes))
+    model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     options = Options(time_limit=LIMIT, gap=1e-9)
-    row: dict[str, Any] = {"instance": name, "epsilon": epsilon, "delta": delta, "cost": cost}
+    row: dict[str, Any] = {"instance": name, "epsilon": epsilon, "delta": delta, "loss": loss}
     values = model.values([epsilon], delta)
 
     def fast_method() -> Solution:
@@ -105,7 +105,7 @@ def run(full: bool = False) -> pd.DataFrame:
     """One row per instance, then the totals."""
     grid = itertools.product((0.5, 1.0, 1.5) if full else (0.5, 1.5), (0.01, 0.1), ("error-rate", "squared"))
     instances = [(group, *point) for point in grid for group in groups(full)]
-    rows = [_row(group, epsilon, delta, cost) for group, epsilon, delta, cost in instances]
+    rows = [_row(group, epsilon, delta, loss) for group, epsilon, delta, loss in instances]
     frame = pd.DataFrame(rows)
     solved = frame[frame["literal"] == "optimal"]
     worst = (solved["difference"].abs() / solved["objective"].abs().clip(lower=1.0)).max()
@@ -119,18 +119,18 @@ def run(full: bool = False) -> pd.DataFrame:
     least = {"instance": "least ratio", "ratio": frame["ratio"].min()}
     large: Group = ("BD mu=3 n=256", (257,), ((1,), (2,), (3,)))
     tail = [
-        _row(large, epsilon, delta, cost, literal=False)
+        _row(large, epsilon, delta, loss, literal=False)
         for epsilon in (0.5, 1.0, 1.5)
         for delta in (0.01, 0.1)
-        for cost in (("error-rate", "squared") if full else ("error-rate",))
+        for loss in (("error-rate", "squared") if full else ("error-rate",))
     ]
     for n in (511, 1023):
         for steps in ((1, 2, 3), (1, 3, 4)):
             both = tuple((k % (n + 1),) for k in (*steps, *(-k for k in steps)))
             group: Group = (f"symmetric {steps} n={n}", (n + 1,), both)
-            tail += [_row(group, 1.0, 0.05, cost, literal=False) for cost in ("error-rate", "squared")]
+            tail += [_row(group, 1.0, 0.05, loss, literal=False) for loss in ("error-rate", "squared")]
     columns = [
-        "instance", "epsilon", "delta", "cost", "literal", "literal_seconds", "fast", "fast_seconds", "ratio", "nodes",
+        "instance", "epsilon", "delta", "loss", "literal", "literal_seconds", "fast", "fast_seconds", "ratio", "nodes",
         "objective", "gap", "difference",
     ]  # fmt: skip
     return pd.concat([frame, pd.DataFrame([total, least]), pd.DataFrame(tail)], ignore_index=True)[columns]

@@ -7,6 +7,7 @@ found, so that a wrong answer shows.
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -24,11 +25,11 @@ from solvers.canonical import compile
 from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import LawProblem, end_points, exact_problem, grid_problem
 from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.optm import Live, search_bins
+from workbench.families.quantizer.optm import Live, OptmAnswer, optm
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.outputs import LocalOptimum, best_outputs
 from workbench.mechanisms.density import uniform
-from workbench.mechanisms.quantization_error import cost_weights
+from workbench.mechanisms.quantization_error import loss_weights
 
 TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabet"
 Vector = NDArray[np.float64]
@@ -66,9 +67,9 @@ def _exact_lp() -> list[list[Any]]:
     def through_cvxpy() -> float | None:
         points = end_points(knots)
         model = LawModel(points.size, 4)
-        cost = cost_weights(knots, BINS, uniform()).reshape(-1, 4)
+        loss = loss_weights(knots, BINS, uniform()).reshape(-1, 4)
         program = compile(model.problem(), "exact quantizer in CVXPY")
-        return solve(program, model.values(np.expm1(1.0), BINS, points, cost)).objective
+        return solve(program, model.values(np.expm1(1.0), BINS, points, loss)).objective
 
     seconds, value = _best(cold, 5)
     slow, same = _best(through_cvxpy, 2)
@@ -104,18 +105,22 @@ def _search() -> list[list[Any]]:
         for full in (False, True):
             live = Live()
             begin = time.perf_counter()
-            best, answers = search_bins(epsilon, outer, inner, full=full, live=live)
-            runs.append((time.perf_counter() - begin, best, live.solves, answers))
+            answers: list[OptmAnswer | None] = []
+            for big, small in itertools.product(outer, inner):
+                hint = next((answer.bounds for answer in reversed(answers) if answer is not None), None)
+                answers.append(optm([-big, -small, small, big], epsilon, full=full, hint=hint, live=live))
+            runs.append((time.perf_counter() - begin, live.solves, answers))
             live.close()
-        (quick, best, few, pruned), (slow, same, many, full_answers) = runs
-        equal = best.quantizer.bins == same.quantizer.bins and all(
+        (quick, few, pruned), (slow, many, full_answers) = runs
+        equal = all(
             (a is None) == (b is None) and (a is None or b is None or abs(a.proxy - b.proxy) < 1e-9)
-            for (_, _, a), (_, _, b) in zip(pruned, full_answers, strict=True)
+            for a, b in zip(pruned, full_answers, strict=True)
         )
         verdict = "same winners" if equal else "DIFFERENT WINNERS"
+        mae = min(a.quantizer.mae() for a in pruned if a is not None)
         rows.append(
             _row(f"OPTM m = 4, ε = {float(epsilon):g}, pruned ({few} LPs)", quick, 3.0,
-                 f"all {many} LPs", slow, f"{verdict}, MAE {best.quantizer.mae():.6f}")
+                 f"all {many} LPs", slow, f"{verdict}, MAE {mae:.6f}")
         )  # fmt: skip
     return rows
 
@@ -146,7 +151,7 @@ def _alphabets(epsilon: float) -> list[list[Any]]:
         starts.append(np.concatenate([[-far[0]], np.sort(rng.uniform(-1, 1, 2)), [far[1]]]))
 
     def ours() -> LocalOptimum:
-        problem = LawProblem(points, 4, grid_problem(points, 4).costs, symmetric=False)
+        problem = LawProblem(points, 4, grid_problem(points, 4).losses, symmetric=False)
         answer = best_outputs(problem, epsilon, 1.0, starts, symmetric=False)
         problem.close()
         return answer

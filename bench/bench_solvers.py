@@ -154,7 +154,7 @@ class BareHighs(Bare):
     def cold(self, A: sp.csc_array, b: NDArray[np.float64]) -> Answer:
         lp = self.highspy.HighsLp()
         lp.num_col_, lp.num_row_ = A.shape[1], A.shape[0]
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = self.data.c, self.data.lower, self.data.upper
+        lp.col_loss_, lp.col_lower_, lp.col_upper_ = self.data.c, self.data.lower, self.data.upper
         lp.row_lower_, lp.row_upper_ = self.data.row_lower, b
         lp.a_matrix_.format_ = self.highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = A.indptr, A.indices, A.data
@@ -238,8 +238,8 @@ class BareMathOpt(Bare):
             for low, high in zip(data.lower.tolist(), data.upper.tolist(), strict=True)
         ]
         self.rows = [self.model.add_linear_constraint(ub=bound) for bound in b.tolist()]
-        for j, cost in enumerate(data.c.tolist()):
-            self.model.objective.set_linear_coefficient(self.x[j], cost)
+        for j, loss in enumerate(data.c.tolist()):
+            self.model.objective.set_linear_coefficient(self.x[j], loss)
             run = slice(A.indptr[j], A.indptr[j + 1])
             for i, a in zip(A.indices[run].tolist(), A.data[run].tolist(), strict=True):
                 self.rows[i].set_coefficient(self.x[j], a)
@@ -311,7 +311,7 @@ class BareScip(Bare):
         data, model = self.data, pyscipopt.Model()
         model.hideOutput()
         bounds = zip(data.lower.tolist(), data.upper.tolist(), data.c.tolist(), strict=True)
-        x = [model.addVar(lb=low, ub=high, obj=cost) for low, high, cost in bounds]
+        x = [model.addVar(lb=low, ub=high, obj=loss) for low, high, loss in bounds]
         by_row = A.tocsr()
         for i, bound in enumerate(b.tolist()):
             run = slice(by_row.indptr[i], by_row.indptr[i + 1])

@@ -22,11 +22,11 @@ TURNS = 5
 YARDSTICK = "import cvxpy"
 COMMANDS = {
     "help": "--help",
-    "design noise --help": "design noise --help",
-    "noise, PDP": "design noise --n 20 --max-shift 2 --epsilon 1 --delta 0.05",
-    "noise, DP": "design noise --n 20 --max-shift 2 --epsilon 1 --delta 0.05 --notion dp",
+    "design modulo --help": "design noise --help",
+    "noise, PDP": "design modulo --n 20 --max-shift 2 --epsilon 1 --delta 0.05 --notion pdp",
+    "noise, DP": "design modulo --n 20 --max-shift 2 --epsilon 1 --delta 0.05 --notion dp",
     "quantizer": "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
-    "labels by bins": "design labels --prior uniform:0..20 --epsilon 1",
+    "labels by bins": "design labels --labels 0..20 --epsilon 1",
 }
 
 

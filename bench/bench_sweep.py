@@ -63,7 +63,7 @@ def run() -> pd.DataFrame:
 
 def grid(n: int, max_shift: int, check: str) -> dict[str, Any]:
     return {
-        "model": "noise", "n": n, "max_shift": max_shift, "notion": "dp", "check": check,
+        "model": "modulo", "n": n, "max_shift": max_shift, "notion": "dp", "check": check,
         "delta": "0.001:0.2:200", "epsilon": "0.52:2.5:100",
     }  # fmt: skip
 
@@ -112,13 +112,13 @@ def _program(chunk: Chunk) -> Any:
 
 def _model(fixed: Mapping[str, Any]) -> Any:
     """The compiled model, once for each process: both sides share CVXPY's work."""
-    from models.noise import NoiseModel, cost_vector
+    from models.modulo import ModuloModel, loss_vector
     from workbench.mechanisms.modulo import ModuloNoise
 
     question = ModuloNoise(n=fixed["n"], max_shift=fixed["max_shift"])
     if repr(question) not in _models:
-        _models[repr(question)] = NoiseModel(
-            question.sizes, question.differences, "hockey-stick", cost_vector("error-rate", question.sizes),
+        _models[repr(question)] = ModuloModel(
+            question.sizes, question.differences, "hockey-stick", loss_vector("error-rate", question.sizes),
             groups=(0,) * len(question.differences),
         )  # fmt: skip
     return _models[repr(question)]
@@ -137,7 +137,7 @@ def loop(fixed: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]) -> lis
     data = first.scaled(program.scale)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = data.c.size, data.row_lower.size
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = data.c, data.lower, data.upper
+    lp.col_loss_, lp.col_lower_, lp.col_upper_ = data.c, data.lower, data.upper
     lp.row_lower_, lp.row_upper_ = data.row_lower, data.row_upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = data.A.indptr, data.A.indices, data.A.data

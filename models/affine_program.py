@@ -19,12 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from solvers.arrays import Flags, Positions, Vector
 from solvers.errors import InvalidProgram
 from solvers.program import Block, Data, Moves, Program
 
 __all__ = ["AffineProgram", "Part"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,13 @@ class AffineProgram:
         self._rows: list[Block] = []
         self._lower: list[Vector] = []
         self._upper: list[Vector] = []
-        self._whole: list[NDArray[np.bool_]] = []
-        self._equal: list[NDArray[np.bool_]] = []
+        self._whole: list[Flags] = []
+        self._equal: list[Flags] = []
         self._A, self._c, self._right = _Section(), _Section(), _Section()
 
     def columns(
         self, name: str, shape: tuple[int, ...], lower: float = 0.0, upper: float = np.inf, integer: bool = False
-    ) -> NDArray[np.intp]:
+    ) -> Positions:
         """Add a variable; the positions of its columns (Fortran order). Raises InvalidProgram for a taken name."""
         if any(block.name == name for block in self._variables):
             raise InvalidProgram(f"variables must have distinct names. Got {name!r} twice.")
@@ -89,7 +88,7 @@ class AffineProgram:
         self._whole.append(np.full(size, integer))
         return np.arange(start, start + size)
 
-    def rows(self, name: str, count: int, equal: bool = False) -> NDArray[np.intp]:
+    def rows(self, name: str, count: int, equal: bool = False) -> Positions:
         """Add rows A x <= right side (or = right side, which is 0 until it is added to); their positions."""
         start = sum(block.size for block in self._rows)
         self._rows.append(Block(name, start, (count,)))
@@ -104,7 +103,7 @@ class AffineProgram:
         """Add to right sides."""
         self._right.add(row, value)
 
-    def cost(self, column: ArrayLike, value: ArrayLike | Part) -> None:
+    def loss(self, column: ArrayLike, value: ArrayLike | Part) -> None:
         """Add to costs."""
         self._c.add(column, value)
 
@@ -116,14 +115,14 @@ class AffineProgram:
         entries = np.bincount(place, weights=constant, minlength=key.size).astype(float)
         starts = np.concatenate([[0], np.cumsum(np.bincount(key // max(rows, 1), minlength=columns))]).astype(np.int32)
         A = sp.csc_array((entries, (key % max(rows, 1)).astype(np.int32), starts), shape=(rows, columns))
-        c, cost_part = self._vector(self._c, columns)
+        c, loss_part = self._vector(self._c, columns)
         upper, right_part = self._vector(self._right, rows)
         equal = np.concatenate(self._equal)
         lower = np.where(equal, upper, -np.inf)
         fixed = equal[right_part[0]]
         low_part = np.flatnonzero(fixed)
         parts = {
-            "c": cost_part,
+            "c": loss_part,
             "A": self._part(entries, place, parameter, factor),
             "row_upper": right_part,
             "row_lower": (right_part[0][fixed], right_part[1][fixed], sp.csr_array(right_part[2][low_part])),

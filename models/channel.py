@@ -10,7 +10,7 @@
     pdp with δ          M[y,o] - e^ε M[y',o] <= b, s >= M[y,o] + b - 1, s >= 0, Σ_o s <= δ, b in {0, 1}
 
     worst case          min z  s.t.  z >= Σ_o M[y,o] ℓ(o,y) for every y
-    minimum δ           min δ  s.t.  the expected (or every) loss is at most "budget"
+    minimum δ           min δ  s.t.  the expected (or every) loss is at most "max_loss"
 
 The column form has the same feasible channels: t_o = min_y M[y,o] serves whenever any t does.
 
@@ -40,9 +40,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
+from solvers.arrays import Flags, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
 
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CONSTRAINTS", "ChannelModel", "UserRows", "consecutive"]
 
-Vector = NDArray[np.float64]
 Pairs = tuple[tuple[int, int], ...]
 UserRows = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
@@ -70,12 +69,12 @@ class ChannelModel:
     Attributes:
         labels: (k,), outputs: (m,), the values in increasing order (positions where there are none); prior: (k,), sums
             to 1; None for the worst case over labels.
-        cost: (k, m) loss of every output for every label; inf forbids an output to a label of positive probability.
+        loss: (k, m) loss of every output for every label; inf forbids an output to a label of positive probability.
         pairs: unordered neighbouring label positions, or None for all pairs.
         groups: which entry of "exp_epsilon" each pair takes; all 0 for one ε. Only with pairs.
         approximate: whether the notion has a δ; `pairs` must be given (all of them for all pairs).
         constraints: names from CONSTRAINTS; more: constraints of one's own.
-        requires: what the notion with δ bounds. minimise: "error", or "delta" for a given budget.
+        requires: what the notion with δ bounds. minimise: "loss", or "delta" for a given max_loss.
         scale: of the program (`solvers.program`): units of 1/scale of probability.
         support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
             same where they leave no reduced cost negative.
@@ -84,16 +83,16 @@ class ChannelModel:
     labels: Vector
     outputs: Vector
     prior: Vector | None
-    cost: Vector
+    loss: Vector
     pairs: Pairs | None = None
     groups: tuple[int, ...] = ()
     approximate: bool = False
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
     requires: RatioBound = HOCKEY_STICK
-    minimise: str = "error"
+    minimise: str = "loss"
     scale: float = 1.0
-    support: NDArray[np.bool_] | None = None
+    support: Flags | None = None
 
     def __post_init__(self) -> None:
         for name in self.constraints:
@@ -102,15 +101,15 @@ class ChannelModel:
         if self.approximate and self.pairs is None:
             raise ValueError("pairs must be listed for a notion with delta. Got none.")
         shape = (self.labels.size, self.outputs.size)
-        if self.cost.shape != shape:
-            raise ValueError(f"cost must be of shape {shape}. Got {self.cost.shape}.")
+        if self.loss.shape != shape:
+            raise ValueError(f"loss must be of shape {shape}. Got {self.loss.shape}.")
 
     @stating
     def problem(self) -> cp.Problem:
         """The model in CVXPY."""
         import cvxpy as cp
 
-        k, m = self.cost.shape
+        k, m = self.loss.shape
         M = cp.Variable((k, m), name="M", bounds=[0, self._upper()])
         exp_epsilon = cp.Parameter(max(self.groups, default=0) + 1, name="exp_epsilon", nonneg=True)
         rows: list[Any] = [cp.sum(M, axis=1) == 1]
@@ -125,20 +124,20 @@ class ChannelModel:
         else:
             rows += self._graph(M, exp_epsilon, self.pairs, delta)
         rows += self.extra(M)
-        losses = np.where(np.isfinite(self.cost), self.cost, 0.0)
+        losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
         if self.prior is not None:
             loss = cp.sum(cp.multiply(losses * self.prior[:, None], M))
         else:
             loss = cp.sum(cp.multiply(losses, M), axis=1)
         if self.minimise == "delta":
-            return cp.Problem(cp.Minimize(delta), [*rows, (loss <= cp.Parameter(name="budget")).set_label("losses")])
+            return cp.Problem(cp.Minimize(delta), [*rows, (loss <= cp.Parameter(name="max_loss")).set_label("losses")])
         if self.prior is not None:
             return cp.Problem(cp.Minimize(loss), rows)
         worst = cp.Variable(name="worst", bounds=[0, float(losses.max(initial=0.0))])
         return cp.Problem(cp.Minimize(worst), [*rows, (loss <= worst).set_label("losses")])
 
     def _upper(self) -> Any:
-        allowed = np.isfinite(self.cost)
+        allowed = np.isfinite(self.loss)
         if self.prior is not None:
             allowed |= self.prior[:, None] == 0
         if self.support is not None:
@@ -174,7 +173,7 @@ class ChannelModel:
     def multipliers(self, row_dual: Vector) -> dict[str, Vector]:
         """The multipliers >= 0 of the rows in a dual vector: "ratio" (ordered pairs, m), the pairs of `directions` in
         their order, or "least" and "most" (k, m); "losses" (k,) or (1,) where there are such rows."""
-        shape = {"least": self.cost.shape, "most": self.cost.shape}
+        shape = {"least": self.loss.shape, "most": self.loss.shape}
         blocks: dict[str, Vector] = {}
         for block in self.program.rows:
             values = np.maximum(-row_dual[block.start : block.start + block.size], 0.0)
@@ -186,7 +185,7 @@ class ChannelModel:
         return blocks | ({"ratio": np.concatenate(ratios)} if ratios else {})
 
     @cached_property
-    def directions(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    def directions(self) -> tuple[Positions, Positions, Positions]:
         """(y, y', group) of every ordered pair, in the order of the privacy rows. Each of shape (ordered pairs,)."""
         groups = np.array(self.groups or (0,) * len(self.pairs or ()), dtype=int)
         ends = np.array(self.pairs or (), dtype=int).reshape(-1, 2)
@@ -200,7 +199,7 @@ class ChannelModel:
         return [*named, *(self.more(M) if self.more else [])]
 
     def _constraint(self, name: str, M: Any) -> list[Any]:
-        k, m = self.cost.shape
+        k, m = self.loss.shape
         if name == "unbiased":
             return [M @ self.outputs == self.labels]
         if name == "symmetric":
@@ -219,7 +218,7 @@ class ChannelModel:
         return [M[a[:, 0] + up, a[:, 1]] <= M[a[:, 0] + 1 - up, a[:, 1]]
                 for a, up in ((below, 0), (above, 1)) if a.size]  # fmt: skip
 
-    def _own_outputs(self) -> NDArray[np.intp]:
+    def _own_outputs(self) -> Positions:
         """The position of each label among the outputs. Raises ValueError when one is missing."""
         at = np.minimum(np.searchsorted(self.outputs, self.labels), self.outputs.size - 1)
         if not np.array_equal(self.outputs[at], self.labels):
@@ -233,9 +232,9 @@ class ChannelModel:
         name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {kind}"
         return compile(self.problem(), name, scale=self.scale)
 
-    def values(self, epsilons: Sequence[float], delta: float = 0.0, budget: float = 0.0) -> Mapping[str, Any]:
-        """Parameter values of the program: one ε per group, and δ or the budget as the model asks."""
+    def values(self, epsilons: Sequence[float], delta: float = 0.0, max_loss: float = 0.0) -> Mapping[str, Any]:
+        """Parameter values of the program: one ε per group, and δ or max_loss as the model asks."""
         named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":
-            return named | {"budget": float(budget)}
+            return named | {"max_loss": float(max_loss)}
         return named | ({"delta": float(delta)} if self.approximate else {})

@@ -13,7 +13,7 @@ from typing import Any
 
 from models.channel import ChannelModel, Pairs
 from models.convex_bounds import bound_rows, check_kinds, is_conic
-from models.noise import MASS_SCALE
+from models.modulo import MASS_SCALE
 from models.requirements import Bound
 from solvers.canonical import compile
 from solvers.program import Program
@@ -42,7 +42,7 @@ class ChannelNotionModel(ChannelModel):
     @cached_property
     def program(self) -> Program:
         """The compiled model."""
-        k, m = self.cost.shape
+        k, m = self.loss.shape
         count = sum(map(len, self.bounds.values()))
         conic = is_conic(chain(*self.bounds.values()))
         name = f"channel from {k} labels to {m} outputs under {count} bounds"

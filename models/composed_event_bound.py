@@ -19,11 +19,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.arrays import Vector
 
 __all__ = ["composed_event", "event_bounds"]
 
-Vector = NDArray[np.float64]
 
 _UNIT, _SAFE = 2.0**-53, 1e-9
 _CELLS, _TERMS = 2000, 200_000

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
+from solvers.arrays import Vector
 
 __all__ = ["bound_rows", "check_kinds", "is_conic"]
 
@@ -35,7 +35,7 @@ def is_conic(bounds: Iterable[Bound]) -> bool:
     return any(bound.kind != HOCKEY_STICK for bound in bounds)
 
 
-def bound_rows(p: Any, q: Any, bound: Bound, label: str, units: NDArray[np.float64] | None = None) -> list[Any]:
+def bound_rows(p: Any, q: Any, bound: Bound, label: str, units: Vector | None = None) -> list[Any]:
     """The rows that state a bound; p, q: expressions (n,); label: of the variables that they need; units: of every
     outcome's p and q, so that solvers see numbers of one size (all the terms are homogeneous). (n,)"""
     import cvxpy as cp

@@ -1,6 +1,6 @@
 """A linear program written entry by entry, whose entries may all move: for models with bins in every coefficient.
 
-The pattern (which entries exist) is fixed by the first writing; `program` makes every entry of A, every cost and
+The pattern (which entries exist) is fixed by the first writing; `program` makes every entry of A, every loss and
 every variable bound a parameter, so that the live solver object is moved instead of rebuilt.
 """
 
@@ -13,11 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from solvers.arrays import Positions, Vector
 from solvers.program import Block, Data, Moves, Program
 
 __all__ = ["EntrywiseProgram"]
-
-Vector = NDArray[np.float64]
 
 
 class EntrywiseProgram:
@@ -47,7 +46,7 @@ class EntrywiseProgram:
         self.row_upper.append(high)
 
     @cached_property
-    def _pattern(self) -> tuple[NDArray[np.intp], NDArray[np.int32], NDArray[np.int32]]:
+    def _pattern(self) -> tuple[Positions, NDArray[np.int32], NDArray[np.int32]]:
         """(entry -> place, row of each place, starts of columns) of the CSC form."""
         rows = len(self.row_lower)
         keys = np.array(self._column, dtype=np.int64) * rows + np.array(self._row, dtype=np.int64)

@@ -1,30 +1,30 @@
-"""The best additive noise on the integers: answers differ by at most D between neighbours, η ~ f, cost c(η).
+"""The best additive noise on the integers: answers differ by at most D between neighbours, η ~ f, loss c(η).
 
     min Σ c(η) f(η)   s.t.  Σ f = 1,  y_s(η) >= f(η) - e^ε f(η + s),  y_s >= 0,  Σ_η y_s(η) <= δ,   s = ±1..±D
 
-c(η) >= 0 does not fall as |η| grows. `bracket` states it twice (`models.additive_cuts`): a law of finite support, which
+c(η) >= 0 does not fall as |η| grows. `bracket` states it twice (`models.additive_lp`): a law of finite support, which
 is a mechanism, and a relaxation for noise on all integers, a lower bound. Both supports grow until the two meet.
 
 δ = 0 needs no program: for costs that are even the staircase is optimal (Geng and Viswanath 2014), its parameter found
 by `models.oracles.line_noise`.
 
     letter    here              letter    here
-    D, ε, δ   sensitivity, epsilon, delta      c(η)   LineCost.at
+    D, ε, δ   sensitivity, epsilon, delta      c(η)   LineLoss.at
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from models.additive_cuts import Answer, Cut, LineProgram, moved
+from models.additive_lp import Answer, Cut, LineProgram, moved
 from models.oracles.line_noise import POWERS, support
+from solvers.search import Deadline
 
-__all__ = ["Bracket", "Budget", "LineCost", "ProgramTooLarge", "bracket", "reach", "shared_budget"]
+__all__ = ["Bracket", "Budget", "LineLoss", "ProgramTooLarge", "bracket", "reach", "shared_budget"]
 
 LARGEST = 20_000_000  # shifts times noise values
 COLUMNS = 6_000
@@ -36,7 +36,7 @@ class ProgramTooLarge(ValueError):
 
 
 @dataclass(frozen=True)
-class LineCost:
+class LineLoss:
     """c(η) on all integers: |η|^power, or a table for -m..m, whose ends hold beyond it.
 
     table: values >= 0 for -m..m that do not fall as |η| grows. Raises ValueError.
@@ -53,22 +53,22 @@ class LineCost:
         right, left = values[m:], values[m::-1]
         rising = all(a <= b for side in (right, left) for a, b in pairwise(side))
         if len(values) % 2 == 0 or min(values) < 0 or not rising:
-            raise ValueError("cost must be >= 0 and not fall as |noise| grows. Got one that does.")
+            raise ValueError("loss must be >= 0 and not fall as |noise| grows. Got one that does.")
 
     @classmethod
-    def named(cls, name: str) -> LineCost:
+    def named(cls, name: str) -> LineLoss:
         """ "absolute" or "squared"."""
         return cls(name, POWERS[name])
 
     @classmethod
-    def own(cls, values: Sequence[Fraction]) -> LineCost:
+    def own(cls, values: Sequence[Fraction]) -> LineLoss:
         """c(|η|) = values[|η|], its last value beyond."""
         return cls("own", 0, (*values[:0:-1], *values))
 
     @classmethod
     def clamped(
         cls, name: str, answers: int, loss: Callable[[int], Fraction], prior: Sequence[Fraction] | None = None
-    ) -> LineCost:
+    ) -> LineLoss:
         """c(η) = Σ_q prior(q) loss(clamp(q + η) - q), q = 0..answers-1; uniform without a prior."""
         n = answers - 1
         weights = [Fraction(1)] * answers if prior is None else [*prior]
@@ -93,7 +93,7 @@ class LineCost:
 
     @property
     def beyond(self) -> tuple[Fraction, ...]:
-        """Coefficients of 1, |η|, |η|² beyond the table, of an even cost."""
+        """Coefficients of 1, |η|, |η|² beyond the table, of an even loss."""
         return (Fraction(0),) * self.power + (Fraction(1),) if self.power else (self.table[-1],)
 
     def at(self, eta: int) -> Fraction:
@@ -103,7 +103,7 @@ class LineCost:
         return self.table[min(self.span, max(-self.span, eta)) + self.span]
 
     def columns(self, reach: int) -> list[Fraction]:
-        """Of a program: |η| = 0..reach for an even cost, else η = -reach..reach."""
+        """Of a program: |η| = 0..reach for an even loss, else η = -reach..reach."""
         return [self.at(eta) for eta in range(0 if self.even else -reach, reach + 1)]
 
 
@@ -164,7 +164,7 @@ def check_size(sensitivity: int, size: int, epsilon: float, delta: float, many: 
 
 
 def bracket(
-    sensitivity: int, budgets: Sequence[Budget], cost: LineCost, *, gap: float = 1e-9, stop: float | None = None,
+    sensitivity: int, budgets: Sequence[Budget], loss: LineLoss, *, gap: float = 1e-9, stop: float | None = None,
     solver: str = "highs",
 ) -> Bracket:  # fmt: skip
     """The optimum from both sides. gap: relative, where supports stop growing; stop: time (perf_counter) to stop at.
@@ -172,6 +172,7 @@ def bracket(
     They also stop where both programs have had the same value three times: what is left then is the digits of duals,
     which wider supports do not mend. Raises ProgramTooLarge, SolverError.
     """
+    deadline = Deadline.until(stop)
     (epsilon, delta), many = shared_budget(budgets), len(budgets)
     size = reach(sensitivity, epsilon, delta)
     check_size(sensitivity, size + sensitivity, epsilon, delta, many)
@@ -181,22 +182,19 @@ def bracket(
     while True:
         shared = (sensitivity, budgets[0].exp_epsilon, budgets[0].delta)
         more = tuple((budget.exp_epsilon, budget.delta) for budget in budgets[1:])
-        upper = LineProgram(*shared, size, size, cost.columns(size), cost.even, more=more)
-        answer = upper.solve(cuts, precision=1e-10, stop=stop, solver=solver)
+        upper = LineProgram(*shared, size, size, loss.columns(size), loss.even, more=more)
+        answer = upper.solve(cuts, precision=1e-12, deadline=deadline, solver=solver)
         wide = size + sensitivity
-        lower = LineProgram(*shared, wide, size, cost.columns(wide), cost.even, more=more)
-        below = lower.solve(answer.cuts, precision=1e-10, stop=stop, solver=solver)
+        lower = LineProgram(*shared, wide, size, loss.columns(wide), loss.even, more=more)
+        below = lower.solve(answer.cuts, precision=1e-12, deadline=deadline, solver=solver)
         if answer.value - below.value <= gap * answer.value:
             met += 1
-            if answer.value - float(below.bound) > gap * answer.value:
-                below = lower.sharper(below, stop=stop, solver=solver)
         if known is not None:  # each bound holds for all noise, whatever the support of its program
             answer = min(answer, known.upper, key=lambda side: side.value)
             below = max(below, known.lower, key=lambda side: side.bound)
         known = Bracket(answer, below)
-        late = stop is not None and time.perf_counter() > stop
         size = math.ceil(1.4 * size)
         large = size + sensitivity > COLUMNS or many * sensitivity * (2 * size + 1) > LARGEST
-        if known.gap <= gap or late or large or met == _MET:
+        if known.gap <= gap or deadline.passed or large or met == _MET:
             return known
         cuts = moved(answer.cuts, size)

@@ -22,18 +22,18 @@ from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from models.affine_program import AffineProgram
 from models.line_notions import LineNotionModel
 from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
+from solvers.arrays import Vector
 from solvers.backend import Options, backend
-from solvers.data import Data
-from solvers.program import Block, Program
+from solvers.data import SMALLEST
+from solvers.program import Program
 from solvers.solution import Solution
 
 __all__ = ["lower_bound"]
 
-Vector = NDArray[np.float64]
 _LESS = 1e-13  # relative, by which a tangent is lowered: more than its rounding
 _SCALE = 1 << 80
 _LARGEST = 1e6  # coefficient of a tangent: beyond it they are no use to a solver
@@ -84,7 +84,7 @@ def _ratios(term: _Sum, x: Vector) -> Vector:
 
 
 def lower_bound(model: LineNotionModel, near: Vector, solver: str = "highs") -> Fraction:
-    """A proven bound on the cost of the model's optimum. near: a point (columns,) close to it."""
+    """A proven bound on the loss of the model's optimum. near: a point (columns,) close to it."""
     sums = []
     for (shift,), several in model.bounds.items():
         first, second = model.laws(shift)
@@ -115,42 +115,29 @@ def lower_bound(model: LineNotionModel, near: Vector, solver: str = "highs") -> 
 
 def _stated(model: LineNotionModel, sums: list[_Sum]) -> Program:
     """The program of the docstring. Rows: the total, then of every bound its sum and its tangents, one by one."""
-    size, rows, free = model.columns, [], sum(term.first.shape[0] for term in sums)
-    place, upper = size, [1.0]
-    rows.append(sp.csr_array(np.append(model.weights, np.zeros(free)).reshape(1, -1)))
-    for term in sums:
-        outcomes = term.first.shape[0]
-        t = sp.csr_array((np.ones(outcomes), (range(outcomes), range(place, place + outcomes))),
-                         shape=(outcomes, size + free))  # fmt: skip
-        rows.append(sp.csr_array(np.asarray(t.sum(axis=0)).reshape(1, -1)))
-        upper.append(term.bound.limit / term.unit)
-        wide = [sp.hstack([part, sp.csr_array((outcomes, free))]) for part in (term.first, term.second)]
+    p = AffineProgram({})
+    f, total = p.columns("f", (model.columns,)), p.rows("total", 1, equal=True)
+    p.loss(f, model.losses)
+    p.put(total, f, model.weights)
+    p.right(total, 1.0)
+    for k, term in enumerate(sums):
+        t, limit = p.columns(f"t_{k}", term.first.shape[:1], lower=-np.inf), p.rows(f"sum_{k}", 1)
+        p.put(limit, t, 1.0)
+        p.right(limit, term.bound.limit / term.unit)
         for a, b in zip(term.a.T / term.unit, term.b.T / term.unit, strict=True):
-            rows.append(_diagonal(a) @ wide[0] + _diagonal(b) @ wide[1] - t)
-            upper += [0.0] * outcomes
-        place += outcomes
-    matrix = sp.csc_array(sp.vstack(rows))
-    matrix.data[np.abs(matrix.data) < 1e-9] = 0.0
-    matrix.eliminate_zeros()
-    lower = np.full(len(upper), -np.inf)
-    lower[0] = 1.0
-    data = Data(
-        c=np.append(model.costs, np.zeros(free)), offset=0.0, A=matrix, row_lower=lower, row_upper=np.array(upper),
-        lower=np.append(np.zeros(size), np.full(free, -np.inf)), upper=np.full(size + free, np.inf),
-        integrality=np.zeros(size + free, dtype=bool),
-    )  # fmt: skip
-    return Program(f"tangents of {model.program.name}", data, variables=(Block("f", 0, (size,)),))
-
-
-def _diagonal(values: Vector) -> sp.dia_array:
-    return sp.diags_array(values)
+            rows = p.rows(f"tangents_{k}", t.size)
+            tangents = sp.coo_array(sp.diags_array(a) @ term.first + sp.diags_array(b) @ term.second)
+            (row, column), seen = tangents.coords, np.abs(tangents.data) >= SMALLEST
+            p.put(rows[row[seen]], f[column[seen]], tangents.data[seen])
+            p.put(rows, t, -1.0)
+    return p.program(f"tangents of {model.program.name}")
 
 
 def _proven(model: LineNotionModel, sums: list[_Sum], solution: Solution) -> Fraction:
     """The bound of the docstring, from the multipliers of the program."""
     assert solution.row_dual is not None
     duals = np.maximum(-solution.row_dual, 0.0)
-    priced = [Fraction(cost) for cost in model.costs.tolist()]
+    priced = [Fraction(loss) for loss in model.losses.tolist()]
     allowance, at = Fraction(0), 1
     for term in sums:
         outcomes, count = term.a.shape
@@ -172,4 +159,4 @@ def _proven(model: LineNotionModel, sums: list[_Sum], solution: Solution) -> Fra
                 for j, entry in zip(side.indices[start:stop].tolist(), side.data[start:stop].tolist(), strict=True):
                     priced[j] += share * Fraction(entry)
     weights = map(Fraction, model.weights.tolist())
-    return min(cost / w for cost, w in zip(priced, weights, strict=True)) - allowance
+    return min(loss / w for loss, w in zip(priced, weights, strict=True)) - allowance

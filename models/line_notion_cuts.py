@@ -4,7 +4,7 @@
 
 with the columns of `models.line_notions`. The hockey stick at m is the largest of these sums, at V = {P > m Q}: a pass
 over the bounds finds those that a point breaks; points between the master program's vertex and a running centre are
-separated where they break one (as in `models.additive_cuts`). A bound with δ = 0 is P <= m Q, outcome by outcome.
+separated where they break one. A bound with δ = 0 is P <= m Q, outcome by outcome.
 
 Bound: for any multipliers u >= 0 of rows r'f <= δ,  min >= min_j (c + Σ u r)_j / w_j - Σ u δ,  in exact arithmetic.
 """
@@ -15,16 +15,15 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.line_notions import LineNotionModel
 from models.requirements import Bound
+from solvers.arrays import Flags, Vector
 from solvers.errors import SolverError
 from solvers.growing import GrowingProgram
 
 __all__ = ["LineCuts"]
 
-Vector = NDArray[np.float64]
 Broken = Callable[[int, Vector, Vector], Iterable[Bound]]  # (shift, P, Q) -> the bounds that may be broken there
 
 _SCALE = 1 << 80
@@ -43,10 +42,10 @@ class LineCuts:
     def __init__(self, model: LineNotionModel, shifts: Iterable[int], broken: Broken) -> None:
         self.model, self.broken = model, broken
         self.laws = {shift: tuple(part.toarray() for part in model.laws(shift)) for shift in shifts}
-        self.unit = float(model.costs.max()) or 1.0
+        self.unit = float(model.losses.max()) or 1.0
         units = model.column_units
         self.columns = units
-        self.master = GrowingProgram(model.costs * units / self.unit, [(model.weights * units, 1.0)], tolerance=1e-10)
+        self.master = GrowingProgram(model.losses * units / self.unit, [(model.weights * units, 1.0)], tolerance=1e-10)
         self.rows: list[tuple[Vector, float]] = []  # r, δ
         self.rounds, self.version = 0, self.master.version
 
@@ -54,7 +53,7 @@ class LineCuts:
         scaled = row * self.columns
         size = max(float(np.abs(scaled).max()), 1e-300)
         stated = np.where(np.abs(scaled / size) < _SMALL, 0.0, scaled / size)
-        self.master.add([stated], limit / size)
+        self.master.add(stated, limit / size)
         self.rows.append((row, limit))
 
     def _separate(self, x: Vector) -> int:
@@ -62,7 +61,7 @@ class LineCuts:
         before = len(self.rows)
         for shift, (first, second) in self.laws.items():
             p, q = first @ x, second @ x
-            candidates: list[tuple[float, Bound, NDArray[np.bool_]]] = []
+            candidates: list[tuple[float, Bound, Flags]] = []
             for bound in self.broken(shift, p, q):
                 gaps = p - bound.level * q
                 inside = gaps > 0
@@ -99,21 +98,21 @@ class LineCuts:
                 centre = between
                 if not self._separate(x):
                     break
-        return np.asarray(np.maximum(x, 0.0))
+        return np.maximum(x, 0.0)
 
     def proven(self) -> Fraction:
         """The bound of the docstring. The multipliers are those of columns in one unit: what they miss is then no more
         than a solver's tolerance."""
-        master = GrowingProgram(self.model.costs / self.unit, [(self.model.weights, 1.0)], tolerance=1e-10)
+        master = GrowingProgram(self.model.losses / self.unit, [(self.model.weights, 1.0)], tolerance=1e-10)
         sizes = []
         for row, limit in self.rows:
             sizes.append(max(float(np.abs(row).max()), 1e-300))
             stated = np.where(np.abs(row / sizes[-1]) < _SMALL, 0.0, row / sizes[-1])
-            master.add([stated], limit / sizes[-1])
+            master.add(stated, limit / sizes[-1])
         return self._priced(master.solve().duals, sizes)
 
     def _priced(self, duals: Vector, sizes: list[float]) -> Fraction:
-        priced = [Fraction(cost) for cost in self.model.costs.tolist()]
+        priced = [Fraction(loss) for loss in self.model.losses.tolist()]
         allowance = Fraction(0)
         for (row, limit), size, dual in zip(self.rows, sizes, duals.tolist(), strict=True):
             u = Fraction(int(dual * self.unit / size * _SCALE), _SCALE)
@@ -122,4 +121,4 @@ class LineCuts:
                 for j in np.flatnonzero(row).tolist():
                     priced[j] += u * Fraction(float(row[j]))
         weights = map(Fraction, self.model.weights.tolist())
-        return min(cost / w for cost, w in zip(priced, weights, strict=True)) - allowance
+        return min(loss / w for loss, w in zip(priced, weights, strict=True)) - allowance

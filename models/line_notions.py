@@ -2,7 +2,7 @@
 
     min Σ c(η) f(η)   s.t.  Σ f = 1,  every bound of a shift s holds of (P, Q) = (f, f(· + s)),   s = ±1..±D
 
-`models.additive_cuts` has hockey sticks with δ > 0 alone, whose noise may end; under other bounds it has to go on.
+`models.additive_lp` has hockey sticks with δ > 0 alone, whose noise may end; under other bounds it has to go on.
 
 Upper side (`ratio` r): f is stated for |η| <= L and goes on by f(η ± D) = r f(η). Far out P/Q depends on η modulo D, so
 outcomes of one ratio are merged, which changes no divergence: P and Q are finitely many affine functions of f. What is
@@ -31,36 +31,35 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from models.convex_bounds import bound_rows, check_kinds, is_conic
 from models.requirements import Bound
+from solvers.arrays import Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
 from solvers.solution import Solution
 
 __all__ = ["LineNotionModel"]
 
-Vector = NDArray[np.float64]
 Shift = tuple[int, ...]
 _SCALE = 2.0**20  # of all masses, in a linear program
 _LEAST = 2e-9  # unit of an outcome in a sum: solvers take no smaller coefficients
 _SPECK = 1e-7  # entry of a law, in units, that is left out
-_REST = 1e-18  # of a tail's mass, where its cost is cut off: what is claimed is computed elsewhere, exactly
+_REST = 1e-18  # of a tail's mass, where its loss is cut off: what is claimed is computed elsewhere, exactly
 
 
 @dataclass(frozen=True, eq=False)
 class LineNotionModel:
     """One side of the module's docstring.
 
-    sensitivity: D; reach: L >= D; cost: c(η) >= 0, which does not fall as |η| grows; bounds: of every shift that is
+    sensitivity: D; reach: L >= D; loss: c(η) >= 0, which does not fall as |η| grows; bounds: of every shift that is
     stated; folded: whether c is even; ratio: in (0, 1), None for the lower side; units: about the size of f(|η|), in
     which a solver sees it, for |η| = 0..last or more.
     """
 
     sensitivity: int
     reach: int
-    cost: Callable[[int], Fraction]
+    loss: Callable[[int], Fraction]
     bounds: Mapping[Shift, Sequence[Bound]]
     folded: bool = True
     ratio: float | None = None
@@ -120,19 +119,19 @@ class LineNotionModel:
         return np.asarray(sum(part.toarray() for part in parts)).ravel()
 
     @cached_property
-    def costs(self) -> Vector:
+    def losses(self) -> Vector:
         """What a unit of every column costs, with all that follows from it. (columns,)"""
         last, d = self.last, self.sensitivity
-        each = np.array([float(self.cost(eta)) for eta in range(-last, last + 1)])
+        each = np.array([float(self.loss(eta)) for eta in range(-last, last + 1)])
         total = each @ self._window(-last, last).toarray()
         if self.ratio is None:
             for side in (1, -1):
-                total += float(self.cost(side * (last + 1))) * self._beyond(side).toarray().ravel()
+                total += float(self.loss(side * (last + 1))) * self._beyond(side).toarray().ravel()
             return np.asarray(total)
         blocks = int(np.ceil(np.log(_REST) / np.log(self.ratio)))
         for side in (1, -1):
             ends = np.array([side * (last - j) for j in range(d)])
-            tails = [sum(self.ratio**b * float(self.cost(eta + side * b * d)) for b in range(1, blocks + 1))
+            tails = [sum(self.ratio**b * float(self.loss(eta + side * b * d)) for b in range(1, blocks + 1))
                      for eta in ends.tolist()]  # fmt: skip
             place = np.abs(ends) if self.folded else ends + last
             np.add.at(total, place, tails)
@@ -168,7 +167,7 @@ class LineNotionModel:
             p, q = (_without_specks(sp.diags_array(1 / each) @ part @ sp.diags_array(units)) for part in (p, q))
             for k, bound in enumerate(several):
                 rows += bound_rows(p @ f, q @ f, bound, f"{shift}_{k}", np.maximum(each, _LEAST))
-        return cp.Problem(cp.Minimize((self.costs * units) @ f), rows)
+        return cp.Problem(cp.Minimize((self.losses * units) @ f), rows)
 
     def read(self, solution: Solution) -> Vector:
         """The columns of an answer, none below 0."""

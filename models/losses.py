@@ -6,7 +6,7 @@
 | absolute         | abs(o - y)                                  | ℓ_abs                                  |
 | poisson          | o - y log o                                 | ℓ_Poi; negative for some o, y          |
 | poisson-deviance | o - y + y log(y/o)                          | ℓ_Poi + y log y - y, which is >= 0     |
-| zero-one         | 1 if o != y else 0                          | ℓ_0-1                                  |
+| error-rate         | 1 if o != y else 0                          | ℓ_0-1                                  |
 | pinball:τ        | τ (y - o) if o <= y else (1 - τ)(o - y)     | (quantile τ in (0, 1))                 |
 | huber:h          | r²/2 if r <= h else h (r - h/2), r = abs(o-y) | (h > 0)                              |
 
@@ -19,12 +19,14 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from solvers.arrays import Vector
 
 __all__ = ["LOSSES", "Loss", "OwnLoss", "loss_named"]
 
-LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "zero-one", "pinball:τ", "huber:h")
-_PLAIN = ("squared", "absolute", "poisson", "poisson-deviance", "zero-one")
+LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate", "pinball:τ", "huber:h")
+_PLAIN = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate")
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,14 @@ class Loss:
         """Whether labels must be >= 0."""
         return self.kind in ("poisson", "poisson-deviance")
 
-    def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
         """ℓ(o, y), elementwise; inf where the loss is infinite. Raises ValueError for Poisson with negative labels."""
         o, y = np.asarray(outputs, dtype=float), np.asarray(labels, dtype=float)
         if self.kind == "squared":
             return np.asarray((o - y) ** 2)
         if self.kind == "absolute":
             return np.asarray(np.abs(o - y))
-        if self.kind == "zero-one":
+        if self.kind == "error-rate":
             return np.asarray((o != y).astype(float))
         if self.kind == "pinball":
             tau = float(self.parameter or 0.0)
@@ -72,11 +74,11 @@ class Loss:
                 value = o - y + np.where(y > 0, y * np.log(y / o), 0.0)
         return np.asarray(np.where(o < 0, np.inf, value))
 
-    def matrix(self, outputs: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    def matrix(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
         """ℓ(o, y) with one row per label. Shape (labels, outputs)."""
         return self(np.asarray(outputs, dtype=float)[None, :], np.asarray(labels, dtype=float)[:, None])
 
-    def constant(self, labels: ArrayLike) -> NDArray[np.float64]:
+    def constant(self, labels: ArrayLike) -> Vector:
         """y log y - y, what the deviance adds to the Poisson log loss. Shape of labels."""
         y = np.asarray(labels, dtype=float)
         return np.asarray(np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0) - y)
@@ -86,11 +88,11 @@ class Loss:
 class OwnLoss(Loss):
     """A loss given as a table (labels, outputs), finite and >= 0, both increasing; defined for these values alone."""
 
-    outputs: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    labels: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    table: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    outputs: Vector = field(default_factory=lambda: np.zeros(0))
+    labels: Vector = field(default_factory=lambda: np.zeros(0))
+    table: Vector = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
         """The table's entries, elementwise. Raises ValueError for values it does not have."""
         places = []
         for known, values in ((self.labels, labels), (self.outputs, outputs)):

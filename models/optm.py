@@ -22,24 +22,24 @@ The authors' public code states other programs: models.optm_authors.
 |--------------------|-------------------------------------------------------------|
 | q^(l)_j, q^(r)_j   | columns ("l", j, k), ("r", j, k); symmetric: only "l"       |
 | o_j(i), u_j(i)     | bounds: {(side, j): (o, u)}, arrays of length j             |
-| ζ                  | in `costs`                                                  |
+| ζ                  | in `losses`                                                  |
 | Theorem 6          | `reduced`: bounds (u_{s-1}(s-1), o_{t-1}(1), o_t(1))        |
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.arrays import Vector
 
 from .entrywise_program import EntrywiseProgram
 
 __all__ = ["Bounds", "Key", "TwoBinShape"]
 
-Vector = NDArray[np.float64]
 Key = tuple[str, int]
 Bounds = Mapping[Key, tuple[Vector, Vector]]
 Term = tuple[int, Key | None, int, float]
@@ -143,25 +143,33 @@ class TwoBinShape:
         return range(1, (self.m + 1) // 2 + 1) if self.symmetric else range(1, self.m + 1)
 
     @cached_property
-    def costs(self) -> tuple[Vector, float]:
+    def losses(self) -> tuple[Vector, float]:
         """(8) as costs of the columns and a constant."""
-        cost, constant, B, m = np.zeros(len(self.column)), 0.0, self.bins, self.m
+        loss, constant, B, m = np.zeros(len(self.column)), 0.0, self.bins, self.m
         right = "l" if self.symmetric else "r"
         for (j, _, _), mass in zip(self.pieces, self.masses, strict=True):
             constant += mass * (B[j] - B[j - 1]) / 2
             for l in range(1, j + 1):
-                cost[self.column["l", j, l]] += mass * (B[j - 1] - B[l - 1]) / 2
+                loss[self.column["l", j, l]] += mass * (B[j - 1] - B[l - 1]) / 2
             for r in range(j + 1, m + 1):
-                cost[self.column[right, m - j, m + 1 - r]] += mass * (B[r - 1] - B[j]) / 2
-        return cost, constant
+                loss[self.column[right, m - j, m + 1 - r]] += mass * (B[r - 1] - B[j]) / 2
+        return loss, constant
 
-    def _lp(self, extra: int) -> EntrywiseProgram:
-        """Costs, Σ q = 1; `extra` more columns without cost, free above 0."""
-        n = len(self.column)
-        lp = EntrywiseProgram(n + extra)
-        lp.c[:n], lp.offset = self.costs
+    def program(self, extra: int, bounds: Bounds) -> EntrywiseProgram:
+        """Σ q = 1 and these bounds, without losses; `extra` more columns in [0, 1]."""
+        lp = EntrywiseProgram(len(self.column) + extra)
+        for key, ends in bounds.items():
+            first = self.column[(*key, 1)]
+            for k, (low, high) in enumerate(zip(*ends, strict=True)):
+                lp.lower[first + k], lp.upper[first + k] = low, high
         for side, j in self.vectors:
             lp.row([self.column[side, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
+        return lp
+
+    def _lp(self, extra: int, bounds: Bounds) -> EntrywiseProgram:
+        """The same with the losses."""
+        lp = self.program(extra, bounds)
+        lp.c[: len(self.column)], lp.offset = self.losses
         return lp
 
     def theorem5(self, epsilon: float, bounds: Bounds, *, optimistic: bool = False) -> EntrywiseProgram:
@@ -171,13 +179,9 @@ class TwoBinShape:
         the restriction into a relaxation of every LP whose bounds lie within these: its value bounds theirs below.
         """
         n, m, B, c = len(self.column), self.m, self.bins, self.c
-        lp = self._lp(m)
+        lp = self._lp(m, bounds)
         high = {key: pair[0 if optimistic else 1] for key, pair in bounds.items()}
         low = {key: pair[1 if optimistic else 0] for key, pair in bounds.items()}
-        for key, (o, u) in bounds.items():
-            for k in range(key[1]):
-                at = self.column[(*key, k + 1)]
-                lp.lower[at], lp.upper[at] = o[k], u[k]
         odds = float(np.exp(epsilon))
         for i in self.rows_of:
             inside = -c < B[i - 1] < c
@@ -201,55 +205,66 @@ class TwoBinShape:
         u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-c, c)
         closest to -c and c. (What is known to be 1 needs no bound.)
         """
-        B, c, m, col = self.bins, self.c, self.m, self.column
-        inside = [k for k in range(1, m + 1) if -c < B[k - 1] < c]
+        c, m, col = self.c, self.m, self.column
+        inside = [k for k in range(1, m + 1) if -c < self.bins[k - 1] < c]
         if not self.symmetric or len(inside) < 2:
             raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-c, c).")
         s, t = inside[0], inside[-1]
-        lp = self._lp(0)
-        lengths = [j for _, j in self.vectors]
-
-        def at(j: int, k: int) -> int | None:
-            return col.get(("l", j, k))
-
-        def below(small: int | None, large: int | None, factor: float = 1.0) -> None:
-            if small is not None and large is not None and small != large:
-                lp.row([small, large], [1.0, -factor], -np.inf, 0.0)
-
-        for j in lengths:
-            for i in range(1, j + 1):
-                below(at(j + 1, i), at(j, i))
-                if i < j:
-                    below(at(j, i), at(j, i + 1))
-        for i in inside:
-            below(at(i + 1, i + 1), at(i, i))
+        lp = self._lp(0, {})
+        self._ordered(lp, inside)
         odds = float(np.exp(epsilon))
-        j0, jt = s - 1, t - 1  # x = -c has s - 1 bins at its left, x -> B_t from the left t - 1
-        upper = 1.0 if j0 == 1 else u
-        z: list[tuple[int, float]] = [(col["l", s, s], 1.0)]
-        z0 = [(col["l", m - j0, m + 1 - r], upper * (B[r - 1] + c) / (B[r - 1] - B[j0 - 1])) for r in range(s, m + 1)]
-        w1 = [(col["l", m - jt, m + 1 - r], o_before * (B[r - 1] - B[t - 1]) / (B[r - 1] - B[0]))
-              for r in range(t + 1, m + 1)]  # fmt: skip
-        if m - t == 1:  # the other factor is q_1(1) = 1: no bound is needed
-            w2 = [(col["l", t, 1], (B[m - 1] - c) / (B[m - 1] - B[0]))]
-        else:
-            w2 = [
-                (col["l", m - t, m + 1 - r], o_last * (B[r - 1] - c) / (B[r - 1] - B[0])) for r in range(t + 1, m + 1)
-            ]
-        for large in (z, z0):
-            for small in (w1, w2):
-                columns = [k for k, _ in large] + [k for k, _ in small]
-                lp.row(columns, [v for _, v in large] + [-odds * v for _, v in small], -np.inf, 0.0)
-        for k in range(s, t + 1):
-            for r in range(k + 2, m + 1):
-                for first, second in ((m - k + 1, m - k), (m - k, m - k - 1)):
-                    below(at(second, m - r + 1), at(first, m - r + 1), (B[r - 1] - B[k - 1]) / (B[r - 1] - B[k]))
+        larger, smaller = self._reduced_products(s, t, u, o_before, o_last)
+        for large in larger:
+            for small in smaller:
+                lp.row([*large, *small], [*large.values(), *(-odds * v for v in small.values())], -np.inf, 0.0)
+        self._steeper(lp, s, t)
         for name, bound in ((("l", t - 1, 1), o_before), (("l", t, 1), o_last)):
             if name in col and (name[1] != t or m - t > 1):
                 lp.lower[col[name]] = max(lp.lower[col[name]], bound)
-        if j0 > 1:
-            lp.upper[col["l", j0, j0]] = u
+        if s > 2:
+            lp.upper[col["l", s - 1, s - 1]] = u
         return lp
+
+    def _below(self, lp: EntrywiseProgram, small: tuple[int, int], large: tuple[int, int], factor: float = 1.0) -> None:
+        """q(small) <= factor q(large), where there are both."""
+        pair = [self.column.get(("l", *name)) for name in (small, large)]
+        if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
+            lp.row([pair[0], pair[1]], [1.0, -factor], -np.inf, 0.0)
+
+    def _ordered(self, lp: EntrywiseProgram, inside: Sequence[int]) -> None:
+        """q_{j+1}(i) <= q_j(i) <= q_j(i+1), and q_{i+1}(i+1) <= q_i(i)."""
+        for _, j in self.vectors:
+            for i in range(1, j + 1):
+                self._below(lp, (j + 1, i), (j, i))
+                if i < j:
+                    self._below(lp, (j, i), (j, i + 1))
+        for i in inside:
+            self._below(lp, (i + 1, i + 1), (i, i))
+
+    def _reduced_products(
+        self, s: int, t: int, u: float, o_before: float, o_last: float
+    ) -> tuple[list[dict[int, float]], list[dict[int, float]]]:
+        """The two largest probabilities of an output, and the two smallest, each linear: column -> coefficient."""
+        B, c, m, col = self.bins, self.c, self.m, self.column
+        j0, jt = s - 1, t - 1  # x = -c has s - 1 bins at its left, x -> B_t from the left t - 1
+        upper = 1.0 if j0 == 1 else u
+        z0 = {col["l", m - j0, m + 1 - r]: upper * (B[r - 1] + c) / (B[r - 1] - B[j0 - 1]) for r in range(s, m + 1)}
+        later = range(t + 1, m + 1)
+        w1 = {col["l", m - jt, m + 1 - r]: o_before * (B[r - 1] - B[t - 1]) / (B[r - 1] - B[0]) for r in later}
+        if m - t == 1:  # the other factor is q_1(1) = 1: no bound is needed
+            w2 = {col["l", t, 1]: (B[m - 1] - c) / (B[m - 1] - B[0])}
+        else:
+            w2 = {col["l", m - t, m + 1 - r]: o_last * (B[r - 1] - c) / (B[r - 1] - B[0]) for r in later}
+        return [{col["l", s, s]: 1.0}, z0], [w1, w2]
+
+    def _steeper(self, lp: EntrywiseProgram, s: int, t: int) -> None:
+        """What Theorem 6 asks of vectors of lengths that follow each other."""
+        B, m = self.bins, self.m
+        for k in range(s, t + 1):
+            for r in range(k + 2, m + 1):
+                factor = (B[r - 1] - B[k - 1]) / (B[r - 1] - B[k])
+                for first, second in ((m - k + 1, m - k), (m - k, m - k - 1)):
+                    self._below(lp, (second, m - r + 1), (first, m - r + 1), factor)
 
     def selection(self, x: Vector) -> tuple[list[Vector | None], list[Vector | None]]:
         """The left and right selection distributions of a point, for `two_bin`: None where no input uses one."""

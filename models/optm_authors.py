@@ -21,7 +21,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from .entrywise_program import EntrywiseProgram
-from .optm import TwoBinShape
+from .optm import Key, TwoBinShape
 
 __all__ = ["asymmetric", "symmetric"]
 
@@ -71,10 +71,10 @@ def asymmetric(
     """
     _bins(shape, symmetric=False)
     lp = _lp(shape, {("l", 2): left, ("r", 2): right}, 1)
-    cost, constant = shape.costs
-    lp.c[: cost.size] = 2 * cost
+    loss, constant = shape.losses
+    lp.c[: loss.size] = 2 * loss
     lp.c[[shape.column["l", 2, 1], shape.column["l", 2, 2]]] += 2 * constant  # times 1; an offset would not move
-    t, odds = cost.size, float(np.exp(epsilon))  # z <= e^ε t, t <= w: as much as every pair of the two
+    t, odds = loss.size, float(np.exp(epsilon))  # z <= e^ε t, t <= w: as much as every pair of the two
     for side, low in (("l", right[0]), ("r", left[0])):
         larger, smaller = _one_side(shape, side, low)
         if side == "r":  # the two terms that are not mirror images
@@ -123,14 +123,9 @@ def _bins(shape: TwoBinShape, *, symmetric: bool) -> tuple[float, ...]:
     return shape.bins
 
 
-def _lp(shape: TwoBinShape, slices: Mapping[tuple[str, int], tuple[float, float]], extra: int) -> EntrywiseProgram:
-    """Σ q = 1, q >= 1e-5, the slices, and so many columns more; no costs."""
-    lp = EntrywiseProgram(len(shape.column) + extra)
-    lp.lower[: len(shape.column)] = _LEAST
-    for (side, j), (low, high) in slices.items():
-        at = shape.column[side, j, 1]
-        lp.lower[at], lp.upper[at] = max(low, _LEAST), high
-    for side, j in shape.vectors:
-        columns = [shape.column[side, j, k] for k in range(1, j + 1)]
-        lp.row(columns, [1.0] * j, 1.0, 1.0)
-    return lp
+def _lp(shape: TwoBinShape, slices: Mapping[Key, tuple[float, float]], extra: int) -> EntrywiseProgram:
+    """Σ q = 1, q >= 1e-5, the slices, and so many columns more; no losses."""
+    every = {key: (np.full(key[1], _LEAST), np.ones(key[1])) for key in shape.vectors}
+    for key, (low, high) in slices.items():
+        every[key][0][0], every[key][1][0] = max(low, _LEAST), high
+    return shape.program(extra, every)

@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.arrays import Vector
 
 from .entrywise_program import EntrywiseProgram
 from .optm import Bounds, Key, TwoBinShape
 
 __all__ = ["ProductModel"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class ProductModel:
 
     Attributes:
         shape: bins, pieces and vectors.
-        gains: gains[piece][l - 1, r - 1] = E[...] above, the cost of π_j(l, r), from the caller's density and error.
+        gains: gains[piece][l - 1, r - 1] = E[...] above, the loss of π_j(l, r), from the caller's density and error.
     """
 
     shape: TwoBinShape
@@ -57,14 +56,8 @@ class ProductModel:
         """The LP of a box."""
         shape, m, lifted = self.shape, self.shape.m, self.lifted
         base = len(shape.column) + len(lifted)
-        lp = EntrywiseProgram(base + m)
+        lp = shape.program(len(lifted) + m, box)
         side = "l" if shape.symmetric else "r"
-        for key, (lo, hi) in box.items():
-            for k in range(key[1]):
-                at = shape.column[(*key, k + 1)]
-                lp.lower[at], lp.upper[at] = lo[k], hi[k]
-        for own, j in shape.vectors:
-            lp.row([shape.column[own, j, k] for k in range(1, j + 1)], [1.0] * j, 1.0, 1.0)
         odds = float(np.exp(epsilon))
         for (j, a, b), gain in zip(shape.pieces, self.gains, strict=True):
             lefts, rights = range(1, j + 1), range(j + 1, m + 1)
@@ -76,19 +69,15 @@ class ProductModel:
                 lp.row(columns, [1.0] * len(lefts) + [-1.0], 0.0, 0.0)
             key = shape.chosen(j) or ("l", j)
             short_left = key == ("l", j)
-            if key in box:
-                lo, hi = box[key]
-                for l in lefts:
-                    for r in rights:
-                        lp.c[lifted[j, l, r]] = gain[l - 1, r - 1]
+            for l in lefts:
+                for r in rights:
+                    lp.c[lifted[j, l, r]] = gain[l - 1, r - 1]
+                    if key in box:
+                        lo, hi = box[key]
                         k = l if short_left else m + 1 - r
                         other = shape.column[(side, m - j, m + 1 - r) if short_left else ("l", j, l)]
                         lp.row([lifted[j, l, r], other], [-1.0, lo[k - 1]], -np.inf, 0.0)
                         lp.row([lifted[j, l, r], other], [1.0, -hi[k - 1]], -np.inf, 0.0)
-            else:
-                for l in lefts:
-                    for r in rights:
-                        lp.c[lifted[j, l, r]] = gain[l - 1, r - 1]
             for x in (a, b):
                 for i in shape.rows_of:
                     columns, values = self._law(j, i, x)

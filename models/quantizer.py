@@ -7,16 +7,16 @@ and privacy of the laws at the points are those of the whole mechanism (workbenc
     MVU for fixed a      points = the n_in grid points inputs are dithered to,  relation "all"
     metric privacy       points = knots (the law is continuous),                relation "chain"
 
-    minimise    Σ_e Σ_i cost[e, i] p_e(i)
+    minimise    Σ_e Σ_i loss[e, i] p_e(i)
     subject to  Σ_i p_e(i) = 1,   Σ_i B_i p_e(i) = x_e,                         every x between is unbiased too
                 "all":    low(i) <= p_e(i) <= e^ε low(i)                        (6) for every real x, in n m rows
                 "chain":  p_e(i) <= r_e p_{e+1}(i),  p_{e+1}(i) <= r_e p_e(i)   neighbouring points imply all pairs
 
-The cost is the exact integral of the error over the pieces, linear in the end laws. The LP has no bounds to search, no
+The loss is the exact integral of the error over the pieces, linear in the end laws. The LP has no bounds to search, no
 proxy objective and no monotonicity assumption; for the same bins it contains every two-bin mechanism.
 
 Symmetry. When bins, points and costs are symmetric, averaging a law with its mirror image costs nothing, so only
-the points x > 0 (and at 0 one side) are stated, with cost[e, i] the sum over a point and its mirror.
+the points x > 0 (and at 0 one side) are stated, with loss[e, i] the sum over a point and its mirror.
 
 `program` builds the sparse form directly (a cold solve has milliseconds); `problem` states the same in CVXPY, and the
 tests solve both. With p = low + s the rows of "all" become s_e(i) <= (e^ε - 1) low(i).
@@ -25,7 +25,7 @@ tests solve both. With p = low + s the rows of "all" become s_e(i) <= (e^ε - 1)
 |-----------------|----------------------------------------------|
 | e^ε - 1         | parameter "odds"; "chain": r_e - 1, (n - 1,) |
 | B_i, x          | parameters "bins" (m,), "at" (n,)            |
-| (5), integrated | parameter "cost" (n, m)                      |
+| (5), integrated | parameter "loss" (n, m)                      |
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from models.affine_program import AffineProgram, Part
+from solvers.arrays import Positions, Vector
 from solvers.program import Program, stating
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RELATIONS", "LawModel", "odds_of", "smallest_epsilon", "smallest_reach", "usual_reach"]
 
-Vector = NDArray[np.float64]
 
 RELATIONS = ("all", "chain")
 LAW_SCALE = 2.0**20  # laws are dispatched in units of 2^-20, so that 1e-7 tolerances are 1e-13 of probability
@@ -75,9 +75,12 @@ def odds_of(epsilon: float) -> float:
         return float(Decimal(epsilon).exp() - 1)
 
 
-def smallest_reach(epsilon: float, c: float = 1.0) -> float:
-    """The least B for which outputs in [-B, B] can be unbiased and ε-private: c (e^ε + 1)/(e^ε - 1)."""
-    return c * (1 + 2 / odds_of(epsilon))
+def smallest_reach(epsilon: float, c: float = 1.0, metric: str | None = None) -> float:
+    """The least B for which outputs in [-B, B] can be unbiased and ε-private: c (e^ε + 1)/(e^ε - 1).
+
+    By the metric "absolute", e^{ε|x - x'|}, it is c + 1/ε: Σ_i (B_i + B) p_i(x) = x + B grows at most by ε of itself.
+    """
+    return c + 1 / epsilon if metric == "absolute" else c * (1 + 2 / odds_of(epsilon))
 
 
 def usual_reach(epsilon: float, c: float = 1.0) -> float:
@@ -108,7 +111,7 @@ class LawModel:
             raise ValueError(f"relation must be all, or chain without symmetry. Got {self.relation!r}.")
 
     @property
-    def _tied(self) -> NDArray[np.intp]:
+    def _tied(self) -> Positions:
         """Which variable low(i) is. Shape (m,)."""
         i = np.arange(self.outputs)
         return np.minimum(i, self.outputs - 1 - i) if self.symmetric else i
@@ -126,7 +129,7 @@ class LawModel:
         s = cp.Variable((n, m), name="s", bounds=[0, None])
         odds = cp.Parameter(self._links, name="odds", nonneg=True)
         bins, at = cp.Parameter(m, name="bins"), cp.Parameter(n, name="at")
-        cost = cp.Parameter((n, m), name="cost")
+        loss = cp.Parameter((n, m), name="loss")
         if self.relation == "chain":
             up = cp.multiply(np.ones((n - 1, m)), cp.reshape(odds, (n - 1, 1), order="F") @ np.ones((1, m)))
             rows = [
@@ -134,7 +137,7 @@ class LawModel:
                 s[1:] - s[:-1] <= cp.multiply(up, s[:-1]),
                 s[:-1] - s[1:] <= cp.multiply(up, s[1:]),
             ]  # fmt: skip
-            return cp.Problem(cp.Minimize(cp.sum(cp.multiply(cost, s))), rows)
+            return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s))), rows)
         lows = cp.Variable(int(self._tied.max()) + 1, name="low", bounds=[0, None])
         low = lows[self._tied]
         rows = [
@@ -142,12 +145,12 @@ class LawModel:
             s @ bins + bins @ low == at,
             *[s[e] <= odds * low for e in range(n)],
         ]
-        return cp.Problem(cp.Minimize(cp.sum(cp.multiply(cost, s)) + cp.sum(cost @ low)), rows)
+        return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s)) + cp.sum(loss @ low)), rows)
 
     @cached_property
     def parameters(self) -> dict[str, tuple[int, ...]]:
         """Name -> shape, in the program's order."""
-        return {"odds": self._links, "bins": (self.outputs,), "at": (self.points,), "cost": (self.points, self.outputs)}
+        return {"odds": self._links, "bins": (self.outputs,), "at": (self.points,), "loss": (self.points, self.outputs)}
 
     @cached_property
     def program(self) -> Program:
@@ -155,14 +158,14 @@ class LawModel:
         n, m = self.points, self.outputs
         p = AffineProgram(self.parameters)
         s = p.columns("s", (n, m)).reshape((n, m), order="F")
-        bins, costs = p.first["bins"] + np.arange(m), p.first["cost"] + np.arange(n * m).reshape((n, m), order="F")
+        bins, losses = p.first["bins"] + np.arange(m), p.first["loss"] + np.arange(n * m).reshape((n, m), order="F")
         each = np.arange(n)[:, None]
         total, mean = p.rows("sum", n, equal=True)[each], p.rows("mean", n, equal=True)[each]
         p.put(total, s, 1.0)
         p.right(total, 1.0)
         p.put(mean, s, Part(bins))
         p.right(mean, Part(p.first["at"] + each))
-        p.cost(s, Part(costs))
+        p.loss(s, Part(losses))
         if self.relation == "all":
             low = p.columns("low", (int(self._tied.max()) + 1,))[self._tied]
             p.put(total, low, 1.0)
@@ -171,7 +174,7 @@ class LawModel:
             private = p.rows("private", n * m).reshape((n, m), order="F")
             p.put(private, s, 1.0)
             p.put(private, low, Part(p.first["odds"], -1.0))
-            p.cost(low, Part(costs))
+            p.loss(low, Part(losses))
         else:
             private = p.rows("private", 2 * (n - 1) * m).reshape((2, n - 1, m))
             links = p.first["odds"] + np.arange(n - 1)[:, None]
@@ -181,22 +184,22 @@ class LawModel:
                 p.put(row, other, Part(links, -1.0))
         return p.program(f"quantizer laws at {n} points over {m} outputs", LAW_SCALE)
 
-    def values(self, odds: ArrayLike, bins: ArrayLike, at: ArrayLike, cost: ArrayLike) -> Mapping[str, Any]:
+    def values(self, odds: ArrayLike, bins: ArrayLike, at: ArrayLike, loss: ArrayLike) -> Mapping[str, Any]:
         """Parameter values of the program; bins below 1e-9 in size are 0 (solvers drop such coefficients)."""
         outputs = np.asarray(bins, dtype=float)
         outputs = np.where(np.abs(outputs) < 1e-9, 0.0, outputs)
-        return {"odds": np.asarray(odds, dtype=float), "bins": outputs, "at": at, "cost": cost}
+        return {"odds": np.asarray(odds, dtype=float), "bins": outputs, "at": at, "loss": loss}
 
     def laws(self, x: Vector) -> Vector:
         """The laws p_e of a point of the program. Shape (n, m)."""
         n, m = self.points, self.outputs
         s = x[: n * m].reshape((n, m), order="F")
-        return np.asarray(s + x[n * m :][self._tied] if self.relation == "all" else s)
+        return s + x[n * m :][self._tied] if self.relation == "all" else s
 
-    def slopes(self, laws: Vector, row_dual: Vector, cost_slope: Vector) -> Vector:
-        """dV/dB of the optimal value V, by its duals: Σ_e (∂cost[e, i]/∂B_i - y_e) p_e(i). Shape (m,).
+    def slopes(self, laws: Vector, row_dual: Vector, loss_slope: Vector) -> Vector:
+        """dV/dB of the optimal value V, by its duals: Σ_e (∂loss[e, i]/∂B_i - y_e) p_e(i). Shape (m,).
 
-        row_dual: (rows,) of a solution; cost_slope: (n, m). (Where V has a kink, one of its slopes.)
+        row_dual: (rows,) of a solution; loss_slope: (n, m). (Where V has a kink, one of its slopes.)
         """
         y = row_dual[self.points : 2 * self.points]
-        return np.asarray(((cost_slope - y[:, None]) * laws).sum(axis=0))
+        return np.asarray(((loss_slope - y[:, None]) * laws).sum(axis=0))

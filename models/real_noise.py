@@ -6,7 +6,7 @@ integer shifts prove every real one (`workbench.mechanisms.real_noise`). Mean co
     |x|: |j| β, and β/4 for j = 0          x²: j² β² + β²/12          the atom: 0
 
 Lower side, no noise is better: round any noise stochastically to the two nearest grid points, its mean kept. That
-commutes with shifts by grid steps, so the result is private for them (post-processing), and its cost is that of the
+commutes with shifts by grid steps, so the result is private for them (post-processing), and its loss is that of the
 piecewise linear interpolation: E|x| itself, and at most E x² + β²/4. So the optimum of the integer program with D = k,
 times β (β², less β²/4), is a lower bound.
 
@@ -14,35 +14,37 @@ The grid is refined until the two sides meet, each program starting from the cut
 and then all grids in between. How close a side comes hangs on where the jumps r of the best density fall: the lower one
 is good where k r is near an integer, the upper one near an integer and a half, where cells end. Adding a k of the first
 kind keeps both, so finer grids are sums: multiples of the grid of the best bound, and these beside that of the least
-cost, as many as a gap ~ 1/k² needs.
+loss, as many as a gap ~ 1/k² needs.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from models.additive_cuts import WHOLE, Answer, Cut, LineProgram, refined
+from models.additive_cuts import by_cuts
+from models.additive_lp import Answer, Cut, LineProgram, refined
 from models.integer_noise import Budget, ProgramTooLarge, check_size, shared_budget
 from models.oracles.line_noise import POWERS, support
 from solvers.errors import LicenceExceeded
+from solvers.search import Deadline
 
 __all__ = ["RealBracket", "real_bracket"]
 
 _DOUBLED, _FINEST = 32, 192  # steps up to which grids are doubled; at most
 _PIECE = 60_000  # excesses of a program in one piece, where it cannot grow row by row
-_EXCESS = 1e-6  # over δ, relative: what is left is repaired at a cost that is small beside every gap
-_FEW = 8  # shifts, up to which programs in one piece are the faster ones
+_WHOLE = 15_000  # excesses y, up to which programs that state them are the faster ones; a tenth on fine grids
+_FEW = 8  # shifts of a grid that is not fine
+_EXCESS = 1e-6  # over δ, relative: what is left is repaired at a loss that is small beside every gap
 
 
 @dataclass(frozen=True)
 class RealBracket:
     """In units of Δ (Δ² for squared costs): a mechanism's program on `steps` cells, and the largest lower bound found.
 
-    lower_steps: the grid of the bound; programs, rounds, seconds: the work.
+    lower_steps: the grid of the bound; programs, rounds: the work.
     """
 
     upper: Answer
@@ -51,7 +53,6 @@ class RealBracket:
     lower_steps: int
     programs: int
     rounds: int
-    seconds: float
 
     @property
     def gap(self) -> float:
@@ -75,16 +76,16 @@ def _reach(k: int, epsilon: float, delta: float) -> int:
 
 
 def real_bracket(
-    budgets: Sequence[Budget], cost: str, *, gap: float = 1e-4, steps: int | None = None, stop: float | None = None,
+    budgets: Sequence[Budget], loss: str, *, gap: float = 1e-4, steps: int | None = None, stop: float | None = None,
     progress: Callable[[str], None] | None = None, solver: str = "highs",
 ) -> RealBracket:  # fmt: skip
-    """The optimum for cost "absolute" or "squared" and Δ = 1, from both sides.
+    """The optimum for loss "absolute" or "squared" and Δ = 1, from both sides.
 
     gap: relative, at which to stop; steps: of the only grid, else grids are refined; stop: time (perf_counter) to end
     after the first grid; solver: others than highs state each grid in one piece, and refine while it is small.
     Raises ProgramTooLarge, SolverError.
     """
-    search = _Search(budgets, cost, gap, stop, solver, progress)
+    search = _Search(budgets, loss, gap, stop, solver, progress)
     try:
         search.run(steps)
     except LicenceExceeded:
@@ -97,11 +98,11 @@ class _Search:
     """Both sides on many grids, with the best of each."""
 
     def __init__(
-        self, budgets: Sequence[Budget], cost: str, gap: float, stop: float | None, solver: str,
+        self, budgets: Sequence[Budget], loss: str, gap: float, stop: float | None, solver: str,
         progress: Callable[[str], None] | None,
     ) -> None:  # fmt: skip
-        self.budgets, self.power, self.gap, self.stop, self.solver = budgets, POWERS[cost], gap, stop, solver
-        self.progress, self.begin = progress, time.perf_counter()
+        self.budgets, self.power, self.gap, self.solver = budgets, POWERS[loss], gap, solver
+        self.progress, self.deadline, self.clock = progress, Deadline.until(stop), Deadline()
         self.epsilon, self.delta = shared_budget(budgets)
         self.best: tuple[Answer, int] | None = None
         self.bound, self.at, self.programs, self.rounds = Fraction(0), 0, 0, 0
@@ -111,14 +112,12 @@ class _Search:
     def result(self) -> RealBracket:
         """As it stands."""
         assert self.best is not None
-        seconds = time.perf_counter() - self.begin
-        return RealBracket(*self.best, self.bound, self.at, self.programs, self.rounds, seconds)
+        return RealBracket(*self.best, self.bound, self.at, self.programs, self.rounds)
 
     @property
     def closed(self) -> bool:
         """Whether the two sides have met, or the time is up."""
-        late = self.stop is not None and time.perf_counter() > self.stop
-        return self.best is not None and (late or self.result.gap <= self.gap)
+        return self.best is not None and (self.deadline.passed or self.result.gap <= self.gap)
 
     def run(self, steps: int | None) -> None:
         """The grids of the module's docstring."""
@@ -175,19 +174,24 @@ class _Search:
         near = max((size for size in self.cuts if size <= k), default=max(self.cuts))
         return refined(self.cuts[near], size, Fraction(k, near))
 
-    def _solved(self, k: int, costs: Sequence[Fraction], atom: Fraction | None, **how: float) -> Answer:
+    def _solved(
+        self, k: int, losses: Sequence[Fraction], atom: Fraction | None, precision: float = 1e-9, stall: float = 0.0
+    ) -> Answer:
         first, size = self.budgets[0], self._reach(k)
         more = tuple((budget.exp_epsilon, budget.delta) for budget in self.budgets[1:])
-        line = LineProgram(k, first.exp_epsilon, first.delta, len(costs) - 1, size, costs, atom=atom, more=more)
-        whole = WHOLE if k <= _FEW else WHOLE // 10
-        answer = line.solve(self._started(k, size), stop=self.stop, whole=whole, solver=self.solver, **how)
+        line = LineProgram(k, first.exp_epsilon, first.delta, len(losses) - 1, size, losses, atom=atom, more=more)
+        cuts, few = self._started(k, size), line.every_target.size <= (_WHOLE if k <= _FEW else _WHOLE // 10)
+        if few or self.solver != "highs":
+            answer = line.solve(cuts, precision=precision, deadline=self.deadline, solver=self.solver)
+        else:
+            answer = by_cuts(line, cuts, precision=precision, stall=stall, deadline=self.deadline)
         self.programs, self.rounds = self.programs + 1, self.rounds + answer.rounds
         return answer
 
     def _lower(self, k: int) -> None:
         beta = Fraction(1, k)
-        costs = [(j * beta) ** self.power for j in range(self._reach(k) + k + 1)]
-        answer = self._solved(k, costs, None, stall=self.gap / 40)
+        losses = [(j * beta) ** self.power for j in range(self._reach(k) + k + 1)]
+        answer = self._solved(k, losses, None, stall=self.gap / 40)
         proven = answer.bound if self.power == 1 else answer.bound - beta**2 / 4
         if proven > self.bound:
             self.bound, self.at = proven, k
@@ -196,11 +200,11 @@ class _Search:
     def _upper(self, k: int) -> None:
         """Unless the lower side has met what is known."""
         if self.best is None or (self.best[0].value - float(self.bound)) > self.gap * self.best[0].value:
-            answer = self._solved(k, _cells(self.power, k, self._reach(k)), Fraction(0), precision=_EXCESS)
+            answer = self._solved(k, _cells(self.power, k, self._reach(k)), Fraction(0), _EXCESS)
             if self.best is None or answer.value < self.best[0].value:
                 self.best = answer, k
             self.cuts[k] = [*self.cuts.get(k, ()), *answer.cuts]
         if self.progress is not None:
             bracket = self.result
             interval = f"[{float(bracket.bound):.9g}, {bracket.upper.value:.9g}]"
-            self.progress(f"grid of {k}: cost in {interval}, {bracket.seconds:.1f} s")
+            self.progress(f"grid of {k}: loss in {interval}, {self.clock.elapsed:.1f} s")

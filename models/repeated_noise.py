@@ -1,4 +1,4 @@
-"""Additive noise on the integers for many runs: the least cost of one run under (ε, δ) of T runs in all.
+"""Additive noise on the integers for many runs: the least loss of one run under (ε, δ) of T runs in all.
 
 Symmetric noise of sensitivity 1 by its losses, constant from K on, so that the tails are geometric:
 
@@ -31,10 +31,10 @@ from scipy import fft
 from scipy.optimize import brentq, minimize
 
 from models.repeated_noise_round import stationary_losses
+from solvers.arrays import Vector
 
-__all__ = ["ComposedDelta", "best_losses", "expected_cost", "masses"]
+__all__ = ["ComposedDelta", "best_losses", "expected_loss", "masses"]
 
-Vector = NDArray[np.float64]
 
 _TAIL = 45.0  # e^-45 of mass is left out of sums over a tail
 _POINTS = 1 << 17  # of the grid of losses
@@ -67,11 +67,11 @@ def _fold(gradient: Vector, count: int) -> Vector:
     return np.append(gradient[: count - 1], gradient[count - 1 :].sum())
 
 
-def expected_cost(losses: Vector, cost: Callable[[Vector], Vector]) -> tuple[float, Vector]:
-    """Σ f(k) c(|k|) and its gradient. cost: of the distances 0..M, vectorised."""
+def expected_loss(losses: Vector, loss: Callable[[Vector], Vector]) -> tuple[float, Vector]:
+    """Σ f(k) c(|k|) and its gradient. loss: of the distances 0..M, vectorised."""
     density, _ = masses(losses)
     weights = np.concatenate([density[:1], 2 * density[1:]])
-    return _derivative(weights, cost(np.arange(density.size, dtype=float)), losses.size)
+    return _derivative(weights, loss(np.arange(density.size, dtype=float)), losses.size)
 
 
 @dataclass(frozen=True)
@@ -169,14 +169,14 @@ def best_losses(
     runs: int,
     epsilon: float,
     delta: float,
-    cost: Callable[[Vector], Vector],
+    loss: Callable[[Vector], Vector],
     *,
     rounds: int = 10,
     stop: Callable[[], bool] = lambda: False,
 ) -> Vector:
     """The losses of the best noise found for T = runs >= 2, ε > 0, 0 < δ < 1. Shape (K + 1,).
 
-    cost: of the distances 0..M, vectorised, not decreasing; rounds: regions of trust at most; stop: asked before each
+    loss: of the distances 0..M, vectorised, not decreasing; rounds: regions of trust at most; stop: asked before each
     round, whether the best so far will do. The noise is feasible for
     `ComposedDelta` and costs no more than the best geometric and the best discrete Gaussian noise. Of wide noise, with
     more than 160 losses, it is the best of the starts.
@@ -184,16 +184,16 @@ def best_losses(
     composed = ComposedDelta(runs, epsilon, epsilon + _FAR)
     best = min(
         (_start(composed, delta, power, offset) for power, offset in _shapes(runs)),
-        key=lambda losses: expected_cost(losses, cost)[0],
+        key=lambda losses: expected_loss(losses, loss)[0],
     )
-    value, trust = expected_cost(best, cost)[0], 0.3
+    value, trust = expected_loss(best, loss)[0], 0.3
     for _ in range(rounds if best.size <= _MOST else 0):
         if stop():
             break
         # all sums there are, where they are few: the finest grid
         composed = ComposedDelta(runs, epsilon, min(epsilon + _FAR, (1 + trust) * _WIDER * runs * float(best.max())))
-        tried = _feasible(composed, delta, _improve(composed, delta, cost, best, trust))
-        reached = expected_cost(tried, cost)[0]
+        tried = _feasible(composed, delta, _improve(composed, delta, loss, best, trust))
+        reached = expected_loss(tried, loss)[0]
         gain = 1 - reached / value
         if gain > 0:
             best, value = tried, reached
@@ -202,8 +202,8 @@ def best_losses(
         if trust < _FINEST:
             break
     for spared in _SPARED if runs <= _FEW else ():
-        locked = stationary_losses(runs, epsilon, delta * (1 - spared), cost, stop)
-        if locked is None or expected_cost(locked, cost)[0] >= value:
+        locked = stationary_losses(runs, epsilon, delta * (1 - spared), loss, stop)
+        if locked is None or expected_loss(locked, loss)[0] >= value:
             break
         if ComposedDelta(runs, epsilon, min(epsilon + _FAR, _WIDER * runs * float(locked.max())))(locked) <= delta:
             return locked
@@ -230,13 +230,13 @@ def _start(composed: ComposedDelta, allowed: float, power: float, offset: float)
 
 
 def _improve(
-    composed: ComposedDelta, allowed: float, cost: Callable[[Vector], Vector], losses: Vector, trust: float
+    composed: ComposedDelta, allowed: float, loss: Callable[[Vector], Vector], losses: Vector, trust: float
 ) -> Vector:
-    """SLSQP on ln cost under ln δ_T <= ln δ, each loss within a factor 1 ± trust; variables scaled by f^(1/4)."""
+    """SLSQP on ln loss under ln δ_T <= ln δ, each loss within a factor 1 ± trust; variables scaled by f^(1/4)."""
     scale = np.maximum(masses(losses)[0][: losses.size], 1e-12) ** -0.25
 
     def objective(point: Vector) -> tuple[float, Vector]:
-        value, gradient = expected_cost(point * scale, cost)
+        value, gradient = expected_loss(point * scale, loss)
         return math.log(value), gradient * scale / value
 
     def slack(point: Vector) -> float:

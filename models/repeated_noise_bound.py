@@ -37,15 +37,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
+
+from solvers.arrays import Vector
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
 __all__ = ["RepeatedNoiseBound", "composed_letters", "hockey_stick_bounds"]
 
-Vector = NDArray[np.float64]
 
 _UNIT = 2.0**-53
 _SAFE = 1e-9  # relative, of the composition of T <= 2^16 letters
@@ -114,13 +114,13 @@ def _most(runs: int, epsilon: float, delta: float, ratio: float) -> float:
 class RepeatedNoiseBound:
     """The linear program of the module's docstring.
 
-    cost: of the distances 0..K+1, vectorised, not decreasing; support: K; levels: how many E.
+    loss: of the distances 0..K+1, vectorised, not decreasing; support: K; levels: how many E.
     """
 
     runs: int
     epsilon: float
     delta: float
-    cost: Callable[[Vector], Vector]
+    loss: Callable[[Vector], Vector]
     support: int
     levels: int = 40
 
@@ -137,11 +137,11 @@ class RepeatedNoiseBound:
         f = cp.Variable(size + 1, name="f", nonneg=True)  # f(0..K); f(-k) = f(k)
         beyond = cp.Variable(name="beyond", nonneg=True)
         weights = np.concatenate([[1.0], np.full(size, 2.0)])
-        costs = self.cost(np.arange(size + 2, dtype=float))
+        losses = self.loss(np.arange(size + 2, dtype=float))
         rows: list[cp.Constraint] = [weights @ f + beyond == 1]
         at = np.arange(-size, size)
         here, there = f[np.abs(at)], f[np.abs(at + 1)]
         for k, (level, stick) in enumerate(zip(levels, sticks, strict=True)):
             y = cp.Variable(2 * size, name=f"y_{k}", nonneg=True)
             rows += [y >= here - level * there, cp.sum(y) <= stick]
-        return cp.Problem(cp.Minimize((weights * costs[:-1]) @ f + costs[-1] * beyond), rows)
+        return cp.Problem(cp.Minimize((weights * losses[:-1]) @ f + losses[-1] * beyond), rows)

@@ -21,16 +21,15 @@ from collections.abc import Callable
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from solvers.arrays import Positions, Vector
 from solvers.backend import backend
 from solvers.canonical import compile
 from solvers.errors import SolverError
 
 __all__ = ["NextRound", "stationary_losses"]
 
-Vector = NDArray[np.float64]
 
 _CELLS = 6000  # values of A times outcomes, above which a step is not taken
 _STEPS = 8
@@ -41,11 +40,11 @@ _LIGHT = 1e-13  # of mass, about what a solver tells apart
 class NextRound:
     """The linear program of the module's docstring.
 
-    noise: g(0..K), zero beyond; runs: T >= 2; cost: of the distances 0..K, vectorised; delta: δ_T(g).
+    noise: g(0..K), zero beyond; runs: T >= 2; loss: of the distances 0..K, vectorised; delta: δ_T(g).
     """
 
-    def __init__(self, noise: Vector, runs: int, epsilon: float, cost: Callable[[Vector], Vector]) -> None:
-        self.size, self.runs, self.epsilon, self.cost = noise.size, runs, epsilon, cost
+    def __init__(self, noise: Vector, runs: int, epsilon: float, loss: Callable[[Vector], Vector]) -> None:
+        self.size, self.runs, self.epsilon, self.loss = noise.size, runs, epsilon, loss
         share = epsilon / runs
         p = np.concatenate([noise[:0:-1], noise])
         q = np.append(p[1:], 0.0)
@@ -71,11 +70,11 @@ class NextRound:
             rows.append(y[j * at.size : (j + 1) * at.size] >= here - factor * there)
         infinite = 1 - float(self.weights.sum())
         rows.append(np.repeat(self.weights, at.size) @ y <= self.delta + (delta - self.delta) / self.runs - infinite)
-        return cp.Problem(cp.Minimize((symmetric * self.cost(np.arange(size, dtype=float))) @ f), rows)
+        return cp.Problem(cp.Minimize((symmetric * self.loss(np.arange(size, dtype=float))) @ f), rows)
 
 
 def stationary_losses(
-    runs: int, epsilon: float, delta: float, cost: Callable[[Vector], Vector], stop: Callable[[], bool]
+    runs: int, epsilon: float, delta: float, loss: Callable[[Vector], Vector], stop: Callable[[], bool]
 ) -> Vector | None:
     """l_0..l_K of the noise where the steps end, about feasible; None where the first is too large or fails.
 
@@ -88,7 +87,7 @@ def stationary_losses(
     noise, value = np.exp(-share * np.arange(size)), math.inf
     noise /= 2 * noise.sum() - noise[0]
     for _ in range(_STEPS):
-        step = NextRound(noise, runs, epsilon, cost)
+        step = NextRound(noise, runs, epsilon, loss)
         if stop() or 2 * size * step.sums.size > _CELLS:
             break
         try:
@@ -109,7 +108,7 @@ def stationary_losses(
     return losses
 
 
-def _window(distances: NDArray[np.intp], size: int) -> sparse.csr_matrix:
+def _window(distances: Positions, size: int) -> sparse.csr_matrix:
     """The matrix that takes f(0..K) to f at some distances, zero beyond K."""
     inside = np.flatnonzero(distances < size)
     return sparse.csr_matrix((np.ones(inside.size), (inside, distances[inside])), shape=(distances.size, size))

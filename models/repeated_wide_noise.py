@@ -19,14 +19,13 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from models.repeated_noise import ComposedDelta
+from solvers.arrays import Vector
 
 __all__ = ["RepeatedWideNoise", "published_shapes"]
 
-Vector = NDArray[np.float64]
 Shape = Callable[[Vector], Vector]
 
 _TAIL = 45.0  # s L beyond which mass is left out
@@ -56,7 +55,7 @@ class RepeatedWideNoise:
                 raise ValueError(f"The noise must have at most {_LONGEST} values. Got more.")
         values = steepness * self.shape(np.arange(size * self.reach + 1.0))
         first = int(np.searchsorted(values, _TAIL))
-        return np.asarray(values[: -(-first // self.reach) * self.reach + 1])
+        return values[: -(-first // self.reach) * self.reach + 1]
 
     def law(self) -> tuple[Vector, Vector]:
         """(-K..K, f(-K..K)) of the steepest noise. Shapes (2 K + 1,)."""
@@ -64,10 +63,10 @@ class RepeatedWideNoise:
         masses = np.concatenate([side[:0:-1], side])
         return np.arange(1.0 - side.size, side.size), masses / masses.sum()
 
-    def mean(self, cost: Shape) -> float:
-        """Σ f(η) c(|η|) of it. cost: of distances, vectorised."""
+    def mean(self, loss: Shape) -> float:
+        """Σ f(η) c(|η|) of it. loss: of distances, vectorised."""
         values, masses = self.law()
-        return float(masses @ cost(np.abs(values)))
+        return float(masses @ loss(np.abs(values)))
 
     def composed_delta(self, steepness: float) -> float:
         """δ_T at s, but for mass beyond K."""

@@ -13,14 +13,13 @@ A bound Σ Q φ(P/Q) <= M, φ convex, implies for any ratios r_i (Q φ(P/Q) is c
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
+from solvers.arrays import Vector
 from solvers.data import SMALLEST
 
 __all__ = ["excess", "tangent"]
 
-Vector = NDArray[np.float64]
 
 _LARGEST = 1e8  # of a coefficient: steeper tangents are taken at a smaller ratio
 _ROUNDING = 1e-15

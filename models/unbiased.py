@@ -38,18 +38,15 @@ from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from models.unbiased_bound import Quadratics, lowered, rounded_up
+from solvers.arrays import Flags, Positions, Vector
 from solvers.cones import Cone, Cones
 from solvers.data import SMALLEST
 from solvers.program import Block, Data, Program
 
 __all__ = ["Intervals", "Proof", "dual_values", "flows", "lowest", "masses", "pooled", "program", "randomized_response"]
 
-Vector = NDArray[np.float64]
-Positions = NDArray[np.intp]
-Flags = NDArray[np.bool_]
 
 _NOISE = 1e-9
 _SMALL = 1e-8  # coefficients that solvers would drop: their error is below that of the solver
@@ -131,9 +128,9 @@ def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: floa
     rows.eliminate_zeros()
     right = np.concatenate([np.zeros(k - 1), [1.0], np.diff(labels) / h * (1 + q) / q, [prior @ labels / h]])
     mass = V / unit / (1 + q)
-    cost = np.concatenate([1 + mass, 1 - mass, np.zeros(n)]) / 2
+    loss = np.concatenate([1 + mass, 1 - mass, np.zeros(n)]) / 2
     free = np.full(3 * n, np.inf)
-    data = Data(cost, 0.0, rows, right, right, -free, free, np.zeros(3 * n, dtype=bool))
+    data = Data(loss, 0.0, rows, right, right, -free, free, np.zeros(3 * n, dtype=bool))
     names, sizes = ("step", "whole", "steps", "mean"), (k - 1, 1, k - 1, 1)
     at = np.cumsum([0, *sizes])
     return Program(

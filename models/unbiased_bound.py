@@ -1,10 +1,10 @@
 """What multipliers prove of `models.unbiased`, in integers: nothing is rounded that e^ε would multiply.
 
 With multipliers v, u of the two rows of y, and f_y(o) = p_y (o-y)² - v_y - u_y (o-y), a ray (o, S) has the reduced
-cost Σ_y w_y f_y(o), least for S = {y : f_y(o) < 0}:  φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). Where φ >= -m
+loss Σ_y w_y f_y(o), least for S = {y : f_y(o) < 0}:  φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). Where φ >= -m
 everywhere, lowering every v_y by m/k makes the multipliers feasible: Σ v - m is a lower bound.
 
-Floats are integers over powers of two, and so are the coefficients of the f_y. Their roots are taken outwards to a fine
+Vector are integers over powers of two, and so are the coefficients of the f_y. Their roots are taken outwards to a fine
 grid, and f_y counted in full between: what that takes from φ is subtracted (`slack`, far below any digit of interest).
 From one of these points to the next φ is one convex quadratic, whose least value is a quotient of integers; its
 coefficients change by one label at a time, so that all pieces take O(k log k).
@@ -26,12 +26,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.arrays import Flags, Integers, Positions, Vector
 
 __all__ = ["Prices", "Quadratics", "lowered", "rounded_up"]
 
-Vector = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Number = Fraction | float
 
 _TURNS = 8  # times the multipliers are lowered
@@ -124,7 +123,7 @@ class Prices:
     slack: int
     scale: int
     parts: int
-    pieces: NDArray[np.int64]
+    pieces: Integers
 
     def bound(self, value: int) -> Fraction:
         """What 2^scale Σ v proves."""
@@ -137,7 +136,7 @@ class Prices:
         unit = self.parts << self.scale
         return np.array([x / unit for x in self.least])
 
-    def raised(self, which: NDArray[np.intp]) -> Flags:
+    def raised(self, which: Positions) -> Flags:
         """The sets S of some pieces. (n, k)"""
         return (self.pieces[:, 0] <= which[:, None]) & (which[:, None] < self.pieces[:, 1])
 

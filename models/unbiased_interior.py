@@ -25,21 +25,19 @@ does how well small masses come out. Dense in the labels: seconds for a thousand
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from models.unbiased import Intervals, dual_values, flows, masses
+from solvers.arrays import Flags, Vector
+from solvers.search import Deadline
 
 __all__ = ["InteriorPoint", "interior_point"]
 
-Vector = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Sparse = sp.csr_array
 
 _STEPS = 120
@@ -140,13 +138,13 @@ class _Program:
     def slack(self, multipliers: Vector) -> Blocks:
         return Blocks(np.ones(self.n), np.zeros(self.n), self.mass).plus(1.0, self.move(multipliers))
 
-    def system(self, x: Blocks, inverse: Blocks) -> NDArray[np.float64]:
+    def system(self, x: Blocks, inverse: Blocks) -> Vector:
         """⟨A_i, sym(X A_j Z⁻¹)⟩ of the rows. (2k, 2k)"""
         g = self.spread
         both, cross = x.c * inverse.c, g * (x.b * inverse.c + x.c * inverse.b) / 2
         spread = g * g * (x.a * inverse.c + 2 * x.b * inverse.b + x.c * inverse.a) / 4
 
-        def summed(left: Sparse, weights: Vector, right: Sparse) -> NDArray[np.float64]:
+        def summed(left: Sparse, weights: Vector, right: Sparse) -> Vector:
             return np.asarray((left @ sp.diags_array(weights) @ right.T).toarray())
 
         F, G = self.flow, self.about
@@ -159,7 +157,7 @@ class _Program:
 class _Factors:
     """Cholesky factors of a system whose rows and columns are scaled to a diagonal of ones. Raises LinAlgError."""
 
-    def __init__(self, system: NDArray[np.float64]) -> None:
+    def __init__(self, system: Vector) -> None:
         self.size = np.sqrt(np.diag(system))
         self.system = system / (self.size[:, None] * self.size)
         if not np.isfinite(self.system).all():
@@ -183,15 +181,15 @@ class _Factors:
 
 def interior_point(
     labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, others: Flags | None = None,
-    stop: float = np.inf,
+    deadline: Deadline | None = None,
 ) -> InteriorPoint | None:  # fmt: skip
     """The optimum over some intervals, to a relative gap of about 1e-10 where floats allow; None where there is none.
 
     labels: (k,), about 1 in size; prior: (k,); unit: about the size of the optimum; others: (m, k) more sets of labels,
-    whose masses are left out of the point: for its multipliers' sake; stop: time (monotonic) to end at.
+    whose masses are left out of the point: for its multipliers' sake; deadline: to end at.
     """
     program = _Program(labels, prior, q, sets, unit, np.zeros((0, labels.size), bool) if others is None else others)
-    n, right = program.n, program.right
+    n, right, deadline = program.n, program.right, deadline or Deadline()
     multipliers = np.zeros(2 * program.k)
     multipliers[program.k - 1] = -_START
     x, z = Blocks(np.full(n, _START), np.zeros(n), np.full(n, _START)), program.slack(multipliers)
@@ -205,7 +203,7 @@ def interior_point(
         # the point: what is missing in its rows counts like a gap
         if (lost := 2 * n * mean / max(abs(value), 1e-300) + off) < least:
             least, point = lost, x
-        if (off < _FEASIBLE and 2 * n * mean < _GAP * abs(value)) or time.monotonic() > stop:
+        if (off < _FEASIBLE and 2 * n * mean < _GAP * abs(value)) or deadline.passed:
             break
         try:
             factors = _Factors(program.system(x, inverse))

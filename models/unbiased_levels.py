@@ -11,24 +11,22 @@ all intervals of more labels: the smallest masses count there as well, each besi
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.unbiased import Intervals, Proof, dual_values, lowest, masses, program, randomized_response
 from models.unbiased_bound import Quadratics, rounded_up
 from models.unbiased_interior import InteriorPoint, interior_point
+from solvers.arrays import Flags, Positions, Vector
 from solvers.backend import Options, solve
+from solvers.search import Deadline
 from solvers.solution import Solution, Termination
 
 __all__ = ["Optimum", "interior_optimum", "optimum"]
 
-Vector = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 _FEW, _FEW_INTERIOR = 24, 201  # labels whose intervals are all used
 _MANY, _TRIES = 100, 2  # labels from which a solver that leaves the gap wide open is given up, after so many programs
@@ -118,8 +116,8 @@ def interior_optimum(
 ) -> Optimum | None:  # fmt: skip
     """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end.
 
-    seen: what a solver found: its objective, about the size of the optimum, and its bound; stop: time (monotonic) to
-    end at.
+    seen: what a solver found: its objective, about the size of the optimum, and its bound; stop: time
+    (perf_counter) to end at.
     """
     answer = _descended(_InteriorSearch(q, progress, stop), labels, prior, gap, seen)
     return answer if isinstance(answer, Optimum) else None
@@ -177,7 +175,7 @@ class _Search(ABC):
 
     def __init__(self, q: float, progress: Callable[[str], None]) -> None:
         self.q, self.progress = q, progress
-        self.programs, self.begin = 0, time.monotonic()
+        self.programs, self.clock = 0, Deadline()
         self.gap = np.inf  # relative, that is looked for
         self.known: Proof | None = None  # of the finest level
 
@@ -191,7 +189,7 @@ class _Search(ABC):
 
     def report(self, k: int, n: int, value: float, bound: float) -> None:
         self.progress(
-            f"{self.programs} programs in {time.monotonic() - self.begin:.0f} s: {k} labels, {n} intervals, "
+            f"{self.programs} programs in {self.clock.elapsed:.0f} s: {k} labels, {n} intervals, "
             f"relative gap {(value - bound) / max(value, 1e-300):.2g}"
         )
 
@@ -257,7 +255,7 @@ class _SolverSearch(_Search):
         for options in self.options:
             limit = options.time_limit
             if limit is not None:
-                limit = max(_LEAST_LIMIT, limit - (time.monotonic() - self.begin))
+                limit = max(_LEAST_LIMIT, limit - self.clock.elapsed)
             solution = solve(stated, solver=self.solver, options=replace(options, time_limit=limit))
             self.programs += 1
             if solution.x is not None or solution.termination not in (Termination.ERROR, Termination.NUMERICAL):
@@ -280,15 +278,15 @@ class _InteriorSearch(_Search):
 
     def __init__(self, q: float, progress: Callable[[str], None], stop: float) -> None:
         super().__init__(q, progress)
-        self.stop = stop
+        self.deadline = Deadline.until(None if stop == np.inf else stop)
 
     def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
         return super().over(k, tries, stalled, gap) or (k <= self.few and stalled > 0)  # all intervals were there
 
     def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags] | None:
-        if time.monotonic() > self.stop:
+        if self.deadline.passed:
             return None
-        point = interior_point(y, p, self.q, sets, unit, stop=self.stop)
+        point = interior_point(y, p, self.q, sets, unit, deadline=self.deadline)
         self.programs += 1
         if point is None:
             return None
@@ -311,7 +309,7 @@ class _InteriorSearch(_Search):
             below = Quadratics.of(y, p, multipliers.v, multipliers.u).prices(rounded_up(self.q)).negative
             gaps = (np.diff(below.astype(np.int8), axis=1, prepend=0) == 1).sum(axis=1) > 1
             others = np.unique(np.concatenate([others, below[gaps]]), axis=0)
-            again = interior_point(y, p, self.q, sets, unit, others, self.stop)
+            again = interior_point(y, p, self.q, sets, unit, others, self.deadline)
             self.programs += 1
             if again is None:
                 break
@@ -323,10 +321,10 @@ class _InteriorSearch(_Search):
         return proof
 
 
-def _heaviest(nodes: NDArray[np.intp], t: Vector) -> NDArray[np.intp]:
+def _heaviest(nodes: Positions, t: Vector) -> Positions:
     """The position of the largest mass at every node."""
     order = np.lexsort((t, nodes))
-    ends: NDArray[np.intp] = order[np.append(np.flatnonzero(np.diff(nodes[order])), order.size - 1)]
+    ends: Positions = order[np.append(np.flatnonzero(np.diff(nodes[order])), order.size - 1)]
     return ends
 
 

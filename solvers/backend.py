@@ -18,7 +18,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -47,6 +47,7 @@ __all__ = [
     "importable",
     "listing",
     "names",
+    "one_thread",
     "solve",
 ]
 
@@ -126,12 +127,38 @@ class Options:
     native: Mapping[str, Any] = field(default_factory=dict)
 
     def given(self) -> dict[str, Any]:
-        """The named options that are set, without `native`."""
-        return {
-            f.name: value
-            for f in fields(self)
-            if f.name != "native" and (value := getattr(self, f.name)) is not None
-        }  # fmt: skip
+        """The named options that are set, without `native`; numbers of the kind that solvers insist on."""
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "native"}
+        kind = {name: float if name in _FLOATS else int for name in named if name not in ("presolve", "algorithm")}
+        return {name: kind.get(name, _same)(value) for name, value in named.items() if value is not None}
+
+    def in_words(
+        self, words: Mapping[str, Sequence[str]], others: Mapping[str, Callable[[Any], Mapping[str, Any]]]
+    ) -> dict[str, Any]:
+        """The options in a solver's own names, `native` included. words: option -> names that take its value; others:
+        option -> what it amounts to."""
+        settings: dict[str, Any] = {}
+        for option, value in self.given().items():
+            settings |= others[option](value) if option in others else dict.fromkeys(words[option], value)
+        return settings | dict(self.native)
+
+
+_FLOATS = ("time_limit", "gap", "feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def one_thread(label: str) -> Callable[[Any], Mapping[str, Any]]:
+    """What the option threads amounts to where there is one thread: nothing, or UnsupportedOption."""
+
+    def refused(threads: Any) -> Mapping[str, Any]:
+        if threads != 1:
+            raise UnsupportedOption(f"{label} runs on one thread; threads cannot be {threads}.")
+        return {}
+
+    return refused
 
 
 @lru_cache

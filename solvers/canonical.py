@@ -8,13 +8,14 @@ rows A x + b is set equal to columns of their own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from .arrays import Flags, Positions, Vector
 from .cones import Cone, Cones
 from .data import Data
 from .errors import BackendUnavailable, InvalidProgram
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 __all__ = ["compile"]
-
-Vector = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 
 @stating
@@ -42,21 +40,64 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     Raises:
         InvalidProgram: when the problem is not DPP, not linear, or two variables or parameters share a name.
     """
+    data, inverse = _canonical(problem, name, conic)
+    canonical, dims = data["param_prob"], data["dims"]
+    own = problem.parameters()
+    _check(own, canonical, dims, name, conic)
+    size = sum(p.size for p in own)
+    n, m = int(canonical.x.size), int(canonical.constr_size)
+    linear_rows = dims.zero + dims.nonneg
+    equal = (np.arange(m) < dims.zero) | (np.arange(m) >= linear_rows)
+    sections, base, (row, column) = _sections(canonical, own, equal)
+    parts: dict[str, tuple[Positions, Vector, sp.csr_array]] = {}
+    for section, matrix in sections.items():
+        base[section] = constant = matrix[:, [size]].toarray().ravel()
+        linear = sp.csr_array(matrix[:, np.arange(size)])
+        linear.eliminate_zeros()
+        moving = np.flatnonzero(np.diff(linear.indptr))
+        place = np.flatnonzero(equal)[moving] if section == "row_lower" else moving
+        parts[section] = (place, constant[moving], linear[moving])
+    base["row_lower"] = np.where(equal, base["row_upper"], -np.inf)
+
+    integrality = np.zeros(n, dtype=bool)
+    boolean = np.array(data.get("bool_vars_idx", ()), dtype=int)
+    integrality[[*boolean, *data.get("int_vars_idx", ())]] = True
+    base["lower"][boolean] = np.maximum(base["lower"][boolean], 0.0)
+    base["upper"][boolean] = np.minimum(base["upper"][boolean], 1.0)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))]).astype(np.int32)
+    A = sp.csc_array((base["A"], row.astype(np.int32), indptr), shape=(m, n))
+    template = Data(
+        base["c"], float(base["offset"][0]), A, base["row_lower"], base["row_upper"], base["lower"], base["upper"],
+        integrality,
+    )  # fmt: skip
+    template, cones = _with_cones(template, dims, linear_rows) if linear_rows < m else (template, ())
+    return Program(
+        name=name,
+        template=template,
+        sense=1 if problem.objective.NAME == "minimize" else -1,
+        variables=_columns(problem, canonical, name),
+        rows=_rows(problem, canonical, inverse),
+        parameters={p.name(): tuple(int(k) for k in p.shape) for p in own},
+        scale=float(scale),
+        moves=Moves(parts, size),
+        cones=cones,
+    )
+
+
+def _canonical(problem: cp.Problem, name: str, conic: bool) -> tuple[Any, Any]:
+    """CVXPY's data of the problem, and the inverse data. Raises InvalidProgram."""
     import cvxpy as cp
 
     if not problem.is_dcp(dpp=True):
         raise InvalidProgram(
             f"{name} must be linear by the rules of disciplined parametrised programming (DPP). Got what is not."
         )
-    own = problem.parameters()
-    values = {p: p.value for p in own}
+    values = {p: p.value for p in problem.parameters()}
+    solver, options = (_canonical_solver(), {"use_quad_obj": False}) if conic else (cp.HIGHS, None)
     try:
         for p in values:
             p.value = p.project(np.ones(p.shape))
-        if conic:
-            data, _, inverse = problem.get_problem_data(_canonical_solver(), solver_opts={"use_quad_obj": False})
-        else:
-            data, _, inverse = problem.get_problem_data(cp.HIGHS)
+        data, _, inverse = problem.get_problem_data(solver, solver_opts=options)
     except cp.error.SolverError as error:
         if cp.HIGHS not in cp.installed_solvers():  # whose canonical form is the one that is read
             raise BackendUnavailable(
@@ -67,7 +108,11 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     finally:
         for p, value in values.items():
             p.value = value
-    canonical, dims = data["param_prob"], data["dims"]
+    return data, inverse
+
+
+def _check(own: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str, conic: bool) -> None:
+    """Refuse what is not linear (or conic), and parameters that cannot be told apart or are not what they seem."""
     cone_sizes = () if conic else (dims.exp, dims.soc, dims.p3d)
     if any(cone_sizes) or dims.psd or dims.pnd or canonical.P is not None:
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
@@ -78,6 +123,14 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     if lost:
         raise InvalidProgram(f"{name}: parameters {lost} carry attributes (symmetric, diag, PSD, ...) to be left out.")
 
+
+def _sections(
+    canonical: Any, own: Sequence[cp.Parameter], equal: Flags
+) -> tuple[dict[str, sp.csr_array], dict[str, Vector], tuple[Positions, Positions]]:
+    """(section -> its entries over (parameters, constant), bounds that nothing moves, rows and columns of A's entries).
+
+    equal: (rows,) which rows are equations.
+    """
     # Where each canonical parameter's column goes in the stacked vector; the constant is the last column.
     size = sum(p.size for p in own)
     target = np.full(canonical.total_param_size + 1, size)
@@ -106,56 +159,21 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
         sp.csr_array((np.ones((~inside).sum()), (where[~inside] - m * n, np.flatnonzero(~inside))),
                      shape=(m, where.size)) @ coefficient
     )  # fmt: skip
-    coefficient = -coefficient[np.flatnonzero(inside)]
     column, row = np.divmod(where[inside], m) if m else (where, where)
-    linear_rows = dims.zero + dims.nonneg
-    equal = (np.arange(m) < dims.zero) | (np.arange(m) >= linear_rows)
-    full: dict[str, sp.csr_array] = {
-        "c": cost[np.arange(n)], "offset": cost[[n]], "A": coefficient, "row_upper": right,
+    sections: dict[str, sp.csr_array] = {
+        "c": cost[np.arange(n)], "offset": cost[[n]], "A": -coefficient[np.flatnonzero(inside)], "row_upper": right,
         "row_lower": right[np.flatnonzero(equal)],
     }  # fmt: skip
-    bounds = {"lower": (canonical.lb_tensor, canonical.lower_bounds, -np.inf),
-              "upper": (canonical.ub_tensor, canonical.upper_bounds, np.inf)}  # fmt: skip
     base: dict[str, Vector] = {}
-    for side, (tensor, fixed, infinite) in bounds.items():
+    for side, tensor, fixed, infinite in (
+        ("lower", canonical.lb_tensor, canonical.lower_bounds, -np.inf),
+        ("upper", canonical.ub_tensor, canonical.upper_bounds, np.inf),
+    ):
         if tensor is not None:
-            full[side] = affine(tensor, np.arange(n))[1]
+            sections[side] = affine(tensor, np.arange(n))[1]
         else:
             base[side] = np.full(n, infinite) if fixed is None else np.array(fixed, dtype=float)
-    parts: dict[str, tuple[Positions, Vector, sp.csr_array]] = {}
-    for section, matrix in full.items():
-        constant = matrix[:, [size]].toarray().ravel()
-        linear = sp.csr_array(matrix[:, np.arange(size)])
-        linear.eliminate_zeros()
-        moving = np.flatnonzero(np.diff(linear.indptr))
-        base[section] = constant
-        place = np.flatnonzero(equal)[moving] if section == "row_lower" else moving
-        parts[section] = (place, constant[moving], linear[moving])
-    base["row_lower"] = np.where(equal, base["row_upper"], -np.inf)
-
-    integrality = np.zeros(n, dtype=bool)
-    boolean = np.array(data.get("bool_vars_idx", ()), dtype=int)
-    integrality[[*boolean, *data.get("int_vars_idx", ())]] = True
-    base["lower"][boolean] = np.maximum(base["lower"][boolean], 0.0)
-    base["upper"][boolean] = np.minimum(base["upper"][boolean], 1.0)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))]).astype(np.int32)
-    A = sp.csc_array((base["A"], row.astype(np.int32), indptr), shape=(m, n))
-    template = Data(
-        base["c"], float(base["offset"][0]), A, base["row_lower"], base["row_upper"], base["lower"], base["upper"],
-        integrality,
-    )  # fmt: skip
-    template, cones = _with_cones(template, dims, linear_rows) if linear_rows < m else (template, ())
-    return Program(
-        name=name,
-        template=template,
-        sense=1 if isinstance(problem.objective, cp.Minimize) else -1,
-        variables=_columns(problem, canonical, name),
-        rows=_rows(problem, canonical, inverse),
-        parameters={p.name(): tuple(int(k) for k in p.shape) for p in own},
-        scale=float(scale),
-        moves=Moves(parts, size),
-        cones=cones,
-    )
+    return sections, base, (row, column)
 
 
 @lru_cache

@@ -25,13 +25,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Positions, Vector
 from .errors import InvalidProgram
 
 __all__ = ["Cone", "Cones", "lifted", "violation"]
 
-Vector = NDArray[np.float64]
 
 _ROUNDING = 4e-15  # relative, of a norm or a power
 
@@ -50,7 +49,7 @@ class Cones:
     cones. Raises InvalidProgram."""
 
     kind: Cone
-    columns: NDArray[np.intp]
+    columns: Positions
     exponents: Vector | None = None
 
     def __post_init__(self) -> None:

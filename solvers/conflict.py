@@ -8,16 +8,16 @@ ORSA Journal on Computing 3, 1991). It need not be the conflict with the fewest 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Positions
 from .backend import Options, backend
 from .data import Data
 from .program import Program
+from .search import Deadline
 from .solution import Start, Termination
 
 __all__ = ["conflict"]
@@ -25,7 +25,7 @@ __all__ = ["conflict"]
 
 def conflict(
     data: Data,
-    groups: Mapping[str, NDArray[np.intp]],
+    groups: Mapping[str, Positions],
     solver: str = "highs",
     options: Options | None = None,
     *,
@@ -37,12 +37,12 @@ def conflict(
     data: the program, whose rows outside all groups always hold. groups: name -> row positions, tried in this order.
     scale: of the dispatch, as of a Program. seconds: for all solves together.
     """
-    end = time.monotonic() + seconds
+    deadline = Deadline(seconds)
 
-    def infeasible(kept: Mapping[str, NDArray[np.intp]]) -> bool | None:
-        left = end - time.monotonic()
-        if left <= 0:
+    def infeasible(kept: Mapping[str, Positions]) -> bool | None:
+        if deadline.passed:
             return None
+        left = deadline.limit
         rows = np.ones(data.A.shape[0], dtype=bool)
         for name, positions in groups.items():
             rows[positions] = name in kept
@@ -50,7 +50,7 @@ def conflict(
             data, c=np.zeros_like(data.c), offset=0.0, A=data.A[rows], row_lower=data.row_lower[rows],
             row_upper=data.row_upper[rows],
         )  # fmt: skip
-        given = replace(options or Options(), time_limit=min(left, (options and options.time_limit) or left))
+        given = replace(options or Options(), time_limit=min(t for t in (left, options and options.time_limit) if t))
         with backend(solver).open(Program("a part of an infeasible program", part, scale=scale), given) as session:
             solution = session.solve(start=Start.COLD)
         if solution.x is not None:

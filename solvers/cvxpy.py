@@ -10,24 +10,23 @@ threads as MKL pleases (its own single-threaded factorisation is used instead).
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .backend import Backend, Capabilities, Options, importable
+from .arrays import Flags, Vector
+from .backend import Backend, Capabilities, Options, importable, one_thread
 from .cones import Cone
 from .errors import UnsupportedOption
 from .exchange import Raw
 from .program import Data, Program
+from .search import Deadline
 from .session import Session
 from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["Cvxpy"]
 
-Vector = NDArray[np.float64]
 
 # variant -> (its module, its distribution, our options in its words)
 _VARIANTS: dict[str, tuple[str, str, dict[str, tuple[str, ...]]]] = {
@@ -88,14 +87,9 @@ class Cvxpy(Backend):
         return self if self.variant is not None else Cvxpy("clarabel")
 
     def _open(self, program: Program, options: Options) -> Session:
-        settings: dict[str, Any] = {"linear_solver": "qdldl"} if self.variant == "scs" else {}
-        for option, value in options.given().items():
-            if option in self._words:
-                settings.update(dict.fromkeys(self._words[option], value))
-            elif value != 1:
-                raise UnsupportedOption(f"{self.label} runs on one thread; threads cannot be {value}.")
-        settings.update(options.native)
-        return _CvxpySession(self, program, options, settings)
+        own = {"linear_solver": "qdldl"} if self.variant == "scs" else {}
+        others = {} if "threads" in self._words else {"threads": one_thread(self.label)}
+        return _CvxpySession(self, program, options, own | options.in_words(self._words, others))
 
 
 class _CvxpySession(Session):
@@ -132,7 +126,7 @@ class _CvxpySession(Session):
         below = np.isfinite(data.row_upper) & ~equal
         fixed = data.lower == data.upper
         low, high = np.isfinite(data.lower) & ~fixed, np.isfinite(data.upper) & ~fixed
-        self._parts: list[tuple[Any, NDArray[np.bool_], float]] = []  # constraint, its rows, sign of its multipliers
+        self._parts: list[tuple[Any, Flags, float]] = []  # constraint, its rows, sign of its multipliers
         if equal.any():
             self._parts.append((A[equal] @ x == data.row_lower[equal], equal, -1.0))
         if below.any():
@@ -157,7 +151,7 @@ class _CvxpySession(Session):
 
     def _run(self, start: Start, basis: Any) -> Raw:
         problem, (data, chain, inverse) = self._problem, self._canonical
-        begin, left = time.perf_counter(), self._left()
+        clock, left = Deadline(), self._deadline.limit
         settings = dict(self._settings)
         for key in _VARIANTS[self._solver.lower()][2].get("time_limit", ()) if left is not None else ():
             settings |= {} if key in self.options.native else {key: left}
@@ -172,7 +166,7 @@ class _CvxpySession(Session):
                 word = word or str(error)
         status = problem.status or "solver_error"
         raw = Raw(_termination(word, status), f"{status} ({word})" if word else status)
-        raw.solve_seconds = time.perf_counter() - begin
+        raw.solve_seconds = clock.elapsed
         stats = problem.solver_stats
         raw.iterations = int(stats.num_iters) if stats is not None and stats.num_iters is not None else None
         if self._x.value is not None:
@@ -195,9 +189,6 @@ class _CvxpySession(Session):
                 return None
             y[rows] += sign * np.asarray(value, dtype=float)
         return y
-
-    def _effective_options(self) -> dict[str, Any]:
-        return self._settings
 
 
 def _word(native: Any) -> str:

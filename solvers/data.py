@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from .arrays import Flags, Vector
 from .errors import InvalidProgram
 
 __all__ = ["LARGEST", "SMALLEST", "Data"]
 
-Vector = NDArray[np.float64]
 
 LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
 SMALLEST = 1e-9  # HiGHS silently drops smaller matrix coefficients
@@ -33,7 +32,7 @@ class Data:
     row_upper: Vector
     lower: Vector
     upper: Vector
-    integrality: NDArray[np.bool_]
+    integrality: Flags
 
     @property
     def is_mip(self) -> bool:

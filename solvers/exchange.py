@@ -6,15 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Positions, Vector
 from .program import Program
-from .solution import PointStatus, Rest, Start, Termination
+from .solution import PointStatus, Rest, Start, Termination, relative_gap
+
+_INFINITY = 1e20  # as solvers have it
 
 __all__ = ["Change", "Raw", "factors", "moved_bounds"]
-
-Vector = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 
 @dataclass
@@ -44,6 +43,12 @@ class Raw:
     solve_seconds: float | None = None
     interrupted: bool = False
     notes: tuple[str, ...] = ()
+
+    def bounded(self, bound: float, objective: float) -> None:
+        """Note the solver's own bound, unless it means infinity, and the gap to its objective where it has a point."""
+        if self.termination is not Termination.INFEASIBLE and abs(bound) < _INFINITY:
+            self.bound = bound
+            self.gap = relative_gap(objective, bound) if self.x is not None else None
 
 
 class Change:

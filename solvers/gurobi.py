@@ -15,19 +15,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from .arrays import Positions, Vector
 from .backend import Backend, Capabilities, Licence, Options, choose
 from .errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
 from .exchange import Change, Raw
 from .program import Data, Program
 from .session import Session
-from .solution import PointStatus, Rest, Start, Termination, relative_gap
+from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["Gurobi"]
 
-Vector = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 RESTRICTED = 2000  # columns, and rows, of the licence inside the gurobipy wheel
 _NATIVE = {
@@ -140,18 +138,13 @@ class _GurobiSession(Session):
         import gurobipy
 
         self._gp = gurobipy
-        self._set: dict[str, Any] = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12}
-        for option, value in options.given().items():
-            if option == "presolve":
-                self._set["Presolve"] = -1 if value else 0
-            elif option == "algorithm":
-                self._set["Method"] = choose("algorithm", value, _METHOD)
-            else:
-                self._set.update(dict.fromkeys(_NATIVE[option], value))
-        self._set.update(options.native)
-        self._given_limit = self._set.get("TimeLimit", float("inf"))
+        self._settings = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12}
+        self._settings |= options.in_words(_NATIVE, {
+            "presolve": lambda on: {"Presolve": -1 if on else 0},
+            "algorithm": lambda name: {"Method": choose("algorithm", name, _METHOD)},
+        })  # fmt: skip
+        self._given_limit = self._settings.get("TimeLimit", float("inf"))
         self._m: Any = None
-        self._kinds_may_change = _kinds_may_change(program)
         self._words = {
             getattr(gurobipy.GRB.Status, word): word for word in dir(gurobipy.GRB.Status) if not word.startswith("_")
         }
@@ -159,7 +152,7 @@ class _GurobiSession(Session):
             self._configure(trial)  # an option that Gurobi does not know is refused now, not at the first solve
 
     def _configure(self, model: Any) -> None:
-        for key, value in self._set.items():
+        for key, value in self._settings.items():
             try:
                 model.setParam(key, value)
             except (self._gp.GurobiError, TypeError) as error:
@@ -222,7 +215,7 @@ class _GurobiSession(Session):
     def _move_rows(self, which: Positions, low: Vector, high: Vector) -> bool:
         """New bounds of some rows; False when a row changed its kind."""
         kind = self._kind if which.size == self._kind.size else self._kind[which]
-        if self._kinds_may_change and not np.array_equal(kind, _kinds(low, high)):
+        if not np.array_equal(kind, _kinds(low, high)):
             return False
         if self._plain:  # no row has a lower bound alone, or two
             right = high
@@ -254,7 +247,7 @@ class _GurobiSession(Session):
         return raw
 
     def _optimize(self) -> None:
-        left = self._left()
+        left = self._deadline.limit
         limit = self._given_limit if left is None else min(left, self._given_limit)
         if limit != self._live_limit:
             self._m.Params.TimeLimit = self._live_limit = limit
@@ -275,9 +268,7 @@ class _GurobiSession(Session):
             raw.x, raw.point = np.array(m.getAttr("X", self._own)), PointStatus.FEASIBLE
         if self._mip:
             raw.nodes = int(m.NodeCount)
-            if termination is not Termination.INFEASIBLE and abs(m.ObjBound) < 1e100:
-                raw.bound = m.ObjBound
-                raw.gap = relative_gap(m.ObjVal, raw.bound) if raw.x is not None else None
+            raw.bounded(m.ObjBound, m.ObjVal if raw.x is not None else 0.0)
         elif status in (2, 13):
             raw.dual = PointStatus.FEASIBLE
             raw.rest = self._rest
@@ -303,9 +294,6 @@ class _GurobiSession(Session):
             return np.array(m.getAttr("FarkasDual", self._constrs))
         return np.array(m.getAttr("UnbdRay", self._own)) if m.Status == 5 else None
 
-    def _effective_options(self) -> dict[str, Any]:
-        return self._set
-
     def _close(self) -> None:
         if self._m is not None:
             self._m.dispose()
@@ -318,21 +306,6 @@ def _pick(handles: list[Any], which: Positions) -> list[Any]:
 
 def _kinds(low: Vector, high: Vector) -> Positions:
     return np.where(low == high, _EQUAL, np.where(low == -np.inf, _BELOW, np.where(high == np.inf, _ABOVE, _RANGE)))
-
-
-def _kinds_may_change(program: Program) -> bool:
-    """Whether moving parameters may turn a row of one kind into another. A row that moves on one side only, or on both
-    sides alike, keeps its kind; compiled programs have no others."""
-    moves, template = program.moves, program.template
-    low, high = (moves.sections.get(side, slice(0, 0)) for side in ("row_lower", "row_upper"))
-    both, at_low, at_high = np.intersect1d(moves.index[low], moves.index[high], return_indices=True)
-    slopes = moves.matrix[low][at_low] - moves.matrix[high][at_high]
-    alike = np.array_equal(moves.base[low][at_low], moves.base[high][at_high]) and not abs(slopes).sum()
-    one_sided = all(
-        np.isinf(getattr(template, other)[np.setdiff1d(moves.index[run], both)]).all()
-        for run, other in ((low, "row_upper"), (high, "row_lower"))
-    )
-    return not (alike and one_sided)
 
 
 def _right(kind: Positions, low: Vector, high: Vector) -> Vector:

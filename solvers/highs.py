@@ -19,34 +19,32 @@ Traps handled here:
 
 from __future__ import annotations
 
-import time
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .backend import Backend, Capabilities, Options, choose
 from .errors import SolverError, UnsupportedOption
 from .exchange import Change, Raw
 from .interrupt import Interruption
 from .program import Data, Program
+from .search import Deadline
 from .session import Session
-from .solution import PointStatus, Rest, Start, Termination, relative_gap
+from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["Highs"]
 
-Vector = NDArray[np.float64]
 
 _NATIVE = {
-    "gap": ("mip_rel_gap", float),
-    "node_limit": ("mip_max_nodes", int),
-    "threads": ("threads", int),
-    "seed": ("random_seed", int),
-    "feasibility_tolerance": ("primal_feasibility_tolerance", float),
-    "dual_feasibility_tolerance": ("dual_feasibility_tolerance", float),
-    "integrality_tolerance": ("mip_feasibility_tolerance", float),
-    "time_limit": ("time_limit", float),
-    "iteration_limit": ("simplex_iteration_limit", int),
+    "gap": ("mip_rel_gap",),
+    "node_limit": ("mip_max_nodes",),
+    "threads": ("threads",),
+    "seed": ("random_seed",),
+    "feasibility_tolerance": ("primal_feasibility_tolerance",),
+    "dual_feasibility_tolerance": ("dual_feasibility_tolerance",),
+    "integrality_tolerance": ("mip_feasibility_tolerance",),
+    "time_limit": ("time_limit",),
+    "iteration_limit": ("simplex_iteration_limit", "ipm_iteration_limit"),
 }
 _ALGORITHM = {"simplex": "simplex", "interior-point": "ipm"}
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
@@ -84,22 +82,15 @@ class _HighsSession(Session):
         self._highspy = highspy
         self._mip = program.is_mip
         self._brief = not self._mip and program.template.A.nnz <= _BRIEF
-        self._set: dict[str, Any] = {"output_flag": False, "mip_rel_gap": 1e-9, "mip_abs_gap": 1e-12}
+        self._settings = {"output_flag": False, "mip_rel_gap": 1e-9, "mip_abs_gap": 1e-12}
         if self._mip:
-            self._set["presolve"] = "off"  # see the module's docstring
+            self._settings["presolve"] = "off"  # see the module's docstring
             if options.time_limit is not None and program.shape[1] > _SYMMETRIC:
-                self._set["mip_detect_symmetry"] = False
-        for option, value in options.given().items():
-            if option == "presolve":
-                self._set["presolve"] = "on" if value else "off"
-            elif option == "algorithm":
-                self._set["solver"] = choose("algorithm", value, _ALGORITHM)
-            else:
-                key, kind = _NATIVE[option]
-                self._set[key] = kind(value)
-        if "simplex_iteration_limit" in self._set:
-            self._set["ipm_iteration_limit"] = self._set["simplex_iteration_limit"]
-        self._set.update(options.native)
+                self._settings["mip_detect_symmetry"] = False
+        self._settings |= options.in_words(_NATIVE, {
+            "presolve": lambda on: {"presolve": "on" if on else "off"},
+            "algorithm": lambda name: {"solver": choose("algorithm", name, _ALGORITHM)},
+        })  # fmt: skip
         self._native_limit = options.native.get("time_limit")
         self._timed = False
         self._terminations = _terminations(highspy.HighsModelStatus)
@@ -107,7 +98,7 @@ class _HighsSession(Session):
         self._bounded_by: float | None = None  # the cutoff that HiGHS has
         self._h = highspy.Highs()
         self._h.setOptionValue("output_flag", False)
-        for key, value in self._set.items():
+        for key, value in self._settings.items():
             if self._h.setOptionValue(key, value) != highspy.HighsStatus.kOk:
                 raise UnsupportedOption(f"highs cannot honour the option {key} = {value!r}; leave it out or change it.")
 
@@ -179,7 +170,7 @@ class _HighsSession(Session):
             start = Start.COLD
         elif start is Start.BASIS and basis is not None and h.setBasis(basis) != self._highspy.HighsStatus.kOk:
             raise SolverError(f"highs cannot start {self.program.name} from this basis.")
-        limit = self._left() if self._native_limit is None else self._native_limit
+        limit = self._deadline.limit if self._native_limit is None else self._native_limit
         if limit is not None or self._timed:
             h.setOptionValue("time_limit", np.inf if limit is None else h.getRunTime() + limit)
             self._timed = limit is not None
@@ -187,7 +178,7 @@ class _HighsSession(Session):
             h.setOptionValue("objective_bound", np.inf if self._cutoff is None else self._cutoff)
             self._bounded_by = self._cutoff
         self._claim_pool()
-        begin = time.perf_counter()
+        clock = Deadline()
         interrupted = False
         if self._brief:
             if h.run() == self._highspy.HighsStatus.kError:
@@ -203,7 +194,7 @@ class _HighsSession(Session):
             h.clearSolver()
             h.run()
             start = Start.COLD
-        raw = self._read(time.perf_counter() - begin, start)
+        raw = self._read(clock.elapsed, start)
         if self._optimal_without_point():
             raw.termination = Termination.NUMERICAL
         raw.interrupted = interrupted
@@ -222,7 +213,7 @@ class _HighsSession(Session):
 
     def _claim_pool(self) -> None:
         """Have the process's thread pool the size this session asks for."""
-        threads = self._set.get("threads") or None
+        threads = self._settings.get("threads") or None
         if threads is not None and threads != _HighsSession.pool:
             self._h.resetGlobalScheduler(True)
             _HighsSession.pool = threads
@@ -244,9 +235,7 @@ class _HighsSession(Session):
             raw.x, raw.point = np.array(h.getSolution().col_value), PointStatus.FEASIBLE
         if self._mip:
             raw.nodes = max(0, info("mip_node_count"))
-            if termination is not Termination.INFEASIBLE:
-                raw.bound = info("mip_dual_bound")
-                raw.gap = relative_gap(info("objective_function_value"), raw.bound) if feasible else None
+            raw.bounded(info("mip_dual_bound"), info("objective_function_value"))
             return raw
         if info("dual_solution_status") == _FEASIBLE:
             raw.dual = PointStatus.FEASIBLE
@@ -274,9 +263,6 @@ class _HighsSession(Session):
         when it returns a number that means nothing."""
         status, value = self._h.getInfoValue(name)
         return value if status == self._highspy.HighsStatus.kOk else 0
-
-    def _effective_options(self) -> dict[str, Any]:
-        return self._set
 
     def _close(self) -> None:
         self._h.clear()

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from .arrays import Flags, Vector
 from .data import Data
 from .errors import InvalidProgram
 from .program import Block
@@ -266,7 +266,7 @@ class _Reader:
                 ends = {"E": (right, right + width) if width >= 0 else (right + width, right),
                         "L": (right - size, right), "G": (right, right + size)}  # fmt: skip
                 low[i], high[i] = ends[kind]
-        whole: NDArray[np.bool_] = np.array(self.integer, dtype=bool)
+        whole: Flags = np.array(self.integer, dtype=bool)
         lower, upper = np.zeros(n), np.where(whole, 1.0, INF)
         upper[[at for at in self.low if whole[at]]] = INF  # without any bound an integer column is binary
         _set(lower, self.low)
@@ -280,6 +280,6 @@ class _Reader:
         return Mps(self.name, data, self.sense, list(self.column_at), list(self.row_at), tuple(comments))
 
 
-def _set(vector: NDArray[np.float64], values: Mapping[int, float]) -> None:
+def _set(vector: Vector, values: Mapping[int, float]) -> None:
     for at, value in values.items():
         vector[at] = value

@@ -19,23 +19,22 @@ import functools
 import importlib.util
 import pathlib
 import re
-import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Positions, Vector
 from .backend import Backend, Capabilities, Options, choose
 from .errors import UnsupportedOption
 from .exchange import Change, Raw
 from .interrupt import Interruption
 from .program import Data, Program
+from .search import Deadline
 from .session import Session
-from .solution import PointStatus, Rest, Start, Termination, relative_gap
+from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["OrTools"]
 
-Vector = NDArray[np.float64]
 
 _COMMON = frozenset({"time_limit", "threads"})
 _OPTIONS = {
@@ -99,7 +98,7 @@ class _MathOptSession(Session):
         self._variant = owner.variant
         self._kind = parameters_pb2.SolverTypeProto.Value("SOLVER_TYPE_" + owner.variant.upper().replace("-", "_"))
         self._parameters = self._translate(options)
-        self._said = {field.name: str(value).strip() for field, value in self._parameters.ListFields()}
+        self._settings = {field.name: str(value).strip() for field, value in self._parameters.ListFields()}
         self._mip = program.is_mip
         self._solver: Any = None
         self._terminations = _terminations()
@@ -203,10 +202,10 @@ class _MathOptSession(Session):
         hints = self._model_parameters.ModelSolveParametersProto()
         if start is Start.BASIS and basis is not None:
             hints.initial_basis.CopyFrom(basis)
-        left = self._left()
+        left = self._deadline.limit
         if left is not None:
             self._parameters.time_limit.FromNanoseconds(int(left * 1e9))
-        begin = time.perf_counter()
+        clock = Deadline()
         seen = False
         try:
             if self._variant == "gscip":  # catches Ctrl-C by itself; MathOpt's interrupter makes it complain on stderr
@@ -222,7 +221,7 @@ class _MathOptSession(Session):
             raw = _refused(str(error))
         else:
             raw = self._read(result, start)
-        raw.solve_seconds = time.perf_counter() - begin
+        raw.solve_seconds = clock.elapsed
         raw.interrupted = seen
         return raw
 
@@ -237,7 +236,7 @@ class _MathOptSession(Session):
         if limit == "UNDETERMINED":  # GLOP and CP-SAT do not say which
             most = self.options.iteration_limit
             out = most is not None and raw.iterations >= most
-            timed = self._ends is not None
+            timed = self._deadline.seconds is not None
             raw.termination = (
                 Termination.ITERATION_LIMIT if out else Termination.TIME_LIMIT if timed else Termination.ERROR
             )
@@ -249,9 +248,7 @@ class _MathOptSession(Session):
         if self._mip or self._variant == "gscip":  # which gives an LP a bound, but no duals
             raw.nodes = int(stats.node_count) if self._variant == "gscip" else None
             bounds = ended.objective_bounds
-            if raw.termination is not Termination.INFEASIBLE and abs(bounds.dual_bound) < 1e20:
-                raw.bound = bounds.dual_bound
-                raw.gap = relative_gap(bounds.primal_bound, raw.bound) if raw.x is not None else None
+            raw.bounded(bounds.dual_bound, bounds.primal_bound)
             self._doubt(raw)
         elif solution is not None and solution.HasField("dual_solution"):
             dual = solution.dual_solution
@@ -283,9 +280,6 @@ class _MathOptSession(Session):
         word = word.removeprefix("TERMINATION_REASON_").removeprefix("LIMIT_")
         return "" if word == "UNSPECIFIED" else word
 
-    def _effective_options(self) -> dict[str, Any]:
-        return self._said
-
     def _close(self) -> None:
         self._solver = None
 
@@ -307,7 +301,7 @@ def _hush() -> None:
                     getattr(ctypes.CDLL(str(path)), name.group().decode())(2)  # errors and worse
 
 
-def _fill(vector: Any, index: NDArray[np.intp], values: Vector) -> None:
+def _fill(vector: Any, index: Positions, values: Vector) -> None:
     vector.ids.extend(index.tolist())
     vector.values.extend(values.tolist())
 

@@ -23,16 +23,15 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .arrays import Positions, Vector
 from .cones import Cones
 from .data import Data
 from .errors import InvalidProgram
 
 __all__ = ["Block", "Data", "Moves", "Program", "stating"]
 
-Vector = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 SECTIONS = ("c", "offset", "A", "row_lower", "row_upper", "lower", "upper")
 _DENSE = 1 << 16  # below so many numbers a dense product beats a sparse one

@@ -14,8 +14,9 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Flags, Vector
+from .data import Data
 from .errors import NoRationalSolution
 
 __all__ = ["Rational", "RationalLP", "RationalPoint"]
@@ -36,8 +37,8 @@ class RationalPoint:
     objective: Fraction
     bound: Fraction | None
     violation: Fraction
-    tight: NDArray[np.bool_]
-    fixed: NDArray[np.bool_]
+    tight: Flags
+    fixed: Flags
 
     def vertex(self) -> list[Fraction]:
         """The exact vertex of the last basis: its equations solved in rationals, so every tight row holds exactly.
@@ -91,11 +92,28 @@ class RationalLP:
         self.rows: list[dict[int, Rational]] = []
         self.sides: list[tuple[Rational | None, Rational | None]] = []
 
+    @classmethod
+    def of(cls, data: Data, bits: int = 320) -> RationalLP:
+        """A linear program whose floats are taken as the rationals they are; its offset is left out."""
+        lp, A = cls(data.c.size, bits), data.A.tocsr()
+        lp.cost = [*map(Fraction, data.c.tolist())]
+        lp.bounds = _sides(data.lower, data.upper)
+        for i, (low, high) in enumerate(_sides(data.row_lower, data.row_upper)):
+            part = slice(A.indptr[i], A.indptr[i + 1])
+            lp.row(dict(zip(A.indices[part].tolist(), map(Fraction, A.data[part].tolist()), strict=True)), low, high)
+        return lp
+
     def row(self, entries: Mapping[int, Rational], low: Rational | None = None, high: Rational | None = None) -> int:
         """Add low <= Σ entries[j] x_j <= high (None: no bound); returns its position."""
         self.rows.append({j: v for j, v in entries.items() if v})
         self.sides.append((low, high))
         return len(self.rows) - 1
+
+
+def _sides(low: Vector, high: Vector) -> list[tuple[Rational | None, Rational | None]]:
+    """Lower and upper bounds, None where there are none."""
+    rows = zip(low.tolist(), high.tolist(), strict=True)
+    return [(Fraction(a) if np.isfinite(a) else None, Fraction(b) if np.isfinite(b) else None) for a, b in rows]
 
 
 def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:

@@ -20,7 +20,6 @@ returned is proven here and not by the solver: the violations that are left, exa
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -29,44 +28,48 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .arrays import Flags, Vector
 from .backend import Options, backend
 from .errors import NoRationalSolution
 from .program import Data, Program
 from .rational_lp import Rational, RationalLP, RationalPoint
+from .search import Deadline
 from .session import Session
 from .solution import Solution, Termination
 
 __all__ = ["solve_rational"]
 
 Integers = NDArray[np.object_]
-Vector = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Side = tuple[Flags, Integers]  # whether there is a bound, and which
 _AT_LOWER, _BASIC, _AT_UPPER = 0, 1, 2  # of HiGHS's HighsBasisStatus, whose names take long to read
 _STEP = 30  # bits a round may gain
 _DUAL = 3  # rounds at the scale of the program, which settle the basis
 _HUGE = 1e14  # a scaled bound beyond this is no bound for a correction
+_STEEP = 1e8  # the largest scaled cost: HiGHS's dual simplex method fails at costs of 1e12
 _LEAST = 1e-8  # solvers drop smaller coefficients; the residuals still see them
 
 
 def solve_rational(
-    lp: RationalLP, *, accuracy: int = 230, rounds: int = 24, time_limit: float | None = None
-) -> RationalPoint:
+    lp: RationalLP, *, relaxed: RationalLP | None = None, accuracy: int = 230, rounds: int = 24,
+    time_limit: float | None = None,
+) -> RationalPoint:  # fmt: skip
     """Refine until every violation is below 2^-accuracy. time_limit: seconds for all rounds.
+
+    relaxed: another program of the same rows, columns and bits, of whose optimum the bound is to be.
 
     Raises:
         NoRationalSolution: the program is infeasible, refinement stopped gaining digits, or there was no time left
             (all in words).
     """
     with _Refinement(lp, time_limit) as refinement:
-        return refinement.run(accuracy, rounds)
+        return refinement.run(accuracy, rounds, refinement if relaxed is None else _Refinement(relaxed, None))
 
 
 class _Refinement:
     """The state of one solve: exact integers, and the live solver that sees their leading digits."""
 
     def __init__(self, lp: RationalLP, time_limit: float | None) -> None:
-        begin = time.perf_counter()
+        self.deadline = Deadline(time_limit)
         self.lp, self.P = lp, lp.bits
         entries = [(i, j, v) for i, row in enumerate(lp.rows) for j, v in row.items()]
         numbers = [v for *_, v in entries]
@@ -86,7 +89,6 @@ class _Refinement:
         self.A = sp.csc_array((values, (np.r_[self.i[keep], every], np.r_[self.j[keep], n + every])), shape=(m, n + m))
         self.nothing, self.continuous = np.zeros(m), np.zeros(n + m, dtype=bool)
         self.low, self.high = self._sides([*lp.bounds, *lp.sides])
-        self.stop = None if time_limit is None else begin + time_limit
         self.session: Session | None = None
         self.status: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # of HiGHS's columns and rows
         self.held = self.low[0], self.high[0]  # columns and rows at their lower, upper bound
@@ -110,14 +112,18 @@ class _Refinement:
     def _side(self, values: list[int | None]) -> Side:
         return np.array([v is not None for v in values], dtype=bool), _objects([v or 0 for v in values]) << self.S
 
-    def run(self, accuracy: int, rounds: int) -> RationalPoint:
-        """Round after round until every violation is below 2^-accuracy. Raises NoRationalSolution."""
+    def run(self, accuracy: int, rounds: int, bounded: _Refinement) -> RationalPoint:
+        """Round after round until every violation is below 2^-accuracy. bounded: whose optimum the multipliers bound.
+        Raises NoRationalSolution."""
         m, n, P, S = len(self.lp.rows), self.lp.columns, self.P, self.S
         x, y = _objects([0] * n), _objects([0] * m)  # over 2^P
         grow, dual_grow, stalls, best = 20, 0, 0, 1 << (P + 8)
+        early: Fraction | None = None  # a basis that is left later for a feasible one has worse multipliers
         for turn in range(rounds):
             point = self._point(x)
             violation = self._violation(point)
+            if turn == _DUAL:
+                early = bounded._bound(y)
             if turn >= _DUAL:
                 if violation <= 1 << (P - accuracy):
                     break
@@ -137,8 +143,9 @@ class _Refinement:
         columns = [Fraction(v, 1 << P) for v in x.tolist()]
         value = Fraction(sum((self.c * x).tolist()), 1 << (S + 2 * P))
         at = self.held[0] | self.held[1]
+        bound = max((b for b in (early, bounded._bound(y)) if b is not None), default=None)
         return RationalPoint(
-            self.lp, columns, value, self._bound(y), Fraction(violation, 1 << P), at[n:] & tight, at[:n]
+            self.lp, columns, value, bound, Fraction(violation, 1 << P), at[n:] & tight, at[:n]
         )  # fmt: skip
 
     def _point(self, x: Integers) -> Integers:
@@ -175,7 +182,7 @@ class _Refinement:
             return np.where(there & (np.abs(gap) < _HUGE), gap, otherwise)
 
         lower, upper = moved(self.low, -np.inf), moved(self.high, np.inf)
-        cost = np.clip(_floats(prices, self.P + self.S - dual_grow), -_HUGE, _HUGE)
+        cost = np.clip(_floats(prices, self.P + self.S - dual_grow), -_STEEP, _STEEP)
         if optimal:
             low, high = self.held
             cost = np.where(
@@ -185,7 +192,10 @@ class _Refinement:
         solution = self._solve(Program("refinement of an exact program", data))
         if solution.x is None or solution.row_dual is None or solution.termination is not Termination.OPTIMAL:
             raise NoRationalSolution(f"The exact program of the solver's pattern has no answer: {solution.raw_status}.")
-        if self.status is None or solution.iterations:  # reading a basis takes longer than a round that keeps it
+        low, high = self.held
+        left = (solution.x != np.where(low, lower, np.where(high, upper, solution.x))).any()
+        # reading a basis takes longer than a round that keeps it; not all iterations that change it are counted
+        if self.status is None or solution.iterations or left:
             basis = solution.basis
             self.status = np.array([*map(int, basis.col_status)]), np.array([*map(int, basis.row_status)])
         columns, rows = self.status
@@ -208,10 +218,9 @@ class _Refinement:
 
     def _left(self) -> float | None:
         """Seconds that are left, None without a limit. Raises NoRationalSolution when none are."""
-        left = None if self.stop is None else self.stop - time.perf_counter()
-        if left is not None and left <= 0:
+        if self.deadline.passed:
             raise NoRationalSolution("There was no time left to solve the exact program of the solver's pattern.")
-        return left
+        return self.deadline.limit
 
     def _bound(self, y: Integers) -> Fraction | None:
         """The Lagrangian bound of multipliers y over 2^P, exact; None when it is -∞. Those that point at a side that

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Vector
 from .cones import Cones
 from .data import Data
 from .exchange import Raw
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SolverRun", "later", "proof", "solution"]
 
-Vector = NDArray[np.float64]
 
 _TIGHT = 1e-9 * (1 + 1e-6)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
 

@@ -7,27 +7,28 @@ not read: SCIP tightens bounds and rows as it goes, and its multipliers are of w
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
-from .backend import Backend, Capabilities, Options
+from .backend import Backend, Capabilities, Options, one_thread
 from .errors import UnsupportedOption
 from .exchange import Raw
 from .interrupt import Interruption
 from .program import Data, Program
+from .search import Deadline
 from .session import Session
-from .solution import PointStatus, Start, Termination, relative_gap
+from .solution import PointStatus, Start, Termination
 
 __all__ = ["Scip"]
 
+_TIME = "limits/time"
 _NATIVE = {
-    "time_limit": "limits/time",
-    "gap": "limits/gap",
-    "node_limit": "limits/nodes",
-    "seed": "randomization/randomseedshift",
-    "feasibility_tolerance": "numerics/feastol",
+    "time_limit": (_TIME,),
+    "gap": ("limits/gap",),
+    "node_limit": ("limits/nodes",),
+    "seed": ("randomization/randomseedshift",),
+    "feasibility_tolerance": ("numerics/feastol",),
 }
 _TERMINATION = {
     "optimal": Termination.OPTIMAL,
@@ -40,7 +41,6 @@ _TERMINATION = {
     "totalnodelimit": Termination.NODE_LIMIT,
     "userinterrupt": Termination.INTERRUPTED,
 }
-_INFINITY = 1e20
 _ROWS = 1000  # stated between two looks at the clock; about 0.05 s
 
 
@@ -57,15 +57,10 @@ class Scip(Backend):
         return Capabilities(lp=True, milp=True, exact_vertex=True)
 
     def _open(self, program: Program, options: Options) -> Session:
-        settings: dict[str, Any] = {"limits/gap": 1e-9, "misc/catchctrlc": False}
-        for option, value in options.given().items():
-            if option in _NATIVE:
-                settings[_NATIVE[option]] = value
-            elif option == "presolve":
-                settings |= {} if value else {"presolving/maxrounds": 0}
-            elif value != 1:
-                raise UnsupportedOption(f"scip runs on one thread; threads cannot be {value}.")
-        return _ScipSession(self, program, options, settings | dict(options.native))
+        settings = options.in_words(_NATIVE, {
+            "presolve": lambda on: {} if on else {"presolving/maxrounds": 0}, "threads": one_thread("scip"),
+        })  # fmt: skip
+        return _ScipSession(self, program, options, {"limits/gap": 1e-9, "misc/catchctrlc": False} | settings)
 
 
 class _ScipSession(Session):
@@ -103,7 +98,7 @@ class _ScipSession(Session):
         matrix = data.A.tocsr()
         nothing = model.addVar(lb=0.0, ub=0.0)  # stands in rows without entries
         for i, (low, high) in enumerate(zip(data.row_lower.tolist(), data.row_upper.tolist(), strict=True)):
-            if i % _ROWS == 0 and self._ends is not None and time.perf_counter() > self._ends:
+            if i % _ROWS == 0 and self._deadline.passed:
                 self._model = None  # a part of the program is not solved
                 return
             if np.isinf(low) and np.isinf(high):
@@ -121,16 +116,16 @@ class _ScipSession(Session):
                 model.addCons((low <= row) <= high)
 
     def _run(self, start: Start, basis: Any) -> Raw:
-        model, left = self._model, self._left()
+        model, left = self._model, self._deadline.limit
         if model is None:
             self._live = None  # to be stated by the next solve
             return Raw(Termination.TIME_LIMIT, "the time limit was reached while the program was stated")
-        if left is not None and _NATIVE["time_limit"] not in self.options.native:
-            model.setParam(_NATIVE["time_limit"], left)
-        begin = time.perf_counter()
+        if left is not None and _TIME not in self.options.native:
+            model.setParam(_TIME, left)
+        clock = Deadline()
         with Interruption(model.interruptSolve) as interruption:
             model.optimizeNogil()
-        seconds = time.perf_counter() - begin
+        seconds = clock.elapsed
         status = model.getStatus()
         raw = Raw(_TERMINATION.get(status, Termination.ERROR), status, solve_seconds=seconds)
         raw.interrupted = interruption.seen
@@ -141,14 +136,8 @@ class _ScipSession(Session):
         elif raw.termination is Termination.UNBOUNDED:
             raw.termination = Termination.INFEASIBLE_OR_UNBOUNDED
         raw.nodes, raw.iterations = int(model.getNTotalNodes()), int(model.getNLPIterations())
-        bound = model.getDualbound()
-        if raw.termination is not Termination.INFEASIBLE and abs(bound) < _INFINITY:
-            raw.bound = bound
-            raw.gap = relative_gap(model.getObjVal(), bound) if raw.x is not None else None
+        raw.bounded(model.getDualbound(), model.getObjVal() if raw.x is not None else 0.0)
         return raw
-
-    def _effective_options(self) -> dict[str, Any]:
-        return self._settings
 
     def _close(self) -> None:
         self._model = None

@@ -8,7 +8,6 @@ from unbounded. `reading` makes the Solution.
 from __future__ import annotations
 
 import contextlib
-import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -16,13 +15,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import reading
+from .arrays import Vector
 from .data import LARGEST, SMALLEST, Data
 from .errors import InvalidProgram, SolverError, one_line
 from .exchange import Change, Raw, factors, moved_bounds
 from .program import Program
+from .search import Deadline
 from .solution import Later, PointStatus, Rest, Seconds, Solution, Start, Termination
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Raw", "Session"]
 
-Vector = NDArray[np.float64]
-Positions = NDArray[np.intp]
 
 _ROUNDING = 1e-9  # an integer column's bound this close to an integer is that integer
 
@@ -43,13 +42,14 @@ class Session(ABC):
         self.owner = owner
         self.program = program
         self.options = options
+        self._settings: dict[str, Any] = dict(options.native)  # the options in force, in the solver's own names
         self._live: Vector | None = None  # moving entries of the live object, unscaled; None: build afresh
         self._closed = False
         self._void = False  # an integer column has no integer between its bounds
         self._whole = program.template.integrality
         self._last: Callable[[], Later | None] = lambda: None
         self._cutoff: float | None = None  # of the current solve, in dispatched units
-        self._ends: float | None = None  # when the current solve's time is over (time.perf_counter)
+        self._deadline = Deadline()  # of the current solve
         self._version = owner.version() or ""
         self._factor = factors(program)
         self._order = {section: k for k, section in enumerate(program.moves.sections)}
@@ -70,10 +70,6 @@ class Session(ABC):
     @abstractmethod
     def _run(self, start: Start, basis: Any) -> Raw:
         """Solve what is loaded; `start` is COLD (just built), BASIS (use `basis`) or HOT (go on from the last one)."""
-
-    def _effective_options(self) -> dict[str, Any]:
-        """The options in force, in the solver's own names."""
-        return dict(self.options.native)
 
     def _close(self) -> None:  # noqa: B027
         """Give native resources back."""
@@ -115,14 +111,13 @@ class Session(ABC):
                 returns its incumbent under Termination.INTERRUPTED).
         """
         start = start if type(start) is Start else Start(start)
-        begin = time.perf_counter()
+        limits = [limit for limit in (self.options.time_limit, time_limit) if limit is not None]
+        clock = self._deadline = Deadline(min(limits, default=None))
         if self._closed:
             raise SolverError(f"the session of {self.program.name} by {self.owner.label} is closed.")
         self._settle()
         usable = cutoff is not None and np.isfinite(cutoff) and self.program.sense == 1 and not self.program.is_mip
         self._cutoff = float(cutoff or 0.0) * self.program.scale if usable else None
-        limits = [limit for limit in (self.options.time_limit, time_limit) if limit is not None]
-        self._ends = begin + min(limits) if limits else None
         p = self.program.vector(values or {})
         entries = self.program.moves.at(p)
         moved = self._live is not None and start is not Start.COLD and self._move(entries)
@@ -131,7 +126,7 @@ class Session(ABC):
             if start is Start.HOT:
                 start = Start.COLD
         self._live = entries
-        ready = time.perf_counter()
+        ready = clock.elapsed
         try:
             raw = self._trivial() or self._run(start, basis)
         except (SolverError, KeyboardInterrupt, SystemExit):
@@ -140,14 +135,13 @@ class Session(ABC):
         except Exception as error:
             self._live = None
             raw = Raw(Termination.ERROR, one_line(error))
-        stopped = time.perf_counter()
+        stopped = clock.elapsed
         if raw.interrupted and raw.termination is not Termination.INTERRUPTED:
             raise KeyboardInterrupt
         solving = stopped - ready if raw.solve_seconds is None else raw.solve_seconds
-        preparing = ready - begin
         seconds = Seconds(
-            build=0.0 if moved else preparing,
-            update=preparing if moved else 0.0,
+            build=0.0 if moved else ready,
+            update=ready if moved else 0.0,
             solve=solving,
             read=max(0.0, stopped - ready - solving),
         )
@@ -182,10 +176,6 @@ class Session(ABC):
         with self._speaking():
             if not self._update(change):
                 self._live = None
-
-    def _left(self) -> float | None:
-        """Seconds that the solver may take from now, so that what is loaded late is not solved late."""
-        return None if self._ends is None else max(1e-3, self._ends - time.perf_counter())
 
     def _settle(self) -> None:
         """Read what is left of the last solution, if anybody still holds it, before the live object changes."""
@@ -290,12 +280,12 @@ class Session(ABC):
         later = reading.later(self.program, raw.rest)
         if callable(raw.rest):
             self._last = weakref.ref(later)  # to be read before the live object moves on
-        run = reading.SolverRun(self.owner.label, self._version, self.options, self._effective_options())
+        run = reading.SolverRun(self.owner.label, self._version, self.options, self._settings)
         return reading.solution(self.program, p, raw, later, seconds, run)
 
     def _decide(self, solution: Solution) -> Solution:
         """Infeasible or unbounded: re-solve with a zero objective and record both answers."""
-        begin = time.perf_counter()
+        clock = Deadline()
         self._settle()
         data = solution.data
         zero = replace(data, c=np.zeros_like(data.c), offset=0.0)
@@ -314,7 +304,7 @@ class Session(ABC):
         if decided is Termination.UNBOUNDED and solution.ray is not None:
             ray = reading.proof(data, decided, solution.ray, self.program.cones)
         note = f"said {solution.raw_status!r}; with a zero objective {second.raw_status!r}, hence {decided}"
-        seconds = replace(solution.seconds, solve=solution.seconds.solve + time.perf_counter() - begin)
+        seconds = replace(solution.seconds, solve=solution.seconds.solve + clock.elapsed)
         point = solution if solution.x is not None else second
         return replace(
             solution,

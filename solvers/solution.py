@@ -14,14 +14,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Positions, Vector
 from .cones import Cones, lifted, violation
 from .program import Data, Program
 
 __all__ = ["Later", "PointStatus", "Residuals", "Rest", "Seconds", "Solution", "Start", "Termination", "relative_gap"]
 
-Vector = NDArray[np.float64]
 
 _UNIT = 2.0**-53  # relative rounding error of one operation
 _SUMMED = 64  # ... of numpy's pairwise sum of a product, in units, up to 10^9 terms
@@ -269,7 +268,7 @@ def residuals(data: Data, x: Vector) -> Residuals:
 
 
 def lagrangian_bound(
-    data: Data, row_dual: Vector, tolerance: float = 1e-9, *, columns: NDArray[np.intp] | None = None,
+    data: Data, row_dual: Vector, tolerance: float = 1e-9, *, columns: Positions | None = None,
     cones: Sequence[Cones] = (),
 ) -> float | None:  # fmt: skip
     """The lower bound on min c'x + c0 that row multipliers prove over the box of the variables.

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +17,9 @@ import pytest
 # that wait for each other cost the numerical tests a quarter. `papers/test_same_bytes.py` sets other numbers.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+
+# Runners of tests say how wide their own terminal is; tables of commands have room unless a test asks for less.
+os.environ.pop("COLUMNS", None)
 
 # A shell's background job ignores Ctrl-C, and so would every child of the tests, those that are interrupted included.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -76,11 +78,3 @@ def both_checkers() -> Iterator[None]:
     certificate_file.from_dict, certificate_module.write_whole = from_dict, write_whole
     yield
     certificate_file.from_dict, certificate_module.write_whole = read, write
-
-
-@pytest.fixture(autouse=True)
-def _no_figure_stays_open() -> Iterator[None]:
-    """pyplot keeps every figure that nobody closes, and warns of the twenty-first of a process."""
-    yield
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close("all")

@@ -4,10 +4,11 @@
     python check_certificate.py FILE...
 
     proven       exit code 0    everything the file states follows from its integers, by the definitions below
-    false        1              it does not, or the file is no certificate
+    false        1              it does not: a claim, loss or bias is refuted
+    unreadable   2              there is no such file, or it is no certificate or one that makes no sense
     too large    2              the count of work below is beyond the limit: nothing is said about the claim
-    unknown      2              a newer version of the format, a mechanism that this checker does not know, or a claim
-                                of zcdp or gdp so nearly tight that it is neither proven nor refuted
+    unknown      2              another version of the format, a mechanism that this checker does not know, or a claim
+                                of renyi, zcdp or gdp so nearly tight that the limit is reached while it is decided
 
 With several files, 1 wins over 2. Nothing under "record" is looked at: it proves nothing.
 
@@ -26,6 +27,9 @@ What is decided. A law is a list of integers over their sum. P against Q at ε >
     integer-noise    f against f(· + s) on all integers, s = ±1..±D; clamped to N answers, rows as of a channel
     real-noise       the same of k cells a sensitivity, and an atom, s = ±1..±k, which decides every real shift (`Line`)
 
+Where the file has a composed claim: T runs together, each on neighbours that what was published before may decide,
+meet dp at its ε and δ (`check_runs`).
+
 What is counted, before any of it is done ("too large"). With
 
     C  ordered comparisons: the differences of noise, the pairs of a channel, L² for L different end laws
@@ -39,14 +43,20 @@ What is counted, before any of it is done ("too large"). With
     (k of the reals), n_w weights:  C = 2D, n = n_w + 2D + 2P (tails) + 2 (atom), b counts bits of W, of u and v t
     times, t = ⌈D/P⌉ + 3, and of the atom. Clamped to N answers: C = D (2N - D - 1), n = N, T = N², t = ⌈N/P⌉ + 2.
 
-    audit       C n a (4 + ⌊b/256⌋²) + 1000 C + (C + 8) ⌊b/64⌋²
-                a = 1; the points of a curve; 16 times those of a trade-off function; 10,000 for renyi and gdp, 20,000
-                for zcdp
+    audit       C n (a (4 + ⌊b/256⌋²) + s) + 1000 C + (C + 8) ⌊b/64⌋²
+                a = 1; the points of a curve; 16 times those of a trade-off function
+                s = 0; 5,000 for renyi, 10,000 for zcdp, 20,000 for gdp, whose outcomes take series
                 pure on a channel whose rows are all neighbours, pure and metric on a quantizer: C is at most n
-    cost, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
+    loss, bias  T (4 + ⌊w/256⌋²) + ⌊w/64⌋²
     pdp on K pieces       K² n⁴ (100 + 2 ⌊b/100⌋²) as well
+    composed    C n (300 + ⌊b/64⌋²) as well (C without "pure" above), and, counted when the a atoms of the dominating
+                pair are known, and by itself: a (500 + 10 d) + 7 N (20 + 3 d), for T runs at (ε, δ) on a grid on
+                which the finite losses span m points: d = 30 + the digits of T and of ⌊1/δ⌋ + ⌊ε/2⌋ (at most 1300),
+                N = m min(T, 4 ⌊√(T d)⌋ + 4)
 
-units of about 10^-7 s, at most LIMIT of them. The workbench counts by the same rule.
+units of about 10^-7 s, at most LIMIT of them. The workbench counts by the same rule. How many digits and pieces a claim
+of renyi, zcdp or gdp needs is seen when it is decided: every enclosure is counted before it is computed, with its terms
+(`Enclosed.count_work`), and ENCLOSURES limits them all.
 """
 
 from __future__ import annotations
@@ -58,6 +68,7 @@ import re
 import stat
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from decimal import (
     MAX_EMAX,
     MIN_EMIN,
@@ -66,6 +77,7 @@ from decimal import (
     Context,
     Decimal,
     DivisionByZero,
+    Inexact,
     InvalidOperation,
     Overflow,
 )  # fmt: skip
@@ -75,27 +87,39 @@ from itertools import combinations, groupby, pairwise, permutations, product
 from statistics import NormalDist
 from types import SimpleNamespace
 
-FORMAT, VERSION = "dp-workbench certificate", 3
-LIMIT = 200_000_000  # units of work
+FORMAT, VERSION = "dp-workbench certificate", 1
+LIMIT = 100_000_000  # units of work that are counted before
+ENCLOSURES = 60_000_000  # and those of enclosures, when they are needed
 BYTES = 16 << 20  # of a file
 PARAMETERS = {  # of each notion, in their order; the first may be one number for each comparison
     "pure": ("epsilon", "delta"), "dp": ("epsilon", "delta"), "pdp": ("epsilon", "delta"),
     "metric": ("epsilon", "delta"), "curve": ("curve",), "tradeoff": ("tradeoff",), "renyi": ("epsilon", "alpha"),
     "zcdp": ("rho",), "gdp": ("mu",),
 }  # fmt: skip
-OUTCOME_WORK = {"renyi": 10_000, "zcdp": 20_000, "gdp": 10_000}
-DIGITS, PIECES = 1300, 4000  # beyond which a claim of gdp, of zcdp, is left undecided
+SERIES = {"renyi": 5000, "zcdp": 10_000, "gdp": 20_000}  # units for an outcome
+DIGITS = 1300  # beyond which a claim of gdp is left undecided
+MOST_REFUTED = 24  # comparisons that a composed claim is tried on
 CELLS = 4_000_000  # weights that columns may stand for
 
 
 class Refused(Exception):
-    """The verdict (false, too large, unknown) and the reason, a sentence."""
+    """The verdict (unreadable, false, too large, unknown) and the reason, a sentence."""
 
 
-def need(condition, sentence):
-    """The verdict is false unless a condition holds."""
+def need(condition, sentence, verdict="unreadable"):
+    """The verdict unless a condition holds."""
     if not condition:
-        raise Refused("false", sentence)
+        raise Refused(verdict, sentence)
+
+
+@contextmanager
+def deciding():
+    """What fails inside is false, not unreadable."""
+    try:
+        yield
+    except Refused as error:
+        verdict, sentence = error.args
+        raise Refused("false" if verdict == "unreadable" else verdict, sentence) from None
 
 
 # ---------------------------------------------------------------------------------------------------- e^ε, enclosed
@@ -254,12 +278,22 @@ class Enclosed:
     `decimal` rounds ln, exp and sqrt correctly, so that the next decimal on either side encloses them.
     """
 
+    left = ENCLOSURES  # for one certificate: `check` sets it
+
     def __init__(self, digits):
         wide = {"prec": digits, "Emin": MIN_EMIN, "Emax": MAX_EMAX}
         traps = [InvalidOperation, DivisionByZero, Overflow]
         self.down = Context(rounding=ROUND_FLOOR, traps=traps, **wide)
         self.up = Context(rounding=ROUND_CEILING, traps=traps, **wide)
         self.digits = digits
+
+    def count_work(self, functions, products=0):
+        """Count functions, and products with a quotient and a sum, before they are computed."""
+        d = self.digits
+        units = functions * (30 * d + d**3 // 2250) + products * (50 + d * d // 3300)
+        Enclosed.left -= units
+        if Enclosed.left < 0:
+            raise Refused("unknown", f"{ENCLOSURES} units of work do not decide whether the budget is enough.")
 
     def of(self, x):
         """A rational."""
@@ -308,6 +342,7 @@ class Divergence:
         """[(mass of P, ln P/Q)], enclosed, and the arithmetic."""
         if digits not in self.known:
             real = Enclosed(digits)
+            real.count_work(len(self.masses))
             terms = [(real.of(mass), real.outwards("ln", real.of(ratio))) for mass, ratio in self.masses]
             self.known = {digits: (real, terms)}
         return self.known[digits]
@@ -316,6 +351,7 @@ class Divergence:
         """g(α) = ln Σ P^α Q^(1-α) = (α-1) D_α, between two rationals."""
         real, terms = self.losses(digits)
         power, total = real.of(alpha - 1), (Decimal(0), Decimal(0))
+        real.count_work(len(terms) + 1)
         for mass, loss in terms:
             total = real.sum(total, real.times(mass, real.outwards("exp", real.times(power, loss))))
         return tuple(map(Fraction, real.outwards("ln", total)))
@@ -349,7 +385,8 @@ def check_concentrated(p, q, demand, name):
 
     D_α does not fall in α and is at most the largest ln P/Q: orders from that over ρ on are decided, and those in
     (1, b] when D_b <= ρ. On [a, b], g is convex, so below its chord, whose excess over the right side is a concave
-    quadratic in α. A piece that neither decides is halved; what breaks ρ at an end of a piece refutes the claim.
+    quadratic in α. A piece that neither decides is halved; what breaks ρ at an end of a piece refutes the claim. The
+    powers (P/Q)^(α-1) in the middle are the geometric means of those at both ends, all rounded up.
     """
     loss, rho = Divergence(p, q), demand.rho
     if loss.same:
@@ -361,38 +398,48 @@ def check_concentrated(p, q, demand, name):
     last = max(Fraction(2), Fraction(math.ceil(largest / rho)))
     if last > 10**15:
         raise Refused("unknown", f"{name}: rho is too small beside the largest ratio to be decided.")
-    ends = {}
+    real, terms = loss.losses(80)
+    up = real.up
 
-    def upper(alpha):
-        if alpha not in ends:
-            low, ends[alpha] = loss.moment(alpha, 80)
-            need(low <= rho * alpha * (alpha - 1), sentence)
-        return ends[alpha]
+    def end(alpha, powers):
+        """(α, the powers, g(α)), the latter rounded up."""
+        total = Decimal(0)
+        for (mass, _), power in zip(terms, powers, strict=True):
+            total = up.fma(mass[1], power, total)
+        moment = Fraction(real.outwards("ln", (total, total))[1])
+        if moment > rho * alpha * (alpha - 1):
+            need(loss.moment(alpha, 80)[0] <= rho * alpha * (alpha - 1), sentence)
+        return alpha, powers, moment
 
-    pieces = [(Fraction(1), last)]
-    for _ in range(PIECES):
-        if not pieces:
-            return
-        a, b = pieces.pop()
-        right = upper(b)
+    real.count_work(len(terms))
+    powers = [real.outwards("exp", real.times(real.of(last - 1), ratio))[1] for _, ratio in terms]
+    pieces = [((Fraction(1), [Decimal(1)] * len(terms), Fraction(0)), end(last, powers))]
+    while pieces:
+        low, high = pieces.pop()
+        (a, left, start), (b, right, stop) = low, high
         if a == 1:
-            decided = right <= rho * (b - 1)
+            decided = stop <= rho * (b - 1)
         else:
-            slope = (right - upper(a)) / (b - a)
+            slope = (stop - start) / (b - a)
             worst = min(max((slope / rho + 1) / 2, a), b)
-            decided = upper(a) + slope * (worst - a) <= rho * worst * (worst - 1)
+            decided = start + slope * (worst - a) <= rho * worst * (worst - 1)
         if not decided:
-            pieces += [(a, (a + b) / 2), ((a + b) / 2, b)]
-    raise Refused("unknown", f"{name}: {PIECES} pieces of the orders do not decide whether rho is enough.")
+            real.count_work(1, len(terms))
+            powers = [up.next_plus(up.sqrt(up.multiply(x, y))) for x, y in zip(left, right, strict=True)]
+            middle = end((a + b) / 2, powers)
+            pieces += [(low, middle), (middle, high)]
 
 
 def normal(x, real):
-    """Φ(x) for a decimal x, enclosed: 1/2 - φ(t) Σ t^(2n+1)/(1·3·…·(2n+1)) for t = -x >= 0."""
+    """Φ(x) for a decimal x, enclosed: 1/2 - φ(t) Σ t^(2n+1)/(1·3·…·(2n+1)) for t = -x >= 0, and Φ(x) < e^(-t²/2)."""
     if x > 0:
         low, high = normal(x.copy_negate(), real)
         return real.down.subtract(1, high), real.up.subtract(1, low)
     t = x.copy_negate(), x.copy_negate()
     square = real.times(t, t)
+    if square[0] > 5 * real.digits:
+        return Decimal(0), Decimal((0, (1,), -real.digits))
+    real.count_work(1)
     half = real.quotient(square, (Decimal(2), Decimal(2)))
     density = real.outwards("exp", (half[1].copy_negate(), half[0].copy_negate()))
     density = real.quotient(density, real.outwards("sqrt", real.times((Decimal(2), Decimal(2)), PI)))
@@ -400,6 +447,7 @@ def normal(x, real):
     tiny = Decimal((0, (1,), -real.digits - 5))
     while real.up.multiply(2, square[1]) > 2 * n + 3 or real.up.multiply(term[1], density[1]) > tiny:
         n += 1
+        real.count_work(0, 1)
         odd = Decimal(2 * n + 1)
         term = real.quotient(real.times(term, square), (odd, odd))
         total = real.sum(total, term)
@@ -476,6 +524,7 @@ def quantile(b, real):
     tail = context.multiply(-2, context.ln(low))
     z = context.sqrt(tail).copy_negate() if far else Decimal(NormalDist().inv_cdf(float(b)))
     for _ in range(60):
+        real.count_work(2)
         z = context.plus(z)
         reached = normal(z, real)[1]
         density = context.exp(context.divide(context.multiply(z, z).copy_negate(), 2))
@@ -668,9 +717,9 @@ class Line:
         """Of one block and all those beyond it."""
         return sum(map(self.f, block)) / (1 - self.r) if self.r else Fraction(0)
 
-    def mean(self, cost, tails):
-        """E cost(η) of the weights, and of tails whose cost is Σ tails_k |η|^k, k <= 2."""
-        total = sum(w * cost(self.first + i) for i, w in enumerate(self.w))
+    def mean(self, loss, tails):
+        """E loss(η) of the weights, and of tails whose loss is Σ tails_k |η|^k, k <= 2."""
+        total = sum(w * loss(self.first + i) for i, w in enumerate(self.w))
         if self.r:
             r, s = self.r, self.period
             sums = r / (1 - r), r / (1 - r) ** 2, r * (1 + r) / (1 - r) ** 3  # Σ b^k r^b, b >= 1
@@ -692,14 +741,14 @@ def law_of(masses):
     return tuple(x // divisor for x in whole_numbers), sum(whole_numbers) // divisor
 
 
-def line_cost(name, costs, mechanism):
-    """The exact cost of unclamped noise: E|η|, E η², or the mean of the file's own costs of the weights."""
+def line_loss(name, losses, mechanism):
+    """The exact loss of unclamped noise: E|η|, E η², or the mean of losses that the file states for the weights."""
     line, beta, zero = mechanism.line, mechanism.width, Fraction(0)
-    if costs is not None:
-        own = name not in ("absolute", "squared") and mechanism.kind == "integer-noise" and not line.r
-        need(own and len(costs) == len(line.w), "There must be one cost for every weight of noise without tails.")
-        return line.mean(lambda eta: costs[eta - line.first], ())
-    need(name in ("absolute", "squared"), "The cost of such noise is absolute, squared, or has costs in the file.")
+    if losses is not None:
+        own = name not in {"absolute", "error-rate", *KNOWN} and mechanism.kind == "integer-noise" and not line.r
+        need(own and len(losses) == len(line.w), "There must be one loss for every weight of noise without tails.")
+        return line.mean(lambda eta: losses[eta - line.first], ())
+    need(name in ("absolute", "squared"), "The loss of such noise is absolute, squared, or has costs in the file.")
     if mechanism.kind == "integer-noise":
         return line.mean(abs, (zero, 1)) if name == "absolute" else line.mean(lambda j: j * j, (zero, zero, 1))
     if name == "absolute":  # |x| has mean |j| β over cell j != 0, and β/4 over cell 0
@@ -707,31 +756,217 @@ def line_cost(name, costs, mechanism):
     return beta**2 * line.mean(lambda j: j * j + Fraction(1, 12), (Fraction(1, 12), zero, 1))
 
 
-# ------------------------------------------------------------------------------------------------- cost and bias
+# ----------------------------------------------------------------------------------------------------- many runs
+
+
+def check_runs(claim, mechanism):
+    """Refuse unless T adaptive runs meet dp at (ε, δ) together.
+
+    They do where no run has a ratio above e^(ε/T), and only then for δ = 0. Else, from above: the points (Q(A), P(A))
+    of all comparisons, A the outcomes of largest ratio, lie under a concave curve, that of one pair of laws whose
+    hockey stick is never less; T runs are no worse than T of that pair (`ratio_curve`, `Losses`). From below: T runs on
+    the same neighbours (`costliest`).
+    """
+    runs, epsilon, delta = claim.runs, claim.epsilon, claim.delta
+    share = Power(epsilon / runs)
+    if not any(violations(p, q, share) for _, p, q in comparisons(mechanism)):
+        return
+    need(delta, f"{runs} runs: the largest losses add up to more than epsilon.")
+    digits = 30 + len(str(runs)) + int(epsilon / 2)
+    digits += len(str(int(1 / delta))) if delta * 10**DIGITS > 1 else DIGITS
+    if digits > DIGITS:
+        raise Refused("too large", f"{runs} runs would take more than {DIGITS} digits.")
+    unit = 10**digits
+    pair = ratio_curve(mechanism, unit)
+    if composed_work(pair, claim.step, runs, digits) > LIMIT:
+        raise Refused("too large", f"{runs} runs would take more than {LIMIT} units of work.")
+    upper = Losses.of(pair, claim.step, digits, up=True).power(runs)
+    if upper.excess(epsilon) <= delta * unit:
+        return
+    fine = claim.step / 8
+    units = 0
+    for p, q in costliest(mechanism, runs, epsilon):
+        pair = [(x * unit // p[1], -(-y * unit // q[1])) for x, y in zip(p[0], q[0], strict=True) if x]
+        units += composed_work(pair, fine, runs, digits)
+        if units <= LIMIT:
+            least = Losses.of(pair, fine, digits, up=False).power(runs).excess(epsilon)
+            need(least <= delta * unit, f"{runs} runs: delta is at least {shown(Fraction(least, unit))}.")
+    raise Refused("unknown", f"{runs} runs: this grid of losses does not decide whether they are within delta.")
+
+
+def ratio_curve(mechanism, unit):
+    """[(mass of P, mass of Q)] in integers over the unit, of the pair of laws whose curve of largest P(A) at each Q(A)
+    is the least concave one above all comparisons' points, P(A) rounded up and Q(A) down; a Q of 0 is no rounding of
+    its own: ratios beyond the unit count as infinite."""
+    curve, seen = [(0, 0), (unit, unit)], set()
+    for _, (k, k_sum), (l, l_sum) in comparisons(mechanism):
+        if (k, l) in seen:
+            continue
+        seen.add((k, l))
+        masses = [mass for mass in zip(k, l, strict=True) if any(mass)]
+        points, above, below = [], 0, 0
+        for x, y in sorted(masses, key=cmp_to_key(lambda a, b: b[0] * a[1] - a[0] * b[1])):  # largest ratio first
+            above, below = above + x, below + y
+            points.append((below * unit // l_sum, -(-above * unit // k_sum)))
+        hull = []
+        for x, y in sorted(curve + points):
+            while hull and (hull[-1][0] == x or (len(hull) > 1 and not turns_down(*hull[-2:], (x, y)))):
+                hull.pop()
+            if not hull or y > hull[-1][1]:
+                hull.append((x, y))
+        curve = hull
+    return [(curve[0][1], 0)] + [(b - a, y - x) for (x, a), (y, b) in pairwise(curve)]
+
+
+def turns_down(a, b, c):
+    """Whether b lies above the line from a to c."""
+    return (b[1] - a[1]) * (c[0] - b[0]) > (c[1] - b[1]) * (b[0] - a[0])
+
+
+def composed_work(pair, step, runs, digits):
+    """The count of the module's docstring for a composition."""
+    losses = [math.log(x) - math.log(y) for x, y in pair if x and y]
+    points = math.ceil(Fraction(max(losses) - min(losses)) / step) + 1 if losses else 1
+    longest = points * min(runs, 4 * math.isqrt(runs * digits) + 4)
+    return len(pair) * (500 + 10 * digits) + 7 * longest * (20 + 3 * digits)
+
+
+def costliest(mechanism, runs, epsilon):
+    """The comparisons that T runs may exceed ε most on, judged in floats: by what Q never shows, and by the least of
+    (Σ P (P/Q)^λ)^T e^(-λ ε) over λ."""
+    scores = {}
+    for _, p, q in comparisons(mechanism):
+        masses = [(x / p[1], math.log(x) - math.log(y) - math.log(p[1]) + math.log(q[1]))
+                  for x, y in zip(p[0], q[0], strict=True) if x and y]  # fmt: skip
+        infinite = sum(x for x, y in zip(p[0], q[0], strict=True) if not y) / p[1]
+        largest = max((abs(loss) for _, loss in masses), default=0) or 1
+        bounds = []
+        for k in range(-4, 10):
+            order = 2.0**k / largest
+            moment = sum(mass * math.exp(min(order * loss, 600)) for mass, loss in masses)
+            bounds.append(runs * math.log(moment) - order * float(epsilon) if moment else -math.inf)
+        scores[p, q] = runs * infinite + math.exp(min(0.0, *bounds))
+    return sorted(scores, key=scores.get, reverse=True)[:MOST_REFUTED]
+
+
+class Losses:
+    """Masses of P by the loss ln P/Q, (first + i) h, and where Q has none, in integers of 10^-digits, all rounded up or
+    all down.
+
+    An atom (p, q) between two points of the grid is, upwards, cut into two, at the points, of the same p and q in all,
+    which a merger of the two undoes; downwards it moves to the lower point. A tail of less than 10^(8 - digits) goes,
+    upwards, to the nearest point that is kept or to infinity, else it is dropped.
+    """
+
+    def __init__(self, first, masses, infinite, step, digits, up):
+        self.first, self.masses, self.infinite, self.step, self.digits, self.up = (
+            first, masses, infinite, step, digits, up
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, pair, step, digits, up):
+        """pair: [(mass of P, mass of Q)] in integers of 10^-digits, a Q of 0 an infinite loss."""
+        real, atoms, infinite = Enclosed(digits + 10), Counter(), 0
+        unit = Fraction(1)
+
+        def decay(index):  # e^(-index h)
+            return tuple(map(Fraction, real.outwards("exp", real.of(-index * step)))) if index else (unit, unit)
+
+        for p, q in pair:
+            if not q:
+                infinite += p
+                continue
+            if not p:
+                continue
+            low, high = map(Fraction, real.outwards("ln", real.of(Fraction(p, q))) if p != q else (0, 0))
+            if not up:
+                atoms[math.floor(low / step)] += p
+                continue
+            above = math.ceil(high / step)
+            left, right = decay(above - 1), decay(above)
+            if left[0] <= right[1]:  # a step beyond the digits
+                atoms[above] += p
+                continue
+            most, least = (q - p * right[0]) / (left[0] - right[1]), (q - p * right[1]) / (left[1] - right[0])
+            atoms[above - 1] += math.ceil(min(p, max(0, most)))  # of p, the share at the lower point
+            atoms[above] += math.ceil(p - min(p, max(0, least)))
+        first = min(atoms, default=0)
+        masses = [atoms[i] for i in range(first, max(atoms, default=0) + 1)]
+        return cls(first, masses, infinite, step, digits, up)
+
+    def __mul__(self, other):
+        """Of both runs: the product of two polynomials, in one of two decimals whose digits hold the coefficients."""
+        width, digits = 2 * self.digits + 8, self.digits
+        longest = len(self.masses) + len(other.masses)
+        exactly = Context(prec=longest * width, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
+        factors = [Decimal("".join(f"{x:0{width}d}" for x in reversed(law.masses))) for law in (self, other)]
+        digits_of = f"{exactly.multiply(*factors):f}".zfill((longest - 1) * width)
+        masses = [int(digits_of[at : at + width - digits]) + self.up for at in range(0, len(digits_of), width)]
+        mine, others = sum(self.masses), sum(other.masses)
+        if max(mine, others) > 2 * 10**digits:
+            raise Refused("unknown", "The step is too small for the digits of the losses.")
+        infinite = self.infinite * (other.infinite + others) + mine * other.infinite
+        infinite = -(-infinite // 10**digits) if self.up else infinite // 10**digits
+        first, masses = self.first + other.first, masses[::-1]
+        low, high, below, above = 0, len(masses), 0, 0
+        while low < high and below + masses[low] <= 10**8:
+            below, low = below + masses[low], low + 1
+        while low < high and above + masses[high - 1] <= 10**8:
+            above, high = above + masses[high - 1], high - 1
+        masses = masses[low:high] or [0]
+        if self.up:
+            masses[0], infinite = masses[0] + below, infinite + above
+        return Losses(first + low, masses, infinite, self.step, digits, self.up)
+
+    def power(self, runs):
+        """Of so many runs."""
+        half = self.power(runs // 2) if runs > 1 else None
+        twice = self if half is None else half * half
+        return twice * self if half is not None and runs % 2 else twice
+
+    def excess(self, epsilon):
+        """δ at ε in the unit of the masses, rounded to its side: what is infinite, + Σ mass (1 - e^(ε - loss))."""
+        start = max(0, int(epsilon // self.step) + 1 - self.first)  # the first loss above ε
+        beyond = self.masses[start:]
+        real, scale, side = Enclosed(self.digits + 20), 10 ** (self.digits + 10), 0 if self.up else 1
+
+        def power(exponent):  # e^exponent for exponent <= 0, over the scale, to the other side
+            value = Fraction(real.outwards("exp", real.of(exponent))[side]) * scale
+            return math.ceil(value) if side else math.floor(value)
+
+        factor, tilted = power(-self.step), 0
+        for mass in reversed(beyond):
+            tilted = tilted * factor
+            tilted = (-(-tilted // scale) if side else tilted // scale) + mass * 10**10
+        tilted *= power(epsilon - self.step * (self.first + start))
+        return self.infinite + sum(beyond) - Fraction(tilted, scale * 10**10)
+
+
+# ------------------------------------------------------------------------------------------------- loss and bias
 
 
 def check_objective(objective, mechanism):
-    """Refuse unless the stated value is the exact cost, rounded up by at most 1e-15 of it."""
-    name, value, costs = objective.name, objective.value, objective.costs
+    """Refuse unless the stated value is the exact loss, rounded up by at most 1e-15 of it."""
+    name, value, losses = objective.name, objective.value, objective.losses
     law = mechanism.laws[0] if mechanism.laws else None
     if objective.rows is not None:
         need(mechanism.kind == "channel" or mechanism.clamp, "Only a channel has an expected loss.")
         exact = expected_loss(objective, mechanism.laws)
     elif mechanism.line is not None:
-        need(not mechanism.clamp, "The cost of clamped noise is an expected loss.")
-        exact = line_cost(name, costs, mechanism)
+        need(not mechanism.clamp, "The loss of clamped noise is an expected loss.")
+        exact = line_loss(name, losses, mechanism)
     else:
         need(mechanism.kind == "noise" and name != "worst-squared", "This is no objective of such a mechanism.")
-        need((costs is None) == (name == "error-rate"), "Costs belong to every objective but error-rate.")
-        costs = (0,) + (1,) * (len(law[0]) - 1) if costs is None else costs
-        need(len(costs) == len(law[0]), "There must be one cost for every noise value.")
+        need((losses is None) == (name == "error-rate"), "Losses belong to every objective but error-rate.")
+        losses = (0,) + (1,) * (len(law[0]) - 1) if losses is None else losses
+        need(len(losses) == len(law[0]), "There must be one loss for every noise value.")
         if name in KNOWN:
             parts = [[KNOWN[name](part, size) for part in range(size)] for size in mechanism.sizes]
-            known = all(c == sum(point) for c, point in zip(costs, product(*parts), strict=True))
-            need(known, f"The costs are not those of {name}.")
-        exact = mean(law, costs)
+            known = all(c == sum(point) for c, point in zip(losses, product(*parts), strict=True))
+            need(known, f"The losses are not those of {name}.")
+        exact = mean(law, losses)
     slack = max(abs(exact), Fraction(1, 10**300)) / 10**15
-    need(exact <= value <= exact + slack, f"The {name} is {shown(exact)}, not {shown(value)}.")
+    need(exact <= value <= exact + slack, f"The {name} is {shown(exact)}, not {shown(value)}.", "false")
 
 
 KNOWN = {  # summed over the factors of the group
@@ -771,7 +1006,7 @@ def loss_named(name, values):
     losses = {
         "squared": (not colon, lambda r: r * r, scale, scale**2),
         "absolute": (not colon, abs, scale, scale),
-        "zero-one": (not colon, lambda r: int(r != 0), scale, 1),
+        "error-rate": (not colon, lambda r: int(r != 0), scale, 1),
         "pinball": (number and 0 < h < 1, lambda r: -u * r if r < 0 else (v - u) * r, scale, v * scale),
         "huber": (
             number and h > 0, lambda r: r * r if abs(r) <= top else top * (2 * abs(r) - top), scale, 2 * scale**2
@@ -789,9 +1024,10 @@ def check_bias(bias, mechanism):
     if mechanism.kind == "quantizer":
         places = tuple(x for piece in pairwise(mechanism.knots) for x in piece)
         about = (bias.outputs, bias.inputs) == (mechanism.outputs, places)
-    need(about, "The bias is about other inputs or outputs.")
+    wrong = "false" if mechanism.kind == "quantizer" else "unreadable"  # a quantizer has inputs and outputs of its own
+    need(about, "The bias is about other inputs or outputs.", wrong)
     worst = max(abs(mean(law, bias.outputs) - x) for law, x in zip(laws, bias.inputs, strict=True))
-    need(worst == bias.worst, f"The bias is {shown(worst)}, not {shown(bias.worst)}.")
+    need(worst == bias.worst, f"The bias is {shown(worst)}, not {shown(bias.worst)}.", "false")
 
 
 # ---------------------------------------------------------------------------------------- neighbours and the count
@@ -824,16 +1060,26 @@ def check_privacy(mechanism, notion, budgets, others):
         return
     if mechanism.kind == "quantizer":
         check_real_inputs(mechanism, demands[budgets[None]])
+        return
+    for label, p, q in comparisons(mechanism):
+        demand = demands[budgets[None] if None in budgets else budgets[label]]
+        check_pair(p, q, demand, f"Neighbours {label}")
+
+
+def comparisons(mechanism):
+    """(label, P, Q) of every comparison; of a quantizer those of its end laws, which decide all hockey sticks."""
+    if mechanism.kind == "quantizer":
+        for p, q in product(dict.fromkeys(mechanism.laws), repeat=2):
+            yield None, p, q
     for label in mechanism.labels:
         if mechanism.kind == "noise":
             p = mechanism.laws[0]
-            q = moved(p[0], mechanism.sizes, label), p[1]
+            q = tuple(moved(p[0], mechanism.sizes, label)), p[1]
         elif mechanism.line is not None and not mechanism.clamp:
             p, q = mechanism.line.pair(*label)
         else:
             p, q = (mechanism.laws[row] for row in label)
-        demand = demands[budgets[None] if None in budgets else budgets[label]]
-        check_pair(p, q, demand, f"Neighbours {label}")
+        yield label, p, q
 
 
 def by_columns(mechanism, notion, budgets):
@@ -861,7 +1107,7 @@ def bits_of(x):
     return x.numerator.bit_length() + x.denominator.bit_length()
 
 
-def work(mechanism, notion, budgets, given, objective, bias):
+def work(mechanism, notion, budgets, given, objective, bias, composed=None):
     """The count of the module's docstring. given: the other parameters of the claim."""
     laws, labels = mechanism.laws, ()
     points = budgets.get(None) if notion in ("curve", "tradeoff") else None
@@ -870,7 +1116,7 @@ def work(mechanism, notion, budgets, given, objective, bias):
     others = [*mechanism.knots, *mechanism.outputs] if mechanism.kind == "quantizer" else []
     if objective is not None:
         labels = objective.labels
-        others += [objective.value, *(objective.costs or ()), *labels, *objective.prior, *objective.outputs]
+        others += [objective.value, *(objective.losses or ()), *labels, *objective.prior, *objective.outputs]
     if bias is not None:
         others += [*bias.outputs, *bias.inputs, bias.worst]
     if mechanism.line is None:
@@ -883,15 +1129,17 @@ def work(mechanism, notion, budgets, given, objective, bias):
     odd = {x.denominator >> two for x, two in zip(others, twos, strict=True)}
     w = b + max(twos, default=0) + sum(part.bit_length() for part in odd)
     w += max((x.numerator.bit_length() for x in others), default=0)
+    extra = c * n * (300 + (b // 64) ** 2) if composed is not None else 0
     if by_columns(mechanism, notion, budgets) or (mechanism.kind == "quantizer" and notion == "metric"):
         c = min(c, n)
     t = n * (count + len(labels))
-    each = OUTCOME_WORK.get(notion, 1) if points is None else len(points) * (16 if notion == "tradeoff" else 1)
-    units = c * n * each * (4 + (b // 256) ** 2) + 1000 * c + (c + 8) * (b // 64) ** 2
+    each = 1 if points is None else len(points) * (16 if notion == "tradeoff" else 1)
+    each = each * (4 + (b // 256) ** 2) + SERIES.get(notion, 0)
+    units = c * n * each + 1000 * c + (c + 8) * (b // 64) ** 2
     units += t * (4 + (w // 256) ** 2) + (w // 64) ** 2
     if mechanism.kind == "quantizer" and notion == "pdp":
         units += (len(laws) // 2) ** 2 * n**4 * (100 + 2 * (b // 100) ** 2)
-    return units
+    return units + extra
 
 
 # ------------------------------------------------------------------------------------------------- reading a file
@@ -999,7 +1247,7 @@ def lowest_terms(weights):
 
 
 def read_channel(data):
-    """The rows as laws, and the ordered pairs that are compared as labels; from version 3 also by columns."""
+    """The rows as laws, and the ordered pairs that are compared as labels; of a large channel by columns."""
     if isinstance(data, dict) and "columns" in data:
         readers = {"kind": text, "rows": typed(int), "columns": items(items(anything)), "pairs": text}
         channel = fields(data, "The channel", **readers)
@@ -1147,14 +1395,24 @@ def read_claim(data, mechanism):
     return notion, read_budgets(claim[first], mechanism, first), others
 
 
-def read_objective(data, version):
-    """The costs of noise (None: error-rate); from version 2 also labels, prior, outputs and rows of a channel."""
+def read_composed(data):
+    """runs, epsilon, delta, and the step of the grid."""
+    claim = fields(data, "The composed claim", runs=typed(int), epsilon=rational, delta=rational, step=rational)
+    need(1 <= claim.runs <= 10**6, "There must be 1 to 1000000 runs.")
+    need(0 <= claim.epsilon <= 10**6 and 0 <= claim.delta <= 1, "Epsilon must lie in [0, 1000000], delta in [0, 1].")
+    need(0 < claim.step <= 10**6, "The step must lie in (0, 1000000].")
+    need(claim.step.denominator.bit_length() <= 256, "The step must have a denominator of at most 256 bits.")
+    return claim
+
+
+def read_objective(data):
+    """The losses of noise (None: error-rate), or labels, prior, outputs and rows of a channel."""
     if data is None:
         return None
-    entries = {"costs": None, "labels": (), "prior": (), "outputs": (), "rows": None}
-    if version == 1 or not isinstance(data, dict) or "costs" in data:
-        costs = anything if isinstance(data, dict) and data.get("costs") is None else rationals
-        entries |= vars(fields(data, "The objective", name=text, value=rational, costs=costs))
+    entries = {"losses": None, "labels": (), "prior": (), "outputs": (), "rows": None}
+    if not isinstance(data, dict) or "losses" in data:
+        losses = anything if isinstance(data, dict) and data.get("losses") is None else rationals
+        entries |= vars(fields(data, "The objective", name=text, value=rational, losses=losses))
         need(re.fullmatch("[a-z][a-z0-9-]{0,39}", entries["name"]), "The name of an objective must be a word.")
     else:
         lists = {"labels": rationals, "prior": rationals, "outputs": rationals, "rows": integers}
@@ -1193,41 +1451,48 @@ def read(path):
         )  # fmt: skip
         json.dumps(data, ensure_ascii=False).encode()  # fails for half a character
     except (OSError, ValueError, RecursionError) as error:
-        raise Refused("false", f"It cannot be read: {str(error)[:200]}.") from None
+        raise Refused("unreadable", f"It cannot be read: {str(error)[:200]}.") from None
     return data
 
 
 def check(data):
     """What a certificate proves, in words. data: its JSON value. Raises Refused."""
-    parts = dict.fromkeys(("format", "mechanism", "claim", "objective", "bias"), anything)
+    parts = dict.fromkeys(("format", "mechanism", "claim", "composed", "objective", "bias"), anything)
     file = fields(data, "A certificate", **parts, version=typed(int), record=typed(dict))
-    need(file.format == FORMAT and file.version >= 1, f"The format must be {FORMAT!r} of version 1 to {VERSION}.")
-    if file.version > VERSION:
-        newer = f"Version {file.version} is newer than this checker, which knows versions up to {VERSION}."
-        raise Refused("unknown", newer)
+    need(file.format == FORMAT, f"The format must be {FORMAT!r}.")
+    if file.version != VERSION:
+        raise Refused("unknown", f"Version {file.version}: this checker knows version {VERSION}.")
     kind = file.mechanism.get("kind") if isinstance(file.mechanism, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise Refused("unknown", f"A mechanism of kind {str(kind)[:40]!r}: this checker knows {', '.join(KINDS)}.")
-    need(file.version > 2 or "columns" not in file.mechanism, "A channel has columns from version 3 on.")
     mechanism = KINDS[kind](file.mechanism)
     for name in ("line", "clamp"):
         vars(mechanism).setdefault(name, None)
     notion, budgets, others = read_claim(file.claim, mechanism)
     rounded = mechanism.kind == "real-noise" and notion == "pdp" and others["delta"]
     need(not rounded, "Noise on the reals is published rounded, which pdp does not survive.")
-    objective, bias = read_objective(file.objective, file.version), read_bias(file.bias)
-    units = work(mechanism, notion, budgets, others, objective, bias)
+    objective, bias = read_objective(file.objective), read_bias(file.bias)
+    composed = None if file.composed is None else read_composed(file.composed)
+    units = work(mechanism, notion, budgets, others, objective, bias, composed)
     if units > LIMIT:
         raise Refused("too large", f"It would take {units} units of work; {LIMIT} are allowed.")
     if mechanism.clamp:
         low, high = mechanism.clamp
         mechanism.laws = [mechanism.line.row(low - q, high - q) for q in range(low, high + 1)]
-    check_privacy(mechanism, notion, budgets, others)
+    Enclosed.left = ENCLOSURES
+    with deciding():
+        check_privacy(mechanism, notion, budgets, others)
+        if composed is not None:
+            check_runs(composed, mechanism)
     if objective is not None:
         check_objective(objective, mechanism)
     if bias is not None:
         check_bias(bias, mechanism)
-    return words(mechanism, f"{notion} at {budget_words(notion, budgets, others)}", objective, bias)
+    claim = f"{notion} at {budget_words(notion, budgets, others)}"
+    if composed is not None:
+        claim += f"; {composed.runs} runs together: dp at epsilon = {shown(composed.epsilon)}, "
+        claim += f"delta = {shown(composed.delta)}"
+    return words(mechanism, claim, objective, bias)
 
 
 def budget_words(notion, budgets, others):
@@ -1256,12 +1521,14 @@ def words(mechanism, claim, objective, bias):
             "pairs of clamped answers" if mechanism.clamp else "shifts"
         )
         what["real-noise"] = f"Noise on the reals, {count} shifts by cells, which decide all real shifts"
-    cost = "no cost is stated" if objective is None else f"{objective.name} at most {shown(objective.value)}"
-    own = objective is not None and objective.costs is not None and objective.name not in KNOWN
-    return (
-        f"{what[mechanism.kind]}: {claim}; {cost}"
-        + (" by the file's own costs" if own else "")
-        + (f"; largest bias {shown(bias.worst)}." if bias is not None else ".")
+    loss = "no loss is stated" if objective is None else f"{objective.name} at most {shown(objective.value)}"
+    stated = ""
+    if objective is not None and objective.rows is not None:
+        stated = " for labels, a prior and outputs that this file states"
+    elif objective is not None and objective.losses is not None and objective.name not in KNOWN:
+        stated = " by numbers that this file states"
+    return f"{what[mechanism.kind]}: {claim}; {loss}{stated}" + (
+        f"; largest bias {shown(bias.worst)}." if bias is not None else "."
     )
 
 

@@ -29,81 +29,57 @@ _HOMES = {
     "DyadicLaplace": "workbench.mechanisms.dyadic_laplace.dyadic_laplace",
     "FiniteQuery": "workbench.mechanisms.finite_query",
     "Infeasible": "workbench.errors",
-    "InsecureLocalStream": "workbench.mechanisms.dyadic_laplace.randomness",
     "InvalidRequest": "workbench.errors",
-    "LaplaceDesign": "workbench.families.laplace.design",
     "LabelRandomizer": "workbench.mechanisms.label_randomizers.label_randomizer",
-    "IntegerLaw": "workbench.exact.integer_law",
     "IntegerNoise": "workbench.mechanisms.integer_noise",
     "Labels": "workbench.mechanisms.label_randomizers.labels",
     "Ledger": "workbench.sweeps.ledger",
     "LicenceLimit": "workbench.errors",
-    "LocalStream": "workbench.mechanisms.dyadic_laplace.randomness",
     "ModuloNoise": "workbench.mechanisms.additive",
     "NotCertified": "workbench.errors",
     "NotInstalled": "workbench.errors",
     "NotProven": "workbench.errors",
     "PiecewiseAffine": "workbench.mechanisms.piecewise_affine",
-    "Privacy": "workbench.privacy.audit",
     "Quantization": "workbench.mechanisms.quantization",
-    "QuantizedPiecewiseLinear": "workbench.mechanisms.dyadic_laplace.piecewise_linear",
-    "SharedStream": "workbench.mechanisms.dyadic_laplace.randomness",
     "SolverUnavailable": "workbench.errors",
-    "NoiseDesigner": "workbench.families.noise.design",
-    "OracleVerdict": "workbench.families.design",
     "WorkbenchError": "workbench.errors",
-    "delta_frontier": "workbench.families.noise.delta_frontier",
     "design": "workbench.families.api",
-    "design_laplace": "workbench.families.laplace.design",
     "audit": "workbench.privacy.audit",
-    "audit_channel": "workbench.privacy.audit",
-    "budget_table": "workbench.frontiers.budget_table",
     "compare": "workbench.comparison.compare",
+    "check": "workbench.privacy.certificate_file",
     "certify": "workbench.privacy.certify",
-    "certify_channel": "workbench.privacy.certify",
-    "certify_quantizer": "workbench.privacy.certify",
     "compose": "workbench.privacy.composition",
-    "evaluate": "workbench.comparison.evaluate",
     "explore": "workbench.explorer.notebook",
-    "error_at": "workbench.families.noise.delta_frontier",
     "frontier": "workbench.frontiers.run",
-    "least_delta_at": "workbench.families.noise.delta_frontier",
     "list_families": "workbench.families.api",
     "load": "workbench.privacy.loading",
+    "measurement": "workbench.privacy.opendp",
     "profile": "workbench.privacy.curve",
     "recommend": "workbench.comparison.recommend",
     "register": "workbench.io.plugins",
     "reproduce": "workbench.papers.reproduce",
     "RealNoise": "workbench.mechanisms.real_noise",
     "Result": "workbench.io.result",
-    "Risk": "workbench.privacy.risk",
     "risk": "workbench.privacy.risk",
     "sample": "workbench.privacy.sampling",
     "sweep": "workbench.sweeps.run",
     "verify": "workbench.comparison.verify",
     "save": "workbench.privacy.certificate_file",
-    "save_certificate": "workbench.privacy.certificate_file",
-    "verify_certificate": "workbench.privacy.certificate_file",
-    "audit_quantizer": "workbench.privacy.quantizer",
 }
 
-# earlier public name -> public name
-_ALIASES = {"ChannelPairs": "Channel", "Quantizer": "PiecewiseAffine"}
-
-__all__ = sorted([*_HOMES, *_ALIASES, "__version__"])
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    known = _ALIASES.get(name, name)
-    if known not in _HOMES:
+    if name not in _HOMES:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
-    if _HOMES[known].startswith("workbench.errors"):
-        value = getattr(importlib.import_module(_HOMES[known]), known)
+    if _HOMES[name].startswith("workbench.errors"):
+        value = getattr(importlib.import_module(_HOMES[name]), name)
     else:
         from workbench.io.extras import says_what_is_missing
 
-        with says_what_is_missing(f"workbench.{known}"):
-            value = getattr(importlib.import_module(_HOMES[known]), known)
+        with says_what_is_missing(f"workbench.{name}"):
+            value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

@@ -5,7 +5,6 @@ from typing import Any, overload
 
 from workbench.exact.numbers import Real
 from workbench.comparison.compare import compare as compare
-from workbench.comparison.evaluate import evaluate as evaluate
 from workbench.comparison.recommend import recommend as recommend
 from workbench.comparison.verify import verify as verify
 from workbench.errors import CorruptFile as CorruptFile
@@ -17,18 +16,9 @@ from workbench.errors import NotInstalled as NotInstalled
 from workbench.errors import NotProven as NotProven
 from workbench.errors import SolverUnavailable as SolverUnavailable
 from workbench.errors import WorkbenchError as WorkbenchError
-from workbench.exact.integer_law import IntegerLaw as IntegerLaw
 from workbench.explorer.notebook import explore as explore
 from workbench.families.api import list_families as list_families
 from workbench.families.design import Design as Design
-from workbench.families.design import OracleVerdict as OracleVerdict
-from workbench.families.laplace.design import LaplaceDesign as LaplaceDesign
-from workbench.families.laplace.design import design_laplace as design_laplace
-from workbench.families.noise.delta_frontier import delta_frontier as delta_frontier
-from workbench.families.noise.delta_frontier import error_at as error_at
-from workbench.families.noise.delta_frontier import least_delta_at as least_delta_at
-from workbench.families.noise.design import NoiseDesigner as NoiseDesigner
-from workbench.frontiers.budget_table import budget_table as budget_table
 from workbench.frontiers.run import frontier as frontier
 from workbench.io.plugins import register as register
 from workbench.io.result import Result as Result
@@ -37,10 +27,6 @@ from workbench.mechanisms.additive import ModuloNoise as ModuloNoise
 from workbench.mechanisms.channel import Channel as Channel
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace as DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw as DataLaw
-from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear as QuantizedPiecewiseLinear
-from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream as InsecureLocalStream
-from workbench.mechanisms.dyadic_laplace.randomness import LocalStream as LocalStream
-from workbench.mechanisms.dyadic_laplace.randomness import SharedStream as SharedStream
 from workbench.mechanisms.finite_query import FiniteQuery as FiniteQuery
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise as AdditiveIntegerNoise
 from workbench.mechanisms.integer_noise import IntegerNoise as IntegerNoise
@@ -51,39 +37,30 @@ from workbench.mechanisms.quantization import Quantization as Quantization
 from workbench.mechanisms.real_noise import AdditiveRealNoise as AdditiveRealNoise
 from workbench.mechanisms.real_noise import RealNoise as RealNoise
 from workbench.papers.reproduce import reproduce as reproduce
-from workbench.privacy.audit import Privacy as Privacy
 from workbench.privacy.audit import audit as audit
-from workbench.privacy.audit import audit_channel as audit_channel
 from workbench.privacy.certificate import Certificate as Certificate
+from workbench.privacy.certificate_file import check as check
 from workbench.privacy.certificate_file import save as save
-from workbench.privacy.certificate_file import save_certificate as save_certificate
-from workbench.privacy.certificate_file import verify_certificate as verify_certificate
 from workbench.privacy.certify import certify as certify
-from workbench.privacy.certify import certify_channel as certify_channel
-from workbench.privacy.certify import certify_quantizer as certify_quantizer
 from workbench.privacy.composition import compose as compose
 from workbench.privacy.curve import profile as profile
 from workbench.privacy.loading import load as load
-from workbench.privacy.quantizer import audit_quantizer as audit_quantizer
-from workbench.privacy.risk import Risk as Risk
+from workbench.privacy.opendp import measurement as measurement
 from workbench.privacy.risk import risk as risk
 from workbench.privacy.sampling import sample as sample
 from workbench.sweeps.ledger import Ledger as Ledger
 from workbench.sweeps.run import sweep as sweep
 from workbench.mechanisms.integer_noise import UnboundedNoise
 
-ChannelPairs = Channel
-Quantizer = PiecewiseAffine
-
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'ChannelPairs', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'InsecureLocalStream', 'IntegerLaw', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'LaplaceDesign', 'Ledger', 'LicenceLimit', 'LocalStream', 'ModuloNoise', 'NoiseDesigner', 'NotCertified', 'NotInstalled', 'NotProven', 'OracleVerdict', 'PiecewiseAffine', 'Privacy', 'Quantization', 'QuantizedPiecewiseLinear', 'Quantizer', 'RealNoise', 'Result', 'Risk', 'SharedStream', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'audit_channel', 'audit_quantizer', 'budget_table', 'certify', 'certify_channel', 'certify_quantizer', 'compare', 'compose', 'delta_frontier', 'design', 'design_laplace', 'error_at', 'evaluate', 'explore', 'frontier', 'least_delta_at', 'list_families', 'load', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'save_certificate', 'sweep', 'verify', 'verify_certificate']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'frontier', 'list_families', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
 
 @overload
 def design(
     question: ModuloNoise,
     *,
-    notion: Any = 'pdp',
-    cost: Any = 'error-rate',
+    notion: Any = 'dp',
+    loss: Any = 'error-rate',
     alpha: Any = None,
     rho: Any = None,
     mu: Any = None,
@@ -93,7 +70,7 @@ def design(
     zero_mean: bool = False,
     equal: Any = None,
     constraints: Any = None,
-    minimise: Any = 'error',
+    minimise: Any = 'loss',
     runs: int = 1,
     method: Any = 'fast',
     certify: bool = True,
@@ -102,37 +79,130 @@ def design(
     gap: Real | None = None,
     seed: int | None = None,
     options: Any = None,
-    budget: Any = None,
+    max_loss: Any = None,
     delta: Any = None,
     epsilon: Any = None,
 ) -> Design:
     """Design additive noise modulo a finite group.
 
-        notion (default 'pdp'): pdp, dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
-        cost (default 'error-rate'): error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared,
-            or a CSV file of costs, one for every noise value (in Python: an array, or a function of it).
+        notion (default 'dp'): dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
+        loss (default 'error-rate'): error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared,
+            or a CSV of losses, one for every noise value (in Python: an array, or a function of it).
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.
         mu (default None): gdp: the budget > 0.
         curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
         tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
-        prior (default None): CSV with N probabilities of the true answer (cost prior-squared).
+        prior (default None): CSV with N probabilities of the true answer (loss prior-squared).
         zero_mean (default False): Require noise of mean zero.
         equal (default None): Require equal masses: "1=8,2=7" (row-major noise values).
         constraints (default None): More linear constraints, as a function of the CVXPY variable f (N,).
-        minimise (default 'error'): error; delta or epsilon for a budget.
+        minimise (default 'loss'): loss; delta or epsilon for a max_loss.
         runs (default 1): With notion dp: for how many runs the budget is.
         method (default 'fast'): fast, or literal: PDP with delta > 0 as the printed MILP.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench solvers`.
+        solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
         gap (default None): Relative MILP gap at which the solver may stop.
         seed (default None): Of the solver.
         options (default None): Every solver option at once (solvers.backend.Options).
-        budget (default None): Largest cost allowed, where delta or epsilon is minimised.
+        max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
         delta (default None): In [0, 1]; 0 by default. With minimise delta: an upper limit.
         epsilon (default None): Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a
             limit.
+    """
+
+@overload
+def design(
+    question: UnboundedNoise,
+    *,
+    loss: Any = 'squared',
+    prior: Any = None,
+    notion: Any = 'dp',
+    alpha: Any = None,
+    rho: Any = None,
+    mu: Any = None,
+    curve: Any = None,
+    tradeoff: Any = None,
+    steps: int | None = None,
+    gap: Any = None,
+    runs: int = 1,
+    minimise: Any = 'loss',
+    max_loss: Any = None,
+    certify: bool = True,
+    solver: Any = 'highs',
+    time_limit: Real | None = None,
+    options: Any = None,
+    delta: Any = '0',
+    epsilon: Any = None,
+) -> Design:
+    """Design additive noise on all integers or all reals.
+
+        loss (default 'squared'): absolute, squared, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...
+        prior (default None): CSV with probabilities of the clamped answers, or worst; uniform by default.
+        notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
+        alpha (default None): renyi: the order > 1.
+        rho (default None): zcdp: the budget > 0.
+        mu (default None): gdp: the budget > 0.
+        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
+        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
+        steps (default None): Cells of a sensitivity, of the reals; refined by default.
+        gap (default None): Relative, of loss and bound; 1e-8, on the reals 2e-4 or, for ε > 2, 2e-3.
+        runs (default 1): For how many runs the budget is, of integer noise.
+        minimise (default 'loss'): loss; delta or epsilon for a max_loss.
+        max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
+        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
+        solver (default 'highs'): A name from `workbench doctor`.
+        time_limit (default None): Seconds.
+        options (default None): Every solver option at once (solvers.backend.Options).
+        delta (default '0'): In [0, 1]. Where it is minimised: an upper limit.
+        epsilon (default None): Privacy budget > 0. Where it is minimised: an upper limit.
+    """
+
+@overload
+def design(
+    question: FiniteQuery,
+    *,
+    loss: Any = 'squared',
+    notion: Any = 'dp',
+    alpha: Any = None,
+    rho: Any = None,
+    mu: Any = None,
+    curve: Any = None,
+    tradeoff: Any = None,
+    constraints: Any = [],
+    minimise: Any = 'loss',
+    runs: int = 1,
+    certify: bool = True,
+    solver: Any = 'highs',
+    time_limit: Real | None = None,
+    options: Any = None,
+    max_loss: Any = None,
+    delta: Any = None,
+    epsilon: Any = None,
+) -> Design:
+    """Design any finite channel.
+
+        loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a
+            function too).
+        notion (default 'dp'): dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.
+        alpha (default None): renyi: the order > 1.
+        rho (default None): zcdp: the budget > 0.
+        mu (default None): gdp: the budget > 0.
+        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
+        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
+        constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
+            or a function of the CVXPY variable).
+        minimise (default 'loss'): loss; delta or epsilon for a max_loss.
+        runs (default 1): With notion dp: for how many runs the budget is.
+        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
+        solver (default 'highs'): A name from `workbench doctor`.
+        time_limit (default None): Seconds.
+        options (default None): Every solver option at once (solvers.backend.Options).
+        max_loss (default None): Largest loss allowed, where delta or epsilon is minimised.
+        delta (default None): In [0, 1]; 0 by default. Where it is minimised: an upper limit.
+        epsilon (default None): Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an
+            upper limit.
     """
 
 @overload
@@ -142,7 +212,7 @@ def design(
     epsilon: Any,
     method: Any = 'exact',
     knots: int | None = None,
-    cost: Any = None,
+    loss: Any = None,
     metric: Any = None,
     reach: Any = None,
     inputs: int | None = None,
@@ -161,16 +231,17 @@ def design(
         epsilon (required): Privacy budget > 0.
         method (default 'exact'): exact, optm, product or mvu.
         knots (default None): Extra knots of the exact LP (0 with bins, 41 with levels).
-        cost (default None): mae, mse, or a share of mae in [0, 1]; mae by default, mse for mvu.
+        loss (default None): absolute (the default), squared (that of mvu), or a share of absolute in [0, 1].
         metric (default None): absolute or squared: privacy in proportion to the inputs' distance.
         reach (default None): Largest output allowed with levels.
         inputs (default None): Points MVU dithers inputs to (as many as outputs).
         starts (default 4): Starts of the search over outputs.
-        prove (default False): Also search all outputs for a lower bound (uniform inputs, mae, at most 4 levels).
+        prove (default False): Also search all outputs for a lower bound (uniform inputs, absolute loss, at most 4
+            levels).
         proof_file (default None): Where the search of prove is kept, and gone on from.
         proof_time (default '300'): Seconds of the processor for prove.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench solvers`.
+        solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
         options (default None): Every solver option at once (solvers.backend.Options).
         progress (default None): Told a line now and then.
@@ -184,7 +255,7 @@ def design(
     method: Any = 'bins',
     outputs: Any = None,
     neighbours: Any = 'all',
-    notion: Any = 'pure',
+    notion: Any = 'dp',
     alpha: Any = None,
     rho: Any = None,
     mu: Any = None,
@@ -202,12 +273,12 @@ def design(
 ) -> Design:
     """Design private randomizers of labels.
 
-        loss (default 'squared'): squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h; lp: or a
-            CSV matrix, a row for every label (in Python: an array, or a function of an output and a label).
+        loss (default 'squared'): squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h; lp: or
+            a CSV matrix, a row for every label (in Python: an array, or a function of an output and a label).
         method (default 'bins'): bins, printed, lp or unbiased.
         outputs (default None): lp: LOW..HIGH, the integers that may be published.
         neighbours (default 'all'): lp: all, consecutive, or positions "0-1,1-2".
-        notion (default 'pure'): lp: pure, dp or metric; curve, tradeoff, renyi, zcdp or gdp.
+        notion (default 'dp'): lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.
         alpha (default None): renyi: the order > 1.
         rho (default None): zcdp: the budget > 0.
         mu (default None): gdp: the budget > 0.
@@ -216,7 +287,7 @@ def design(
         runs (default 1): lp with notion dp: for how many runs the budget is.
         constraints (default []): lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench solvers`.
+        solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.
         options (default None): Every solver option at once (solvers.backend.Options).
         progress (default None): Told a line now and then.
@@ -237,99 +308,6 @@ def design(
         bits (required): Mean bits a scalar, > 0.
         epsilon (required): Database privacy per unit of |x - x'|, > 0.
         code (default 'gamma'): Signed Elias code of the integers: gamma or delta.
-    """
-
-@overload
-def design(
-    question: FiniteQuery,
-    *,
-    loss: Any = 'squared',
-    notion: Any = 'dp',
-    alpha: Any = None,
-    rho: Any = None,
-    mu: Any = None,
-    curve: Any = None,
-    tradeoff: Any = None,
-    constraints: Any = [],
-    minimise: Any = 'error',
-    runs: int = 1,
-    certify: bool = True,
-    solver: Any = 'highs',
-    time_limit: Real | None = None,
-    options: Any = None,
-    budget: Any = None,
-    delta: Any = None,
-    epsilon: Any = None,
-) -> Design:
-    """Design any finite channel.
-
-        loss (default 'squared'): squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: a
-            function too).
-        notion (default 'dp'): dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp.
-        alpha (default None): renyi: the order > 1.
-        rho (default None): zcdp: the budget > 0.
-        mu (default None): gdp: the budget > 0.
-        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
-        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
-        constraints (default []): Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python:
-            or a function of the CVXPY variable).
-        minimise (default 'error'): error; delta or epsilon for a budget.
-        runs (default 1): With notion dp: for how many runs the budget is.
-        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench solvers`.
-        time_limit (default None): Seconds.
-        options (default None): Every solver option at once (solvers.backend.Options).
-        budget (default None): Largest loss allowed, where delta or epsilon is minimised.
-        delta (default None): In [0, 1]; 0 by default. Where it is minimised: an upper limit.
-        epsilon (default None): Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an
-            upper limit.
-    """
-
-@overload
-def design(
-    question: UnboundedNoise,
-    *,
-    cost: Any = 'squared',
-    prior: Any = None,
-    notion: Any = 'dp',
-    alpha: Any = None,
-    rho: Any = None,
-    mu: Any = None,
-    curve: Any = None,
-    tradeoff: Any = None,
-    steps: int | None = None,
-    gap: Any = None,
-    runs: int = 1,
-    minimise: Any = 'error',
-    budget: Any = None,
-    certify: bool = True,
-    solver: Any = 'highs',
-    time_limit: Real | None = None,
-    options: Any = None,
-    delta: Any = '0',
-    epsilon: Any = None,
-) -> Design:
-    """Design additive noise on all integers or all reals.
-
-        cost (default 'squared'): absolute, squared, zero-one (clamped), or a CSV of costs of |noise| 0, 1, 2
-        prior (default None): CSV with probabilities of the clamped answers, or worst; uniform by default.
-        notion (default 'dp'): dp, pure, curve, tradeoff, renyi, zcdp or gdp.
-        alpha (default None): renyi: the order > 1.
-        rho (default None): zcdp: the budget > 0.
-        mu (default None): gdp: the budget > 0.
-        curve (default None): curve: "0.5:0.1,1:0.01", each epsilon with its delta.
-        tradeoff (default None): tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".
-        steps (default None): Cells of a sensitivity, of the reals; refined by default.
-        gap (default None): Relative, between cost and bound; 1e-8 (integers) or 2e-4 (reals) by default.
-        runs (default 1): For how many runs the budget is, of integer noise.
-        minimise (default 'error'): error; delta or epsilon for a budget.
-        budget (default None): Largest cost allowed, where delta or epsilon is minimised.
-        certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
-        solver (default 'highs'): A name from `workbench solvers`.
-        time_limit (default None): Seconds.
-        options (default None): Every solver option at once (solvers.backend.Options).
-        delta (default '0'): In [0, 1]. Where it is minimised: an upper limit.
-        epsilon (default None): Privacy budget > 0. Where it is minimised: an upper limit.
     """
 
 @overload

@@ -1,6 +1,6 @@
 """Every error a user of the workbench can meet.
 
-    WorkbenchError              base of them all; the CLI prints its one line and exits 2
+    WorkbenchError              base of them all; the CLI prints its one line and exits 2 (`exit_code`)
     ├── InvalidRequest          a value in the request is wrong; the message names it and what it got
     ├── Infeasible              no mechanism meets the request; says the smallest conflicting part when it is known
     ├── SolverUnavailable       the solver is unknown, not installed or cannot solve this kind of program
@@ -15,6 +15,8 @@ Messages have one form: "epsilon must be a finite number > 0. Got -1."
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, NoReturn
 
 __all__ = [
@@ -30,11 +32,14 @@ __all__ = [
 ]
 
 
+_LONG = 10**30  # a number beyond which is shown rounded
 _LONGEST = 160  # characters of a wrong value that a message shows
 
 
 class WorkbenchError(Exception):
-    """Base of every error raised on purpose by the workbench."""
+    """Base of every error raised on purpose by the workbench. exit_code: of a command that ends with it."""
+
+    exit_code = 2
 
 
 class InvalidRequest(WorkbenchError, ValueError):
@@ -42,11 +47,14 @@ class InvalidRequest(WorkbenchError, ValueError):
 
     @classmethod
     def must(cls, name: str, constraint: str, got: object) -> NoReturn:
-        """Raise the one form of a validation message: "{name} must be {constraint}. Got {got}."."""
-        try:
-            text = " ".join(str(got).split())  # an array is shown on several lines
-        except ValueError:  # Python spells no integer of more than 4300 digits
-            text = "a number of thousands of digits"
+        """Raise the one form of a validation message: "{name} must be {constraint}. Got {got}.".
+
+        A cell of a file is called by its place there.
+        """
+        name = getattr(got, "place", name)
+        if isinstance(got, (int, Fraction)) and max(abs(got.numerator), got.denominator) > _LONG:
+            got = f"{Decimal(got.numerator) / got.denominator:.6g}"
+        text = " ".join(str(got).split())  # an array is shown on several lines
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
         raise cls(f"{name} must be {constraint}. Got {short}.")
 

@@ -46,18 +46,18 @@ def bounds(
     epsilon: float | Mapping[Shift, float],
     delta: float,
     requires: RatioBound,
-    cost: str = "error-rate",
+    loss: str = "error-rate",
     nodes: int = level_search.NODES,
 ) -> Bounds:
     """The best proven lower and upper bound on the least error rate of additive noise on Z_{n1} x ... x Z_{nk}.
 
     `sizes` holds n1..nk; every shift is a tuple of k whole numbers, the zero shift constraining nothing; a relation
     that is not directed lists -μ beside every μ; `epsilon` is one number or one per shift; `requires` is
-    "hockey-stick" (DP) or "mass-above-ratio" (PDP), the same at δ = 0. A cost other than "error-rate" has no oracle
+    "hockey-stick" (DP) or "mass-above-ratio" (PDP), the same at δ = 0. A loss other than "error-rate" has no oracle
     yet. `nodes` limits the level search. Raises OutsideDomain, a ValueError, on a malformed question.
     """
     question = ask(sizes, shifts, directed, epsilon, delta, requires)
-    if cost != "error-rate":
+    if loss != "error-rate":
         return Bounds(None, None)
     lower: ClosedForm | None = None
     upper: ClosedForm | None = None
@@ -89,12 +89,12 @@ def judge(
     epsilon: float | Mapping[Shift, float],
     delta: float,
     requires: RatioBound,
-    cost: str = "error-rate",
+    loss: str = "error-rate",
     nodes: int = level_search.NODES,
 ) -> ClosedForm | None:
     """The strongest oracle of a question: its optimum, else an upper bound with its PMF, else a lower bound, else None.
 
     Arguments and errors as in `bounds`, which also tells the other side of an unproven answer.
     """
-    proven = bounds(sizes, shifts, directed, epsilon, delta, requires, cost, nodes)
+    proven = bounds(sizes, shifts, directed, epsilon, delta, requires, loss, nodes)
     return proven.upper or proven.lower

@@ -10,7 +10,7 @@ and by Theorem 5 the least such value is the least loss of any ε-DP randomizer,
 | paper            | code                                              |
 |------------------|---------------------------------------------------|
 | 𝒴, P, ε          | labels (k,), prior (k,), epsilon                  |
-| L[r][i]          | `interval_costs`, 0-based, r..i inclusive         |
+| L[r][i]          | `interval_losses`, 0-based, r..i inclusive         |
 | A[i][j], d       | `printed_bins`                                    |
 | Φ                | starts (d,): first label of each bin; `Bins.of`   |
 | 𝒴^               | values (d,)                                       |
@@ -39,14 +39,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from models.losses import Loss, loss_named
+from solvers.arrays import Integers, Vector
 
-__all__ = ["BIN_LOSSES", "Bins", "check_prior", "interval_costs", "optimal_bins", "printed_bins", "value_of"]
+__all__ = ["BIN_LOSSES", "Bins", "check_prior", "interval_losses", "optimal_bins", "printed_bins", "value_of"]
 
-Vector = NDArray[np.float64]
-Positions = NDArray[np.int64]
 
 BIN_LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball")
 _ROUNDS = 100  # Dinkelbach converges superlinearly; 3 to 6 are usual
@@ -68,7 +67,7 @@ class Bins:
     """
 
     labels: Vector
-    starts: Positions
+    starts: Integers
     values: Vector
     objective: float
     bound: float
@@ -83,12 +82,12 @@ class Bins:
         """Number of bins."""
         return int(self.starts.size)
 
-    def of(self, positions: ArrayLike) -> Positions:
+    def of(self, positions: ArrayLike) -> Integers:
         """The bin (0..d-1) of each label position."""
         return np.asarray(np.searchsorted(self.starts, np.asarray(positions), side="right") - 1, dtype=np.int64)
 
     @property
-    def ends(self) -> Positions:
+    def ends(self) -> Integers:
         """(d,) position of the last label of each bin."""
         return np.append(self.starts[1:], self.labels.size).astype(np.int64) - 1
 
@@ -128,7 +127,7 @@ def check_prior(labels: ArrayLike, prior: ArrayLike | None, loss: Loss) -> tuple
 
 
 def value_of(
-    labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Positions, values: Vector | None = None
+    labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers, values: Vector | None = None
 ) -> tuple[float, Vector]:
     """(objective, values) of a partition, evaluated label by label; its best values when none are given.
 
@@ -167,7 +166,7 @@ def _quantile(loss: Loss) -> tuple[float, float]:
     return (float(loss.parameter), 1.0) if loss.parameter is not None else (0.5, 2.0)
 
 
-def _best_values(labels: Vector, prior: Vector, q: float, loss: Loss, starts: Positions, ends: Positions) -> Vector:
+def _best_values(labels: Vector, prior: Vector, q: float, loss: Loss, starts: Integers, ends: Integers) -> Vector:
     """argmin_o F(o) + q Σ_S p ℓ(o, y) for each bin: the weighted mean, or the weighted quantile (least minimiser)."""
     inside0 = np.add.reduceat(prior, starts)
     if loss.kind in ("squared", "poisson", "poisson-deviance"):
@@ -248,7 +247,7 @@ def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     loss = _bin_loss(loss)
     y, p = check_prior(labels, prior, loss)
     k, q = y.size, math.expm1(_budget(epsilon))
-    L = interval_costs(y, p, epsilon, loss)
+    L = interval_losses(y, p, epsilon, loss)
     A = np.full((k + 1, k + 1), np.inf)
     came = np.zeros((k + 1, k + 1), dtype=np.int32)
     A[0, 0] = 0.0
@@ -269,7 +268,7 @@ def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     return Bins(y, starts, values, objective, bound, float(epsilon), loss, "printed", 0, steps)
 
 
-def interval_costs(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:
+def interval_losses(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:
     """L[r, i] = min_o F(o) + q Σ_{r <= j <= i} p_j ℓ(o, y_j), without clamping; inf for i < r. Shape (k, k)."""
     q = math.expm1(epsilon)
     k = y.size

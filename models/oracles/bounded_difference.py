@@ -9,7 +9,6 @@ equals it (`column_cut`); elsewhere it is an upper bound on the optimal error ra
 | μ̄, n       | `mu_bar`, `n`                                                 |
 | φ_i, φ₀    | `lemma_4(...).pmf`, (28), (29)                                |
 | ρ_∞        | `bounded_difference_limit`, (49)                              |
-| δ^ε        | `level_curve`, replaces (44), (45)                            |
 """
 
 import math
@@ -26,12 +25,11 @@ from models.oracles.closed_form import (
     Shift,
     check_count,
     check_epsilon,
-    check_error_rate,
     close,
 )
-from models.oracles.column_cut import LARGEST, best_column_cut, every_cut
+from models.oracles.column_cut import LARGEST, best_column_cut
 from models.oracles.cut_vectors import Grid
-from models.oracles.cuts import cut_pmf, least_delta
+from models.oracles.cuts import cut_pmf
 from models.oracles.hops import multiples, order
 from models.oracles.question import Question
 from models.requirements import MASS_ABOVE_RATIO
@@ -49,21 +47,6 @@ def lemma_4(n: int, mu_bar: int, epsilon: float) -> ClosedForm:
         pmf=grid.weights / grid.total,
         kind="optimum",
         proof="𝓜 = {1..μ̄}, δ = 0: the hop law, ⌈η/μ̄⌉ steps lead from 0 to η.",
-    )
-
-
-def symmetric_lemma_4(n: int, mu_bar: int, epsilon: float) -> ClosedForm:
-    """Optimal error rate and PMF of 𝓜 = {±1..±mu_bar} at δ = 0: f ∝ e^{-ε⌈min(η, n+1-η)/μ̄⌉}. Raises OutsideDomain."""
-    check_count("mu_bar", mu_bar, 1, check_count("n", n, 1))
-    answers = np.arange(n + 1)
-    weights = np.exp(check_epsilon(epsilon) * (np.minimum(answers, n + 1 - answers) // -mu_bar))
-    elsewhere = float(weights[1:].sum())
-    return ClosedForm(
-        name="symmetric Lemma 4",
-        value=elsewhere / (1.0 + elsewhere),
-        pmf=weights / (1.0 + elsewhere),
-        kind="optimum",
-        proof="𝓜 = {±1..±μ̄}, δ = 0: the hop law, ⌈min(η, n+1-η)/μ̄⌉ steps lead from 0 to η.",
     )
 
 
@@ -129,21 +112,6 @@ def chain_bound(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm
         kind="lower bound",
         proof="𝓜 ⊇ {1..μ̄}, every ε, δ, n: the first break of the shift μ̄ in each column weighs >= a^{c_j-1} f(0).",
     )
-
-
-def level_curve(n: int, mu_bar: int, epsilon: float, error_rate: float) -> tuple[float, float]:
-    """Least δ for an error rate: (no mechanism needs less than this, the column-cut law needs this).
-
-    Where the two agree it is the curve that Corollary 2 aims at. Raises OutsideDomain on a bad value, or when there are
-    too many cut vectors to list.
-    """
-    grid = Grid(n, mu_bar, epsilon)
-    cuts = every_cut(grid)
-    if cuts is None:
-        raise OutsideDomain(f"n and mu_bar must be small enough to list their cut vectors. Got {n} and {mu_bar}.")
-    budget = check_error_rate(error_rate)
-    least = least_delta(cuts.totals, cuts.chain_losses, grid.total, budget)
-    return least, least_delta(cuts.totals, cuts.losses, grid.total, budget)
 
 
 def _run(sizes: tuple[int, ...], shifts: Container[Shift], unit: Shift) -> int:

@@ -5,7 +5,7 @@ For a symmetric trade-off function f with f(c) = c, the law with Pr[η > 0] = c 
     Pr[η > k] = f(1 - Pr[η > k - 1]),   k = 1, 2, ...,     symmetric about 0,
 
 satisfies T(η, η + 1) >= f, and |η| is stochastically smallest among all noise on the integers that does: it has the
-least mean of every cost that is even and does not fall as |η| grows (arXiv 2308.08343).
+least mean of every loss that is even and does not fall as |η| grows (arXiv 2308.08343).
 
     trade-off function                               its noise
     max_i(0, 1 - δ_i - e^ε_i α, e^-ε_i (1 - δ_i - α))    of (ε_i, δ_i) at once; δ = 0: the geometric mechanism
@@ -20,7 +20,9 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
-__all__ = ["canonical_cost", "curve_function", "discrete_gaussian", "rounded_gaussian"]
+from solvers.search import bisect
+
+__all__ = ["canonical_loss", "curve_function", "discrete_gaussian", "rounded_gaussian"]
 
 _END, _MOST = 1e-18, 1_000_000
 
@@ -39,19 +41,16 @@ def curve_function(points: Sequence[tuple[float, float]]) -> Callable[[float], f
     return f
 
 
-def canonical_cost(points: Sequence[tuple[float, float]], cost: Callable[[int], float]) -> float:
-    """The mean cost of canonical noise for budgets (ε, δ) at once, some δ < 1.
+def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], float]) -> float:
+    """The mean loss of canonical noise for budgets (ε, δ) at once, some δ < 1.
 
-    cost: even, not falling as |η| grows.
+    loss: even, not falling as |η| grows.
     """
     f = curve_function(points)
-    low, high = 0.0, 0.5  # f(c) = c: f falls
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if f(middle) > middle else (low, middle)
-    tail, value = low, cost(0)
+    tail, _ = bisect(lambda c: f(c) <= c, 0.0, 0.5)  # f(c) = c: f falls
+    value = loss(0)
     for k in range(_MOST):
-        value += 2 * tail * (cost(k + 1) - cost(k))
+        value += 2 * tail * (loss(k + 1) - loss(k))
         # f(1 - x) of a small x, without the cancellation of 1 - x
         tail = max(0.0, *(max(math.exp(-e) * (tail - d), 1 - d - math.exp(e) * (1 - tail)) for e, d in points))
         if tail < _END:
@@ -59,20 +58,20 @@ def canonical_cost(points: Sequence[tuple[float, float]], cost: Callable[[int], 
     return value
 
 
-def rounded_gaussian(mu: float, cost: Callable[[int], float]) -> float:
-    """The mean cost of N(0, 1/μ²), rounded: Pr[|η| > k] = 2 Φ(-μ (k + ½))."""
-    normal, value = NormalDist(), cost(0)
+def rounded_gaussian(mu: float, loss: Callable[[int], float]) -> float:
+    """The mean loss of N(0, 1/μ²), rounded: Pr[|η| > k] = 2 Φ(-μ (k + ½))."""
+    normal, value = NormalDist(), loss(0)
     for k in range(_MOST):
         tail = 2 * normal.cdf(-mu * (k + 0.5))
-        value += tail * (cost(k + 1) - cost(k))
+        value += tail * (loss(k + 1) - loss(k))
         if tail < _END:
             break
     return value
 
 
-def discrete_gaussian(variance: float, cost: Callable[[int], float]) -> float:
-    """The mean cost of Pr[η] ~ exp(-η²/2σ²); variance: the parameter σ²."""
+def discrete_gaussian(variance: float, loss: Callable[[int], float]) -> float:
+    """The mean loss of Pr[η] ~ exp(-η²/2σ²); variance: the parameter σ²."""
     end = math.ceil(math.sqrt(2 * variance * 45)) + 1
     weights = [math.exp(-k * k / (2 * variance)) for k in range(end)]
     total = 2 * sum(weights) - 1
-    return (weights[0] * cost(0) + 2 * sum(w * cost(k) for k, w in enumerate(weights) if k)) / total
+    return (weights[0] * loss(0) + 2 * sum(w * loss(k) for k, w in enumerate(weights) if k)) / total

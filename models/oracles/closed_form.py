@@ -21,11 +21,11 @@ from operator import index
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.arrays import Integers, Vector
 
 Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
 Shift: TypeAlias = tuple[int, ...]
-Floats: TypeAlias = NDArray[np.float64]
 
 ROUNDING = 1e-12
 """Two double-precision evaluations of the same closed form agree to this relative tolerance."""
@@ -46,7 +46,7 @@ class ClosedForm:
 
     name: str
     value: float
-    pmf: Floats | None
+    pmf: Vector | None
     kind: Kind
     proof: str
 
@@ -60,28 +60,27 @@ def close(left: float, right: float) -> bool:
     return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=1e-15)
 
 
-# Below, isinstance asks for the usual type before the abstract one, which is slow to ask.
+def _number(name: str, value: float, domain: str, least: float, below: float) -> float:
+    """A value as a float; it must lie in [least, below)."""
+    # the usual type before the abstract one, which is slow to ask
+    if not isinstance(value, (float, Real)) or isinstance(value, bool) or not (least <= value < below):
+        raise OutsideDomain(f"{name} must be a {domain}. Got {value!r}.")
+    return float(value)
 
 
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float; it must be finite and > 0."""
-    if not isinstance(epsilon, (float, Real)) or isinstance(epsilon, bool) or not (0.0 < epsilon < math.inf):
-        raise OutsideDomain(f"epsilon must be a finite number > 0. Got {epsilon!r}.")
-    return float(epsilon)
+    return _number("epsilon", epsilon, "finite number > 0", math.ulp(0.0), math.inf)
 
 
 def check_delta(delta: float) -> float:
     """Return delta as a float; it must lie in [0, 1]."""
-    if not isinstance(delta, (float, Real)) or isinstance(delta, bool) or not (0.0 <= delta <= 1.0):
-        raise OutsideDomain(f"delta must be a number in [0, 1]. Got {delta!r}.")
-    return float(delta)
+    return _number("delta", delta, "number in [0, 1]", 0.0, math.nextafter(1.0, 2.0))
 
 
 def check_error_rate(error_rate: float) -> float:
     """Return an error budget as a float; it must lie in [0, 1)."""
-    if not isinstance(error_rate, Real) or isinstance(error_rate, bool) or not (0.0 <= error_rate < 1.0):
-        raise OutsideDomain(f"error_rate must be a number in [0, 1). Got {error_rate!r}.")
-    return float(error_rate)
+    return _number("error_rate", error_rate, "number in [0, 1)", 0.0, 1.0)
 
 
 def check_count(name: str, value: int, least: int, most: int | None = None) -> int:
@@ -135,8 +134,8 @@ def check_budgets(
     return budgets
 
 
-def geometric_sum(epsilon: float, terms: int | NDArray[np.int64]) -> Floats:
+def geometric_sum(epsilon: float, terms: int | Integers) -> Vector:
     """Sum a + a² + ... + a^terms for a = e^{-ε}, accurate for every ε > 0 (elementwise in `terms`)."""
     exponents = -epsilon * np.asarray(terms, dtype=np.float64)
-    total: Floats = np.expm1(exponents) * (math.exp(-epsilon) / math.expm1(-epsilon))
+    total: Vector = np.expm1(exponents) * (math.exp(-epsilon) / math.expm1(-epsilon))
     return total

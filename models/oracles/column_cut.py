@@ -34,12 +34,12 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from models.oracles.closed_form import OutsideDomain, check_delta
 from models.oracles.cut_vectors import Cuts, Grid, evaluate, grouped_cuts
 from models.oracles.cuts import best_cut, cut_values
 from models.oracles.digit_sums import DigitSums
+from solvers.arrays import Integers
 
 QUERIES = 100
 """How many splits the search visits at most; where the law is proven the first few decide."""
@@ -60,7 +60,7 @@ class ColumnCut:
     """
 
     mass: float
-    vector: NDArray[np.int64] | None
+    vector: Integers | None
     loss: float
     bound: float | None
 
@@ -118,7 +118,7 @@ def _splits(grid: Grid, delta: float) -> Iterator[_Split]:
         yield _Split(int(deep[k]), int(tall_deep[k]), int(edge[k]), float(bound[k]), float(target[k]))
 
 
-def _vectors(grid: Grid, split: _Split) -> NDArray[np.int64]:
+def _vectors(grid: Grid, split: _Split) -> Integers:
     """Grouped cut vectors of a split with σ next to its target; the tall columns take the shallow cuts."""
     rows, tall = grid.rows, grid.tall
     counts = [np.zeros(0, dtype=np.int64)]

@@ -23,11 +23,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+
+from solvers.arrays import Positions, Vector
 
 __all__ = ["CountOptimum", "geometric", "grows", "minimax_value", "post_processed"]
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class CountOptimum:
     the channel: λ'G = min_o Σ_y p_y G[y,·] ℓ(y,o), so that Σ λ = value."""
 
     value: float
-    remap: NDArray[np.intp]
+    remap: Positions
     channel: Vector
     share: Vector
 
@@ -50,7 +49,7 @@ def geometric(k: int, epsilon: float) -> Vector:
     return np.asarray(masses)
 
 
-def grows(losses: Vector, closest: NDArray[np.intp]) -> bool:
+def grows(losses: Vector, closest: Positions) -> bool:
     """Whether every row of losses (k, m) never falls as the output moves away from `closest` (k,)."""
     steps, at = np.diff(losses, axis=1), np.arange(losses.shape[1] - 1)
     right = at[None, :] >= closest[:, None]
@@ -61,9 +60,9 @@ def post_processed(losses: Vector, prior: Vector, epsilon: float) -> CountOptimu
     """The best post-processing of geometric noise. losses: (k, m), k >= 2."""
     k, m = losses.shape
     G = geometric(k, epsilon)
-    costs = G.T @ (prior[:, None] * losses)  # (z, o)
-    remap = costs.argmin(axis=1)
-    least = costs[np.arange(k), remap]
+    losses = G.T @ (prior[:, None] * losses)  # (z, o)
+    remap = losses.argmin(axis=1)
+    least = losses[np.arange(k), remap]
     channel = np.zeros((k, m))
     for z, o in enumerate(remap.tolist()):
         channel[:, o] += G[:, z]
@@ -77,11 +76,11 @@ def minimax_value(losses: Vector, epsilon: float) -> float:
     k, m = losses.shape
     G = geometric(k, epsilon)
     rows = np.einsum("yz,yo->yzo", G, losses).reshape(k, k * m)
-    cost = np.r_[np.zeros(k * m), 1.0]
+    loss = np.r_[np.zeros(k * m), 1.0]
     above = np.hstack([rows, -np.ones((k, 1))])
     whole = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, 1))])
     equal: Any = whole  # SciPy's stubs know no sparse matrices here
-    optimum = linprog(cost, A_ub=above, b_ub=np.zeros(k), A_eq=equal, b_eq=np.ones(k), method="highs")
+    optimum = linprog(loss, A_ub=above, b_ub=np.zeros(k), A_eq=equal, b_eq=np.ones(k), method="highs")
     if not optimum.success:
         raise ValueError(f"the post-processing program ended with {optimum.message}")
     return float(optimum.fun or 0.0)

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import numpy as np
-from numpy.typing import NDArray
 
-from models.oracles.closed_form import Floats, check_count, check_epsilon, geometric_sum
+from models.oracles.closed_form import check_count, check_epsilon, geometric_sum
+from solvers.arrays import Flags, Integers, Vector
 
 LOOKUPS = 30_000_000
 """Grouped cut vectors are listed when that takes at most this many table look-ups (about a second) ..."""
@@ -66,14 +66,14 @@ class Grid:
         return math.exp(-self.epsilon)
 
     @property
-    def row(self) -> NDArray[np.int64]:
+    def row(self) -> Integers:
         """Row of each η, shape (n + 1,)."""
         return -(-np.arange(self.n + 1) // self.mu_bar)
 
     @property
-    def weights(self) -> Floats:
+    def weights(self) -> Vector:
         """w(η) = a^row, shape (n + 1,)."""
-        weights: Floats = np.exp(-self.epsilon * self.row)
+        weights: Vector = np.exp(-self.epsilon * self.row)
         return weights
 
     @property
@@ -84,7 +84,7 @@ class Grid:
         )
 
     @property
-    def heights(self) -> NDArray[np.int64]:
+    def heights(self) -> Integers:
         """Rows of each column, shape (μ̄,)."""
         return self.rows + (np.arange(self.mu_bar) < self.tall).astype(np.int64)
 
@@ -94,7 +94,7 @@ class Grid:
         tall = math.comb(self.tall + self.rows, self.rows)
         return tall * math.comb(self.mu_bar - self.tall + self.rows - 1, self.rows - 1)
 
-    def holes(self, cut: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def holes(self, cut: Integers) -> Flags:
         """Which η the cut vector empties, shape (n + 1,)."""
         holes = np.zeros(self.n + 1, dtype=np.bool_)
         holes[1:] = self.row[1:] >= cut[np.arange(self.n) % self.mu_bar]
@@ -105,12 +105,12 @@ class Grid:
 class Cuts:
     """Cut vectors, shape (V, μ̄), and their T, S and chain losses, each of shape (V,)."""
 
-    vectors: NDArray[np.int64]
-    totals: Floats
-    losses: Floats
-    chain_losses: Floats
+    vectors: Integers
+    totals: Vector
+    losses: Vector
+    chain_losses: Vector
 
-    def only(self, kept: NDArray[np.bool_]) -> "Cuts":
+    def only(self, kept: Flags) -> "Cuts":
         """The cut vectors of a mask."""
         return Cuts(self.vectors[kept], self.totals[kept], self.losses[kept], self.chain_losses[kept])
 
@@ -126,7 +126,7 @@ class Cuts:
         )
 
 
-def evaluate(grid: Grid, vectors: NDArray[np.int64]) -> Cuts:
+def evaluate(grid: Grid, vectors: Integers) -> Cuts:
     """T, S and chain loss of cut vectors, shape (V, μ̄), entries 2..height + 1."""
     heights = grid.heights
     powers = grid.ratio ** (vectors - 1)
@@ -150,7 +150,7 @@ def evaluate(grid: Grid, vectors: NDArray[np.int64]) -> Cuts:
     return Cuts(vectors, totals, losses, chain_losses)
 
 
-def _non_increasing(length: int, low: int, high: int) -> NDArray[np.int64]:
+def _non_increasing(length: int, low: int, high: int) -> Integers:
     vectors = list(combinations_with_replacement(range(high, low - 1, -1), length))
     return np.array(vectors, dtype=np.int64).reshape(len(vectors), length)
 

@@ -18,19 +18,18 @@ flat in δ while θ = 0, linear in δ while S f(0) = δ. Making everything but 0
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from models.oracles.closed_form import Floats
+from solvers.arrays import Flags, Vector
 
 
-def cut_values(totals: Floats, losses: Floats, delta: float) -> Floats:
+def cut_values(totals: Vector, losses: Vector, delta: float) -> Vector:
     """min(1 / T, δ / S) of each cut, safe for S that underflows."""
     flat = 1.0 / totals
-    values: Floats = np.divide(delta, losses, out=flat.copy(), where=delta * totals < losses)
+    values: Vector = np.divide(delta, losses, out=flat.copy(), where=delta * totals < losses)
     return values
 
 
-def best_cut(totals: Floats, losses: Floats, total: float, delta: float) -> tuple[int | None, float]:
+def best_cut(totals: Vector, losses: Vector, total: float, delta: float) -> tuple[int | None, float]:
     """The cut with the largest f(0) and that f(0); (None, 1 / T₀) when no cut beats the uncut law."""
     uncut = 1.0 / total
     if len(totals) == 0:
@@ -40,7 +39,7 @@ def best_cut(totals: Floats, losses: Floats, total: float, delta: float) -> tupl
     return (best, float(values[best])) if values[best] > uncut else (None, uncut)
 
 
-def least_delta(totals: Floats, losses: Floats, total: float, error_rate: float) -> float:
+def least_delta(totals: Vector, losses: Vector, total: float, error_rate: float) -> float:
     """Least δ at which some cut reaches f(0) >= 1 - error_rate: (1 - error_rate)·min{S : T <= 1 / (1 - error_rate)}.
 
     At a jump of the curve the floating-point neighbour of the exact error rate is taken as reached.
@@ -52,7 +51,7 @@ def least_delta(totals: Floats, losses: Floats, total: float, error_rate: float)
     return mass * float(losses[within].min()) if within.any() else mass
 
 
-def cut_pmf(weights: Floats, holes: NDArray[np.bool_], loss: float, delta: float) -> tuple[float, Floats]:
+def cut_pmf(weights: Vector, holes: Flags, loss: float, delta: float) -> tuple[float, Vector]:
     """Error rate 1 - f(0) and PMF of one cut at δ. Shapes of weights and holes: (N,), holes[0] false."""
     support = float(weights[1:][~holes[1:]].sum())  # without w(0) = 1, which would drown a tiny error
     hollow = float(weights[holes].sum())

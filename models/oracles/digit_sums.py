@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from models.oracles.closed_form import Floats, OutsideDomain
+from models.oracles.closed_form import OutsideDomain
+from solvers.arrays import Integers, Vector
 
 ROWS = 2_000_000
 """The largest list of half-multisets that is built."""
@@ -31,11 +32,11 @@ class _Half:
         last, rest: size -> the last power of each, and where the others stand among those of one size less.
     """
 
-    sums: list[Floats]
+    sums: list[Vector]
     last: list[NDArray[np.int32]]
     rest: list[NDArray[np.int32]]
 
-    def counts(self, size: int, at: int, powers: int) -> NDArray[np.int64]:
+    def counts(self, size: int, at: int, powers: int) -> Integers:
         """How often each power is in one of them."""
         counts = np.zeros(powers, dtype=np.int64)
         for k in range(size, 0, -1):
@@ -44,7 +45,7 @@ class _Half:
         return counts
 
 
-def _half(powers: Floats, most: int) -> _Half:
+def _half(powers: Vector, most: int) -> _Half:
     """Every multiset of k powers is one of k - 1 with a power that is not before its last; none is copied."""
     none = np.zeros(1, dtype=np.int32)
     half = _Half([np.zeros(1)], [none], [none])
@@ -68,12 +69,12 @@ class DigitSums:
         longest = math.comb(most + p - split, most)
         if longest > ROWS:
             raise OutsideDomain(f"the chain search needs lists of at most {ROWS} entries. Got {longest}.")
-        powers: Floats = np.power(a, np.arange(1, p + 1))
+        powers: Vector = np.power(a, np.arange(1, p + 1))
         self._parts = split, p - split
         self._head = _half(powers[:split], most)
         self._tail = _half(powers[split:], most)
 
-    def nearest(self, size: int, target: float) -> list[NDArray[np.int64]]:
+    def nearest(self, size: int, target: float) -> list[Integers]:
         """Counts, shape (p,), of the largest sum <= target and of the least sum > target among multisets of `size`."""
         best: dict[str, tuple[float, int, int, int]] = {}
         for head_size in range(size + 1):

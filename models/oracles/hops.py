@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.oracles.closed_form import ClosedForm, Floats, Shift, check_budgets, check_sizes
+from models.oracles.closed_form import ClosedForm, Shift, check_budgets, check_sizes
 from models.oracles.question import Question
+from solvers.arrays import Integers, Vector
 
 UNREACHABLE = -1
 SMALL = 10_000  # elements up to which what depends on them alone, and on ε, is remembered
@@ -38,7 +39,7 @@ def order(sizes: tuple[int, ...], shift: Shift) -> int:
     return math.lcm(*(size // math.gcd(step, size) for step, size in zip(shift, sizes, strict=True)))
 
 
-def multiples(sizes: tuple[int, ...], shift: Shift) -> NDArray[np.int64]:
+def multiples(sizes: tuple[int, ...], shift: Shift) -> Integers:
     """Row-major positions of 0, μ, 2μ, ..., (N_μ - 1) μ; shape (N_μ,)."""
     times = np.arange(order(sizes, shift), dtype=np.int64)
     flat = np.zeros_like(times)
@@ -47,22 +48,22 @@ def multiples(sizes: tuple[int, ...], shift: Shift) -> NDArray[np.int64]:
     return flat
 
 
-def _relax(distance: NDArray[Any], shift: Shift, cost: float) -> None:
-    """Replace distance(η), in place, by the least distance(η - k·shift) + k·cost over k >= 0."""
+def _relax(distance: NDArray[Any], shift: Shift, loss: float) -> None:
+    """Replace distance(η), in place, by the least distance(η - k·shift) + k·loss over k >= 0."""
     sizes = distance.shape
     axes = tuple(range(len(sizes)))
     repetitions, total = 1, order(sizes, shift)
     while repetitions < total:
         step = tuple(repetitions * part % size for part, size in zip(shift, sizes, strict=True))
         moved = np.roll(distance, step, axis=axes)
-        moved += np.asarray(repetitions * cost, dtype=moved.dtype)
+        moved += np.asarray(repetitions * loss, dtype=moved.dtype)
         if not np.less(moved, distance).any():
             return  # covered up to 2^t - 1 and no gain from 2^t: no multiple of 2^t can gain either
         np.minimum(distance, moved, out=distance)
         repetitions *= 2
 
 
-def hop_distances(sizes: Sequence[int], shifts: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+def hop_distances(sizes: Sequence[int], shifts: Sequence[Sequence[int]]) -> Integers:
     """Least number of shifts that lead from 0 to each element, -1 where none do; shape (prod(sizes),), row-major.
 
     Raises OutsideDomain on bad sizes or shifts.
@@ -72,7 +73,7 @@ def hop_distances(sizes: Sequence[int], shifts: Sequence[Sequence[int]]) -> NDAr
     return (_remembered if math.prod(shape) <= SMALL else _hop_distances)(shape, steps)
 
 
-def _hop_distances(shape: tuple[int, ...], steps: tuple[Shift, ...]) -> NDArray[np.int64]:
+def _hop_distances(shape: tuple[int, ...], steps: tuple[Shift, ...]) -> Integers:
     """`hop_distances` of checked arguments; read-only."""
     narrow = math.prod(shape) < 2**30
     far = 2**30 if narrow else 2**62
@@ -90,7 +91,7 @@ _remembered = lru_cache(maxsize=64)(_hop_distances)  # budgets move more often t
 
 def budget_distances(
     sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon: float | Mapping[Shift, float]
-) -> Floats:
+) -> Vector:
     """Least Σ ε_μ of shifts that lead from 0 to each element, inf where none do; shape (prod(sizes),), row-major.
 
     With one ε this is ε times the hop distance, computed from whole numbers. Raises OutsideDomain.
@@ -100,7 +101,7 @@ def budget_distances(
     if len(set(budgets.values())) <= 1:
         hops = hop_distances(shape, list(budgets))
         return np.where(hops == UNREACHABLE, np.inf, hops * next(iter(budgets.values()), 1.0))
-    distance: Floats = np.full(shape, np.inf)
+    distance: Vector = np.full(shape, np.inf)
     distance[(0,) * len(shape)] = 0.0
     for shift, budget in budgets.items():
         _relax(distance, shift, budget)
@@ -109,9 +110,9 @@ def budget_distances(
 
 def hop_weights(
     sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon: float | Mapping[Shift, float]
-) -> Floats:
+) -> Vector:
     """e^{-d(η)}, the least mass η can have relative to f(0); 1 at 0 and exactly 0 where no path leads."""
-    weights: Floats = np.exp(-budget_distances(sizes, shifts, epsilon))
+    weights: Vector = np.exp(-budget_distances(sizes, shifts, epsilon))
     return weights
 
 

@@ -16,11 +16,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.oracles.closed_form import (
     ClosedForm,
-    Floats,
     Shift,
     check_budgets,
     check_delta,
@@ -31,15 +29,16 @@ from models.oracles.cuts import best_cut, cut_pmf
 from models.oracles.hops import SMALL, UNREACHABLE, hop_distances
 from models.oracles.question import Question
 from models.requirements import MASS_ABOVE_RATIO
+from solvers.arrays import Integers, Vector
 
 
 class _Cuts(NamedTuple):
     """The cuts after level 0, 1, ..., the last of them none at all: what the shifts and ε decide, whatever δ."""
 
-    levels: NDArray[np.int64]  # of every element
-    weights: Floats  # a^levels
-    totals: Floats  # T and S of every cut (`cuts`)
-    losses: Floats
+    levels: Integers  # of every element
+    weights: Vector  # a^levels
+    totals: Vector  # T and S of every cut (`cuts`)
+    losses: Vector
 
 
 def _cuts(shape: tuple[int, ...], shifts: tuple[Shift, ...], epsilon: float) -> _Cuts:

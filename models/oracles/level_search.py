@@ -19,34 +19,26 @@ A = a/(1 - a).
 
 | paper      | here                                                           |
 |------------|----------------------------------------------------------------|
-| (13)       | `level_search`: its optimal error rate and PMF                 |
-| (15)       | `search_least_delta`: least δ for an error rate                |
+| (13)       | `improve`: its optimal error rate and PMF                      |
 | u(η) = 1   | a charged constraint                                           |
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.oracles.closed_form import (
     ROUNDING,
     ClosedForm,
-    Floats,
     OutsideDomain,
     Shift,
-    check_budgets,
-    check_epsilon,
-    check_error_rate,
-    check_sizes,
 )
 from models.oracles.hops import UNREACHABLE, hop_distances
-from models.oracles.level_cut import level_cut_law
 from models.oracles.question import Question
 from models.requirements import MASS_ABOVE_RATIO
+from solvers.arrays import Integers, Vector
 
 NODES = 100_000
 """Default number of decisions before the search gives up: about a second."""
@@ -71,29 +63,24 @@ def _ahead(sizes: tuple[int, ...], shifts: tuple[Shift, ...]) -> tuple[tuple[int
 
 
 class _Search:
-    """Depth-first search over level functions with T below `total_cap` and S below `charge_cap`.
+    """Depth-first search over level functions with T below `total_cap` and S below `charge_cap`, which follow the best
+    f(0) = min(1/T, δ/S) found, at first that of `known`."""
 
-    With `delta` the caps follow the best f(0) = min(1/T, δ/S) found; without it `total_cap` is fixed and `charge_cap`
-    follows the least S found.
-    """
-
-    def __init__(self, sizes: tuple[int, ...], shifts: Sequence[Shift], epsilon: float, nodes: int) -> None:
-        self.ahead = _ahead(sizes, tuple(shifts))
+    def __init__(self, question: Question, epsilon: float, known: ClosedForm, nodes: int) -> None:
+        self.ahead = _ahead(question.sizes, question.shifts)
         self.a = math.exp(-epsilon)
         self.gain = self.a / -math.expm1(-epsilon)
-        self.level = [-1] * math.prod(sizes)
+        self.level = [-1] * math.prod(question.sizes)
         self.level[0] = 0
-        self.charge = [0.0] * len(shifts)
+        self.charge = [0.0] * len(question.shifts)
         self.nodes = nodes
-        self.delta: float | None = None
-        self.total_cap = math.inf
-        self.charge_cap = math.inf
-        self.incumbent: tuple[NDArray[np.int64], float] | None = None
+        self.delta = question.delta
+        self.incumbent: tuple[Integers, float] | None = None
+        self._aim(1.0 - known.value)
 
-    def aim(self, delta: float, mass: float) -> None:
-        """Look for f(0) above `mass` at δ."""
-        self.delta = delta
-        self.total_cap, self.charge_cap = (1.0 - ROUNDING) / mass, (1.0 - ROUNDING) * delta / mass
+    def _aim(self, mass: float) -> None:
+        """Look for f(0) above `mass`."""
+        self.total_cap, self.charge_cap = (1.0 - ROUNDING) / mass, (1.0 - ROUNDING) * self.delta / mass
 
     def run(self) -> bool:
         """Search; True when the search was complete."""
@@ -185,16 +172,11 @@ class _Search:
         """A complete level function within the caps: remember it and tighten the caps."""
         charge = max(self.charge, default=0.0)
         self.incumbent = np.array(self.level), charge
-        if self.delta is None:
-            self.charge_cap = (1.0 - ROUNDING) * charge
-        else:
-            mass = 1.0 / total if self.delta * total >= charge else self.delta / charge
-            self.aim(self.delta, max(mass, 1.0 / self.total_cap))
+        mass = 1.0 / total if self.delta * total >= charge else self.delta / charge
+        self._aim(max(mass, 1.0 / self.total_cap))
 
 
-def _pmf(
-    levels: NDArray[np.int64], hops: NDArray[np.int64], a: float, charge: float, delta: float
-) -> tuple[float, Floats]:
+def _pmf(levels: Integers, hops: Integers, a: float, charge: float, delta: float) -> tuple[float, Vector]:
     """Error rate and PMF of the mechanism proportional to max(a^ℓ, θw), the best θ."""
     weights = np.where(hops == UNREACHABLE, 0.0, a ** np.maximum(hops, 0))
     ratios = np.where(levels < 0, 0.0, a ** np.maximum(levels - hops, 0))  # a^ℓ / w
@@ -219,8 +201,7 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
         raise OutsideDomain("the level search needs a bounded mass above a ratio and one epsilon for all shifts.")
     if math.prod(question.sizes) > ELEMENTS:
         raise OutsideDomain(f"sizes must have a product of at most {ELEMENTS}. Got {question.sizes}.")
-    search = _Search(question.sizes, question.shifts, question.epsilon, nodes)
-    search.aim(question.delta, 1.0 - known.value)
+    search = _Search(question, question.epsilon, known, nodes)
     finished = search.run()
     if search.incumbent is None:
         if finished:
@@ -233,41 +214,3 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
         return ClosedForm("level search", error, pmf, "optimum", PROOF)
     proof = f"Feasible by the level theorem; the search stopped after {nodes} nodes, so it may not be the best."
     return ClosedForm("level search", error, pmf, "upper bound", proof)
-
-
-def level_search(
-    sizes: Sequence[int],
-    shifts: Sequence[Sequence[int]],
-    epsilon: float,
-    delta: float,
-    nodes: int = NODES,
-) -> ClosedForm:
-    """Optimal error rate and PMF under (ε, δ)-PDP, any shifts; an upper bound when `nodes` do not suffice.
-
-    Raises OutsideDomain on a bad value or a group of more than ELEMENTS elements.
-    """
-    known = level_cut_law(sizes, shifts, epsilon, delta)
-    shape = check_sizes(sizes)
-    return improve(Question(shape, check_budgets(shape, shifts, epsilon), float(delta), MASS_ABOVE_RATIO), known, nodes)
-
-
-def search_least_delta(
-    sizes: Sequence[int],
-    shifts: Sequence[Sequence[int]],
-    epsilon: float,
-    error_rate: float,
-    nodes: int = NODES,
-) -> tuple[float, bool]:
-    """(15): least δ with an (ε, δ)-PDP mechanism of this error rate or less, and whether the search finished.
-
-    It is (1 - error_rate)·min{S : T <= 1/(1 - error_rate)}; unfinished, it is the δ of a mechanism.
-    Raises OutsideDomain.
-    """
-    shape = check_sizes(sizes)
-    if math.prod(shape) > ELEMENTS:
-        raise OutsideDomain(f"sizes must have a product of at most {ELEMENTS}. Got {shape}.")
-    mass = 1.0 - check_error_rate(error_rate)
-    search = _Search(shape, list(check_budgets(shape, shifts, epsilon)), check_epsilon(epsilon), nodes)
-    search.total_cap, search.charge_cap = (1.0 + 1e-14) / mass, 1.0 + ROUNDING
-    finished = search.run()
-    return mass * (search.incumbent[1] if search.incumbent else 1.0), finished

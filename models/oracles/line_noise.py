@@ -1,9 +1,9 @@
-"""Closed forms of additive noise on the integers and on the reals, cost absolute |η| or squared η².
+"""Closed forms of additive noise on the integers and on the reals, loss absolute |η| or squared η².
 
     function               value, what it proves                                              source
-    staircase_reals        least cost of pure noise on R: optimum, δ = 0                      Geng, Viswanath 2014
+    staircase_reals        least loss of pure noise on R: optimum, δ = 0                      Geng, Viswanath 2014
     staircase_integers     the same on Z; for D = 1 the geometric mechanism                   and Ghosh et al. 2009
-    truncated_laplace      its cost on R: upper bound (for δ > 1/2 private, but not tight)    Geng et al. 2020
+    truncated_laplace      its loss on R: upper bound (for δ > 1/2 private, but not tight)    Geng et al. 2020
     geng_formula           printed as a lower bound on E|η|; not one everywhere               Geng et al. 2020
     zero_epsilon           uniform-Bernoulli product on R: optimum at ε = 0, upper bound      Geng et al. 2019
 
@@ -33,15 +33,15 @@ __all__ = [
 POWERS = {"absolute": 1, "squared": 2}
 
 
-def _power(cost: str) -> int:
-    if cost not in POWERS:
-        raise ValueError(f"cost must be one of {', '.join(POWERS)}. Got {cost!r}.")
-    return POWERS[cost]
+def _power(loss: str) -> int:
+    if loss not in POWERS:
+        raise ValueError(f"loss must be one of {', '.join(POWERS)}. Got {loss!r}.")
+    return POWERS[loss]
 
 
-def staircase_integers(b: Fraction, sensitivity: int, cost: str) -> tuple[Fraction, int]:
-    """(the least cost over the parameters r = 1..sensitivity, that r), exact. b: in (0, 1)."""
-    power, d = _power(cost), sensitivity
+def staircase_integers(b: Fraction, sensitivity: int, loss: str) -> tuple[Fraction, int]:
+    """(the least loss over the parameters r = 1..sensitivity, that r), exact. b: in (0, 1)."""
+    power, d = _power(loss), sensitivity
     s0, s1, s2 = b / (1 - b), b * b / (1 - b) ** 2, b * b * (1 + b) / (1 - b) ** 3  # Σ_j b^(j+1) j^k, k = 0, 1, 2
     best: tuple[Fraction, int] | None = None
     for r in range(1, d + 1):
@@ -63,18 +63,18 @@ def _squares(n: int) -> int:
     return (n - 1) * n * (2 * n - 1) // 6
 
 
-def staircase_reals(epsilon: float, sensitivity: float, cost: str) -> float:
-    """The least cost of pure noise on the reals. epsilon > 0."""
-    power = _power(cost)
+def staircase_reals(epsilon: float, sensitivity: float, loss: str) -> float:
+    """The least loss of pure noise on the reals. epsilon > 0."""
+    power = _power(loss)
     if power == 1:
         return sensitivity * math.exp(epsilon / 2) / math.expm1(epsilon)
     b = math.exp(-epsilon)
     return float(sensitivity**2 * (2 ** (-2 / 3) * (b * (1 + b)) ** (2 / 3) + b) / (1 - b) ** 2)
 
 
-def staircase_share(epsilon: float, cost: str) -> float:
+def staircase_share(epsilon: float, loss: str) -> float:
     """γ of the best staircase on the reals: the share of Δ up to which its density is largest."""
-    if _power(cost) == 1:
+    if _power(loss) == 1:
         return 1 / (1 + math.exp(epsilon / 2))
     b = math.exp(-epsilon)
     root: float = (b - 2 * b**2 + 2 * b**4 - b**5) ** (1 / 3)
@@ -92,11 +92,11 @@ def support(epsilon: float, delta: float) -> float:
     return math.log1p(_ratio(epsilon, delta)) / epsilon
 
 
-def truncated_laplace(epsilon: float, delta: float, sensitivity: float, cost: str) -> float:
-    """The cost of truncated Laplace noise with parameters ε, δ."""
+def truncated_laplace(epsilon: float, delta: float, sensitivity: float, loss: str) -> float:
+    """The loss of truncated Laplace noise with parameters ε, δ."""
     t = _ratio(epsilon, delta)
     scale, log = sensitivity / epsilon, math.log1p(t)
-    if _power(cost) == 1:
+    if _power(loss) == 1:
         return scale * (1 - log / t)
     return 2 * scale**2 * (1 - (log + log * log / 2) / t)
 
@@ -114,12 +114,12 @@ def geng_formula(epsilon: float, delta: float, sensitivity: float, fewer: int = 
     return 2 * a * sensitivity * sum(i * b**i for i in range(n - fewer))
 
 
-def zero_epsilon(delta: float, sensitivity: float, cost: str) -> float:
-    """The least cost at ε = 0: the limit of noise for small budgets. 0 < δ <= 1."""
+def zero_epsilon(delta: float, sensitivity: float, loss: str) -> float:
+    """The least loss at ε = 0: the limit of noise for small budgets. 0 < δ <= 1."""
     if not 0 < delta <= 1:
         raise ValueError(f"delta must be in (0, 1]. Got {delta}.")
     # 0 with probability 1 - p, else uniform on [-w, w]: total variation 1 - p + pΔ/(2w) = δ at a shift of Δ
-    power = _power(cost)
+    power = _power(loss)
     p = min(1.0, (1 + power) * (1 - delta))
     if p == 0:
         return 0.0

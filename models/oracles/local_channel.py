@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.arrays import Vector
 
 __all__ = ["MOST_INPUTS", "extremal_value", "right_most_often"]
 
-Vector = NDArray[np.float64]
 
 MOST_INPUTS = 10
 
@@ -32,8 +32,8 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
         raise ValueError(f"losses must have at most {MOST_INPUTS} rows. Got {k}.")
     high = (np.arange(1, 1 << k)[:, None] >> np.arange(k)) & 1
     stairs = np.where(high, math.exp(epsilon), 1.0)  # all of them high is as good as all low
-    costs = (stairs @ (prior[:, None] * losses)).min(axis=1)
-    optimum = linprog(costs, A_eq=stairs.T, b_eq=np.ones(k), method="highs")
+    losses = (stairs @ (prior[:, None] * losses)).min(axis=1)
+    optimum = linprog(losses, A_eq=stairs.T, b_eq=np.ones(k), method="highs")
     if not optimum.success:
         raise ValueError(f"the extremal program ended with {optimum.message}")
     return float(optimum.fun or 0.0)

@@ -1,4 +1,4 @@
-"""The inner loop of the fast algorithm of `bins`: least-cost partitions under a Monge interval cost.
+"""The inner loop of the fast algorithm of `bins`: least-loss partitions under a Monge interval loss.
 
 Numba compiles it. Loading Numba takes longer than a small problem does in plain Python, which is then used: the same
 code, so the same sums in the same order (but for logarithms, whose last bits differ: Poisson losses are compiled).
@@ -22,11 +22,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from solvers.arrays import Integers, Vector
 
 __all__ = ["POISSON", "QUANTILE", "SQUARED", "least_partition", "prefix_pairs"]
 
-Vector = NDArray[np.float64]
 
 SQUARED, POISSON, QUANTILE = 0, 1, 2
 Numbers = tuple[float, float, float, float, float]  # q, mean, spread, τ, scale
@@ -38,7 +38,7 @@ def prefix_pairs(values: Vector) -> tuple[Vector, Vector]:
     return _prefix_pairs(values) if _plainly(values.size) else _compiled().prefix_pairs(values)
 
 
-def least_partition(kind: int, table: Vector, *others: Any) -> tuple[float, NDArray[np.int64], int]:
+def least_partition(kind: int, table: Vector, *others: Any) -> tuple[float, Integers, int]:
     """(min over partitions of Σ (L_c(S) - penalty), the first labels of its bins (d,), how often L_c was taken).
 
     others: below, numbers (q, mean, spread, tau, scale), penalty.
@@ -56,17 +56,17 @@ def _plainly(labels: int) -> bool:
 
 class _Compiled(NamedTuple):
     prefix_pairs: Callable[[Vector], tuple[Vector, Vector]]
-    least_partition: Callable[..., tuple[float, NDArray[np.int64], int]]
+    least_partition: Callable[..., tuple[float, Integers, int]]
 
 
 @cache
 def _compiled() -> _Compiled:
     """The functions of this module, compiled; those that others call are compiled from now on for everybody."""
-    global divergence, interval_cost
+    global divergence, interval_loss
     from numba import njit
 
     divergence = njit(cache=True, inline="always")(_divergence)
-    interval_cost = njit(cache=True)(_interval_cost)
+    interval_loss = njit(cache=True)(_interval_loss)
     return _Compiled(njit(cache=True)(_prefix_pairs), njit(cache=True)(_least_partition))
 
 
@@ -99,7 +99,7 @@ def _divergence(kind: int, a: float, b: float) -> float:
 divergence: Callable[[int, float, float], float] = _divergence
 
 
-def _interval_cost(
+def _interval_loss(
     kind: int,
     table: Vector,
     below: Vector,
@@ -150,7 +150,7 @@ def _interval_cost(
     return float(spread + divergence(kind, mean, o) + q * (within + s0 * divergence(kind, centre, o)))
 
 
-interval_cost: Callable[..., float] = _interval_cost
+interval_loss: Callable[..., float] = _interval_loss
 
 
 def _least_partition(
@@ -168,25 +168,25 @@ def _least_partition(
     begin = np.zeros(k + 1, dtype=np.int64)
     head, tail = 0, 0
     begin[0] = 1
-    last = interval_cost(kind, table, below, numbers, 0, k)  # f(c) + L_c(c, k) of the deque's last one
+    last = interval_loss(kind, table, below, numbers, 0, k)  # f(c) + L_c(c, k) of the deque's last one
     taken = 2 * k  # L_c(c, i) and L_c(i, k) for every i (none for i = k, one before the loop)
     for i in range(1, k + 1):
         while head < tail and begin[head + 1] <= i:
             head += 1
         c = candidate[head]
-        best[i] = best[c] + interval_cost(kind, table, below, numbers, c, i) - penalty
+        best[i] = best[c] + interval_loss(kind, table, below, numbers, c, i) - penalty
         came[i] = c
         if i == k:
             break
-        end = best[i] + interval_cost(kind, table, below, numbers, i, k)
+        end = best[i] + interval_loss(kind, table, below, numbers, i, k)
         if end >= last:
             continue
         high = k  # i is better there, and from its first better position on
         while tail > head and begin[tail] > i:
             c, at = candidate[tail], begin[tail]
             taken += 2
-            mine = best[i] + interval_cost(kind, table, below, numbers, i, at)
-            if mine > best[c] + interval_cost(kind, table, below, numbers, c, at):
+            mine = best[i] + interval_loss(kind, table, below, numbers, i, at)
+            if mine > best[c] + interval_loss(kind, table, below, numbers, c, at):
                 break
             high = at
             tail -= 1
@@ -196,8 +196,8 @@ def _least_partition(
         while low + step < high:
             middle = low + step
             taken += 2
-            mine = best[i] + interval_cost(kind, table, below, numbers, i, middle)
-            if mine < best[c] + interval_cost(kind, table, below, numbers, c, middle):
+            mine = best[i] + interval_loss(kind, table, below, numbers, i, middle)
+            if mine < best[c] + interval_loss(kind, table, below, numbers, c, middle):
                 high = middle
                 break
             low = middle + 1
@@ -205,8 +205,8 @@ def _least_partition(
         while low < high:
             middle = (low + high) >> 1
             taken += 2
-            mine = best[i] + interval_cost(kind, table, below, numbers, i, middle)
-            if mine < best[c] + interval_cost(kind, table, below, numbers, c, middle):
+            mine = best[i] + interval_loss(kind, table, below, numbers, i, middle)
+            if mine < best[c] + interval_loss(kind, table, below, numbers, c, middle):
                 high = middle
             else:
                 low = middle + 1

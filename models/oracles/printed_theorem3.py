@@ -27,8 +27,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.oracles.closed_form import Floats, check_delta, check_error_rate, geometric_sum
+from models.oracles.closed_form import check_delta, check_error_rate, geometric_sum
 from models.oracles.cut_vectors import Grid
+from solvers.arrays import Vector
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,12 @@ def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
     return stairs
 
 
-def staircase_pmf(stairs: Staircase, epsilon: float) -> Floats:
+def staircase_pmf(stairs: Staircase, epsilon: float) -> Vector:
     """(30): the printed PMF of a flat region, shape (n + 1,)."""
     return stairs.mass * np.repeat(np.exp(-epsilon * np.arange(len(stairs.lengths))), stairs.lengths)
 
 
-def _linear_pmf(grid: Grid, before: Staircase, after: Staircase, delta: float) -> Floats:
+def _linear_pmf(grid: Grid, before: Staircase, after: Staircase, delta: float) -> Vector:
     """(38), (41): the printed PMF between two flat regions; the singleton follows the group that loses it."""
     epsilon = grid.epsilon
     group = grid.rows - after.h + after.j
@@ -107,7 +108,7 @@ def _linear_pmf(grid: Grid, before: Staircase, after: Staircase, delta: float) -
     return np.repeat(np.insert(values, group + 1, singleton), np.insert(lengths, group + 1, 1))
 
 
-def printed_pmf(n: int, mu_bar: int, epsilon: float, delta: float) -> Floats:
+def printed_pmf(n: int, mu_bar: int, epsilon: float, delta: float) -> Vector:
     """The PMF printed for δ, parts (a), (b) or (c) of Theorem 3, shape (n + 1,). Not (ε, δ)-PDP in general.
 
     Raises OutsideDomain on a bad value.

@@ -24,11 +24,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.oracles.closed_form import (
     ClosedForm,
-    Floats,
     OutsideDomain,
     Shift,
     check_count,
@@ -44,16 +42,17 @@ from models.oracles.hops import SMALL, multiples
 from models.oracles.hops import order as shift_order
 from models.oracles.question import Question, opposite
 from models.requirements import MASS_ABOVE_RATIO
+from solvers.arrays import Integers, Vector
 
 
 class _Cycle(NamedTuple):
     """The multiples of a shift and their cuts after hop 0, 1, ...: what an ε and the order decide, whatever δ."""
 
-    hops: NDArray[np.int64]  # from 0 to every multiple
-    weights: Floats  # a^hops
+    hops: Integers  # from 0 to every multiple
+    weights: Vector  # a^hops
     elsewhere: float  # their sum without 0
-    totals: Floats  # T and S of every cut (`cuts`)
-    losses: Floats
+    totals: Vector  # T and S of every cut (`cuts`)
+    losses: Vector
 
 
 def _cycle(length: int, epsilon: float, ways: int) -> _Cycle:
@@ -71,7 +70,7 @@ _remembered = lru_cache(maxsize=64)(_cycle)  # δ moves more often than ε, and 
 
 def _cut_cycle(
     sizes: Sequence[int], shift: Sequence[int], epsilon: float, delta: float, ways: int
-) -> tuple[float, Floats]:
+) -> tuple[float, Vector]:
     """Error rate and PMF of the best cut of the cycle of μ, followed one way or both ways."""
     shape = check_sizes(sizes)
     step = check_shift(shape, shift)
@@ -91,35 +90,26 @@ def _cut_cycle(
     return error, pmf
 
 
-def single_distance_law(sizes: Sequence[int], shift: Sequence[int], epsilon: float, delta: float) -> ClosedForm:
-    """Lemma 3 (δ = 0) and Theorem 2 (δ > 0): optimal error rate and PMF for 𝓜 = {shift}. Raises OutsideDomain."""
-    error, pmf = _cut_cycle(sizes, shift, epsilon, delta, ways=1)
-    return ClosedForm(
-        name="Theorem 2",
-        value=error,
-        pmf=pmf,
-        kind="optimum",
-        proof="One directed shift, every ε and δ: the first broken constraint on the cycle of the shift bounds f(0), "
-        "and cutting there attains it.",
-    )
-
-
-def symmetric_single_distance_law(
-    sizes: Sequence[int], shift: Sequence[int], epsilon: float, delta: float
+def single_distance_law(
+    sizes: Sequence[int], shift: Sequence[int], epsilon: float, delta: float, *, both_ways: bool = False
 ) -> ClosedForm:
-    """Optimal error rate and PMF for 𝓜 = {shift, -shift}, shift != -shift. Raises OutsideDomain."""
-    error, pmf = _cut_cycle(sizes, shift, epsilon, delta, ways=2)
+    """Lemma 3 (δ = 0) and Theorem 2 (δ > 0): optimal error rate and PMF for 𝓜 = {shift}; both_ways: for
+    𝓜 = {shift, -shift}, shift != -shift. Raises OutsideDomain."""
+    error, pmf = _cut_cycle(sizes, shift, epsilon, delta, ways=2 if both_ways else 1)
+    if both_ways:
+        return ClosedForm(
+            "symmetric single distance", error, pmf, "optimum",
+            "One shift and its opposite, every ε and δ: the nearer broken constraint of the two ways round the cycle "
+            "bounds f(0), and cutting both ways there attains it.",
+        )  # fmt: skip
     return ClosedForm(
-        name="symmetric single distance",
-        value=error,
-        pmf=pmf,
-        kind="optimum",
-        proof="One shift and its opposite, every ε and δ: the nearer broken constraint of the two ways round the cycle "
-        "bounds f(0), and cutting both ways there attains it.",
-    )
+        "Theorem 2", error, pmf, "optimum",
+        "One directed shift, every ε and δ: the first broken constraint on the cycle of the shift bounds f(0), "
+        "and cutting there attains it.",
+    )  # fmt: skip
 
 
-def breakpoints(order: int, epsilon: float) -> tuple[Floats, Floats]:
+def breakpoints(order: int, epsilon: float) -> tuple[Vector, Vector]:
     """(19a)-(19c): δ̲_k and δ̄_k for k = 0..order-1; the curve is flat on [δ̲_k, δ̄_k], linear from δ̄_{k-1} to δ̲_k."""
     heads = np.arange(check_count("order", order, 2) - 1, -1, -1)
     totals = 1.0 + geometric_sum(check_epsilon(epsilon), heads)
@@ -137,7 +127,7 @@ def level_curve(order: int, epsilon: float, error_rate: float) -> float:
     return least_delta(totals[:-1], losses[:-1], float(totals[-1]), check_error_rate(error_rate))
 
 
-def level_curve_breakpoints(order: int, error_rate: float) -> Floats:
+def level_curve_breakpoints(order: int, error_rate: float) -> Vector:
     """(22), (23), (25): ε_k for k = 0..order-1, where δ(ε) jumps; decreasing in k.
 
     (24) holds on ε_k <= ε < ε_{k-1}. The entry is 0 when section k reaches the error rate at every ε > 0.
@@ -161,11 +151,6 @@ def level_curve_breakpoints(order: int, error_rate: float) -> Floats:
     return points
 
 
-def single_distance_limit(epsilon: float) -> float:
-    """Optimal error rate at δ = 0 as N_μ -> ∞: a, every ε > 0. (46) prints 0.5 below ln 2, which nothing forces."""
-    return math.exp(-check_epsilon(epsilon))
-
-
 def statements(question: Question) -> Iterator[ClosedForm]:
     """Solve PDP with one shift or one pair ±μ; bound any other 𝓜 by its hardest single shift or pair."""
     if question.requires != MASS_ABOVE_RATIO:
@@ -180,8 +165,7 @@ def statements(question: Question) -> Iterator[ClosedForm]:
         paired = mirror != shift and budgets.get(mirror) == epsilon
         if paired:
             mirrored.add(mirror)
-        law = symmetric_single_distance_law if paired else single_distance_law
-        statement = law(sizes, shift, epsilon, question.delta)
+        statement = single_distance_law(sizes, shift, epsilon, question.delta, both_ways=paired)
         if len(budgets) == 1 + paired:
             yield statement
             return

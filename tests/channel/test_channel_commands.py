@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import workbench as wb
@@ -38,7 +39,7 @@ def test_a_count_is_designed_saved_drawn_and_checked_twice(capsys):
     assert found["exact"]["dp_delta"] <= 1e-5
     assert verdicts(Path("c.json")) == ("proven", "proven")
     assert Path("c.svg").stat().st_size > 1000
-    proof = wb.verify_certificate("c.json")
+    proof = wb.check("c.json")
     assert float(proof.objective.value) == pytest.approx(found["objective"], rel=1e-15)
     code, out, _ = run(capsys, "sample c.json --answer 3 --count 4")
     assert code == 0
@@ -60,20 +61,51 @@ def test_files_of_pairs_losses_and_priors(capsys):
     assert json.loads(out)["loss_name"] == "own matrix"
 
 
+def test_headers_empty_lines_and_data_frames_are_read_as_the_same_numbers(capsys):
+    Path("answers.csv").write_text("answer\n0\n1\n2\n\n\n")
+    Path("loss.csv").write_text("a,b,c\n0,1,4\n1,0,1\n4,1,0\n\n")
+    Path("weights.csv").write_text("weight\n1\n2\n1\n")
+    line = "design channel --answers answers.csv --max-shift 1 --epsilon 1 --loss loss.csv --prior weights.csv --json"
+    found = json.loads(run(capsys, line)[1])["objective"]
+    answers, loss = pd.DataFrame({"answer": [0, 1, 2]}), pd.DataFrame([[0, 1, 4], [1, 0, 1], [4, 1, 0]])
+    for prior in (pd.DataFrame({"weight": [1, 2, 1]}), pd.DataFrame({"x": [2, 1, 0], "weight": [1, 2, 1]}), [1, 2, 1]):
+        for inputs in (answers, answers["answer"], "0..2"):
+            query = wb.FiniteQuery(inputs, max_shift=1, prior=prior)
+            assert wb.design(query, loss=loss, epsilon=1).objective == found
+    assert wb.FiniteQuery(range(3), neighbours=pd.DataFrame([[0, 1], [1, 2]])).pairs == ((0, 1), (1, 2))
+
+
+@pytest.mark.parametrize("option", ["--answers", "--prior", "--loss", "--neighbours"])
+def test_a_missing_file_is_missing(capsys, option: str):
+    line = "design channel --answers 0..2 --epsilon 1 " + ("" if option == "--neighbours" else "--max-shift 1 ")
+    code, _, err = run(capsys, f"{line} {option} no.csv")
+    assert (code, "must be a file that can be read. Got no.csv: No such file" in err) == (2, True)
+
+
+def test_draws_of_whole_outputs_have_no_point(capsys):
+    wb.save(wb.design(wb.FiniteQuery("0..2", max_shift=1), epsilon=1, loss="absolute"), "c.json")
+    drawn = run(capsys, "sample c.json --answer 1 --count 40")[1].split()
+    assert {"1"} <= {*drawn} <= {"0", "1", "2"}
+    assert all(isinstance(draw, int) for draw in json.loads(run(capsys, "sample c.json --answer 1 --json")[1])["draws"])
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
         ("design channel --answers 0..4 --epsilon 1", "A neighbour relation must be given"),
         (COUNT.replace("--epsilon 1", ""), "epsilon must be given"),
         (f"{COUNT} --loss near", "loss must be one of squared"),
-        (f"{COUNT} --loss loss.csv", "every entry of loss.csv must be a finite number"),
+        (f"{COUNT} --loss loss.csv", "line 2, column 2 of loss.csv must be a finite number. Got x."),
         (f"{COUNT} --loss wide.csv", "loss must be a matrix of 9 rows and 9 columns"),
-        (f"{COUNT} --minimise epsilon", "budget must be given"),
+        (f"{COUNT} --minimise epsilon", "max_loss must be given"),
         ("design channel --answers 0..4 --neighbours unknown.csv --epsilon 1", "Got 7, which is no input"),
         ("design channel --answers 0..4000 --max-shift 1 --epsilon 1", "inputs must be 1 to 4000"),
         ("design channel --answers 0..900 --max-shift 1 --epsilon 1 --delta 0.1", "would fit"),
         (f"{COUNT} --notion renyi", "alpha must be given for the notion renyi"),
-        ("design channel --answers 0..4 --max-shift 1 --epsilon 1 --minimise epsilon --budget 0.01", "needs epsilon >"),
+        (
+            "design channel --answers 0..4 --max-shift 1 --epsilon 1 --minimise epsilon --max-loss 0.01",
+            "needs epsilon >",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, line: str, sentence: str):
@@ -101,7 +133,7 @@ def test_the_frontier_has_the_optimum_below_the_usual(capsys):
     rows = list(csv.DictReader(Path("f/frontier.csv").read_text().splitlines()))
     by = {(r["mechanism"], float(r["epsilon"]), float(r["delta"])): float(r["objective"]) for r in rows
           if r["objective"]}  # fmt: skip
-    left_out = {(r["mechanism"], r["delta"]): r["error"] for r in rows if not r["objective"]}
+    left_out = {(r["mechanism"], r["delta"]): r["failure"] for r in rows if not r["objective"]}
     assert left_out["clamped discrete Gaussian", "0"] == "it needs delta > 0"
     assert len(rows) == 4 * (1 + 6)
     for epsilon in (0.5, 1):

@@ -46,10 +46,10 @@ def test_what_is_private_stays_as_it_is():
 
 def test_a_budget_is_kept_exactly():
     K = to_integers(np.full((6, 6), 1 / 6))
-    cost = loss_of(K, LOSSES, LINE.prior)
+    loss = loss_of(K, LOSSES, LINE.prior)
     for share in (Fraction(1, 2), Fraction(999999, 10**6), Fraction(1)):
-        assert share * cost * (1 - Fraction(1, 10**15)) <= loss_of(
-            within_budget(K, LOSSES, LINE.prior, share * cost), LOSSES, LINE.prior) <= share * cost  # fmt: skip
+        assert share * loss * (1 - Fraction(1, 10**15)) <= loss_of(
+            within_budget(K, LOSSES, LINE.prior, share * loss), LOSSES, LINE.prior) <= share * loss  # fmt: skip
     assert within_budget(K, LOSSES, LINE.prior, Fraction(0)).diagonal().tolist() == [1 << 96] * 6
 
 
@@ -67,7 +67,7 @@ def _relation(epsilon: Fraction) -> Relation:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_multipliers_prove_more_than_a_channel_costs(seed: int):
+def test_no_multipliers_prove_more_than_a_channel_losses(seed: int):
     source = np.random.default_rng(seed)
     epsilon, delta = Fraction(seed + 2, 7), Fraction(seed % 3, 50)
     cheapest = wb.design(LINE, epsilon=epsilon, delta=delta)
@@ -76,8 +76,8 @@ def test_no_multipliers_prove_more_than_a_channel_costs(seed: int):
     assert least_loss_bound(LOSSES, LINE.prior, _relation(epsilon), delta, found) <= cheapest.details["loss"]
     worst = loss_of(np.array([row.integers for row in cheapest.mechanism.rows], dtype=object), LOSSES, None)
     assert least_loss_bound(LOSSES, None, _relation(epsilon), delta, found) <= worst
-    budget = cheapest.details["loss"]
-    assert least_delta_bound(LOSSES, LINE.prior, _relation(epsilon), budget, found) <= delta
+    max_loss = cheapest.details["loss"]
+    assert least_delta_bound(LOSSES, LINE.prior, _relation(epsilon), max_loss, found) <= delta
     share = source.normal(0, 1, 6)
     assert line_bound(LOSSES, LINE.prior, epsilon, share) <= wb.design(LINE, epsilon=epsilon).details["loss"]
     many = wb.design(wb.FiniteQuery("0..5", neighbours="all"), epsilon=epsilon, loss="absolute")

@@ -11,7 +11,8 @@ import pytest
 
 import workbench as wb
 from workbench.families.channel.baselines import BASELINES, published
-from workbench.families.integer_laws import NAMES, NotApplicable, clamped_table, fitted_laws, masses
+from workbench.families.frontier_plan import NotApplicable
+from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws, masses
 from workbench.families.recommendation import Query
 
 
@@ -54,23 +55,80 @@ def test_least_parameters_spend_the_whole_budget(name: str, reach: int):
 
 def test_clamped_rows_are_the_law_summed_beyond_the_ends():
     law = fitted_laws("geometric", 2, Fraction(1), Fraction(0), "pure")[0].law
-    alpha, table = float(law.ratio), clamped_table(law, 5)
+    alpha, table = float(law.ratio), np.array([*clamped_rows(law, 5)])
     direct = np.zeros((5, 5))
     for q in range(5):
         for eta in range(-300, 301):
             direct[q, min(4, max(0, q + eta))] += (1 - alpha) / (1 + alpha) * alpha ** abs(eta)
-    assert np.allclose(table, direct, atol=1e-13)
+    assert np.allclose(table, direct, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("epsilon", [1, 20, 40, 300])
+@pytest.mark.parametrize("prior", [None, "worst"])
+def test_losses_keep_their_digits_at_large_epsilon(epsilon: int, prior: str | None):
+    """Clamped geometric noise and randomized response in rationals, whose masses off the diagonal may be 1e-130."""
+    alpha = fitted_laws("geometric", 1, Fraction(epsilon), Fraction(0), "dp")[0].law.ratio
+    asked = query("0..10", str(epsilon), max_shift=1, prior=prior)
+
+    def mass(q: int, j: int) -> Fraction:
+        return alpha ** abs(j - q) / (1 + alpha) * (1 if j in (0, 10) else 1 - alpha)
+
+    each = [sum(mass(q, j) * (j - q) ** 2 for j in range(11)) for q in range(11)]
+    assert sum(mass(3, j) for j in range(11)) == 1
+    assert published(asked, "clamped geometric").objective == float(max(each) if prior else sum(each) / 11)
+    response = published(asked, "randomized response")
+    own = response.mechanism.rows[0]
+    rest = Fraction(own.integers[1], own.total)
+    spread = [sum((j - q) ** 2 for j in range(11)) for q in range(11)]
+    assert response.objective == float(rest * max(spread) if prior else rest * sum(spread) / 11)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-9", "0.1"])
+@pytest.mark.parametrize("epsilon", ["0.5", "20"])
+def test_nothing_published_is_ranked_below_a_proven_bound_of_its_class(epsilon: str, delta: str):
+    for loss in ("squared", "absolute", "error-rate"):
+        for given in ({"max_shift": 1}, {"neighbours": "all"}):
+            rows = wb.recommend(answers="0..5", epsilon=epsilon, delta=delta, loss=loss, **given)
+            bounds = {row["class"]: row["bound"] or 0.0 for row in rows}
+            within = [row for row in rows if row["objective"] is not None and row["class"] != "RR-on-Bins"]
+            assert len(within) > 3
+            for row in within:
+                assert row["objective"] >= bounds["best channel"], (loss, given, row["class"])
+                if row["class"].startswith("clamped"):
+                    assert row["objective"] >= bounds["integer noise, clamped"], (loss, given, row["class"])
+    for question, loss in ((wb.IntegerNoise(1), "squared"), (wb.IntegerNoise(2, clamp=(0, 6)), "absolute")):
+        rows = wb.frontier(question, epsilon=epsilon, delta=delta, notion="dp", loss=loss)
+        bounds = [row["bound"] for row in rows if row["curve"] == "point" and row.get("bound") is not None]
+        losses = [row["objective"] for row in rows if row["curve"] == "baseline" and row.get("objective") is not None]
+        assert losses
+        assert min(losses) >= max(bounds, default=0.0)
+
+
+def test_noise_beside_integer_noise_is_told_at_any_epsilon():
+    """From ε = 37 on, 1 - e^-ε is 1 in floats."""
+    rows = wb.frontier(wb.IntegerNoise(1), epsilon="40", delta="0", notion="dp", loss="squared")
+    alpha = fitted_laws("geometric", 1, Fraction(40), Fraction(0), "dp")[0].law.ratio
+    (geometric,) = (row for row in rows if row["mechanism"] == "geometric")
+    assert geometric["objective"] == float(2 * alpha / (1 - alpha) ** 2)
+
+
+def test_a_scan_reaches_the_least_parameter_of_large_budgets():
+    rows = wb.frontier(wb.ModuloNoise(n=8, max_shift=1), epsilon="20", delta="0", notion="dp", loss="squared",
+                       level="none")  # fmt: skip
+    (scanned,) = (row for row in rows if row["mechanism"] == "geometric")
+    least = published(query("0..8", "20", max_shift=1), "clamped geometric").objective
+    assert scanned["objective"] == pytest.approx(least, rel=1e-4)
 
 
 @pytest.mark.parametrize(
     ("asked", "applies"),
     [
         (query("0..300", "1", "1e-5", max_shift=1), set(BASELINES)),
-        (query("0..1000", "1", neighbours="all", loss="zero-one"),
+        (query("0..1000", "1", neighbours="all", loss="error-rate"),
          {"clamped geometric", "randomized response"}),
         (query("0..6", "1", "0.01", max_shift=2, notion="pdp", prior="worst"),
          {"clamped geometric", "clamped staircase", "exponential", "randomized response"}),
-        (query("a,b,c", "1", "0.2", neighbours="all", loss="zero-one"),
+        (query("a,b,c", "1", "0.2", neighbours="all", loss="error-rate"),
          set(BASELINES)),
     ],
 )  # fmt: skip
@@ -85,7 +143,7 @@ def test_every_baseline_is_there_or_says_why(asked: Query, applies: set[str]):
                 published(asked, name)
 
 
-def test_a_channel_of_a_baseline_costs_what_its_row_says():
+def test_a_channel_of_a_baseline_losses_what_its_row_says():
     """Clamped discrete Gaussian noise, row by row, at the parameter that was found."""
     asked = query("0..8", "1", "0.05", max_shift=2, prior=[1, 2, 3, 4, 5, 4, 3, 2, 1])
     found = published(asked, "clamped discrete Gaussian")
@@ -93,8 +151,8 @@ def test_a_channel_of_a_baseline_costs_what_its_row_says():
     f = np.exp(-(eta**2) / (2 * found.value))
     f /= f.sum()
     prior = np.array([1, 2, 3, 4, 5, 4, 3, 2, 1]) / 25
-    cost = sum(p * (f * (np.clip(q + eta, 0, 8) - q) ** 2).sum() for q, p in enumerate(prior))
-    assert found.objective == pytest.approx(cost, rel=1e-9)
+    loss = sum(p * (f * (np.clip(q + eta, 0, 8) - q) ** 2).sum() for q, p in enumerate(prior))
+    assert found.objective == pytest.approx(loss, rel=1e-9)
 
 
 def test_modulo_frontiers_keep_their_baselines_at_any_size():
@@ -103,7 +161,7 @@ def test_modulo_frontiers_keep_their_baselines_at_any_size():
     assert set(by) == {"data-independent", "geometric", "gaussian", "exponential", "truncated geometric", "staircase"}
     assert all(row["objective"] > 0 for row in by.values())
     small = wb.frontier(
-        wb.ModuloNoise(n=12, max_shift=1), epsilon="1", delta="0.001", notion="dp", cost="worst-squared"
+        wb.ModuloNoise(n=12, max_shift=1), epsilon="1", delta="0.001", notion="dp", loss="worst-squared"
     )
     left = [row for row in small if row["curve"] == "baseline"]
     assert left
@@ -122,14 +180,14 @@ def test_baselines_of_ones_own(tmp_path: Path):
     assert "not private at this budget" in rows["a function"]["notes"]
     assert "ZeroDivisionError" in rows["raises"]["notes"]
     matrix = wb.recommend(
-        answers="0,1", max_shift=1, epsilon=2, delta=0, baseline=tmp_path / "rows.csv", cost="absolute"
+        answers="0,1", max_shift=1, epsilon=2, delta=0, baseline=tmp_path / "rows.csv", loss="absolute"
     )
     assert {row["class"]: row["objective"] for row in matrix}["rows"] == pytest.approx(0.375)
-    for question, cost in ((wb.ModuloNoise(n=4, max_shift=1), 0.5), (wb.FiniteQuery("0..4", max_shift=1), 0.4)):
+    for question, loss in ((wb.ModuloNoise(n=4, max_shift=1), 0.5), (wb.FiniteQuery("0..4", max_shift=1), 0.4)):
         table = wb.frontier(question, epsilon="1", delta="0.3", notion="dp", baseline=tmp_path / "pmf.csv")
         own = next(row for row in table if row["mechanism"] == "pmf")
         assert own["private"] is True
-        assert own["objective"] == pytest.approx(cost)
+        assert own["objective"] == pytest.approx(loss)
     for bad in ({0: 0.5}, {0.5: 1}, [[1, 0], [1]], "nowhere.csv", 3, {0: -1, 1: 2}):
         with pytest.raises(wb.WorkbenchError):
             wb.recommend(answers="0..4", max_shift=1, epsilon=1, baseline=bad)

@@ -33,7 +33,7 @@ def test_a_count_is_served_by_the_best_channel_and_wrapping_is_said():
     assert served == sorted(served)
     assert rows["best channel"]["objective"] == wb.design("channel", answers="0..20", max_shift=1, epsilon=1,
                                                           delta="1e-5").objective  # fmt: skip
-    noise = wb.design(wb.ModuloNoise(n=20, max_shift=1), epsilon=1, delta="1e-5", cost="squared", notion="dp")
+    noise = wb.design(wb.ModuloNoise(n=20, max_shift=1), epsilon=1, delta="1e-5", loss="squared", notion="dp")
     assert rows["modulo noise"]["objective"] == noise.objective
     assert rows["clamped geometric"]["objective"] < noise.objective
     assert all(row["certified"] for row in result if row["objective"] is not None)
@@ -44,10 +44,25 @@ def test_a_count_is_served_by_the_best_channel_and_wrapping_is_said():
     assert {"2", "5", "10", "20", "50"} <= set(shown)
 
 
+def test_a_tie_keeps_the_sentence_that_none_losses_less():
+    result = wb.recommend(answers="red,green,blue", neighbours="all", epsilon=1, delta="0.1", loss="error-rate")
+    assert result.sentences[0] == "Use the best channel: 0.381494804, and none of its class costs less."
+    assert result.sentences[1] == "At the same loss: randomized response."
+
+
+def test_nothing_is_called_best_beyond_the_classes_compared():
+    """One randomised bit with the medians as outputs costs 46885, and is of no class that is compared."""
+    result = wb.recommend(range="0..200000", epsilon="0.5", delta="0.05", loss="absolute")
+    words = " ".join(result.sentences)
+    assert "best" not in words
+    assert "costs least of the classes compared: 81697.58" in words
+    assert "Others may cost less." in words
+
+
 def test_all_classes_pay_under_the_same_prior():
     prior, loss = [5, 1, 1, 1], [[abs(o - x) for o in range(4)] for x in range(4)]
-    named = by_class(wb.recommend(answers="0..3", neighbours="all", epsilon=1, prior=prior, cost="absolute"))
-    own = by_class(wb.recommend(answers="0..3", neighbours="all", epsilon=1, prior=prior, cost=loss))
+    named = by_class(wb.recommend(answers="0..3", neighbours="all", epsilon=1, prior=prior, loss="absolute"))
+    own = by_class(wb.recommend(answers="0..3", neighbours="all", epsilon=1, prior=prior, loss=loss))
     for name in ("best channel", "modulo noise", "randomized response"):
         assert own[name]["objective"] == pytest.approx(named[name]["objective"], rel=1e-9)
     assert named["RR-on-Bins"]["objective"] == pytest.approx(named["best channel"]["objective"], rel=1e-9)
@@ -55,7 +70,7 @@ def test_all_classes_pay_under_the_same_prior():
 
 
 def test_the_worst_input_has_no_modulo_noise():
-    rows = by_class(wb.recommend(answers="0..4", max_shift=1, epsilon=1, prior="worst", cost="absolute"))
+    rows = by_class(wb.recommend(answers="0..4", max_shift=1, epsilon=1, prior="worst", loss="absolute"))
     assert rows["modulo noise"]["objective"] is None
     assert "worst input" in rows["modulo noise"]["notes"]
     assert rows["best channel"]["objective"] < rows["clamped geometric"]["objective"]
@@ -73,7 +88,7 @@ def test_every_command_makes_what_its_row_says(capsys):
 
 
 def test_real_answers_have_noise_clamped_noise_and_quantizers(capsys, tmp_path: Path):
-    line = f"recommend --range 0..8 --epsilon 1 --cost absolute --html {tmp_path}/r.html --json"
+    line = f"recommend --range 0..8 --epsilon 1 --loss absolute --html {tmp_path}/r.html --json"
     code, out, _ = run(capsys, line)
     found = json.loads(out)
     rows = {row["class"]: row for row in found["rows"]}
@@ -100,7 +115,7 @@ def test_real_answers_have_noise_clamped_noise_and_quantizers(capsys, tmp_path: 
 
 def test_what_clamping_leaves_of_real_noise():
     """Against a midpoint sum over answers and noise values."""
-    from workbench.families.additive.recommendation import clamped_cost
+    from workbench.families.noise.recommendation import clamped_loss
 
     law = wb.AdditiveRealNoise.of(wb.RealNoise(1), 2, -3, [1, 2, 3, 4, 3, 2, 1], 5)
     edges, values = law.density()
@@ -111,7 +126,7 @@ def test_what_clamping_leaves_of_real_noise():
         x = (np.arange(400) + 0.5) / 400 * width
         for name, power in (("absolute", 1), ("squared", 2)):
             each = [(mass * np.abs(np.clip(one + eta, 0, width) - one) ** power).sum() for one in x]
-            assert float(clamped_cost(law, Fraction(width), name)) == pytest.approx(np.mean(each), rel=1e-4)
+            assert float(clamped_loss(law, Fraction(width), name)) == pytest.approx(np.mean(each), rel=1e-4)
 
 
 def test_a_count_too_large_for_a_channel_has_a_row_that_says_so():
@@ -129,22 +144,22 @@ def test_a_count_too_large_for_a_channel_has_a_row_that_says_so():
 def test_files_plots_and_bad_input(capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     Path("loss.csv").write_text("0,1,4\n1,0,1\n4,1,0\n")
-    code, out, _ = run(capsys, "recommend --answers 0..2 --max-shift 1 --epsilon 1 --cost loss.csv --plot r.svg")
+    code, out, _ = run(capsys, "recommend --answers 0..2 --max-shift 1 --epsilon 1 --loss loss.csv --plot r.svg")
     assert code == 0
     assert "--loss loss.csv" in " ".join(out.split())
     assert Path("r.svg").stat().st_size > 1000
     for line, sentence in (
         ("recommend --answers 0..2 --epsilon 1", "A neighbour relation must be given"),
         ("recommend --answers 0..2 --max-shift 1 --epsilon 0", "epsilon must be a finite number > 0"),
-        ("recommend --answers 0..2 --max-shift 1 --epsilon 1 --cost near", "loss must be one of"),
+        ("recommend --answers 0..2 --max-shift 1 --epsilon 1 --loss near", "loss must be one of"),
         ("recommend --epsilon 1", "exactly one of answers and range"),
         ("recommend --range 5..5 --epsilon 1", "LOW..HIGH"),
         ("recommend --range 0..5 --max-shift 1 --epsilon 1", "request with a range must be made of"),
         ("recommend --range 0..5 --sensitivity 6 --epsilon 1", "at most the width of the range"),
-        ("recommend --range 0..5 --epsilon 1 --cost error-rate", "cost must be one of absolute, squared"),
+        ("recommend --range 0..5 --epsilon 1 --loss error-rate", "loss must be one of absolute, squared"),
     ):
         code, out, err = run(capsys, line)
         assert (code, out) == (2, "")
         assert sentence in err
     with pytest.raises(wb.InvalidRequest, match="request must be made of answers"):
-        wb.recommend(answers="0..2", max_shift=1, epsilon=1, loss="squared")
+        wb.recommend(answers="0..2", max_shift=1, epsilon=1, colour="squared")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bench.chromium import Chromium, Page
+from workbench.cli.explore import _forward
 from workbench.explorer.given import exact_values, listing
 from workbench.explorer.server import Server
 from workbench.families.design import Design
@@ -97,7 +98,7 @@ def test_every_family_is_drawn_with_the_numbers_of_the_api(browser: Chromium, se
 
 def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Server, tmp_path: Path) -> None:
     given = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
-    page = opened(browser, server, {"family": "noise", **given})
+    page = opened(browser, server, {"family": "modulo", **given})
     page.wait(SETTLED)
 
     # ε is dragged with the mouse, and its number follows
@@ -113,7 +114,7 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     given["epsilon"] = page.js("document.getElementById('option-epsilon').value")
     assert given["epsilon"] != "1.5"
     assert page.js("new URLSearchParams(location.hash.slice(1)).get('epsilon')") == given["epsilon"]
-    assert page.js("window.view.objective") == pytest.approx(designed("noise", given, "audit").objective, rel=1e-8)
+    assert page.js("window.view.objective") == pytest.approx(designed("modulo", given, "audit").objective, rel=1e-8)
     page.js("history.back() ?? 1")
     page.wait("document.getElementById('option-epsilon').value === '1.5'")
     given["epsilon"] = "1.5"
@@ -122,7 +123,7 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     page.wait(SETTLED)
     page.click("Certify")
     page.wait("document.querySelector('.badge.proven')")
-    design = designed("noise", given, "certify")
+    design = designed("modulo", given, "certify")
     row = row_of(page)
     assert set(row) == set(design.row())
     for column, value in design.row().items():
@@ -134,11 +135,11 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
     page.click("Export page")
     end = time.monotonic() + 30
-    while not (folder / "explore-noise.html").exists() and time.monotonic() < end:
+    while not (folder / "explore-modulo.html").exists() and time.monotonic() < end:
         time.sleep(0.1)
     copy = browser.open("about:blank", wait=False)
     copy.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
-    copy.go((folder / "explore-noise.html").as_uri())
+    copy.go((folder / "explore-modulo.html").as_uri())
     copy.wait("document.querySelectorAll('svg.chart').length >= 5")
     row = row_of(copy)
     for column, value in design.row().items():
@@ -146,7 +147,7 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     data = json.loads(copy.js("document.getElementById('data').textContent"))["export"]
     assert data["view"]["certificate"] == design.certificate.content().decode()  # type: ignore[union-attr]
     for step in data["steps"][::4]:
-        assert step["objective"] == pytest.approx(designed("noise", step["given"], "audit").objective, rel=1e-8)
+        assert step["objective"] == pytest.approx(designed("modulo", step["given"], "audit").objective, rel=1e-8)
     copy.give("step", "0", "input")
     at = copy.js("document.querySelector('.value').textContent")
     assert float(at) == pytest.approx(min(data["steps"], key=lambda one: one["hot"]["epsilon"])["objective"], rel=1e-8)
@@ -161,7 +162,7 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
 
 def test_a_preliminary_design_says_so_until_it_is_complete(browser: Chromium, server: Server) -> None:
     """The answer to a slider is made preliminary on its way to the page, which then asks for the complete one."""
-    page = opened(browser, server, {"family": "noise", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
     page.wait(SETTLED)
     page.js("""void ((real) => { window.asked = []; window.seen = []; window.fetch = async (address, given) => {
         const answer = await real(address, given), task = address.split('/').pop();
@@ -179,7 +180,7 @@ def test_a_preliminary_design_says_so_until_it_is_complete(browser: Chromium, se
     assert page.js("window.seen[0]") == ["0.75", True, False]
     assert page.js("window.asked.slice(0, 2)") == ["design", "complete"]  # before any curve
     value, *badges = page.js("window.seen[1]")
-    assert float(value) == pytest.approx(designed("noise", given, "audit").objective, rel=1e-8)
+    assert float(value) == pytest.approx(designed("modulo", given, "audit").objective, rel=1e-8)
     assert badges == [False, False]
     page.wait(SETTLED)
     assert page.js("document.querySelector('.status').textContent") == ""
@@ -187,22 +188,22 @@ def test_a_preliminary_design_says_so_until_it_is_complete(browser: Chromium, se
 
 
 def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> None:
-    page = opened(browser, server, {"family": "noise", "n": "8", "max_shift": "3", "epsilon": "1.5", "notion": "dp"})
+    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "notion": "dp"})
     page.js("void (document.querySelector('.inverse input').value = '0.4')")
     page.click("least epsilon")
     page.wait("document.querySelector('.status').textContent.startsWith('Least epsilon')")
     page.wait("window.view.given.epsilon === document.getElementById('option-epsilon').value")
     least = page.js("document.getElementById('option-epsilon').value")
     given = {"n": "8", "max_shift": "3", "notion": "dp"}
-    assert designed("noise", given | {"epsilon": least}, "audit").objective <= 0.4
-    assert designed("noise", given | {"epsilon": str(float(least) - 0.001)}, "audit").objective > 0.4
+    assert designed("modulo", given | {"epsilon": least}, "audit").objective <= 0.4
+    assert designed("modulo", given | {"epsilon": str(float(least) - 0.001)}, "audit").objective > 0.4
     check_clean(page)
 
 
 @pytest.mark.parametrize(
     ("fragment", "words"),
-    [("family=nothing", "family must be one of noise"), ("family=noise&n=0&epsilon=1", "n must be an integer"),
-     ("family=noise&<img src=x onerror=alert(1)>=1", "option must be one of"), ("%%%&&=", "option must be one of")],
+    [("family=nothing", "family must be one of modulo, noise"), ("family=modulo&n=0&epsilon=1", "n must be an integer"),
+     ("family=modulo&<img src=x onerror=alert(1)>=1", "option must be one of"), ("%%%&&=", "option must be one of")],
 )  # fmt: skip
 def test_a_bad_fragment_is_a_sentence(browser: Chromium, server: Server, fragment: str, words: str) -> None:
     page = browser.open(server.address() + "#" + fragment)
@@ -214,9 +215,9 @@ def test_a_bad_fragment_is_a_sentence(browser: Chromium, server: Server, fragmen
 
 def test_two_tabs_and_a_phone(browser: Chromium, server: Server) -> None:
     first = opened(
-        browser, server, {"family": "noise", "n": "8", "max_shift": "3", "epsilon": "1.5"}, width=360, height=740
+        browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5"}, width=360, height=740
     )
-    second = opened(browser, server, {"family": "noise", "n": "4", "max_shift": "1", "epsilon": "1"})
+    second = opened(browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"})
     assert first.js("window.view.given.n") == "8"
     assert second.js("window.view.given.n") == "4"
     first.wait(SETTLED)
@@ -234,10 +235,19 @@ def test_the_server_stops_while_a_page_is_open(browser: Chromium) -> None:
     with Server() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        page = opened(browser, server, {"family": "noise"})
+        page = opened(browser, server, {"family": "modulo"})
         page.wait(SETTLED)
         server.shutdown()
         thread.join()
     page.give("option-epsilon", "2")
     page.wait("document.querySelector('.status.error')")
     assert "server" in page.js("document.querySelector('.status').textContent")
+
+
+def test_the_file_of_its_owner_forwards_to_the_page(browser: Chromium, server: Server, tmp_path: Path) -> None:
+    given = {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"}
+    page = browser.open(_forward(server.address(given), tmp_path))
+    page.wait("document.querySelector('main')?.dataset.drawn")
+    assert page.js("location.href") == server.address(given)
+    assert page.js("document.referrer") == ""
+    check_clean(page)

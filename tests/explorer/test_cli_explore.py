@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import workbench as wb
 from workbench.cli import main
 from workbench.explorer.given import command_line, exact_values, from_words, python_call, suggestions
 from workbench.explorer.page import page
+from workbench.families.modulo.delta_frontier import delta_frontier
 from workbench.families.registry import families, family
 
 EXPLORE = [sys.executable, "-P", "-m", "workbench", "explore"]
@@ -37,14 +40,14 @@ def here(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
 
 def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
     server = subprocess.Popen(
-        [*EXPLORE, "--no-browser", "--port=0", "--family=noise", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
+        [*EXPLORE, "--no-browser", "--port=0", "--family=modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
     )  # fmt: skip
     assert server.stdout is not None
     try:
         line = server.stdout.readline()
         found = re.search(
-            r"http://127\.0\.0\.1:\d+/\?token=\S{32}#family=noise&n=4&max_shift=1&epsilon=1$", line.strip()
+            r"http://127\.0\.0\.1:\d+/\?token=\S{32}#family=modulo&n=4&max_shift=1&epsilon=1$", line.strip()
         )
         assert found is not None, line
         with urllib.request.urlopen(found[0].partition("#")[0], timeout=120) as answer:
@@ -60,6 +63,40 @@ def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
     assert err.strip() == "Stopped."
 
 
+def test_no_command_line_shows_the_token(tmp_path: Path) -> None:
+    """The browser is given a file of the owner's alone, which forwards, and which goes with the server."""
+    said, browser = tmp_path / "said", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {said}.part\nmv {said}.part {said}\n')
+    browser.chmod(0o700)
+    server = subprocess.Popen(
+        [*EXPLORE, "--family=modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        env={**os.environ, "BROWSER": f"{browser} %s"},
+    )  # fmt: skip
+    assert server.stdout is not None
+    try:
+        address = server.stdout.readline().removeprefix("Explorer: ").strip()
+        end = time.monotonic() + 60
+        while not said.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        token = address.partition("token=")[2].partition("#")[0]
+        words = said.read_text().strip()
+        assert len(token) == 32
+        assert token not in words
+        forward = Path(words.removeprefix("file://"))
+        assert (forward.stat().st_mode & 0o777, forward.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        goes = re.search(r'content="0;url=(.*?)"', forward.read_text())
+        assert goes is not None
+        assert html.unescape(goes[1]) == address
+    finally:
+        server.send_signal(signal.SIGINT)
+        try:
+            server.communicate(timeout=120)
+        finally:
+            server.kill()
+    assert not forward.parent.exists()
+
+
 def data_of(path: Path) -> dict[str, Any]:
     text = path.read_text("utf-8")
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text)
@@ -69,27 +106,27 @@ def data_of(path: Path) -> dict[str, Any]:
 
 
 def test_an_export_is_whole_and_needs_nobody(tmp_path: Path) -> None:
-    made = run("--export", "noise.html", "--family", "noise", "--n", "8", "--max-shift", "3", "--epsilon=1.5",
-               "--delta", "0.1212", "--directed", cwd=tmp_path)  # fmt: skip
+    made = run("--export", "noise.html", "--family", "modulo", "--n", "8", "--max-shift", "3", "--epsilon=1.5",
+               "--delta", "0.1212", "--directed", "--notion", "pdp", cwd=tmp_path)  # fmt: skip
     assert made.returncode == 0, made.stderr
     text = (tmp_path / "noise.html").read_text("utf-8")
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//|@import|url\(""", text)
     assert len(text) < 250_000
     export = data_of(tmp_path / "noise.html")["export"]
-    design = wb.design(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5, delta=0.1212)
+    design = wb.design(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5, delta=0.1212, notion="pdp")
     assert export["view"]["objective"] == design.objective
     assert export["view"]["certified"]
     assert design.certificate is not None
     assert export["view"]["certificate"] == design.certificate.content().decode()
     pieces = [part for part in export["rivals"]["overlays"]["delta"] if part["look"] == "segments"]
-    exact = wb.delta_frontier(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5)
+    exact = delta_frontier(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5)
     assert pieces[0]["x"][1::2] == pytest.approx([piece.delta_high for piece in exact])
     assert export["errors"] == {}
 
 
 def test_an_export_reads_a_file_of_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "prior.csv").write_text("label,weight\n0,1\n1,2\n2,1\n")
-    made = run("--export", "labels.html", "--family", "labels", "--prior", "prior.csv", "--epsilon", "1", cwd=tmp_path)
+    made = run("--export", "labels.html", "--family", "labels", "--labels", "prior.csv", "--epsilon", "1", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert data_of(tmp_path / "labels.html")["export"]["view"]["certified"]
 
@@ -99,11 +136,11 @@ def test_an_export_reads_a_file_of_the_command_line(tmp_path: Path) -> None:
     [
         (["--epsilon", "1"], "family must be given"),
         (["--family", "nothing"], "family must be one of"),
-        (["--family", "noise", "--colour", "red"], "argument must be an option of noise"),
-        (["--family", "noise", "--n"], "--n must have a value"),
+        (["--family", "modulo", "--colour", "red"], "argument must be an option of modulo"),
+        (["--family", "modulo", "--n"], "--n must have a value"),
         (["--export", "a.html"], "family must be given"),
-        (["--export", "a.txt", "--family", "noise", "--n", "4"], "export must be named .html or .htm"),
-        (["--export", "a.html", "--family", "noise", "--n", "4"], "epsilon must be given"),
+        (["--export", "a.txt", "--family", "modulo", "--n", "4"], "export must be named .html or .htm"),
+        (["--export", "a.html", "--family", "modulo", "--n", "4"], "epsilon must be given"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -130,7 +167,7 @@ def test_what_is_copied_designs_what_is_shown(name: str) -> None:
     """The command's words are read back to the same texts, and the Python call is run: of fewer labels or answers."""
     import shlex
 
-    fewer = {"uniform:0..7": "uniform:0..3", "uniform:0..20": "uniform:0..4"}
+    fewer = {"0..7": "0..3", "0..20": "0..4"}
     kind = family(name)
     for example in suggestions(kind)["examples"][:2]:
         given = {
@@ -151,7 +188,7 @@ def test_commands_write_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    noise = ["design", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
+    noise = ["design", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
     code, out, err = here(capsys, *noise, "--save", "noise.json", "--html", "design.html", "--json")
     assert code == 0, err
     said = json.loads(out)

@@ -130,6 +130,7 @@ def test_the_stored_gallery_is_that_of_the_stored_results() -> None:
 
 
 def test_what_is_not_proven_says_so() -> None:
-    asked = {"n": "60", "max_shift": "7", "epsilon": "0.7", "delta": "0.13", "cost": "squared", "time_limit": "0.3"}
-    view = Tasks().run("design", {"family": "noise", "given": asked})
+    asked = {"n": "60", "max_shift": "7", "epsilon": "0.7", "delta": "0.13", "notion": "pdp", "loss": "squared",
+             "time_limit": "0.3"}  # fmt: skip
+    view = Tasks().run("design", {"family": "modulo", "given": asked})
     assert [words for label, words in view["facts"] if label == "note" and words.startswith("Not proven: highs")]

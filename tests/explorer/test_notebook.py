@@ -16,12 +16,12 @@ from workbench.explorer.page import script
 from workbench.explorer.widget import ExplorerWidget
 from workbench.io import extras
 
-NOISE = {"n": 8, "max_shift": 3, "epsilon": 1.5, "delta": "0.1"}
+NOISE = {"n": 8, "max_shift": 3, "epsilon": 1.5, "delta": "0.1", "notion": "pdp"}
 
 
 @pytest.fixture
 def widget() -> Iterator[ExplorerWidget]:
-    made = wb.explore("noise", **NOISE)
+    made = wb.explore("modulo", **NOISE)
     made.answers = queue.Queue()  # instead of the notebook's transport
     made.send = lambda content, buffers=None: made.answers.put(json.loads(json.dumps(content, allow_nan=False)))
     yield made
@@ -51,8 +51,8 @@ def ended(widget: ExplorerWidget) -> None:
 @pytest.mark.parametrize(
     ("family", "options", "state"),
     [
-        ("noise", {"shifts": [1, 2], "n": 8, "epsilon": "1/3"}, "family=noise&shifts=1%2C2&n=8&epsilon=1%2F3"),
-        ("noise", {"n": 4, "max_shift": 1, "directed": True}, "family=noise&n=4&max_shift=1&directed=true"),
+        ("modulo", {"shifts": [1, 2], "n": 8, "epsilon": "1/3"}, "family=modulo&shifts=1%2C2&n=8&epsilon=1%2F3"),
+        ("modulo", {"n": 4, "max_shift": 1, "directed": True}, "family=modulo&n=4&max_shift=1&directed=true"),
         ("channel", {"answers": "0..3", "max_shift": 1, "epsilon": 1, "constraints": ["unbiased"]},
          "family=channel&answers=0..3&max_shift=1&epsilon=1&constraints=unbiased"),
     ],
@@ -77,12 +77,12 @@ def test_every_family_begins_with_an_example() -> None:
 @pytest.mark.parametrize(
     ("family", "options", "words"),
     [
-        ("noise", {"n": -1}, "n must be an integer"),
-        ("noise", {"quality": 1}, "option must be one of n,"),
+        ("modulo", {"n": -1}, "n must be an integer"),
+        ("modulo", {"quality": 1}, "option must be one of n,"),
         ("nothing", {}, "family must be one of"),
         (None, {"n": 8}, "family must be given"),
-        ("noise", {"sizes": "3x3", "shifts": [[0, 1]]}, "shifts must be a text"),
-        ("noise", {"n": 8, "max_shift": 1, "epsilon": {1: 0.5}}, "epsilon must be"),
+        ("modulo", {"sizes": "3x3", "shifts": [[0, 1]]}, "shifts must be a text"),
+        ("modulo", {"n": 8, "max_shift": 1, "epsilon": {1: 0.5}}, "epsilon must be"),
     ],
 )
 def test_what_is_wrong_is_refused_in_one_sentence(family: str | None, options: dict[str, Any], words: str) -> None:
@@ -97,14 +97,14 @@ def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_message_is_answered_as_the_row_of_a_design(widget: ExplorerWidget) -> None:
-    hear(widget, {"id": 1, "task": "design", "asked": {"family": "noise", "given": widget.given}})
+    hear(widget, {"id": 1, "task": "design", "asked": {"family": "modulo", "given": widget.given}})
     view = result(widget, 1)["result"]
     design = widget.design()
     assert design.certificate is not None
     assert view["objective"] == pytest.approx(design.objective, rel=1e-9)
-    hear(widget, {"id": 2, "task": "design", "asked": {"family": "noise", "given": {"n": "x"}}})
+    hear(widget, {"id": 2, "task": "design", "asked": {"family": "modulo", "given": {"n": "x"}}})
     assert result(widget, 2)["error"] == "InvalidRequest"
-    hear(widget, {"id": 3, "task": "certify", "asked": {"family": "noise", "given": widget.given}})
+    hear(widget, {"id": 3, "task": "certify", "asked": {"family": "modulo", "given": widget.given}})
     assert result(widget, 3)["result"]["row"]["objective"] == design.row()["objective"]
 
 
@@ -112,15 +112,15 @@ def test_messages_of_another_form_are_let_pass_and_files_are_not_read(widget: Ex
     for message in (None, "design", [], {"id": 1}, {"id": "1", "task": "design", "asked": {}}, {"stop": 7}):
         hear(widget, message)
     assert widget.answers.empty()
-    given = {**widget.given, "cost": "/etc/passwd"}
-    hear(widget, {"id": 1, "task": "design", "asked": {"family": "noise", "given": given}})
+    given = {**widget.given, "loss": "/etc/passwd"}
+    hear(widget, {"id": 1, "task": "design", "asked": {"family": "modulo", "given": given}})
     message = result(widget, 1)
     assert message["error"] == "InvalidRequest"
     assert "root:" not in message["message"]
 
 
 def test_a_stopped_task_ends(widget: ExplorerWidget) -> None:
-    hear(widget, {"id": 1, "task": "along", "asked": {"family": "noise", "given": {**widget.given, "n": "60"},
+    hear(widget, {"id": 1, "task": "along", "asked": {"family": "modulo", "given": {**widget.given, "n": "60"},
                                                       "along": "epsilon"}})  # fmt: skip
     assert widget.answers.get(timeout=60)["id"] == 1  # it is at work
     hear(widget, {"stop": 1})
@@ -128,11 +128,11 @@ def test_a_stopped_task_ends(widget: ExplorerWidget) -> None:
 
 
 def test_of_several_widgets_the_one_asked_last_keeps_a_process(widget: ExplorerWidget) -> None:
-    other = wb.explore("noise", n=3, max_shift=1, epsilon=1)
+    other = wb.explore("modulo", n=3, max_shift=1, epsilon=1)
     other.answers = queue.Queue()
     other.send = lambda content, buffers=None: other.answers.put(content)
     for number, asking in enumerate((widget, other, widget)):
-        hear(asking, {"id": number, "task": "design", "asked": {"family": "noise", "given": asking.given}})
+        hear(asking, {"id": number, "task": "design", "asked": {"family": "modulo", "given": asking.given}})
         assert "result" in result(asking, number)
         ended(asking)
         alive = [one._lanes._lanes["live"]._process is not None for one in (widget, other)]
@@ -148,7 +148,7 @@ def test_what_goes_wrong_beside_the_kernel_reaches_the_reader(
         yield
 
     monkeypatch.setattr(widget._lanes, "run", none)
-    hear(widget, {"id": 1, "task": "design", "asked": {"family": "noise", "given": widget.given}})
+    hear(widget, {"id": 1, "task": "design", "asked": {"family": "modulo", "given": widget.given}})
     assert result(widget, 1) == {"id": 1, "error": "Bug", "message": "OSError: no more processes (this is a bug)"}
 
 
@@ -223,7 +223,7 @@ def test_a_kernel_answers_over_jupyter_messages() -> None:
 
     manager, client = start_new_kernel(startup_timeout=120)
     try:
-        client.execute("import workbench as wb; wb.explore('noise', n=4, max_shift=1, epsilon=1)")
+        client.execute("import workbench as wb; wb.explore('modulo', n=4, max_shift=1, epsilon=1)")
         models: dict[str, str] = {}
         shown = None
         while shown is None:
@@ -233,8 +233,8 @@ def test_a_kernel_answers_over_jupyter_messages() -> None:
             if message["msg_type"] == "execute_result":
                 shown = message["content"]["data"]["application/vnd.jupyter.widget-view+json"]["model_id"]
             assert message["msg_type"] != "error", message["content"]
-        assert models[shown] == "family=noise&n=4&max_shift=1&epsilon=1"
-        asked = {"family": "noise", "given": {"n": "4", "max_shift": "1", "epsilon": "1"}}
+        assert models[shown] == "family=modulo&n=4&max_shift=1&epsilon=1"
+        asked = {"family": "modulo", "given": {"n": "4", "max_shift": "1", "epsilon": "1"}}
         custom = {"method": "custom", "content": {"id": 1, "task": "design", "asked": asked}}
         client.shell_channel.send(client.session.msg("comm_msg", {"comm_id": shown, "data": custom}))
         found = None

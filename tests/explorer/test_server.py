@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from workbench.explorer import server as served
 from workbench.explorer.processes import Lanes, Stopped
 from workbench.explorer.server import Server
 
-NOISE = {"family": "noise", "given": {"n": "8", "max_shift": "3", "epsilon": "1.5"}}
+NOISE = {"family": "modulo", "given": {"n": "8", "max_shift": "3", "epsilon": "1.5"}}
 SLOW = {"family": "quantizer", "given": {"levels": "4", "epsilon": "1"}, "along": "epsilon"}  # some 20 seconds
 
 
@@ -119,7 +120,7 @@ def test_only_tasks_are_run(server: Server, task: str) -> None:
     assert status == 404 or messages(answer)[-1]["error"] == "InvalidRequest"
 
 
-@pytest.mark.parametrize("word", ["{path}", "uniform:{path}", "/etc/passwd", "../..", "{path}/.."])
+@pytest.mark.parametrize("word", ["{path}", "/etc/passwd", "../..", "{path}/.."])
 def test_no_option_reaches_a_file(server: Server, tmp_path: Path, word: str) -> None:
     """Neither its content nor whether it is there."""
     there = tmp_path / "0..3"
@@ -132,8 +133,8 @@ def test_no_option_reaches_a_file(server: Server, tmp_path: Path, word: str) -> 
         assert found["error"] == "InvalidRequest"
         said.append(found["message"].replace(text, "").replace(Path(text).name, ""))
     assert said[0] == said[1]
-    given = NOISE["given"] | {"cost": "prior-squared", "prior": str(there)}  # type: ignore[operator]
-    (found,) = messages(post(server, "design", {"family": "noise", "given": given})[1])
+    given = NOISE["given"] | {"loss": "prior-squared", "prior": str(there)}  # type: ignore[operator]
+    (found,) = messages(post(server, "design", {"family": "modulo", "given": given})[1])
     assert found["error"] == "InvalidRequest"
 
 
@@ -155,10 +156,16 @@ def test_what_is_no_request_is_refused(server: Server) -> None:
                  {"Content-Length": "5", "Transfer-Encoding": "chunked"}):  # fmt: skip
         assert post(server, "design", b"{}   ", **swap)[0] in (400, 411)
     wrong = [{"n": 8}, {"n": {"a": 1}}, {"check": "none"}, {"n": "8" * 30_000}, [], 3, {"n": "\u0000"}]
-    for asked in ({}, {"family": 3}, {"family": "nothing", "given": {}}, {"family": "noise"},
-                  *({"family": "noise", "given": given} for given in wrong)):  # fmt: skip
+    wrong += [{option: odd} for option in ("prior", "loss", "n") for odd in (False, True, [True], {}, [[]])]
+    for asked in ({}, {"family": 3}, {"family": "nothing", "given": {}}, {"family": "modulo"},
+                  *({"family": odd, "given": {}} for odd in ([], {}, [[]], None, False, "\ud800")),
+                  *({"family": kind, "given": given} for kind in ("noise", "additive", "channel") for given in wrong),
+                  {"family": "labels", "given": {"labels": "\ud800"}}):  # fmt: skip
         (found,) = messages(post(server, "design", asked)[1])
         assert found["error"] == "InvalidRequest", asked
+    for limit in (10**400, [], None, True):
+        (found,) = messages(post(server, "inverse", NOISE | {"along": "epsilon", "limit": limit})[1])
+        assert found["error"] == "InvalidRequest", limit
 
 
 def test_large_requests_are_refused_unread(server: Server) -> None:
@@ -188,16 +195,45 @@ def test_slow_requests_are_ended(server: Server, monkeypatch: pytest.MonkeyPatch
     assert time.monotonic() - begin < 6
 
 
-def test_connections_are_counted(server: Server) -> None:
-    address = ("127.0.0.1", server.port)
+@pytest.fixture
+def alone() -> Iterator[Server]:
+    """A server without the connections that a browser of another test keeps open."""
+    with Server() as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def test_connections_are_counted(alone: Server) -> None:
+    server, address = alone, ("127.0.0.1", alone.port)
+    ours = f"GET /?token={server.token} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
     with contextlib.ExitStack() as held:
         for _ in range(served._CONNECTIONS):
-            held.enter_context(socket.create_connection(address, timeout=10))
-        time.sleep(0.3)
+            link = held.enter_context(socket.create_connection(address, timeout=20))
+            link.sendall(ours)
+            assert link.recv(12) == b"HTTP/1.1 200"
         with socket.create_connection(address, timeout=10) as more:
             assert more.recv(1) == b""
     time.sleep(0.3)
     assert send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0] == 200
+
+
+def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server) -> None:
+    """However many, however often renewed, and with a request begun: the oldest makes room."""
+    address = ("127.0.0.1", server.port)
+    with contextlib.ExitStack() as held:
+        first = held.enter_context(socket.create_connection(address, timeout=10))
+        for turn in range(3):
+            for k in range(served._CONNECTIONS):
+                link = held.enter_context(socket.create_connection(address, timeout=10))
+                if k % 2:
+                    link.sendall(b"GET / HTTP")
+            assert send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: localhost:{server.port}")[0] == 200
+            assert "result" in messages(post(server, "design", NOISE)[1])[-1], turn
+        assert first.recv(1) == b""
+        assert len(server._open) <= served._CONNECTIONS
 
 
 def test_a_reader_who_leaves_stops_the_task(server: Server) -> None:
@@ -232,8 +268,8 @@ def test_a_worker_that_dies_is_said_and_replaced(server: Server) -> None:
     post(server, "design", NOISE)
     lane = server.lanes._lanes["live"]
     threading.Timer(0.8, lambda: lane._process.kill()).start()
-    given = {"n": "60", "max_shift": "4", "epsilon": "0.5", "delta": "0.03", "method": "literal"}
-    slow = {"family": "noise", "given": given}
+    given = {"n": "60", "max_shift": "4", "epsilon": "0.5", "delta": "0.03", "notion": "pdp", "method": "literal"}
+    slow = {"family": "modulo", "given": given}
     found = messages(post(server, "design", slow)[1])
     assert found[-1]["error"] == "Stopped"
     assert "result" in messages(post(server, "design", NOISE)[1])[-1]

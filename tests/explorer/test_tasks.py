@@ -11,12 +11,13 @@ import pytest
 from workbench.errors import InvalidRequest
 from workbench.explorer import tasks
 from workbench.explorer.given import listing
+from workbench.explorer.loss_figures import tradeoffs
 from workbench.explorer.tasks import Tasks
 from workbench.families.base import Session
-from workbench.families.noise.session import NoiseSession
+from workbench.families.modulo.session import ModuloSession
 from workbench.families.registry import family
 
-NOISE = {"n": "16", "max_shift": "3", "delta": "0.05"}
+NOISE = {"n": "16", "max_shift": "3", "delta": "0.05", "notion": "pdp"}
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def live() -> Iterator[Tasks]:
 
 
 def asked(epsilon: str, **more: str) -> dict[str, Any]:
-    return {"family": "noise", "given": {**NOISE, "epsilon": epsilon, **more}}
+    return {"family": "modulo", "given": {**NOISE, "epsilon": epsilon, **more}}
 
 
 def notes(view: dict[str, Any]) -> list[str]:
@@ -43,12 +44,13 @@ def notes(view: dict[str, Any]) -> list[str]:
 
 def test_a_preliminary_design_says_where_the_optimum_lies(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_SLOW", 0.0)
-    monkeypatch.setattr(tasks, "_MOMENT", Fraction(1, 4))
+    monkeypatch.setattr(tasks, "_MOMENT", Fraction(1, 100))
     for epsilon in ("3", "3.1"):
         live.run("design", asked(epsilon, n="40"))
     view = live.run("design", asked("1.04", n="40"))  # thousands of linear programs
     assert view["preliminary"] is True
-    assert view["row"]["bound"] < view["row"]["oracle_value"] - 1e-5
+    assert view["row"]["bound"] < view["objective"] - 1e-5  # the moment is too short for the best law
+    assert view["row"]["bound"] <= view["row"]["oracle_value"] + 1e-9
     between = f"between {view['row']['bound']:.9g} and {view['objective']:.9g}"
     assert notes(view)[-1] == f"Preliminary: the optimum lies {between}. The solver has not finished."
 
@@ -65,7 +67,8 @@ def test_a_slow_design_is_preliminary_and_then_complete(live: Tasks, slow: None)
     assert complete["status"] == "optimal"
     assert complete["objective"] == pytest.approx(complete["row"]["oracle_value"], abs=1e-9)
     assert view["objective"] >= complete["objective"] - 1e-9
-    assert notes(view)[-1] == "Preliminary. The solver has not finished."
+    assert notes(view)[-1].startswith("Preliminary")
+    assert notes(view)[-1].endswith(". The solver has not finished.")  # a moment may be enough for some bound
     assert not any("Preliminary" in words for words in notes(complete))
     assert "preliminary" not in live.run("design", asked("1.2"))  # it is known by now
 
@@ -89,13 +92,13 @@ def test_a_fast_design_is_never_preliminary(live: Tasks, monkeypatch: pytest.Mon
 def test_what_a_moment_does_not_help_is_solved_once(live: Tasks, slow: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A linear program that is stopped has no design to show: from then on it is solved in one go."""
     solved: list[Session] = []
-    design = NoiseSession.design
+    design = ModuloSession.design
 
-    def counted(self: NoiseSession, *given: Any, **more: Any) -> Any:
+    def counted(self: ModuloSession, *given: Any, **more: Any) -> Any:
         solved.append(self)
         return design(self, *given, **more)
 
-    monkeypatch.setattr(NoiseSession, "design", counted)
+    monkeypatch.setattr(ModuloSession, "design", counted)
     for epsilon in ("1", "1.1", "1.2", "1.3"):
         view = live.run("design", asked(epsilon, notion="dp"))
         assert "preliminary" not in view
@@ -119,7 +122,7 @@ def test_the_objective_is_never_called_the_bound(live: Tasks) -> None:
 
 
 def test_no_curve_where_an_option_takes_one_value_only(live: Tasks) -> None:
-    given = {"labels": "uniform:0..3", "epsilon": "1"}
+    given = {"labels": "0..3", "epsilon": "1"}
     assert live.run("along", {"family": "labels", "given": given, "along": "delta"})["figure"] is None  # pure
     assert live.run("along", {"family": "labels", "given": given, "along": "epsilon"})["figure"] is not None
 
@@ -127,8 +130,8 @@ def test_no_curve_where_an_option_takes_one_value_only(live: Tasks) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
-        ("labels", {"labels": "uniform:0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"}, "at one epsilon, which"),
-        ("noise", {"n": "3", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}, "not listed for this request"),
+        ("labels", {"labels": "0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"}, "at one epsilon, which"),
+        ("modulo", {"n": "3", "max_shift": "1", "notion": "zcdp", "rho": "0.1"}, "not listed for this request"),
     ],
 )
 def test_why_no_other_mechanisms_are_listed(live: Tasks, name: str, given: dict[str, str], words: str) -> None:
@@ -137,8 +140,8 @@ def test_why_no_other_mechanisms_are_listed(live: Tasks, name: str, given: dict[
 
 
 def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(family("noise")), "frontier", None)
-    with pytest.raises(InvalidRequest, match="No published mechanisms are listed for the family noise"):
+    monkeypatch.setattr(type(family("modulo")), "frontier", None)
+    with pytest.raises(InvalidRequest, match="No published mechanisms are listed for the family modulo"):
         live.run("rivals", asked("1"))
 
 
@@ -146,3 +149,14 @@ def test_a_page_begins_with_what_its_sliders_move() -> None:
     for entry in listing():
         hot = [option["name"] for option in entry["options"] if option["hot"]]
         assert "epsilon" not in hot or "epsilon" in entry["first"]
+
+
+def test_what_may_jump_is_drawn_in_steps(live: Tasks) -> None:
+    given = {"n": "8", "max_shift": "3", "delta": "0.1", "epsilon": "1"}
+    for notion, delta, steps in (("pdp", "0.1", True), ("pdp", "0", False), ("dp", "0.1", False)):
+        asked = {"family": "modulo", "given": {**given, "notion": notion, "delta": delta}, "along": "epsilon"}
+        figure = live.run("along", asked)["figure"]
+        assert [one["steps"] for one in figure["series"] if one["look"] == "hollow"] == [steps]
+    rows = [{"curve": "point", "mechanism": "optimal", "notion": "pdp", "epsilon": e, "delta": 0.1, "objective": 1 / e}
+            for e in (1.0, 2.0)]  # fmt: skip
+    assert [one["steps"] for one in tradeoffs(rows)[0]["series"]] == [True]

@@ -13,9 +13,12 @@ import numpy as np
 
 import workbench as wb
 from workbench.families.labels.design import Labels
+from workbench.families.modulo.delta_frontier import delta_frontier
+from workbench.families.modulo.design import ModuloDesigner
 from workbench.io.csv_column import read_column
+from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream, write_stream
-from workbench.privacy.certificate_file import load_certificate
+from workbench.privacy.certificate_file import check
 from workbench.privacy.loading import read
 from workbench.sweeps.specification import read_spec
 
@@ -24,38 +27,38 @@ __all__ = ["CALLS", "COMMANDS", "KEY", "READERS", "WORDS", "WRONG", "fill"]
 KEY = bytes(range(32))
 
 NOISE = {"--n": "4", "--max-shift": "2", "--epsilon": "1"}
-MORE = {"--delta": "0.1", "--cost": "squared", "--notion": "dp"}
-LABELS = {"--prior": "uniform:0..3", "--epsilon": "1", "--loss": "squared"}
+MORE = {"--delta": "0.1", "--loss": "squared", "--notion": "dp"}
+LABELS = {"--labels": "0..3", "--epsilon": "1", "--loss": "squared"}
 CHANNEL = {"--answers": "0..3", "--max-shift": "1", "--epsilon": "1"}
 BINS = {"--bins": "-3,-0.5,0.5,3", "--epsilon": "1", "--c": "1", "--density": "uniform"}
 KEYED = {"--epsilon": "1", "--ell": "2", "--seed-file": "key"}
 
 # (words, options with good values): runs in some hundredths of a second
 COMMANDS: list[tuple[str, dict[str, str | None]]] = [
-    ("design noise", {**NOISE}),
-    ("design noise", {**NOISE, **MORE, "--gap": "0.01", "--seed": "1"}),
-    ("design noise", {"--sizes": "2x2", "--shifts": "0,1;1,0", "--epsilon": "1", "--time-limit": "5"}),
-    ("design noise", {**NOISE, "--minimise": "delta", "--budget": "0.5", "--zero-mean": None}),
-    ("design noise", {**NOISE, "--cost": "prior-squared", "--prior": "prior.txt", "--equal": "1=4"}),
-    ("design noise", {**NOISE, "--save": "new.json", "--raw": None, "--method": "fast"}),
+    ("design modulo", {**NOISE}),
+    ("design modulo", {**NOISE, **MORE, "--gap": "0.01", "--seed": "1"}),
+    ("design modulo", {"--sizes": "2x2", "--shifts": "0,1;1,0", "--epsilon": "1", "--time-limit": "5"}),
+    ("design modulo", {**NOISE, "--minimise": "delta", "--max-loss": "0.5", "--zero-mean": None}),
+    ("design modulo", {**NOISE, "--loss": "prior-squared", "--prior": "prior.txt", "--equal": "1=4"}),
+    ("design modulo", {**NOISE, "--save": "new.json", "--raw": None, "--method": "fast"}),
     ("design labels", {**LABELS}),
     ("design labels", {**LABELS, "--method": "lp", "--neighbours": "0-1,1-2", "--delta": "0", "--outputs": "0..3"}),
-    ("design labels", {"--prior": "labels.csv", "--epsilon": "0.5", "--loss": "pinball:0.3",
+    ("design labels", {"--labels": "labels.csv", "--epsilon": "0.5", "--loss": "pinball:0.3",
     "--constraint": "unbiased"}),
     ("design channel", {**CHANNEL, "--delta": "0.01", "--loss": "absolute", "--prior": "worst"}),
-    ("design channel", {**CHANNEL, "--minimise": "delta", "--budget": "0.4", "--outputs": "0..2"}),
+    ("design channel", {**CHANNEL, "--minimise": "delta", "--max-loss": "0.4", "--outputs": "0..2"}),
     ("design channel", {"--answers": "a,b,c", "--neighbours": "consecutive", "--loss": "error-rate", "--epsilon": "1",
     "--prior": "1,2,1", "--notion": "pdp", "--constraint": "symmetric", "--raw": None}),
-    ("recommend", {**CHANNEL, "--delta": "0.01", "--cost": "absolute"}),
+    ("recommend", {**CHANNEL, "--delta": "0.01", "--loss": "absolute"}),
     ("design quantizer", {**BINS, "--knots": "3"}),
     ("design laplace", {"--epsilon": "1", "--bits": "5", "--code": "delta", "--low": "0", "--high": "2"}),
     ("design laplace", {"--epsilon": "1", "--bits": "6", "--point": "0.5"}),
-    ("evaluate quantizer", {"--mechanism": "rqm", "--bins": "-2.7,-0.9,0.9,2.7", "--q": "0.22"}),
-    ("evaluate quantizer", {"--mechanism": "pbm", "--levels": "4", "--epsilon": "1", "--density": "normal:0,1"}),
+    ("audit rqm --with q=0.22", {"--with": "bins=-2.7,-0.9,0.9,2.7", "--loss": "squared"}),
+    ("audit pbm --with epsilon=1", {"--with": "levels=4", "--data": "normal:0,1"}),
     ("audit pmf.csv", {"--max-shift": "1", "--epsilon": "1"}),
     ("audit matrix.csv", {"--pairs": "0-1", "--epsilon": "1"}),
     ("audit certificate.json", {"--epsilon": "0.5"}),
-    ("verify-certificate certificate.json", {}),
+    ("check certificate.json", {}),
     ("sample certificate.json", {"--count": "3", "--answer": "1"}),
     ("sample matrix.csv", {"--count": "2", "--answer": "0", "--insecure-seed": "1"}),
     ("compose certificate.json", {"--times": "3", "--delta": "1e-6", "--interval": "1e-3"}),
@@ -63,10 +66,10 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("privatise labels column.csv", {"--column": "1", "--epsilon": "9", "--out": "o.csv", "--loss": "absolute"}),
     ("privatise labels column.csv", {"--column": "a", "--epsilon": "9", "--out": "o.csv", "--labels": "0..9",
     "--snap": None}),
-    ("dql encode column.csv o.bits", {**KEYED, "--code": "delta", "--reach": "100", "--column": "1"}),
-    ("dql decode stream.bits", {**KEYED}),
-    ("dql decode stream.bits o.csv", {"--seed-file": "key"}),
-    ("dql keygen new.key", {}),
+    ("laplace encode column.csv o.bits", {**KEYED, "--code": "delta", "--reach": "100", "--column": "1"}),
+    ("laplace decode stream.bits", {**KEYED}),
+    ("laplace decode stream.bits o.csv", {"--seed-file": "key"}),
+    ("laplace keygen new.key", {}),
     ("sweep spec.toml", {"--ledger": "o.sqlite", "--jobs": "1"}),
     ("sweep spec.toml", {"--ledger": "ledger.sqlite", "--dry-run": None}),
     ("results list", {"--ledger": "ledger.sqlite", "--limit": "3", "--status": "optimal"}),
@@ -81,9 +84,9 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
 WORDS = [
     "", " ", "0", "-0", "-1", "1", "2", "3", "0.5", "1/3", "1/0", "1e-300", "1e300", "1e-5000", "1e5000", "9" * 70,
     "9" * 5000, "nan", "inf", "-inf", "1_0", "0x10", "１", "١", "eight", "True", "None", "1,2", "1,,2", "1;2", "0,0",
-    "-3,3", "3,-3", "1e300,2e300", "-1e400,1e400", "1..3", "3..1", "0..99999999999", "uniform:0..2", "uniform:", "..",
+    "-3,3", "3,-3", "1e300,2e300", "-1e400,1e400", "1..3", "3..1", "0..99999999999", "0..2", "", "..",
     "normal:0,1", "normal:0,1e-300", "normal:1e300,1", "normal:0,0", "normal:x", "huber:1e300", "huber:0", "huber:",
-    "pinball:2", "pinball:0.5", "squared", "absolute", "poisson", "poisson-deviance", "zero-one", "dp", "pdp", "pure",
+    "pinball:2", "pinball:0.5", "squared", "absolute", "poisson", "poisson-deviance", "error-rate", "dp", "pdp", "pure",
     "metric", "rdp", "exact", "lp", "bins", "printed", "literal", "mvu", "optm", "product", "highs", "nobody",
     "ortools:pdlp",
     "0-1", "0-0", "0-99", "all", "consecutive", "unbiased", "1=0.5,2=1", "1=0.5", "1=x", "0.1:1:3", "1:0:-1",
@@ -141,48 +144,45 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Labels.uniform": (Labels.uniform, {"low": 0, "high": 3}),
     "Labels.parse": (Labels.parse, {"text": "0..3"}),
     "DyadicLaplace": (wb.DyadicLaplace, {"epsilon": 1, "ell": 2, "reach": 100}),
-    "SharedStream": (wb.SharedStream, {"key": KEY, "nonce": bytes(16), "position": 0}),
-    "InsecureLocalStream": (wb.InsecureLocalStream, {"seed": 1}),
+    "SharedStream": (SharedStream, {"key": KEY, "nonce": bytes(16), "position": 0}),
+    "InsecureLocalStream": (InsecureLocalStream, {"seed": 1}),
     "encode": (_encode, {"x": [1.0, 2.0], "key": KEY, "code": "gamma", "epsilon": 1, "ell": 2, "reach": 100}),
     "read_stream": (read_stream, {"data": b"x", "key": KEY, "epsilon": 1, "ell": 2}),
     "DataLaw.point": (wb.DataLaw.point, {"x": 1}),
     "DataLaw.sample": (wb.DataLaw.sample, {"values": [1, 2]}),
     "DataLaw.uniform": (wb.DataLaw.uniform, {"low": 0, "high": 1}),
     "DataLaw.histogram": (wb.DataLaw.histogram, {"edges": [0, 1, 2], "masses": [1, 1]}),
-    "design_laplace": (wb.design_laplace, {"epsilon": 1, "bits": 5, "code": "gamma", "data": wb.DataLaw.point(1.0)}),
-    "design": (wb.design, {"question": QUESTION, "epsilon": 1, "delta": 0, "notion": "dp", "cost": "squared",
+    "design laplace": (wb.design, {"question": wb.DataLaw.point(1.0), "epsilon": 1, "bits": 5, "code": "gamma"}),
+    "design": (wb.design, {"question": QUESTION, "epsilon": 1, "delta": 0, "notion": "dp", "loss": "squared",
     "solver": "highs",
                            "constraints": None, "time_limit": 5.0, "prior": None}),
     "design labels": (wb.design, {"question": Labels.uniform(0, 3), "epsilon": 1, "loss": "squared", "method": "bins"}),
-    "delta_frontier": (wb.delta_frontier, {"question": QUESTION, "epsilon": 1, "cost": "error-rate", "high": 0.2,
+    "delta_frontier": (delta_frontier, {"question": QUESTION, "epsilon": 1, "loss": "error-rate", "high": 0.2,
     "solver": "highs",
                                            "time_limit": 5.0}),
-    "error_at": (wb.error_at, {"pieces": [], "delta": 0.1}),
-    "least_delta_at": (wb.least_delta_at, {"pieces": [], "error": 0.1}),
-    "NoiseDesigner": (wb.NoiseDesigner, {"question": QUESTION}),
-    "audit": (wb.audit, {"mechanism": LAW, "epsilon": 1}),
-    "audit_channel": (wb.audit_channel, {"rows": [[1, 2], [2, 1]], "pairs": [(0, 1)], "epsilon": 1}),
+    "ModuloDesigner": (ModuloDesigner, {"question": QUESTION}),
+    "audit": (wb.audit, {"mechanism": LAW, "epsilon": 1, "loss": "error-rate", "data": [0, 1]}),
     "certify": (wb.certify, {"mechanism": LAW, "notion": "dp", "epsilon": 3, "delta": 0.1}),
-    "certify_channel": (wb.certify_channel, {"rows": [[1, 2], [2, 1]], "pairs": "all", "notion": "pure", "epsilon": 2}),
-    "certify_quantizer": (wb.certify_quantizer, {"knots": [-1, 1], "outputs": [-3, 3], "ends": [[2, 1], [1, 2]],
-    "epsilon": 2}),
+    "certify channel": (wb.certify, {"mechanism": wb.Channel.of([[1, 2], [2, 1]]), "notion": "pure", "epsilon": 2}),
+    "Channel.of": (wb.Channel.of, {"rows": [[1, 2], [2, 1]], "pairs": [(0, 1)], "directed": True}),
+    "PiecewiseAffine.of": (wb.PiecewiseAffine.of, {"knots": [-1, 1], "outputs": [-3, 3], "ends": [[2, 1], [1, 2]]}),
     "compose": (wb.compose, {"mechanism": LAW, "times": 2, "delta": 0.1, "epsilon": None, "interval": 1e-3}),
     "profile": (wb.profile, {"mechanism": LAW, "notion": "dp"}),
     "sample": (wb.sample, {"mechanism": LAW, "count": 3, "answer": 0, "insecure_seed": 1}),
     "load": (wb.load, {"path": "pmf.csv"}),
-    "verify_certificate": (wb.verify_certificate, {"path": "certificate.json"}),
+    "verify_certificate": (wb.check, {"path": "certificate.json"}),
     "Ledger": (wb.Ledger, {"path": "l/x.sqlite", "create": True, "patience": 1.0}),
-    "sweep": (wb.sweep, {"spec": {"grid": {"model": "noise", "n": 3, "max_shift": 1, "epsilon": 1}},
+    "sweep": (wb.sweep, {"spec": {"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1}},
     "ledger": "l/y.sqlite",
                          "jobs": 1, "cluster": None}),
-    "sweep grid": (lambda **grid: wb.sweep({"grid": {"model": "noise", **grid}}, "l/z.sqlite", jobs=1),
-                   {"n": 3, "max_shift": 1, "epsilon": [0.5, 1], "delta": 0, "notion": "dp", "cost": "squared",
+    "sweep grid": (lambda **grid: wb.sweep({"grid": {"model": "modulo", **grid}}, "l/z.sqlite", jobs=1),
+                   {"n": 3, "max_shift": 1, "epsilon": [0.5, 1], "delta": 0, "notion": "dp", "loss": "squared",
                    "solver": "highs"}),
     "read_column": (read_column, {"path": Path("column.csv"), "column": "1"}),
 }  # fmt: skip
 
 READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "certificate": (load_certificate, "certificate.json"),
+    "certificate": (check, "certificate.json"),
     "mechanism": (read, "mechanism.json"),
     "pmf": (read, "pmf.csv"),
     "matrix": (read, "matrix.csv"),
@@ -195,9 +195,9 @@ READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 def _use(path: Path) -> None:
-    for use in (wb.Ledger.salvage, lambda book: list(book.rows())):
-        with wb.Ledger(path, create=False) as book:
-            use(book)
+    wb.Ledger.salvage(path, path.with_name("salvaged.sqlite"))
+    with wb.Ledger(path, create=False) as book:
+        list(book.rows())
 
 
 def fill(folder: Path) -> None:
@@ -207,14 +207,13 @@ def fill(folder: Path) -> None:
     (folder / "labels.csv").write_text("label,weight\n0,1\n1,2\n2,0.5\n")
     (folder / "column.csv").write_text("a\n" + "1\n2\n3\n" * 10)
     (folder / "prior.txt").write_text("0.2,0.2\n0.2 0.2 0.2\n")
-    (folder / "spec.toml").write_text('[[grid]]\nmodel = "noise"\nn = 4\nmax_shift = [1, 2]\nepsilon = "0.5:1:3"\n')
+    (folder / "spec.toml").write_text('[[grid]]\nmodel = "modulo"\nn = 4\nmax_shift = [1, 2]\nepsilon = "0.5:1:3"\n')
     (folder / "key").write_bytes(KEY)
     (folder / "key").chmod(0o600)
     (folder / "stream.bits").write_bytes(write_stream([1.0, -2.0, 0.5], wb.DyadicLaplace(1, 2, 100), KEY))
-    wb.save_certificate(wb.certify(LAW, "dp", 3, 0.1), folder / "certificate.json")
-    from workbench.privacy.certificate_file import save_mechanism
+    wb.save(wb.certify(LAW, "dp", 3, 0.1), folder / "certificate.json")
 
-    save_mechanism(LAW, folder / "mechanism.json")
+    wb.save(LAW, folder / "mechanism.json")
     wb.sweep(folder / "spec.toml", folder / "ledger.sqlite", jobs=1)
     (folder / "folder").mkdir()
     (folder / "l").mkdir()

@@ -1,1 +1,1 @@
-"""What the workbench promised before its modules moved: recorded once, compared ever after (see `record`)."""
+"""What commands answer, as numbers: recorded once, compared ever after (see `values`)."""

@@ -122,13 +122,13 @@ def test_index_is_addition_in_the_group(q: ModuloNoise) -> None:
 
 @given(questions())
 @settings(max_examples=60)
-def test_symmetric_differences_are_closed_and_files_give_the_question_back(q: ModuloNoise) -> None:
+def test_symmetric_differences_are_closed(q: ModuloNoise) -> None:
     assert set(q.shifts) <= set(q.differences)
     if not q.directed:
         assert {q.negative(shift) for shift in q.differences} == set(q.differences)
     else:
         assert q.differences == q.shifts
-    assert ModuloNoise.from_dict(json.loads(json.dumps(q.to_dict()))) == q
+    assert ModuloNoise(**json.loads(json.dumps(q.to_dict()))) == q
 
 
 def test_budgets() -> None:
@@ -225,11 +225,11 @@ def test_weights_are_exact_and_as_many_as_answers(weights: list[Any]) -> None:
         AdditiveNoise(ModuloNoise(n=2, max_shift=1), weights)
 
 
-def test_costs_are_checked() -> None:
+def test_losses_are_checked() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
-    for cost in ([1, 2], [1, 2, math.nan]):
-        with pytest.raises(InvalidRequest, match=r"^cost must be"):
-            noise.expected(cost)
+    for loss in ([1, 2], [1, 2, math.nan]):
+        with pytest.raises(InvalidRequest, match=r"^loss must be"):
+            noise.expected(loss)
 
 
 def test_broken_files_are_refused() -> None:
@@ -237,21 +237,10 @@ def test_broken_files_are_refused() -> None:
     new = noise.to_dict()
     for bad in (
         {**new, "more": 1}, {**new, "weights": ["0x1", "0x1"]}, {**new, "total": "0x5"}, {**new, "sizes": [0]},
+        None, [], {},
         {**new, "shifts": [[0]]}, {**new, "directed": "no"}, {**new, "sizes": "3"}, {**new, "weights": None},
     ):  # fmt: skip
         with pytest.raises((CorruptFile, InvalidRequest)):
-            AdditiveNoise.from_dict(bad)
-    good = {"question": noise.question.to_dict(), "weights": ["0x2", "0x1", "0x1"]}  # of earlier versions
-    assert AdditiveNoise.from_dict(good) == noise
-    question = good["question"]
-    for bad in (
-        None, [], {}, {**good, "more": 1}, {**good, "weights": ["0x1", "0x1"]}, {**good, "weights": ["-0x1", "2", "1"]},
-        {**good, "weights": ["0x1", "0x1", 2.5]}, {**good, "weights": None}, {**good, "weights": ["x", "1", "1"]},
-        {**good, "question": {**question, "sizes": [0]}}, {**good, "question": {**question, "shifts": [[0]]}},
-        {**good, "question": {**question, "directed": "no"}}, {**good, "question": {"sizes": [3]}},
-        {**good, "question": None}, {**good, "question": {**question, "sizes": "3"}},
-    ):  # fmt: skip
-        with pytest.raises(CorruptFile):
             AdditiveNoise.from_dict(bad)
 
 

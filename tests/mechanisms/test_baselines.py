@@ -25,7 +25,7 @@ from workbench.mechanisms.baselines.count_queries import (
 )
 from workbench.mechanisms.baselines.fitting import FAMILIES, fit, fitted
 from workbench.mechanisms.channel import Channel, within
-from workbench.privacy.audit import audit, audit_channel
+from workbench.privacy.audit import audit
 from workbench.privacy.curve import profile
 
 FAR = np.arange(-400, 401)
@@ -92,9 +92,9 @@ def test_figures_6_and_8_print_the_wrong_variance() -> None:
 
 def test_clamped_geometric_keeps_the_pure_epsilon_of_its_noise() -> None:
     """Ratios within |q - q'| = 1 are α or 1/α everywhere, the ends included: Ghosh et al. 2009."""
-    found = audit_channel(clamped_geometric(8, "0.7"), within(8, 1), "0.3")
+    found = audit(Channel.of(clamped_geometric(8, "0.7"), within(8, 1)), "0.3")
     assert found.pure_ratio == Fraction(10, 7)
-    assert audit_channel(clamped_geometric(8, "0.7"), within(8, 3), 1).pure_ratio == Fraction(10, 7) ** 3
+    assert audit(Channel.of(clamped_geometric(8, "0.7"), within(8, 3)), 1).pure_ratio == Fraction(10, 7) ** 3
 
 
 def test_exponential_mechanism() -> None:
@@ -102,7 +102,7 @@ def test_exponential_mechanism() -> None:
     weights = np.exp(-np.abs(np.subtract.outer(np.arange(7), np.arange(7))) / 1.3)
     assert channel.matrix == pytest.approx(weights / weights.sum(axis=1, keepdims=True), abs=1e-15)
     for shift in (1, 2, 3):
-        found = audit_channel(channel, within(6, shift), 1)
+        found = audit(Channel.of(channel, within(6, shift)), 1)
         assert shift / 1.3 < found.pure_epsilon < 2 * shift / 1.3  # the general bound; not tight on a line
 
 
@@ -131,7 +131,7 @@ def test_any_law_can_be_plugged_in() -> None:
     ]  # fmt: skip
     assert channel.error_rate == 1 - Fraction(3 + 2 + 2 + 3, 16)
     assert channel.mse == (1 * 4 + (1 + 4) + (1 + 1) + 1) / 16
-    assert audit_channel(channel, within(3, 1), 1).pure_epsilon == math.inf
+    assert audit(Channel.of(channel, within(3, 1)), 1).pure_epsilon == math.inf
     plugged = Channel.from_rows(channel.matrix)
     assert plugged == channel
 
@@ -177,7 +177,7 @@ def test_bad_parameters_are_refused() -> None:
         (lambda: clamped_pmf(8, {}), r"^weights must be a mapping"),
         (lambda: clamped_pmf(8, {0: 0}), r"^weights must be not all zero"),
         (lambda: within(8, 9), r"^max_shift must be an integer in 1\.\.8\. Got 9\.$"),
-        (lambda: clamped_geometric(8, 0.5).expected(np.eye(3)), r"^cost must be an array of shape \(9, 9\)\. Got"),
+        (lambda: clamped_geometric(8, 0.5).expected(np.eye(3)), r"^loss must be an array of shape \(9, 9\)\. Got"),
     ]:  # fmt: skip
         with pytest.raises(InvalidRequest, match=message):
             call()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from workbench.errors import InvalidRequest
-from workbench.families.laplace import design as dyadic_design
-from workbench.families.laplace.design import design_laplace
+from workbench.families.laplace import least_ell as search
+from workbench.families.laplace.least_ell import least_ell
 from workbench.mechanisms.dyadic_laplace import elias
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.dyadic_law import component, levels, levels_at
@@ -109,21 +109,17 @@ def test_elias_delta_bound_bounds_every_length() -> None:
 
 @pytest.mark.parametrize(("epsilon", "ell"), [(0.5, 1.62901525), (1.0, 1.73297685), (4.0, 3.19753194)])
 def test_ell_for_five_bits_of_gamma(epsilon: float, ell: float) -> None:
-    design = design_laplace(epsilon, 5)
+    design = least_ell(epsilon, 5)
     assert design.ell == pytest.approx(ell, abs=5e-9)
     assert design.decoder_epsilon == pytest.approx(ell * epsilon, abs=3e-8)
-    assert design.database_epsilon == epsilon
-    assert design.mse == 2 / epsilon**2
     assert design.mean_bits <= 5
     assert design.mean_bits == pytest.approx(5, abs=1e-9)
     assert mean_bits(epsilon, levels(design.ell * (1 - 1e-9)), "gamma") > 5
 
 
 def test_five_bits_are_out_of_reach_just_above_10_473() -> None:
-    inside, outside = design_laplace(10.473, 5), design_laplace(10.474, 5)
-    assert inside.reachable
+    inside, outside = least_ell(10.473, 5), least_ell(10.474, 5)
     assert inside.mean_bits <= 5
-    assert not outside.reachable
     assert outside.ell is outside.decoder_epsilon is outside.mean_bits is None
     assert 5 < outside.least_bits < 5.001
 
@@ -141,8 +137,8 @@ def test_smallest_ell_where_the_length_is_not_monotone(bits: float, far_lengths:
     """x = 20: the length has local minima in ℓ; nothing on a fine grid below the answer meets the budget."""
     delta0, lengths = far_lengths
     assert (np.diff(lengths) > 0.001).any()
-    design = design_laplace(1.0, bits, "gamma", FAR)
-    assert design.reachable == (lengths.min() <= bits)
+    design = least_ell(1.0, bits, "gamma", FAR)
+    assert (design.ell is not None) == (lengths.min() <= bits)
     before = lengths if design.delta0 is None else lengths[delta0 < design.delta0 * (1 - 1e-9)]
     assert (before > bits).all()
     if design.mean_bits is not None:
@@ -153,7 +149,7 @@ def test_smallest_ell_where_the_length_is_not_monotone(bits: float, far_lengths:
 def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
     """Also where the dip's lowest scanned point ends an octave. A made-up length stands in for the real one."""
 
-    class Made(dyadic_design._Length):
+    class Made(search._Length):
         def __init__(self) -> None:
             self.least = math.inf
 
@@ -161,7 +157,7 @@ def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
             away = np.abs(log_delta - centre)
             return np.where(log_delta < -2, 20.0, 5.1 + 0.01 * away + np.minimum(15 * away, 0.1) - 0.1005)
 
-    found = dyadic_design._first_crossing(Made(), 5.0)
+    found = search._first_crossing(Made(), 5.0)
     assert found == pytest.approx(centre, abs=1e-4)
     assert Made()(found) <= 5.0
 
@@ -173,22 +169,22 @@ def test_lengths_repeat_each_octave_far_out_so_the_search_may_end() -> None:
 
 
 def test_extreme_budgets() -> None:
-    assert not design_laplace(1.0, 1.0).reachable
-    tight = design_laplace(1.0, 90)
+    assert least_ell(1.0, 1.0).ell is None
+    tight = least_ell(1.0, 90)
     assert 1 < tight.ell < 1 + 1e-12
     assert tight.mean_bits <= 90
-    assert design_laplace(1.0, 500).ell <= 1 + 2.0**-50
-    assert design_laplace(1.0, 5, "delta").ell == pytest.approx(1.90494955, abs=1e-8)
+    assert least_ell(1.0, 500).ell <= 1 + 2.0**-50
+    assert least_ell(1.0, 5, "delta").ell == pytest.approx(1.90494955, abs=1e-8)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: design_laplace(0, 5), r"epsilon must be a finite number > 0\. Got 0\."),
-        (lambda: design_laplace(1, -5), "bits must be a finite number > 0"),
-        (lambda: design_laplace(1, math.nan), "bits must be a finite number > 0"),
-        (lambda: design_laplace(1, 5, "zip"), "code must be gamma or delta"),
-        (lambda: design_laplace(1e10, 5, "gamma", DataLaw.point(1e10)), "must be at most 2"),
+        (lambda: least_ell(0, 5), r"epsilon must be a finite number > 0\. Got 0\."),
+        (lambda: least_ell(1, -5), "bits must be a finite number > 0"),
+        (lambda: least_ell(1, math.nan), "bits must be a finite number > 0"),
+        (lambda: least_ell(1, 5, "zip"), "code must be gamma or delta"),
+        (lambda: least_ell(1e10, 5, "gamma", DataLaw.point(1e10)), "must be at most 2"),
         (lambda: DataLaw.point(math.nan), "x must be a finite number"),
         (lambda: DataLaw.sample([]), "values must be finite"),
         (lambda: DataLaw.uniform(1, 1), "low and high must be finite numbers"),
@@ -217,5 +213,5 @@ def test_the_boundary_of_five_bits_is_decided_where_lengths_repeat():
     fine = np.linspace(octave[near - 1], octave[near + 1], 41)
     assert mean_bits_at(10.4735, *levels_at(fine), "gamma", UNIFORM).min() < 5 - 1e-7
     assert lengths[10.4736].min() > 5
-    assert design_laplace(10.4735, 5).reachable
-    assert not design_laplace(10.4736, 5).reachable
+    assert least_ell(10.4735, 5).ell is not None
+    assert least_ell(10.4736, 5).ell is None

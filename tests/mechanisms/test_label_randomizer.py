@@ -7,10 +7,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, NotCertified
+from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.label_randomizer import (
     LabelRandomizer,
     private_prior,
@@ -89,13 +93,21 @@ def test_labels_are_read_in_any_order_and_bad_ones_named(tmp_path: Path):
     read = Labels.parse(str(file))
     assert read.values.tolist() == [-1, 3]
     assert read.prior.tolist() == [0.75, 0.25]
-    assert Labels.parse("uniform:0..20").k == 21
+    assert Labels.parse("0..20").k == 21
+    assert Labels.parse("0..200000:1000").values.tolist() == [*range(0, 200001, 1000)]
+    assert Labels.parse("0..0.3:0.1").values.tolist() == [0, 0.1, 0.2, 0.3]
+    file.write_text("stars\n4\n1\n\n")
+    assert Labels.read(str(file)).values.tolist() == [1, 4]
+    frame = pd.DataFrame({"label": [1, 4], "weight": [1, 3]})
+    assert Labels(frame[["label"]]).values.tolist() == [1, 4]
+    assert Labels(frame["label"], frame["weight"]).prior.tolist() == [0.25, 0.75]
     for text, message in (
         ("3,1\n3,2\n", "line 2"),
         ("a,b\n1,x\n", "line 2"),
         ("1,-2\n", "line 1"),
-        ("l,w\n", "at least"),
-        ("1\n2,1\n", "line 1"),  # no header: it begins with a number
+        ("l,w\n", "line 1, column 1"),
+        ("\n", "at least one label"),
+        ("1\n2,1\n", "line 2"),  # no header: it begins with a number
         ("1;1\n2;1\n", "line 1"),
         ("1_0,1\n", "line 1"),
         ("nan,1\n2,1\n", "line 1"),
@@ -105,8 +117,23 @@ def test_labels_are_read_in_any_order_and_bad_ones_named(tmp_path: Path):
         with pytest.raises(InvalidRequest, match=message):
             Labels.read(file)
     assert Labels([1, 2, 3], [1e308, 1e308, 1e308]).prior == pytest.approx(1 / 3)
-    for bad in ("5..1", "0..x"):
+    for bad in ("5..1", "0..x", "0..5:0", "0..5:-1", "0..1e30:1e20"):
         with pytest.raises(InvalidRequest, match="LOW"):
             Labels.parse(bad)
     with pytest.raises(InvalidRequest, match="strictly increasing"):
         Labels([2, 1])
+
+
+def test_a_response_beyond_its_budget_is_refused():
+    """Whatever its kind: the masses of every output are compared over all labels, not over neighbours alone."""
+
+    def too_much(labels: Labels, second: Fraction):
+        return on_bins(labels, [0, 2], [0.5, 2.5], second + Fraction(1, 10**6))
+
+    def far_apart(labels: Labels, second: Fraction):
+        rows = [Distribution([9, 1]), Distribution([4, 6]), Distribution([1, 9])]
+        return LabelChannel(labels, np.array([0.0, 2.0]), Channel(tuple(rows), neighbours=((0, 1), (1, 2))))
+
+    for optimise, count in ((too_much, 4), (far_apart, 3)):
+        with pytest.raises(NotCertified, match="exceeds e"):
+            LabelRandomizer(np.arange(count), 2, optimise).run([0.0, 1.0] * 1000)

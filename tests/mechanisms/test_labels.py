@@ -12,10 +12,11 @@ import pytest
 from models.losses import loss_named
 from workbench.errors import InvalidRequest
 from workbench.exact.random_source import Source
+from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary, on_bins, top_k, with_prior
 from workbench.mechanisms.mechanism import extreme_pairs
-from workbench.privacy.audit import audit_channel
+from workbench.privacy.audit import audit
 
 SQUARED = loss_named("squared")
 SMALL = Labels([0, 1, 2, 5, 9, 10], [1, 4, 2, 0, 2, 1])
@@ -46,9 +47,11 @@ def test_randomized_response_is_exactly_private_and_no_more_than_asked(make, eps
     if pairs is None:
         assert m == 1
         return
-    found = audit_channel(channel, pairs, epsilon)
+    found = audit(Channel.of(channel, pairs), epsilon)
     assert found.meets("pure", epsilon)
-    assert audit_channel(made.audit_rows, extreme_pairs(made.audit_rows.rows), epsilon).pure_ratio == found.pure_ratio
+    assert (
+        audit(Channel.of(made.audit_rows, extreme_pairs(made.audit_rows.rows)), epsilon).pure_ratio == found.pure_ratio
+    )
     full = np.array([made.row(i).floats for i in range(SMALL.k)])
     assert np.allclose(full, made.matrix, atol=1e-15)
     expected = float((SMALL.prior[:, None] * full * SQUARED.matrix(made.outputs, SMALL.values)).sum())
@@ -60,17 +63,17 @@ def test_randomized_response_is_exactly_private_and_no_more_than_asked(make, eps
 def test_rr_with_prior_maximises_the_chance_of_the_truth():
     for epsilon in (0.3, 1.0, 4.0):
         chosen = with_prior(SMALL, epsilon)
-        zero_one = loss_named("zero-one")
-        losses = [top_k(SMALL, k, epsilon).loss(zero_one) for k in range(1, 7)]
-        assert chosen.loss(zero_one) == pytest.approx(min(losses), rel=1e-12)
+        error_rate = loss_named("error-rate")
+        losses = [top_k(SMALL, k, epsilon).loss(error_rate) for k in range(1, 7)]
+        assert chosen.loss(error_rate) == pytest.approx(min(losses), rel=1e-12)
 
 
 def test_a_large_audit_is_the_full_one():
     labels = Labels.uniform(0, 59)
     made = k_ary(labels, 1)
     assert len(made.audit_rows.rows) == 2
-    full = audit_channel(made.channel, [(i, j) for i in (0, 7, 59) for j in (3, 30)], 1)
-    assert audit_channel(made.audit_rows, [(0, 1)], 1).pure_ratio == full.pure_ratio
+    full = audit(Channel.of(made.channel, [(i, j) for i in (0, 7, 59) for j in (3, 30)]), 1)
+    assert audit(Channel.of(made.audit_rows, [(0, 1)]), 1).pure_ratio == full.pure_ratio
 
 
 def test_randomized_response_sampling_follows_the_law():

@@ -20,9 +20,9 @@ from workbench.mechanisms.baselines.two_bin import (
     rqm_selection,
     two_bin,
 )
-from workbench.mechanisms.density import from_function, histogram, normal, samples, spelled, uniform
+from workbench.mechanisms.density import Density, from_function, normal, spelled, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization_error import cost_weights, error_function
+from workbench.mechanisms.quantization_error import error_function, loss_weights
 from workbench.mechanisms.real_inputs import read_bins
 from workbench.privacy.quantizer import audit_quantizer
 
@@ -83,14 +83,15 @@ def test_known_values_of_published_mechanisms():
 
 def test_integrals_against_brute_force():
     made = rqm([-1.7, -0.35, 0.2, 0.8, 1.9], "0.4")
-    for density in (uniform(), normal(0.5, 0.2), normal(-0.1, 0.03), histogram([-1, 0.1, 1], [0.2, 0.8])):
+    for density in (uniform(), normal(0.5, 0.2), normal(-0.1, 0.03)):
         x, w = density.grid(np.linspace(-1, 1, 4001))
         inside = np.clip(x, -1, 1)
-        for cost, power in (("mae", 1), ("mse", 2)):
+        for loss, power in (("absolute", 1), ("squared", 2)):
             errors = (made.probabilities(inside) * np.abs(made.outputs - inside[:, None]) ** power).sum(axis=1)
-            assert made.expected(cost, density) == pytest.approx(float(w @ errors), abs=2e-7)
+            assert made.expected(loss, density) == pytest.approx(float(w @ errors), abs=2e-7)
     assert made.expected("0.25") == pytest.approx(0.25 * made.mae() + 0.75 * made.mse())
-    drawn = samples([-1.0, 0.3, 0.3, 0.77])
+    atoms = ((-1.0, 0.25), (0.3, 0.5), (0.77, 0.25))
+    drawn = Density("samples", 1.0, np.zeros_like, (), atoms, nodes=1)
     assert made.mae(drawn) == pytest.approx(made.error_at([-1.0, 0.3, 0.3, 0.77]).mean())
 
 
@@ -100,9 +101,9 @@ def test_two_outputs_in_closed_form():
     assert made.mse() == pytest.approx(4 - 1 / 3, abs=1e-14)  # E(M - x)² = B² - x²
 
 
-def test_cost_weights_are_linear_in_the_ends():
+def test_loss_weights_are_linear_in_the_ends():
     made = rqm("-2,-0.5,0.5,2", "0.3")
-    weights = cost_weights([float(k) for k in made.knots], made.outputs, uniform())
+    weights = loss_weights(np.array([float(k) for k in made.knots]), made.outputs, uniform())
     assert (weights.reshape(-1, made.m) * made.matrix).sum() == pytest.approx(made.mae(), abs=1e-15)
     assert weights.shape == (len(made.pieces), 2, made.m)
 
@@ -146,7 +147,7 @@ def test_bins_that_make_no_sense():
         erm("-3,0,0.5,3", 1)
     with pytest.raises(InvalidRequest, match=r"q must be a number in \[0, 1\)"):
         rqm("-3,3", 1)
-    with pytest.raises(InvalidRequest, match="cost must be"):
+    with pytest.raises(InvalidRequest, match="loss must be"):
         error_function("rmse")
 
 
@@ -158,20 +159,12 @@ def test_densities_that_are_none():
         from_function(lambda x: np.ones_like(x))
     with pytest.raises(InvalidRequest, match=">= 0"):
         from_function(lambda x: 0.5 + x)
-    with pytest.raises(InvalidRequest, match="increasing edges"):
-        histogram([-1, 0, 1], [0.5, 0.6])
-    with pytest.raises(InvalidRequest, match="samples"):
-        samples([0.2, 1.2])
 
 
-def test_a_clipped_normal_has_its_atoms_and_draws():
+def test_a_clipped_normal_has_its_atoms():
     density = normal(0.5, 0.3)
     assert density.masses([-1, 0.5, 1]) == pytest.approx([0.5, 0.5], abs=1e-12)
     assert dict(density.atoms)[1.0] == pytest.approx(0.047790, abs=1e-6)
-    drawn = density.draw(50_000, np.random.default_rng(0))
-    assert np.abs(drawn).max() <= 1
-    assert (drawn == 1).mean() == pytest.approx(0.0478, abs=0.005)
-    assert drawn.mean() == pytest.approx(float(np.dot(*density.grid([0.0]))), abs=0.01)
 
 
 def test_theorems_1_and_2_and_the_bound_of_youn_hold():
@@ -187,15 +180,7 @@ def test_theorems_1_and_2_and_the_bound_of_youn_hold():
 def test_files_round_trip_and_damage_is_noticed():
     made = rqm("-2,-0.5,0.5,2", "0.3")
     assert Quantizer.from_dict(made.to_dict()) == made
-    earlier = {
-        "name": "RQM", "bins": [str(b) for b in made.bins], "knots": [str(k) for k in made.knots],
-        "pieces": [[[hex(k) for k in law.integers] for law in piece] for piece in made.pieces],
-    }  # fmt: skip
-    assert Quantizer.from_dict(earlier) == made
-    for damage in (
-        {}, made.to_dict() | {"outputs": ["1", "0"]}, made.to_dict() | {"ends": [["0x1"]]},
-        earlier | {"bins": ["1", "0", "2", "3"]}, earlier | {"pieces": [["0x1"]]},
-    ):  # fmt: skip
+    for damage in ({}, made.to_dict() | {"outputs": ["1", "0"]}, made.to_dict() | {"ends": [["0x1"]]}):
         with pytest.raises((CorruptFile, InvalidRequest)):
             Quantizer.from_dict(damage)
 
@@ -209,7 +194,7 @@ def test_poisson_binomial():
     assert np.log(law.max(axis=0) / law.min(axis=0)).max() == pytest.approx(made.epsilon, abs=1e-12)
     variance = 3 * (0.25 - (0.2 * x) ** 2) * (1 / (0.2 * 3)) ** 2
     assert made.mse() == pytest.approx(3 * (0.25 - 0.04 / 3) * (1 / 0.6) ** 2, abs=1e-11)
-    np.testing.assert_allclose(made.error_at(x, "mse"), variance, atol=1e-11)
+    np.testing.assert_allclose(made.error_at(x, "squared"), variance, atol=1e-11)
     assert poisson_binomial(4, epsilon=1).epsilon == pytest.approx(1, abs=1e-12)
     assert poisson_binomial(4, epsilon=1).epsilon <= 1
     with pytest.raises(InvalidRequest, match="theta"):

@@ -17,7 +17,7 @@ from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.baselines.poisson_binomial import PoissonBinomial, poisson_binomial
 from workbench.mechanisms.baselines.two_bin import erm, randomized_response, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.privacy.certificate_file import load_certificate, save_certificate
+from workbench.privacy.certificate_file import check, save
 from workbench.privacy.quantizer import audit_quantizer
 
 MADE: dict[str, Quantizer | PoissonBinomial] = {
@@ -88,8 +88,8 @@ def test_the_law_of_a_float_input_is_the_exact_law_there():
 )
 def test_designs_draw_from_the_law_that_their_file_proves(bins: str, request_: dict, tmp_path: Path):
     made = wb.design(wb.Quantization(bins), epsilon=1, **request_)
-    save_certificate(made.certificate, tmp_path / "q.json")
-    proven = load_certificate(tmp_path / "q.json").mechanism
+    save(made.certificate, tmp_path / "q.json")
+    proven = check(tmp_path / "q.json").mechanism
     for seed, x in enumerate((-1.0, -0.5, 0.2, 0.31, 0.5, 1.0)):
         law = made.mechanism.probabilities(x)
         assert fits(made.mechanism.sample(np.full(COUNT, x), insecure_seed=seed), made.mechanism.outputs, law) > 1e-4
@@ -100,13 +100,13 @@ def test_designs_draw_from_the_law_that_their_file_proves(bins: str, request_: d
 def test_a_changed_file_proves_nothing(tmp_path: Path):
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1)
     path = tmp_path / "q.json"
-    save_certificate(made.certificate, path)
+    save(made.certificate, path)
     data = json.loads(path.read_text("utf-8"))
     assert data["claim"]
     for old, new in (('"1"', '"9/10"'), ("0x", "0x1")):
         path.write_text(json.dumps(data).replace(old, new, 1), "utf-8")
         with pytest.raises(wb.WorkbenchError):
-            load_certificate(path)
+            check(path)
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "7/3"])

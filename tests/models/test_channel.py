@@ -33,7 +33,7 @@ def test_the_count_mechanism():
     assert least(model(pairs=consecutive(8))) == pytest.approx(0.682707993, abs=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["squared", "absolute", "zero-one", "pinball:0.3", "huber:1.5", "poisson-deviance"])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5", "poisson-deviance"])
 def test_compact_rows_have_the_optimum_of_all_pairs(loss):
     prior = 0.7**Y / sum(0.7**Y)
     outputs = Y + 0.5
@@ -78,7 +78,7 @@ def test_delta_only_helps_and_is_kept():
 
 
 @pytest.mark.parametrize("name", [c for c in CONSTRAINTS if c != "unbiased"])
-def test_constraints_hold_and_cost(name):
+def test_constraints_hold_and_loss(name):
     rng = np.random.default_rng(4)
     prior = rng.dirichlet(np.ones(8))
     made = model("squared", prior=prior, constraints=(name,))

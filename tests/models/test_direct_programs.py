@@ -10,12 +10,12 @@ import sys
 import numpy as np
 import pytest
 
-from models.noise import MASS_SCALE, NoiseModel, cost_vector
-from models.noise_constraints import StatedEquations, constraint_program, equal_masses, zero_mean
+from models.modulo import MASS_SCALE, ModuloModel, loss_vector
+from models.modulo_constraints import StatedEquations, constraint_program, equal_masses, zero_mean
 from models.requirements import RATIO_BOUNDS
 from solvers.canonical import compile
 from solvers.program import Program
-from workbench.families.noise.family import FAMILY
+from workbench.families.modulo.family import FAMILY
 from workbench.mechanisms.modulo import ModuloNoise
 
 
@@ -48,20 +48,20 @@ def constraints(sizes: tuple[int, ...]):
     return None, zero_mean(sizes), equal_masses([[1, N - 1], [2, 0, 3]])
 
 
-COSTS = ("error-rate", "squared", "worst-squared", "own")
+LOSSES = ("error-rate", "squared", "worst-squared", "own")
 SHAPES = [((5,), ((1,), (4,))), ((6,), ((1,), (2,), (3,), (5,))), ((2, 3), ((0, 1), (1, 1))), ((4,), ((0,), (2,)))]
 
 
 @pytest.mark.parametrize("requires", RATIO_BOUNDS)
-@pytest.mark.parametrize(("minimise", "positive"), [("error", True), ("error", False), ("delta", True)])
+@pytest.mark.parametrize(("minimise", "positive"), [("loss", True), ("loss", False), ("delta", True)])
 def test_noise_programs_are_their_cvxpy_statements(requires: str, minimise: str, positive: bool):
     rng = np.random.default_rng(3)
-    for k, (cost, (sizes, shifts)) in enumerate(itertools.product(COSTS, SHAPES)):
+    for k, (loss, (sizes, shifts)) in enumerate(itertools.product(LOSSES, SHAPES)):
         N = int(np.prod(sizes))
-        costs = rng.normal(size=(N, N)) * rng.integers(0, 2, (N, N)) if cost == "own" else cost_vector(cost, sizes)
+        losses = rng.normal(size=(N, N)) * rng.integers(0, 2, (N, N)) if loss == "own" else loss_vector(loss, sizes)
         groups = tuple(range(len(shifts)))[::-1] if k % 2 else ()
         own = constraints(sizes)[k % 3]
-        model = NoiseModel(sizes, shifts, requires, costs, minimise, positive, groups, own)
+        model = ModuloModel(sizes, shifts, requires, losses, minimise, positive, groups, own)
         assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
 
 
@@ -77,20 +77,20 @@ def test_options_that_state_constraints_are_written_directly():
     own = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).constraints
     assert isinstance(own, StatedEquations)
     assert [block.label for block in own.equations()] == ["mean zero", "equal masses 1=3", "equal masses 0=2"]
-    model = NoiseModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], cost_vector("squared", (5,)), constraints=own)
+    model = ModuloModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=own)
     assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
     given["constraints"] = lambda f: [f[1] >= 0.1]
     mixed = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).constraints
     assert mixed.equations() is None
-    model = NoiseModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], cost_vector("squared", (5,)), constraints=mixed)
+    model = ModuloModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=mixed)
     assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
 
 
 @pytest.mark.parametrize("command", [
-    "design noise --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --zero-mean",
-    "design noise --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --notion dp --method literal",
+    "design modulo --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --notion pdp --zero-mean",
+    "design modulo --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --notion dp --method literal",
     "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
-    "design labels --prior uniform:0..9 --epsilon 1",
+    "design labels --labels 0..9 --epsilon 1",
 ])  # fmt: skip
 def test_a_cold_design_loads_no_modelling_language(command: str):
     asked = f"""

@@ -82,7 +82,7 @@ def test_extra_knots_never_hurt():
     lambda: exact_problem(np.linspace(-1, 1, 11), 4, uniform(), symmetric=True),
     lambda: exact_problem(np.linspace(-1, 1, 8), 4, normal(0.5, 0.3), "0.5", symmetric=False),
     lambda: grid_problem(np.linspace(-1, 1, 5), 4),
-    lambda: exact_problem(np.linspace(-1, 1, 11), 4, uniform(), "mse", symmetric=True, metric="absolute"),
+    lambda: exact_problem(np.linspace(-1, 1, 11), 4, uniform(), "squared", symmetric=True, metric="absolute"),
 ])  # fmt: skip
 def test_slopes_from_duals(make):
     problem = make()

@@ -10,7 +10,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from models.repeated_noise import ComposedDelta, best_losses, expected_cost, masses
+from models.repeated_noise import ComposedDelta, best_losses, expected_loss, masses
 from models.repeated_noise_bound import RepeatedNoiseBound, composed_letters, hockey_stick_bounds
 from solvers.backend import backend
 from solvers.canonical import compile
@@ -50,29 +50,29 @@ def test_delta_is_that_of_every_sequence_of_outcomes(runs):
     )  # losses on a grid: from above
 
 
-@pytest.mark.parametrize("cost", [np.square, np.abs, lambda k: (k > 0).astype(float)])
-def test_gradients_are_differences(cost):
+@pytest.mark.parametrize("loss", [np.square, np.abs, lambda k: (k > 0).astype(float)])
+def test_gradients_are_differences(loss):
     composed = ComposedDelta(4, 2.0, 14.0)
     _, slope = composed.gradient(LOSSES)
-    value, steep = expected_cost(LOSSES, cost)
+    value, steep = expected_loss(LOSSES, loss)
     density, _ = masses(LOSSES)
-    assert value == pytest.approx(2 * density @ cost(np.arange(density.size, dtype=float)))
+    assert value == pytest.approx(2 * density @ loss(np.arange(density.size, dtype=float)))
     for j, step in enumerate(np.eye(5) * 1e-6):
         assert slope[j] == pytest.approx((composed(LOSSES + step) - composed(LOSSES - step)) / 2e-6, abs=1e-6)
-        ends = [expected_cost(LOSSES + sign * step, cost)[0] for sign in (1, -1)]
+        ends = [expected_loss(LOSSES + sign * step, loss)[0] for sign in (1, -1)]
         assert steep[j] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize(("runs", "epsilon", "most"), [(16, 4.0, 17.70)])
 def test_the_noise_for_many_runs_beats_geometric_and_gaussian(runs, epsilon, most):
     best = improved(runs, epsilon)
-    reached = expected_cost(best, np.square)[0]
+    reached = expected_loss(best, np.square)[0]
     assert reached <= most
     assert np.all(np.diff(best[: best.size // 2]) > -1e-3)  # where there is mass
     finest = ComposedDelta(runs, epsilon, min(epsilon + 12, 1.05 * runs * float(best.max())))
     assert finest(best) <= 1.02e-5  # grids differ
     geometric = np.full(60, epsilon / runs)
-    assert reached < expected_cost(geometric, np.square)[0]
+    assert reached < expected_loss(geometric, np.square)[0]
 
 
 @pytest.mark.parametrize("runs", [1, 3])
@@ -122,7 +122,7 @@ def test_pure_noise_is_below_the_bounds_at_any_delta(runs: int, epsilon: float, 
 
 @pytest.mark.parametrize(("runs", "epsilon"), [(2, 1.0), (4, 2.0), (16, 4.0)])
 def test_what_no_noise_exceeds_is_not_exceeded(runs, epsilon):
-    """Hockey sticks of one run of feasible noise stay below h(E), its cost above the program's bound."""
+    """Hockey sticks of one run of feasible noise stay below h(E), its loss above the program's bound."""
     best = improved(runs, epsilon)
     composed = ComposedDelta(runs, epsilon, epsilon + 12)
     levels = np.exp(np.linspace(0, 1.5 * epsilon / math.sqrt(runs), 6))
@@ -136,4 +136,4 @@ def test_what_no_noise_exceeds_is_not_exceeded(runs, epsilon):
     program = compile(RepeatedNoiseBound(runs, epsilon, 1e-5, np.square, 40, levels=24).problem(), scale=2.0**20)
     with backend("highs").open(program) as session:
         solution = session.solve({})
-    assert 0.6 * expected_cost(best, np.square)[0] < solution.bound <= expected_cost(best, np.square)[0]
+    assert 0.6 * expected_loss(best, np.square)[0] < solution.bound <= expected_loss(best, np.square)[0]

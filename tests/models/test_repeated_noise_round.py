@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from models.repeated_noise import best_losses, expected_cost
+from models.repeated_noise import best_losses, expected_loss
 from models.repeated_noise_round import NextRound, stationary_losses
 from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from solvers.backend import backend
@@ -47,11 +47,11 @@ def test_two_runs_are_better_than_pure_noise_with_a_steep_end():
     assert losses[:20] == pytest.approx(0.5, abs=1e-4)
     assert losses[21] == pytest.approx(1.5, abs=1e-3)
     best = best_losses(2, 1.0, 1e-5, np.square, rounds=0)
-    assert expected_cost(best, np.square)[0] < 7.8225 < 7.824
+    assert expected_loss(best, np.square)[0] < 7.8225 < 7.824
 
 
 @pytest.mark.parametrize(("runs", "epsilon", "delta"), [(3, 1.0, 1e-5), (2, 1.0, 0.3), (5, 20.0, 1e-6), (2, 0.2, 1e-5)])
 def test_never_worse_than_known_noise(runs: int, epsilon: float, delta: float):
-    best = expected_cost(best_losses(runs, epsilon, delta, np.abs, rounds=0), np.abs)[0]
+    best = expected_loss(best_losses(runs, epsilon, delta, np.abs, rounds=0), np.abs)[0]
     for shape in published_shapes(1).values():
         assert best <= RepeatedWideNoise(runs, epsilon, delta, 1, shape).mean(np.abs) * (1 + 1e-9)

@@ -42,7 +42,7 @@ def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
         (wb.Labels([0, 1, 2]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),  # the conic solver ends inaccurate
         (wb.Labels([0, 1, 2, 4]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),  # and here 2 % from its bound
         (wb.Labels([0, 1, 2, 4]), {"method": "lp", "notion": "renyi", "alpha": "32", "epsilon": "2"}),
-        (wb.ModuloNoise(n=6, max_shift=2), {"cost": "squared", "notion": "renyi", "alpha": "200", "epsilon": "3"}),
+        (wb.ModuloNoise(n=6, max_shift=2), {"loss": "squared", "notion": "renyi", "alpha": "200", "epsilon": "3"}),
     ],
     ids=["inaccurate", "far", "renyi-32", "renyi-200"],
 )

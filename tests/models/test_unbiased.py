@@ -134,9 +134,9 @@ def test_no_sets_but_intervals_are_needed_by_brute_force():
     w = np.array([[1 + q * inside for inside in chosen] for chosen in product((0, 1), repeat=5)])
     weights = np.repeat(w, grid.size, axis=0)
     outputs = np.tile(grid, len(w))
-    cost = (weights * (outputs[:, None] - y) ** 2) @ p
+    loss = (weights * (outputs[:, None] - y) ** 2) @ p
     rows = np.concatenate([weights.T, (weights * outputs[:, None]).T])
-    answer = linprog(cost, A_eq=rows, b_eq=np.concatenate([np.ones(5), y]), method="highs")
+    answer = linprog(loss, A_eq=rows, b_eq=np.concatenate([np.ones(5), y]), method="highs")
     assert best.bound * (1 - 1e-9) <= answer.fun <= best.bound * 1.01
 
 

@@ -55,9 +55,11 @@ HARD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("question", "budget"), HARD, ids=[f"{i}-{budget}" for i, (_, budget) in enumerate(HARD)])
-def test_labels_whose_gaps_span_many_digits_are_closed_exactly(question, budget):
-    (y, p), epsilon = question, Fraction(EPSILON[budget])
+@pytest.mark.parametrize(
+    ("question", "max_loss"), HARD, ids=[f"{i}-{max_loss}" for i, (_, max_loss) in enumerate(HARD)]
+)
+def test_labels_whose_gaps_span_many_digits_are_closed_exactly(question, max_loss):
+    (y, p), epsilon = question, Fraction(EPSILON[max_loss])
     odds, _ = odds_below(epsilon)
     best = interior_optimum(y, p, float(odds) - 1)
     assert best is not None

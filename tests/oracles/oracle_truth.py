@@ -70,13 +70,13 @@ def pdp_error(sizes: tuple[int, ...], shifts: Shifts, epsilon: float, delta: flo
         for k, value in row.items():
             matrix[i, k] = value
     matrix[len(rows), :size] = 1.0  # (13b)
-    cost = np.zeros(columns)
-    cost[0] = -1.0
+    loss = np.zeros(columns)
+    loss[0] = -1.0
     integrality = np.zeros(columns)
     for block in range(len(shifts)):
         integrality[size * (1 + 2 * block) : size * (2 + 2 * block)] = 1
     answer = milp(
-        cost,
+        loss,
         integrality=integrality,
         bounds=(0, 1),
         constraints=LinearConstraint(
@@ -103,10 +103,10 @@ def dp_error(sizes: tuple[int, ...], budgets: Mapping[tuple[int, ...], float], d
         total = size * len(budgets) + block
         matrix[total, size * (1 + block) : size * (2 + block)] = 1.0
         limits[total] = delta
-    cost = np.zeros(columns)
-    cost[0] = -1.0
+    loss = np.zeros(columns)
+    loss[0] = -1.0
     sums = np.zeros((1, columns))
     sums[0, :size] = 1.0
-    answer = linprog(cost, A_ub=matrix.tocsr(), b_ub=limits, A_eq=sums, b_eq=[1.0], bounds=(0, None))
+    answer = linprog(loss, A_ub=matrix.tocsr(), b_ub=limits, A_eq=sums, b_eq=[1.0], bounds=(0, None))
     assert answer.status == 0, answer.message
     return 1.0 + float(answer.fun)

@@ -67,7 +67,7 @@ def test_known_values(labels, prior, epsilon, loss, value, d):
 Y, P, Q = np.array([5.0, 8, 10, 14]), np.array([25.0, 5, 2, 4]) / 36, 2.0
 
 
-def cost(r: int, i: int, clamped: bool) -> float:
+def loss(r: int, i: int, clamped: bool) -> float:
     """L or L_c of labels r..i-1 in the counter-example, by trying every label as output."""
     tried = [j for j in range(4) if not clamped or r - 1 <= j <= i]
     inside = np.where((np.arange(4) >= r) & (np.arange(4) < i), 1 + Q, 1.0)
@@ -85,20 +85,20 @@ def test_the_counter_example_needs_clamping():
         a, b, c, d = quadruple
         if b == c:
             return 0.0
-        return cost(a, d, clamped) + cost(b, c, clamped) - cost(a, c, clamped) - cost(b, d, clamped)
+        return loss(a, d, clamped) + loss(b, c, clamped) - loss(a, c, clamped) - loss(b, d, clamped)
 
     assert min(gap(quadruple, False) for quadruple in quadruples) < -1e-3  # L is not Monge
     assert min(gap(quadruple, True) for quadruple in quadruples) > -1e-12  # L_c is
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_clamped_cost_is_monge(loss):
+def test_the_clamped_loss_is_monge(loss):
     rng = np.random.default_rng(5)
     for _ in range(6):
         k = 9
         y, p = np.sort(rng.uniform(0.5, 20, k)), rng.dirichlet(np.full(k, 0.4))
         arguments = bins._table(y, p, math.expm1(rng.uniform(0.2, 6)), loss_named(loss))
-        w = {(r, i): monge.interval_cost(*arguments, r, i) for r in range(k) for i in range(r + 1, k + 1)}
+        w = {(r, i): monge.interval_loss(*arguments, r, i) for r in range(k) for i in range(r + 1, k + 1)}
         scale = max(w.values())
         for a, b, c, d in combinations(range(k + 1), 4):
             assert w[a, c] + w[b, d] <= w[a, d] + w[b, c] + 1e-12 * scale
@@ -146,7 +146,7 @@ def test_large_sets_agree_with_a_coarse_grid_and_prove_a_bound():
 
 def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
     compiled = monge._compiled()
-    monkeypatch.setattr(monge, "interval_cost", monge._interval_cost)
+    monkeypatch.setattr(monge, "interval_loss", monge._interval_loss)
     monkeypatch.setattr(monge, "divergence", monge._divergence)
     rng = np.random.default_rng(11)
     for loss in ("squared", "absolute", "pinball:0.9"):
@@ -186,7 +186,7 @@ def test_prefix_pairs_keep_what_a_running_sum_loses():
         ({"prior": [1, -1]}, "prior must be finite"),
         ({"prior": [0, 0]}, "positive finite sum"),
         ({"prior": [1]}, "one probability"),
-        ({"loss": "zero-one"}, "for RR-on-Bins"),
+        ({"loss": "error-rate"}, "for RR-on-Bins"),
         ({"loss": "poisson", "labels": [-1, 2]}, "labels must be >= 0"),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracle_truth import ahead, pdp_delta, pdp_error, run
 
 from models.oracles import OutsideDomain, column_cut, judge
-from models.oracles.bounded_difference import chain_bound, column_cut_law, lemma_4, level_curve
+from models.oracles.bounded_difference import chain_bound, column_cut_law, lemma_4
 from models.oracles.column_cut import _search, best_column_cut, truncations
 from models.oracles.cut_vectors import Grid, evaluate
 from models.oracles.cuts import best_cut, cut_values
@@ -153,12 +153,6 @@ def test_table_1_corrected():
     assert column_cut_law(8, 3, 1.5, 0.0547).value > staircase.value
 
 
-def test_the_least_delta_for_the_papers_error_budget():
-    least, law = level_curve(8, 3, 1.5, 0.4425)
-    assert least == pytest.approx(0.124395064, abs=5e-10)
-    assert law == pytest.approx(least, rel=1e-12)  # printed .1522
-
-
 def test_fig_11_left():
     wanted = [0.334759, 0.4843226, 0.5957772, 0.652479, 0.6918719, 0.7124741, 0.7281718, 0.7463883, 0.7680307]
     found = [judge((10,), run(mu_bar), True, 1.0, 0.2, PDP) for mu_bar in range(1, 10)]
@@ -242,7 +236,5 @@ def test_refusals():
         column_cut_law(8, 9, 1.0, 0.1)
     with pytest.raises(OutsideDomain, match=r"^n \* mu_bar must be at most 20000000\. Got 1000000 \* 1000\.$"):
         column_cut_law(1_000_000, 1000, 1.0, 0.1)
-    with pytest.raises(OutsideDomain, match="small enough to list their cut vectors"):
-        level_curve(255, 16, 1.0, 0.3)
     with pytest.raises(OutsideDomain, match="small enough to search their cut vectors"):
         chain_bound(700, 300, 1.0, 0.01)

@@ -24,14 +24,14 @@ def plain(losses: Matrix, prior: Matrix | None, pairs: list[tuple[int, int]], ep
             row = np.zeros((k, m))
             row[i, o], row[j, o] = 1, -math.exp(epsilon)
             above.append(np.r_[row.ravel(), 0])
-    cost = np.r_[np.zeros(k * m), 1.0] if prior is None else np.r_[(prior[:, None] * losses).ravel(), 0.0]
+    loss = np.r_[np.zeros(k * m), 1.0] if prior is None else np.r_[(prior[:, None] * losses).ravel(), 0.0]
     if prior is None:
         for y in range(k):
             row = np.zeros((k, m))
             row[y] = losses[y]
             above.append(np.r_[row.ravel(), -1])
     whole = np.hstack([np.kron(np.eye(k), np.ones((1, m))), np.zeros((k, 1))])
-    found = linprog(cost, A_ub=np.array(above), b_ub=np.zeros(len(above)), A_eq=whole, b_eq=np.ones(k))
+    found = linprog(loss, A_ub=np.array(above), b_ub=np.zeros(len(above)), A_eq=whole, b_eq=np.ones(k))
     return float(found.fun)
 
 

@@ -140,8 +140,8 @@ def test_what_is_remembered_answers_as_if_asked_first():
         hops.hop_law((9,), run(3), 1.5).pmf[0] = 0.0
 
 
-def test_unknown_costs_have_no_oracle():
-    assert judge((9,), run(3), True, 1.5, 0.1, PDP, cost="squared") is None
+def test_unknown_losses_have_no_oracle():
+    assert judge((9,), run(3), True, 1.5, 0.1, PDP, loss="squared") is None
 
 
 def test_malformed_questions_are_refused():

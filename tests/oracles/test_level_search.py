@@ -7,12 +7,19 @@ from hypothesis import strategies as st
 from oracle_truth import both_ways, pdp_delta, pdp_error, run
 
 from models.oracles import OutsideDomain, bounds, judge
-from models.oracles.bounded_difference import column_cut_law, level_curve
-from models.oracles.level_search import level_search, search_least_delta
-from models.oracles.single_distance import level_curve as single_level_curve
+from models.oracles.bounded_difference import column_cut_law
+from models.oracles.closed_form import ClosedForm
+from models.oracles.level_cut import level_cut_law
+from models.oracles.level_search import NODES, improve
+from models.oracles.question import ask
 from models.oracles.single_distance import single_distance_law
 from models.requirements import HOCKEY_STICK as DP
 from models.requirements import MASS_ABOVE_RATIO as PDP
+
+
+def level_search(sizes, shifts, epsilon: float, delta: float, nodes: int = NODES) -> ClosedForm:
+    """What the search makes of a level cut."""
+    return improve(ask(sizes, shifts, True, epsilon, delta, PDP), level_cut_law(sizes, shifts, epsilon, delta), nodes)
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -126,35 +133,6 @@ def test_out_of_nodes_it_claims_nothing():
     assert bracket.lower.value <= patient.value <= bracket.upper.value
 
 
-def test_least_delta_of_15():
-    least, finished = search_least_delta((9,), run(3), 1.5, 0.4425)
-    assert finished
-    assert least == pytest.approx(0.124395064, abs=5e-10)
-    for error_rate in (0.1, 0.3, 0.5):
-        assert search_least_delta((11,), [(3,)], 0.7, error_rate) == (
-            pytest.approx(single_level_curve(11, 0.7, error_rate), rel=1e-11),
-            True,
-        )
-        below, above = level_curve(12, 3, 0.9, error_rate)
-        least, finished = search_least_delta((13,), run(3), 0.9, error_rate)
-        assert finished
-        assert below * (1 - 1e-11) <= least <= above * (1 + 1e-11)
-
-
-@pytest.mark.parametrize("epsilon", [0.25, 0.5, 0.8, 1.3])
-@pytest.mark.parametrize(("n", "mu_bar"), [(11, 2), (14, 3), (8, 1)])
-def test_least_delta_inverts_the_optimum(n, mu_bar, epsilon):
-    sizes, shifts = (n + 1,), both_ways((n + 1,), run(mu_bar))
-    for error_rate in (0.2, 0.45, 0.6, 0.7, 0.75, 0.8, 0.9):
-        least, finished = search_least_delta(sizes, shifts, epsilon, error_rate)
-        assert finished
-        assert level_search(sizes, shifts, epsilon, least).value <= error_rate + 1e-9
-        if least > 0.0:
-            assert level_search(sizes, shifts, epsilon, least * (1 - 1e-6)).value > error_rate
-
-
 def test_refusals():
     with pytest.raises(OutsideDomain, match=r"^sizes must have a product of at most 300\. Got \(301,\)\.$"):
         level_search((301,), [(1,), (2,)], 1.0, 0.1)
-    with pytest.raises(OutsideDomain, match=r"at most 300"):
-        search_least_delta((20, 20), [(1, 0)], 1.0, 0.1)

@@ -14,7 +14,6 @@ from models.oracles.single_distance import (
     level_curve,
     level_curve_breakpoints,
     single_distance_law,
-    symmetric_single_distance_law,
 )
 
 FIG_9 = [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440]
@@ -123,7 +122,7 @@ def test_the_symmetric_law_is_the_milp(seed):
     rng = np.random.default_rng(100 + seed)
     size, epsilon, delta = int(rng.integers(3, 9)), float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.6))
     mu = int(rng.integers(1, (size + 1) // 2))
-    law = symmetric_single_distance_law((size,), (mu,), epsilon, delta)
+    law = single_distance_law((size,), (mu,), epsilon, delta, both_ways=True)
     assert law.value == pytest.approx(pdp_error((size,), [(mu,), (size - mu,)], epsilon, delta), abs=2e-5)
 
 
@@ -132,7 +131,7 @@ def test_the_symmetric_law_is_the_milp(seed):
 def test_both_laws_are_feasible_and_match_the_level_cut(size, mu, epsilon, delta, symmetric):
     mu = 1 + mu % (size - 1)
     symmetric = symmetric and 2 * mu != size
-    law = (symmetric_single_distance_law if symmetric else single_distance_law)((size,), (mu,), epsilon, delta)
+    law = single_distance_law((size,), (mu,), epsilon, delta, both_ways=symmetric)
     shifts = [(mu,), (size - mu,)] if symmetric else [(mu,)]
     assert law.pmf.sum() == pytest.approx(1.0, abs=1e-12)
     assert law.pmf.min() >= 0.0
@@ -158,7 +157,7 @@ def test_refusals():
     with pytest.raises(OutsideDomain, match="not be 0 modulo the sizes"):
         single_distance_law((4,), (8,), 1.0, 0.1)
     with pytest.raises(OutsideDomain, match="differ from its opposite"):
-        symmetric_single_distance_law((8,), (4,), 1.0, 0.1)
+        single_distance_law((8,), (4,), 1.0, 0.1, both_ways=True)
     with pytest.raises(OutsideDomain, match=r"^delta must be a number in \[0, 1\]\. Got 1\.5\.$"):
         single_distance_law((8,), (3,), 1.0, 1.5)
     with pytest.raises(OutsideDomain, match=r"^error_rate must be a number in \[0, 1\)\. Got 1\.0\.$"):

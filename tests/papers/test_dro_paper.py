@@ -25,7 +25,7 @@ def test_a_normal_run_keeps_the_table_of_a_full_one(monkeypatch: pytest.MonkeyPa
 
     def cell(request, gap=None):
         calls.append((request, gap))
-        return {"epsilon": float(request[0]), "delta": float(request[1]), "lower": 1.0, "cost": 1.0,
+        return {"epsilon": float(request[0]), "delta": float(request[1]), "lower": 1.0, "loss": 1.0,
                 "gap_percent": 0.0, "steps": 1, "atom": 0.0}  # fmt: skip
 
     monkeypatch.setattr(dro, "cell", cell)
@@ -34,7 +34,7 @@ def test_a_normal_run_keeps_the_table_of_a_full_one(monkeypatch: pytest.MonkeyPa
     kept.write_text("kept")
     wb.reproduce("dro", results=tmp_path, jobs=1)
     assert len(calls) == 2 * len(dro._SUBSET)
-    assert {gap for (_, _, cost), gap in calls if cost == "squared"} == {dro._SQUARED_GAP}  # minutes otherwise
+    assert {gap for (_, _, loss), gap in calls if loss == "squared"} == {dro._SQUARED_GAP}  # minutes otherwise
     assert kept.read_text() == "kept"
     with pytest.raises(wb.InvalidRequest, match="--full"):
         wb.reproduce("dro", "table1_full", tmp_path)
@@ -49,7 +49,7 @@ def test_an_interrupted_full_table_goes_on_where_it_stopped(monkeypatch: pytest.
             raise KeyboardInterrupt
         left[0] -= 1
         calls.append(request)
-        return {"epsilon": float(request[0]), "delta": float(request[1]), "lower": 0.1, "cost": 0.1, "gap_percent": 0.0,
+        return {"epsilon": float(request[0]), "delta": float(request[1]), "lower": 0.1, "loss": 0.1, "gap_percent": 0.0,
                 "steps": 1, "atom": 0.0}  # fmt: skip
 
     monkeypatch.setattr(dro, "cell", cell)
@@ -73,9 +73,11 @@ def test_every_epsilon_has_its_own_colour():
     import pandas as pd
     from matplotlib.colors import to_hex
 
-    rows = [{"epsilon": e / 10, "delta": d, "cost": 1.0, "truncated_laplace": 1 + e * d} for e in range(1, 11)
+    from workbench.papers.figure import Drawing, declared, draw
+
+    rows = [{"epsilon": e / 10, "delta": d, "loss": 1.0, "truncated_laplace": 1 + e * d} for e in range(1, 11)
             for d in (0.1, 0.5)]  # fmt: skip
-    (axis,) = dro._draw(pd.DataFrame(rows)).axes
+    (axis,) = draw(Drawing(declared("dro")["table1"]["figure"]), pd.DataFrame(rows)).axes
     assert len({to_hex(line.get_color()) for line in axis.lines}) == 10
 
 

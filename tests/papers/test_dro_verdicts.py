@@ -23,8 +23,8 @@ def _cells(i: int, j: int) -> tuple[tuple[float, float], dict[str, float]]:
 
 
 def _published(epsilon: float, delta: float, k: int, reach: int, power: int = 1) -> tuple[float, float]:
-    """Their two values for cells [i/k, (i+1)/k), |i| up to reach k, all shifts by cells: min Σ p_i (mean cost of i),
-    and the cost of these p_i by the ends nearest to 0."""
+    """Their two values for cells [i/k, (i+1)/k), |i| up to reach k, all shifts by cells: min Σ p_i (mean loss of i),
+    and the loss of these p_i by the ends nearest to 0."""
     half, e = reach * k, math.exp(epsilon)
     entries, row = [], 0
     for shift in range(1, k + 1):
@@ -37,11 +37,11 @@ def _published(epsilon: float, delta: float, k: int, reach: int, power: int = 1)
     rows, columns, values = zip(*entries, strict=True)
     matrix = coo_matrix((values, (rows, columns)), shape=(row + k, half + row)).tocsr()
     i, size, total = np.arange(half), half + row, np.zeros((1, half + row))
-    cost, least = np.zeros(size), np.zeros(size)
-    total[0, :half], cost[:half] = 2, (2 * i + 1) / k if power == 1 else 2 * (i * i + i + 1 / 3) / k**2
+    loss, least = np.zeros(size), np.zeros(size)
+    total[0, :half], loss[:half] = 2, (2 * i + 1) / k if power == 1 else 2 * (i * i + i + 1 / 3) / k**2
     least[:half] = 2 * (i / k) ** power
     limits = np.r_[np.zeros(row), np.full(k, delta)]
-    result = linprog(cost, matrix, limits, total, [1.0], method="highs")
+    result = linprog(loss, matrix, limits, total, [1.0], method="highs")
     return float(result.fun), float(least @ result.x)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from workbench.papers.artifact import Artifact, Comparison, rounded
+from workbench.papers.gallery import agreement
 from workbench.papers.steps import write_artifact
 
 
@@ -24,6 +26,22 @@ def test_noise_around_zero_and_infinities():
     assert math.copysign(1, rounded(-1.1e-16)) == 1
     assert rounded(math.inf) == math.inf
     assert math.isnan(rounded(math.nan))
+
+
+def test_what_was_measured_keeps_its_small_numbers():
+    table = pd.DataFrame({"residual": [3e-16, 0.0, 1.23456789012e-13]})
+    assert Artifact("t", "t", table, None, "", measured=True).shown()["residual"].tolist() == [3e-16, 0, 1.23456789e-13]
+    assert Artifact("t", "t", table, None, "").shown()["residual"].tolist() == [0, 0, 0]
+
+
+def test_numbers_that_say_little_are_counted_apart(tmp_path: Path):
+    claims = [Comparison("x", "Table 1", 1, 1, 0.1), Comparison("y", "Table 1", 1, 1, 0.1, apart="beside a stand-in"),
+              Comparison("z", "Table 1", 1, 2, 0.1, expected=False)]  # fmt: skip
+    write_artifact(Artifact("t", "t", pd.DataFrame({"n": [1]}), None, "", claims), tmp_path)
+    records = json.loads((tmp_path / "t.json").read_text())["comparisons"]
+    assert agreement(records) == (
+        "1 of 2 printed numbers agree, 1 differ because of an erratum; 1 of 1 printed numbers beside a stand-in agree"
+    )
 
 
 def test_two_machines_write_the_same_bytes(tmp_path: Path):

@@ -9,7 +9,27 @@ import workbench as wb
 from workbench.privacy.certificate import Certificate, Objective
 from workbench.privacy.certify import rounded_objective
 
-__all__ = ["ALL", "changed", "holds", "metric", "metric_quantizer", "noise", "quantizer", "spots", "vector"]
+__all__ = [
+    "ALL",
+    "certify_channel",
+    "certify_quantizer",
+    "changed",
+    "holds",
+    "metric",
+    "metric_quantizer",
+    "noise",
+    "quantizer",
+    "spots",
+    "vector",
+]
+
+
+def certify_channel(rows, pairs=None, *, directed=False, **options) -> Certificate:
+    return wb.certify(wb.Channel.of(rows, None if pairs == "all" else pairs, directed=directed), **options)
+
+
+def certify_quantizer(knots, outputs, ends, *, unbiased=True, **options) -> Certificate:
+    return wb.certify(wb.PiecewiseAffine.of(knots, outputs, ends), unbiased=unbiased, **options)
 
 
 def noise() -> Certificate:
@@ -19,7 +39,7 @@ def noise() -> Certificate:
 
 
 def metric() -> Certificate:
-    return wb.certify_channel(
+    return certify_channel(
         [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]], notion="metric", epsilon="0.3", metric=lambda i, j: abs(i - j),
         outputs=[-1, 3], unbiased_for=[0.6, 1, 1.4], allow_bias=True,
     )  # fmt: skip
@@ -27,20 +47,20 @@ def metric() -> Certificate:
 
 def quantizer() -> Certificate:
     third = Fraction(1, 3)
-    return wb.certify_quantizer([-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]], epsilon="0.7")
+    return certify_quantizer([-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]], epsilon="0.7")
 
 
 def metric_quantizer() -> Certificate:
     third = Fraction(1, 3)
     ends = [[2 * third, third], [third, 2 * third]]
-    return wb.certify_quantizer([-1, 1], [-3, 3], ends, notion="metric", epsilon="0.7")
+    return certify_quantizer([-1, 1], [-3, 3], ends, notion="metric", epsilon="0.7")
 
 
 def vector() -> Certificate:
     question = wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)])
-    costs = tuple(map(Fraction, (0, 2, 2, 1, 3, 3)))
+    losses = tuple(map(Fraction, (0, 2, 2, 1, 3, 3)))
     made = wb.AdditiveNoise(question, [6, 4, 4, 5, 4, 4])
-    value = rounded_objective("squared", Objective("squared", Fraction(0), costs).of(made), costs)
+    value = rounded_objective("squared", Objective("squared", Fraction(0), losses).of(made), losses)
     return Certificate(made, "dp", {(0, 1): Fraction(1, 2), (1, 0): Fraction("0.2")}, Fraction("0.01"), value)
 
 

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exp_bounds, sign_exp
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
-from workbench.privacy.audit import audit, audit_channel
+from workbench.mechanisms.channel import Channel
+from workbench.privacy.audit import audit
 
 
 def check(noise: AdditiveNoise, epsilon: Any) -> None:
@@ -101,9 +102,9 @@ def test_integers_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
 def test_rows_of_different_totals_one_apart_at_the_budget(epsilon: str, bits: int) -> None:
     """Pr[0|1] = 1/3 and Pr[0|0] = k/2^bits: private up to k = ⌊2^bits e^ε / 3⌋."""
     largest = exp_bounds(Fraction(epsilon), bits + 64)[0] // (3 << 64)
-    for k, cost in ((largest, Fraction(0)), (largest + 1, Fraction(largest + 1, 2**bits))):
-        found = audit_channel([[k, 2**bits - k], [1, 2]], [(0, 1)], epsilon, directed=True)
-        assert found.pdp_delta == cost
+    for k, loss in ((largest, Fraction(0)), (largest + 1, Fraction(largest + 1, 2**bits))):
+        found = audit(Channel.of([[k, 2**bits - k], [1, 2]], [(0, 1)], directed=True), epsilon)
+        assert found.pdp_delta == loss
         assert found.pure_ratio == Fraction(3 * k, 2**bits)
 
 
@@ -246,7 +247,7 @@ def test_verdicts() -> None:
     assert both == "The mechanism meets the request: exact DP delta is 0.719584 at epsilon = 1.5, asked 1"
     round_trip = ModuloNoise(n=2, shifts=[1, 2], directed=True)  # closed under negation: nothing one-sided about it
     assert "one-sided" not in audit(AdditiveNoise(round_trip, [2, 1, 1]), 1).verdict("pure", 1)
-    assert "one-sided" in audit_channel([[2, 1], [1, 2]], [(0, 1)], 1, directed=True).verdict("pure", 1)
+    assert "one-sided" in audit(Channel.of([[2, 1], [1, 2]], [(0, 1)], directed=True), 1).verdict("pure", 1)
     close = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**12 + 1, 10**12, 10**12])
     assert "is 0.60000000000008 at epsilon = 1, asked 0.6 " in audit(close, 1).verdict("pdp", 1, "0.6")
     closer = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**30 + 1, 10**30, 10**30])

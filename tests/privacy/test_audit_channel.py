@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.mechanisms.channel import Channel, within
-from workbench.privacy.audit import audit, audit_channel
+from workbench.privacy.audit import audit
 from workbench.privacy.curve import profile
 
 
@@ -41,7 +41,7 @@ from workbench.privacy.curve import profile
 )
 def test_channels_are_checked(rows: Any, pairs: Any, epsilon: Any, message: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        audit_channel(rows, pairs, epsilon)
+        audit(Channel.of(rows, pairs), epsilon)
     assert str(caught.value) == message
 
 
@@ -53,7 +53,7 @@ def test_channels_are_checked(rows: Any, pairs: Any, epsilon: Any, message: str)
 @settings(max_examples=80, deadline=None)
 def test_channels_with_rows_of_different_totals(rows: list[list[int]], epsilon: str, directed: bool) -> None:
     pairs = within(len(rows) - 1, 1)
-    found = audit_channel(rows, pairs, epsilon, directed=directed)
+    found = audit(Channel.of(rows, pairs, directed=directed), epsilon)
     exact = [[Fraction(k, sum(row)) for k in row] for row in rows]
     ordered = pairs if directed else sorted([*pairs, *((j, i) for i, j in pairs)])
     slow = [Slow(exact[i], exact[j], Fraction(epsilon)) for i, j in ordered]
@@ -84,7 +84,7 @@ def test_additive_noise_is_the_channel_it_makes() -> None:
     channel = Channel.from_noise(noise)
     assert channel.matrix == pytest.approx(np.array([np.roll(noise.pmf, q) for q in range(7)]), abs=0)
     pairs = [(i, (i + shift) % 7) for i in range(7) for shift in (1, 2)]
-    one, two = audit(noise, 0.4), audit_channel(channel, pairs, 0.4)
+    one, two = audit(noise, 0.4), audit(Channel.of(channel, pairs), 0.4)
     assert (one.pdp_delta, one.dp_delta, one.pure_ratio) == (two.pdp_delta, two.dp_delta, two.pure_ratio)
     assert audit(Channel.of(channel, pairs), 0.4) == two
     assert channel.error_rate == pytest.approx(noise.error_rate, abs=1e-15)
@@ -95,7 +95,7 @@ def test_additive_noise_is_the_channel_it_makes() -> None:
 def test_a_budget_for_each_pair_of_rows() -> None:
     rows = [[4, 1], [2, 3], [1, 4]]
     budgets = {(0, 1): "1.2", (2, 1): "0.7"}
-    found = audit_channel(rows, within(2, 1), budgets)
+    found = audit(Channel.of(rows, within(2, 1)), budgets)
     assert {pair.label: pair.epsilon for pair in found.pairs} == {
         (0, 1): Fraction(6, 5), (1, 0): Fraction(6, 5), (1, 2): Fraction(7, 10), (2, 1): Fraction(7, 10)
     }  # fmt: skip

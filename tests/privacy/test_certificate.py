@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench.io.files import parse_json, ratio, spelled, whole
 from workbench.privacy.certificate import Bias, Certificate, Objective
-from workbench.privacy.certificate_file import from_dict, load_certificate, save_certificate
+from workbench.privacy.certificate_file import check, from_dict, save
 from workbench.privacy.certify import certify
 
 
@@ -22,8 +22,8 @@ from workbench.privacy.certify import certify
 def test_round_trip_and_words(name, tmp_path: Path):
     made = ALL[name]()
     path = tmp_path / "c.json"
-    save_certificate(made, path)
-    again = load_certificate(path)
+    save(made, path)
+    again = check(path)
     assert again == made
     assert again.to_dict() == made.to_dict()
     assert "meets the request" in str(again) or "metric epsilon" in str(again)
@@ -78,9 +78,9 @@ def test_a_weight_and_its_total_changed_together_are_judged_by_the_claim():
     ("path", "value", "reason"),
     [
         (("format",), "x", "format"),
-        (("version",), 4, "version 4, newer than this reader, which knows versions up to 3"),
-        (("version",), True, "1 to 3"),
-        (("version",), 0, "1 to 3"),
+        (("version",), 2, "version must be 1"),
+        (("version",), True, "must be 1"),
+        (("version",), 0, "version must be 1"),
         (("claim", "epsilon"), "0.5", "does not prove"),
         (("claim", "delta"), "0.05", "does not prove"),
         (("claim", "delta"), "-1", "delta"),
@@ -111,11 +111,11 @@ def test_a_weight_and_its_total_changed_together_are_judged_by_the_claim():
         (("mechanism", "total"), "0x65", "add up"),
         (("objective", "value"), "0.45", "error-rate"),
         (("objective", "value"), "0.4600001", "error-rate"),
-        (("objective", "name"), "squared", "costs"),
-        (("objective", "costs"), ["1"], "costs"),
-        (("objective",), {"name": "squared", "value": "0", "costs": ["0"] * 5}, "be those of squared"),
-        (("objective",), {"name": "squared", "value": "0", "costs": None}, "costs"),
-        (("objective",), {"name": "worst-squared", "value": "0", "costs": ["0"] * 5}, "left out"),
+        (("objective", "name"), "squared", "losses"),
+        (("objective", "losses"), ["1"], "losses"),
+        (("objective",), {"name": "squared", "value": "0", "losses": ["0"] * 5}, "be those of squared"),
+        (("objective",), {"name": "squared", "value": "0", "losses": None}, "losses"),
+        (("objective",), {"name": "worst-squared", "value": "0", "losses": ["0"] * 5}, "left out"),
         (("bias",), {"outputs": [], "inputs": [], "worst": "0"}, "bias"),
         (("record",), [], "record"),
         (("mechanism",), None, "kind"),

@@ -30,6 +30,11 @@ def plain() -> wb.AdditiveNoise:
     return wb.AdditiveNoise(wb.ModuloNoise(n=8, max_shift=2), [400, 120, 50, 20, 3, 7, 22, 60, 130])
 
 
+def one_pair() -> wb.AdditiveNoise:
+    """One comparison, which is its own dominating pair."""
+    return wb.AdditiveNoise(wb.ModuloNoise(n=8, shifts=[2], directed=True), plain().masses)
+
+
 # Profiles.
 
 
@@ -99,6 +104,13 @@ def test_the_pair_attains_the_worst_hockey_stick_exactly(weights, directed, e):
         for (shift,) in noise.question.differences
     )
     assert pair.hockey_stick(e) == worst
+
+
+def test_the_pair_is_exact_beyond_floats():
+    tiny = Fraction(1, 10**400)
+    rows = wb.Channel.from_rows([[Fraction(1, 10), Fraction(1, 2), Fraction(2, 5)], [0, tiny, 1 - tiny]])
+    pair = dominating_pair(wb.Channel([rows.rows[0], rows.rows[1]], [(0, 1)]))
+    assert pair.by_ratio[:2] == [(Fraction(1, 10), 0), (Fraction(1, 2), tiny)]
 
 
 # Composition.
@@ -194,10 +206,11 @@ def test_several_mechanisms_are_composed_by_the_product_of_their_pairs():
 
 
 def test_composition_beats_adding_up_and_says_what_is_infinite():
-    found = compose(plain(), 50, delta="1e-6")
+    found, single = compose(plain(), 50, delta="1e-6"), compose(one_pair(), 50, delta="1e-6")
     pure = wb.audit(plain(), 0).pure_epsilon
     assert found.epsilon_low <= found.epsilon < 50 * pure
-    assert found.epsilon - found.epsilon_low < 3e-4 * found.epsilon
+    assert single.epsilon - single.epsilon_low < 3e-4 * single.epsilon
+    assert found.epsilon - found.epsilon_low < 3e-3 * found.epsilon  # of the fixed neighbours
     assert compose(hole(), 50, delta="1e-6", interval=0.01).epsilon == math.inf
     assert compose(plain(), 50, delta=0).epsilon == pytest.approx(50 * pure, rel=1e-12)
     assert compose(hole(), 50, delta=0).epsilon_low == math.inf
@@ -213,7 +226,7 @@ def test_a_million_runs_are_answered_on_a_coarser_grid(monkeypatch):
     for points, runs, budget in ((1 << 13, 10**6, {"epsilon": 10**6}), (1 << 16, 500, {"delta": "1e-6"})):
         monkeypatch.setattr(composition, "_FINE", 2 * points)
         monkeypatch.setattr(composition, "_COARSE", points)
-        found = compose(plain(), runs, **budget)
+        found = compose(one_pair(), runs, **budget)
         assert 0 <= found.delta_low <= found.delta <= 1
     assert 0 < found.epsilon - found.epsilon_low < 0.001 * found.epsilon
 

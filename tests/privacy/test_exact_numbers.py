@@ -52,7 +52,7 @@ def slow_value(a: Fraction, b: Fraction, epsilon: Fraction) -> Decimal:
         (Decimal("0.125"), Fraction(1, 8)),
         (Fraction(2, 7), Fraction(2, 7)),
         (5e-324, Fraction(5, 10**324)),
-        (10**400, Fraction(10**400)),
+        (Fraction(1, 10**400), Fraction(1, 10**400)),
     ],
 )
 def test_a_request_means_the_decimal_it_shows(value: object, meant: Fraction) -> None:
@@ -71,6 +71,14 @@ def test_what_is_no_finite_number_is_refused_in_one_form(value: object) -> None:
         exact(value, "epsilon")
     shown = f"{'9' * 157}..." if value == "9" * 20_000 else value  # a message is one line of moderate length
     assert str(caught.value) == f"epsilon must be a finite number. Got {shown}."
+
+
+@pytest.mark.parametrize(
+    "value", ["1e400", "-1e400", 10**400, Decimal("1e-400"), "1e-5000", "1/1e400", Fraction(10**400)]
+)
+def test_what_floating_point_has_no_number_for_is_refused(value: object) -> None:
+    with pytest.raises(InvalidRequest, match=r"^epsilon must be 0, or of a size from 5e-324 to 1.79e308\. Got "):
+        exact(value, "epsilon")
 
 
 def test_budgets_state_their_range() -> None:

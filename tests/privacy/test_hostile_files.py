@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.io.files import LIMIT, parse_json, read_text
-from workbench.privacy.certificate_file import from_dict, save_certificate
+from workbench.privacy.certificate_file import from_dict, save
 
 
 def write(path: Path, content: bytes | str) -> Path:
@@ -44,22 +44,22 @@ def write(path: Path, content: bytes | str) -> Path:
 )
 def test_hostile_files_give_a_reason(content, reason, tmp_path: Path):
     with pytest.raises(wb.CorruptFile, match=reason):
-        wb.verify_certificate(write(tmp_path / "c.json", content))
+        wb.check(write(tmp_path / "c.json", content))
 
 
 def test_places_that_are_no_files(tmp_path: Path):
     for path in (tmp_path, tmp_path / "missing.json"):
         with pytest.raises(wb.InvalidRequest):
-            wb.verify_certificate(path)
+            wb.check(path)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(wb.InvalidRequest, match="regular"):
-        wb.verify_certificate(tmp_path / "pipe")
+        wb.check(tmp_path / "pipe")
     with pytest.raises((wb.CorruptFile, wb.InvalidRequest), match=r"larger|at most|1000"):
         read_text(write(tmp_path / "big", b" " * 2000), limit=1000)
     assert LIMIT < 1 << 26
 
 
-def test_a_huge_file_costs_bounded_memory(tmp_path: Path):
+def test_a_huge_file_losses_bounded_memory(tmp_path: Path):
     data = noise().to_dict()
     data["mechanism"]["sizes"] = [50_000_000]
     path = write(tmp_path / "c.json", json.dumps(data))
@@ -70,7 +70,7 @@ resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 import workbench as wb
 for name in sys.argv[1:]:
     try:
-        wb.verify_certificate(name)
+        wb.check(name)
     except wb.CorruptFile as error:
         print("CorruptFile", error)
 """
@@ -102,9 +102,9 @@ def test_an_audit_without_end_is_refused(kind):
 
 
 def test_what_could_not_be_proven_again_is_not_written(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("workbench.privacy.audit_cost.LIMIT", 5)
+    monkeypatch.setattr("workbench.privacy.audit_work.LIMIT", 5)
     with pytest.raises(wb.NotCertified, match="proven again"):
-        save_certificate(noise(), tmp_path / "c.json")
+        save(noise(), tmp_path / "c.json")
     assert not [*tmp_path.iterdir()]
 
 
@@ -119,7 +119,7 @@ def test_a_million_keys_are_read_once():
 @pytest.mark.parametrize("name", ["", "x\nProven: epsilon 0", "\x1b[31m", "two words", "x" * 50, "Error"])
 def test_an_objective_cannot_write_sentences(name):
     data = noise().to_dict()
-    data["objective"] |= {"name": name, "costs": ["0"] + ["1"] * 4}
+    data["objective"] |= {"name": name, "losses": ["0"] + ["1"] * 4}
     with pytest.raises(wb.CorruptFile, match=r"a word such as squared|short string"):
         from_dict(data)
 
@@ -128,9 +128,9 @@ def test_half_characters_are_refused(tmp_path: Path):
     data = noise().to_dict()
     data["record"] = {"note": "\ud800"}
     with pytest.raises(wb.CorruptFile, match="half a character"):
-        wb.verify_certificate(write(tmp_path / "c.json", json.dumps(data)))
+        wb.check(write(tmp_path / "c.json", json.dumps(data)))
     data["record"] = {"note": "\U0001f4a5"}  # written as two escapes
-    assert wb.verify_certificate(write(tmp_path / "c.json", json.dumps(data))).record["note"] == "\U0001f4a5"
+    assert wb.check(write(tmp_path / "c.json", json.dumps(data))).record["note"] == "\U0001f4a5"
 
 
 def test_groups_of_many_factors_are_refused():
@@ -155,7 +155,7 @@ quiet = settings(max_examples=350, deadline=None, suppress_health_check=[HealthC
 def survives(content: bytes, folder: Path) -> None:
     path = write(folder / "c.json", content)
     try:
-        proven = wb.verify_certificate(path)
+        proven = wb.check(path)
     except wb.CorruptFile:
         return
     assert proven.holds()

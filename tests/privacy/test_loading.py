@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from workbench.exact.distribution import Distribution
 from workbench.mechanisms.channel import Channel
-from workbench.privacy.certificate_file import save_mechanism
+from workbench.privacy.certificate_file import save
 from workbench.privacy.loading import read
 
 HALF = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
@@ -142,12 +142,12 @@ def test_each_reason(text, reason, tmp_path: Path):
 
 def test_our_own_mechanism_file_claims_nothing(tmp_path: Path):
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=3, max_shift=1), [4, 2, 1, 2])
-    save_mechanism(noise, tmp_path / "m.json")
+    save(noise, tmp_path / "m.json")
     found = read(tmp_path / "m.json")
     assert found.mechanism == noise
     assert found.certificate is None
     with pytest.raises(wb.CorruptFile, match="exactly"):
-        wb.verify_certificate(tmp_path / "m.json")
+        wb.check(tmp_path / "m.json")
     data = json.loads((tmp_path / "m.json").read_text())
     data["claim"] = {"epsilon": "0"}
     (tmp_path / "m.json").write_text(json.dumps(data))
@@ -172,6 +172,6 @@ def test_relations(tmp_path: Path):
     for bad in ({"shifts": [1]}, {"max_shift": 3}, {"max_shift": 1, "pairs": [(0, 1)]}):
         with pytest.raises(wb.InvalidRequest):
             channel.related(**bad)
-    save_mechanism(wb.Channel.of([[3, 1], [1, 3]], [(0, 1)]), tmp_path / "c.json")
+    save(wb.Channel.of([[3, 1], [1, 3]], [(0, 1)]), tmp_path / "c.json")
     with pytest.raises(wb.InvalidRequest, match="own neighbour relation"):
         read(tmp_path / "c.json").related(max_shift=1)

@@ -22,7 +22,7 @@ from workbench.exact.numbers import exact
 from workbench.io import plugins
 from workbench.mechanisms.channel import Channel
 from workbench.privacy import notions
-from workbench.privacy.audit_cost import affordable
+from workbench.privacy.audit_work import affordable
 from workbench.privacy.certificate_file import from_dict
 from workbench.privacy.notions.dp import DP
 from workbench.privacy.notions.notion import HockeyStick, Requirement, Values
@@ -168,9 +168,9 @@ def test_a_notion_from_outside_designs_noise(halved: Halved) -> None:
     assert theirs.private
     assert theirs.certificate is not None
     assert theirs.certificate.notion == "halved"
-    least = wb.design(question, epsilon=2, notion="halved", minimise="delta", budget=0.6)
+    least = wb.design(question, epsilon=2, notion="halved", minimise="delta", max_loss=0.6)
     assert least.objective == pytest.approx(
-        wb.design(question, epsilon=1, notion="dp", minimise="delta", budget=0.6).objective, rel=1e-7
+        wb.design(question, epsilon=1, notion="dp", minimise="delta", max_loss=0.6).objective, rel=1e-7
     )
 
 
@@ -357,7 +357,7 @@ def test_a_discrete_gaussian_has_its_rho() -> None:
     assert low <= high
 
 
-def test_a_claim_that_costs_too_much_is_refused_before_it_starts() -> None:
+def test_a_claim_that_losses_too_much_is_refused_before_it_starts() -> None:
     wide = wb.AdditiveNoise(wb.ModuloNoise(n=29_999, shifts=[1]), [2] + [1] * 29_999)
     with pytest.raises(wb.CorruptFile, match="comparisons is refused"):
         affordable(wide, notions.notion("zcdp"))

@@ -48,7 +48,7 @@ def test_no_input_exceeds_it_and_some_come_near(ends, epsilon):
 def test_end_laws_alone_understate_it():
     # no two end laws break ε = 0.3 on more than 2/3, two inputs inside the pieces do on 0.914
     law = wb.PiecewiseAffine.of([0, 1, 2], [0, 1, 2], [[1, 7, 3], [1, 3, 8], [9, 7, 9], [4, 9, 8]])
-    at_ends = wb.audit_channel(law.ends, [(i, j) for i in range(4) for j in range(i)], "0.3").pdp_delta
+    at_ends = wb.audit(wb.Channel.of(law.ends, [(i, j) for i in range(4) for j in range(i)]), "0.3").pdp_delta
     assert at_ends == Fraction(2, 3)
     assert pdp_delta(law, "0.3").upper == pytest.approx(0.9141576379, abs=1e-9)
     assert brute(law, 0.3, 1500) == pytest.approx(0.9141576379, abs=2e-3)
@@ -58,8 +58,8 @@ def test_a_certificate_of_it(tmp_path):
     law = wb.PiecewiseAffine.of([0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])
     delta = pdp_delta(law, "0.2").upper
     proof = wb.certify(law, "pdp", "0.2", Fraction(delta))
-    wb.save_certificate(proof, tmp_path / "c.json")
-    assert wb.verify_certificate(tmp_path / "c.json") == proof
+    wb.save(proof, tmp_path / "c.json")
+    assert wb.check(tmp_path / "c.json") == proof
     assert "PDP delta" in str(proof)
     with pytest.raises(wb.NotCertified, match="PDP"):
         wb.Certificate(law, "pdp", "0.2", Fraction(delta) - Fraction(1, 10**6))

@@ -9,21 +9,57 @@ import pytest
 
 import workbench as wb
 from workbench.exact.distribution import Distribution
-from workbench.mechanisms import density
+from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.dyadic_laplace.elias import encode as elias
+from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
+from workbench.mechanisms.dyadic_laplace.stream import write_stream
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer, private_prior, project
+from workbench.mechanisms.label_randomizers.randomized_response import k_ary
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.real_inputs import rationals, read_bins
+from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.sampling import publish, sample
 
 QUESTION = wb.ModuloNoise(n=1, max_shift=1)
 NOISE = AdditiveNoise(QUESTION, [2, 1])
+INTEGERS = AdditiveIntegerNoise(wb.IntegerNoise(1), IntegerLaw(-1, [1, 2, 1]))
+CLAMPED = AdditiveIntegerNoise(wb.IntegerNoise(1, clamp=(0, 4)), IntegerLaw(-1, [1, 2, 1]))
+REALS = AdditiveRealNoise(wb.RealNoise(1), 1, IntegerLaw(-1, [1, 2, 1]))
+BINOMIAL = poisson_binomial(3, epsilon=1)
 QUANTIZER = PiecewiseAffine.of([-2, 2], [-3, 3], [[3, 1], [1, 3]])
-LAPLACE, SHARED = wb.DyadicLaplace(1, 2), wb.SharedStream(bytes(32), bytes(16))
+LAPLACE, SHARED = wb.DyadicLaplace(1, 2), SharedStream(bytes(32), bytes(16))
+
+
+class Lengths(np.ndarray):
+    """An array with a unit, as packages of units make them: NumPy would take its numbers and drop the unit."""
+
+    unit = "m"
+
+
+class Quantity:
+    """The same, of packages that subclass nothing."""
+
+    units = "m"
+
+    def __init__(self, numbers: object):
+        self.numbers = numbers
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        return np.asarray(self.numbers, dtype=dtype)
+
+    def __float__(self) -> float:
+        return float(self.numbers)
+
 
 BAD = {
+    "unit": np.array([0, 1]).view(Lengths),
+    "units": Quantity([0, 1]),
+    "list with units": [Quantity(0), Quantity(1)],
+    "time span among numbers": np.array([1, np.timedelta64(1, "s")], dtype=object),
     "mask": np.ma.masked_array([1.0, 2.0], [False, True]),
     "mask of integers": np.ma.masked_array([0, 1], [False, True]),
     "list with a mask": [np.ma.masked_array([1.0], [True]), 1.0],
@@ -55,16 +91,20 @@ ENTRIES = {
     "masses": Distribution,
     "masses in floats": Distribution.from_floats,
     "rows": lambda bad: Channel.from_rows([bad, bad]),
-    "cost of noise": lambda bad: NOISE.expected([[0, 1], bad][1]),
-    "cost of a channel": lambda bad: Channel.from_rows([[1, 1]]).expected([bad]),
+    "loss of noise": lambda bad: NOISE.expected([[0, 1], bad][1]),
+    "loss of a channel": lambda bad: Channel.from_rows([[1, 1]]).expected([bad]),
     "answers": lambda bad: publish(NOISE, bad),
+    "answers on the integers": lambda bad: publish(INTEGERS, bad),
+    "clamped answers": lambda bad: publish(CLAMPED, bad),
+    "answers on the reals": lambda bad: publish(REALS, bad),
+    "answers of a Poisson binomial": lambda bad: publish(BINOMIAL, bad),
+    "labels to publish": lambda bad: k_ary(wb.Labels([1, 2]), 1).sample(bad),
+    "file of a stream": lambda bad: write_stream(bad, LAPLACE, bytes(32)),
     "answer": lambda bad: sample(NOISE, 1, answer=bad),
     "shifts": lambda bad: wb.ModuloNoise(n=100, shifts=bad),
     "sizes": lambda bad: wb.ModuloNoise(sizes=bad, shifts=[(1, 1)]),
-    "samples of a density": lambda bad: density.samples(bad, 3.0),
-    "histogram": lambda bad: density.histogram([-1, 0, 1], bad),
-    "prior of a design": lambda bad: wb.design(QUESTION, epsilon=1, cost="prior-squared", prior=bad),
-    "stream": lambda bad: LAPLACE.encode(bad, SHARED, wb.LocalStream()),
+    "prior of a design": lambda bad: wb.design(QUESTION, epsilon=1, loss="prior-squared", prior=bad),
+    "stream": lambda bad: LAPLACE.encode(bad, SHARED, LocalStream()),
     "messages": lambda bad: LAPLACE.decode(bad, SHARED),
     "codewords": lambda bad: elias(bad, "gamma"),
 }  # fmt: skip

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from certificate_samples import certify_channel, certify_quantizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.privacy.claim import Claim
 from workbench.privacy.quantizer import audit_quantizer
-from workbench.privacy.repair import exact_cost, pattern_of, raised, repair_noise
+from workbench.privacy.repair import exact_loss, pattern_of, raised, repair_noise
 
 
 def claim(name: str, budgets: dict[tuple[int, ...], Fraction], delta: Fraction) -> Claim:
@@ -87,10 +88,10 @@ def test_masses_beyond_reason_are_refused():
         repair_noise(question, [1 - 2 * tiny, tiny, tiny], claim("pure", question.budgets(1), Fraction(0)))
 
 
-def test_exact_cost_is_exact():
+def test_exact_loss_is_exact():
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [1, 1, 1])
-    assert exact_cost(noise, [0, 1, 4]) == Fraction(5, 3)
-    assert exact_cost(noise, [[0, 1, 4], [1, 1, 1]]) == Fraction(5, 3)
+    assert exact_loss(noise, [0, 1, 4]) == Fraction(5, 3)
+    assert exact_loss(noise, [[0, 1, 4], [1, 1, 1]]) == Fraction(5, 3)
 
 
 def test_budgets_per_shift_and_vectors():
@@ -115,7 +116,7 @@ def noisy_rows(seed: int, answers: int, outputs: int) -> np.ndarray:
 @pytest.mark.parametrize("pairs", ["all", [(0, 1), (1, 2), (2, 3)]])
 def test_any_channel_can_be_certified_by_mixing(notion, pairs):
     delta = 0 if notion == "pure" else "0.001"
-    proof = wb.certify_channel(noisy_rows(1, 4, 5), pairs, notion=notion, epsilon="0.3", delta=delta)
+    proof = certify_channel(noisy_rows(1, 4, 5), pairs, notion=notion, epsilon="0.3", delta=delta)
     assert proof.privacy.meets(notion, "0.3", delta)
     assert 0 < proof.record["repair_mixed_in"] < 1
     assert len(proof.mechanism.pairs) == (12 if pairs == "all" else 6)
@@ -123,7 +124,7 @@ def test_any_channel_can_be_certified_by_mixing(notion, pairs):
 
 def test_a_private_channel_is_left_alone():
     rows = [[Fraction(3, 5), Fraction(2, 5)], [Fraction(2, 5), Fraction(3, 5)]]
-    proof = wb.certify_channel(rows, epsilon="0.41")
+    proof = certify_channel(rows, epsilon="0.41")
     assert proof.mechanism == Channel.from_rows(rows)
     assert proof.record == {}
     with pytest.raises(wb.NotCertified):
@@ -134,15 +135,15 @@ def test_tight_randomized_response_moves_by_rounding_only():
     for count in range(2, 12):
         e = math.exp(0.7)
         rows = np.full((count, count), 1 / (e + count - 1)) + np.eye(count) * (e - 1) / (e + count - 1)
-        proof = wb.certify_channel(rows, epsilon="0.7")
+        proof = certify_channel(rows, epsilon="0.7")
         assert proof.privacy.meets("pure", "0.7")
         assert np.abs(proof.mechanism.matrix - rows).max() < 1e-14
 
 
-def test_specks_on_unused_outputs_cost_next_to_nothing():
+def test_specks_on_unused_outputs_loss_next_to_nothing():
     # solvers leave 1e-17 where they mean 0; the repaired channel must not be dragged to the average row by them
     rows = np.array([[0.6, 0.4, 0.0, 1e-17], [0.4, 0.6, 0.0, 0.0], [0.5, 0.5, 1e-15, 0.0]])
-    proof = wb.certify_channel(rows, epsilon="0.5")
+    proof = certify_channel(rows, epsilon="0.5")
     assert proof.privacy.meets("pure", "0.5")
     assert np.abs(proof.mechanism.matrix - rows).max() < 1e-8
 
@@ -158,7 +159,7 @@ UNBIASED = np.array(
 
 
 def test_unbiasedness_is_kept_exactly():
-    proof = wb.certify_channel(UNBIASED, epsilon=1, outputs=OUTPUTS, unbiased_for=LABELS)
+    proof = certify_channel(UNBIASED, epsilon=1, outputs=OUTPUTS, unbiased_for=LABELS)
     assert proof.bias.worst == 0
     for row, y in zip(proof.mechanism.rows, (0, 1, 2), strict=True):
         assert row.mean([Fraction(o) for o in OUTPUTS]) == y
@@ -169,8 +170,8 @@ def test_unbiasedness_is_kept_exactly():
 def test_where_unbiased_is_impossible_it_is_refused_or_the_bias_stated():
     # outputs within ±3 and labels 0..2 need ln(((3+2)/... )): at ε = 0.05 no unbiased mechanism exists
     with pytest.raises(wb.NotCertified, match="unbiased"):
-        wb.certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS)
-    proof = wb.certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS, allow_bias=True)
+        certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS)
+    proof = certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS, allow_bias=True)
     rows = proof.mechanism.rows
     exact = max(abs(row.mean([Fraction(o) for o in OUTPUTS]) - y) for row, y in zip(rows, (0, 1, 2), strict=True))
     assert proof.bias.worst == exact > 0
@@ -179,11 +180,11 @@ def test_where_unbiased_is_impossible_it_is_refused_or_the_bias_stated():
 
 def test_metric_budgets_scale_with_the_distance():
     rows = [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]]
-    proof = wb.certify_channel(rows, notion="metric", epsilon="0.3", metric=lambda i, j: abs(i - j))
+    proof = certify_channel(rows, notion="metric", epsilon="0.3", metric=lambda i, j: abs(i - j))
     assert proof.epsilon[0, 2] == 2 * proof.epsilon[0, 1] == Fraction(3, 5)
     assert proof.privacy.meets("metric", proof.epsilon)
     with pytest.raises(wb.InvalidRequest, match="distance of rows"):
-        wb.certify_channel(rows, notion="metric", epsilon=1, metric=[[0, 0, 0]] * 3)
+        certify_channel(rows, notion="metric", epsilon=1, metric=[[0, 0, 0]] * 3)
 
 
 # Quantizers.
@@ -192,11 +193,11 @@ def test_metric_budgets_scale_with_the_distance():
 def test_two_point_quantizer_is_exact():
     # outputs ±B on [-c, c]: Pr[+B|x] = (x + B)/2B, largest ratio (B + c)/(B - c)
     ends = [[Fraction(2, 3), Fraction(1, 3)], [Fraction(1, 3), Fraction(2, 3)]]
-    proof = wb.certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.6932")
+    proof = certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.6932")
     assert proof.bias.worst == 0
     assert proof.privacy.pure_ratio == 2
     with pytest.raises(wb.NotCertified):  # B < c (e^ε + 1)/(e^ε - 1): no unbiased mechanism exists
-        wb.certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.69")
+        certify_quantizer([-1, 1], [-3, 3], ends, epsilon="0.69")
 
 
 def test_a_jump_inside_is_seen():
@@ -217,7 +218,7 @@ def test_quantizer_repair_keeps_means_and_continuity():
     low = 1 / (e + 1)
     ends = [[1 - low, 0, low], [0.5, 0, 0.5], [0.5, 0, 0.5], [low, 0, 1 - low]]
     b = 1 / (1 - 2 * low)
-    proof = wb.certify_quantizer([-1, 0, 1], [-b, 0.0, b], ends, epsilon="1.0001")
+    proof = certify_quantizer([-1, 0, 1], [-b, 0.0, b], ends, epsilon="1.0001")
     made = proof.mechanism
     assert made.bias == 0
     assert made.ends[1] == made.ends[2]

@@ -14,17 +14,20 @@ from scipy.stats import chisquare
 
 import workbench as wb
 from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.baselines.poisson_binomial import Biased, poisson_binomial
 from workbench.mechanisms.baselines.two_bin import rqm, rqm_selection, two_bin
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary, on_bins, top_k
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.privacy.audit import audit_extremes
-from workbench.privacy.certificate_file import load_certificate
+from workbench.privacy.certificate_file import check
 from workbench.privacy.opendp import measurement
+from workbench.privacy.quantizer import audit_quantizer
 
 LABELS = wb.Labels([0, 1, 2, 5], [4, 3, 2, 1])
 ROWS = [[Fraction(6, 10), Fraction(3, 10), Fraction(1, 10)], [Fraction(2, 6), Fraction(3, 6), Fraction(1, 6)],
@@ -55,13 +58,13 @@ CASES = {
         wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 3, 3, 4, 2, 2]), (1, 2), "0.7"
     ),
     "integer noise": Case(
-        wb.AdditiveIntegerNoise(wb.IntegerNoise(2), wb.IntegerLaw(-40, HALVED, 2, Fraction(1, 2))), 0, "0.7"
+        wb.AdditiveIntegerNoise(wb.IntegerNoise(2), IntegerLaw(-40, HALVED, 2, Fraction(1, 2))), 0, "0.7"
     ),
     "clamped noise": Case(
-        wb.AdditiveIntegerNoise(wb.IntegerNoise(1, clamp=(3, 6)), wb.IntegerLaw(0, [1], 1, Fraction(1, 2))), 4, "0.7"
+        wb.AdditiveIntegerNoise(wb.IntegerNoise(1, clamp=(3, 6)), IntegerLaw(0, [1], 1, Fraction(1, 2))), 4, "0.7"
     ),
     "real noise": Case(
-        wb.AdditiveRealNoise(wb.RealNoise(1, grid="1/2"), 2, wb.IntegerLaw(-40, HALVED, 2, Fraction(1, 2))), 0, "0.7"
+        wb.AdditiveRealNoise(wb.RealNoise(1, grid="1/2"), 2, IntegerLaw(-40, HALVED, 2, Fraction(1, 2))), 0, "0.7"
     ),
     "channel, all rows": Case(Channel.from_rows(ROWS), 1, "1.4"),
     "channel, some rows": Case(Channel.of(ROWS, [(0, 1), (1, 2)]), 2, "1"),
@@ -112,7 +115,7 @@ def test_certify_and_repair(name: str, tmp_path: Path):
     tighter = wb.certify(case.mechanism, "pure", "0.5")
     assert tighter.privacy.pure_epsilon <= 0.5 < proof.privacy.pure_epsilon
     wb.save(tighter, tmp_path / "proof.json")
-    assert load_certificate(tmp_path / "proof.json") == tighter
+    assert check(tmp_path / "proof.json") == tighter
     assert wb.load(tmp_path / "proof.json") == tighter.mechanism
     assert copy.copy(proof) == proof
 
@@ -147,15 +150,15 @@ def test_profile_is_the_audit_at_every_epsilon(name: str):
 
 
 def test_a_notebook_shows_profiles_audits_of_quantizers_and_quantized_laplace_noise():
-    pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("matplotlib")
     curve = wb.profile(Channel.from_rows([[3, 1], [1, 3]]))
     assert "DP δ at ε = 1" in curve._repr_html_()
     assert "<svg" in curve._repr_html_()
     assert repr(curve) == "Profile(dp, 1 different pairs of neighbours)"
     quantizer = rqm([-2, -1, 1, 2], 0.3)
-    assert repr(wb.audit_quantizer(quantizer).epsilon) in wb.audit_quantizer(quantizer)._repr_html_()
-    for bits, ell in ((5, "ell"), (1, "reachable")):
-        shown = wb.design_laplace(epsilon=1, bits=bits)._repr_html_()
+    assert repr(audit_quantizer(quantizer).epsilon) in audit_quantizer(quantizer)._repr_html_()
+    for bits, ell in ((5, "ell"), (1, "not reachable")):
+        shown = wb.design(wb.DataLaw.uniform(-1, 1), epsilon=1, bits=bits)._repr_html_()
         assert f">{ell}</th>" in shown
         assert "None" not in shown
 
@@ -244,7 +247,7 @@ def test_a_law_that_is_not_affine_has_no_pdp_delta():
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_notebook_shows_it(name: str, tmp_path: Path):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("matplotlib")
     made = CASES[name].mechanism
     for shown in (*forms(name)[0::2], wb.audit(made, 1)):
         html = shown._repr_html_()
@@ -252,7 +255,7 @@ def test_a_notebook_shows_it(name: str, tmp_path: Path):
         assert "<svg" in html
         assert "<script" not in html
         assert len(repr(shown)) < 300
-        pyplot.close(shown.plot(tmp_path / "x.svg"))
+        shown.plot(tmp_path / "x.svg")
         shown.save(tmp_path / "x.json")
         assert (tmp_path / "x.svg").stat().st_size > 1000
         assert (tmp_path / "x.json").stat().st_size > 50
@@ -260,9 +263,8 @@ def test_a_notebook_shows_it(name: str, tmp_path: Path):
 
 def test_the_joint_law_of_a_vector_has_its_shape():
     noise = CASES["vector noise"].mechanism
-    assert noise.joint_pmf.shape == (2, 3)
-    assert noise.joint_pmf[1, 2] == noise.pmf[noise.question.index((1, 2))[0]]
     assert noise.pmf.shape == (6,)
+    assert noise.pmf.reshape(2, 3)[1, 2] == noise.pmf[noise.question.index((1, 2))[0]]
 
 
 def test_exact_numbers_are_numbers():
@@ -302,11 +304,11 @@ def test_a_designed_channel_takes_and_publishes_what_its_question_names(certify:
         with pytest.raises(wb.InvalidRequest, match=r"answer must be one of the 3 labels from 10 to 30\. Got 2\."):
             wb.sample(form, 3, answer=2)
         assert as_mechanism(form).law(10) == design.mechanism.rows[0]
-        [row] = wb.evaluate(form, loss="squared")
-        assert row["mean_error"] == pytest.approx(design.objective, rel=1e-6)
-        assert row["worst_input"] in (10, 20, 30)
-        [row] = wb.evaluate(form, data=[30, 30])
-        assert row["mean_error"] == pytest.approx(float(design.mechanism.rows[2].floats @ [21, 10.5, 1]))
+        error = wb.audit(form, loss="squared").error
+        assert float(error.mean) == pytest.approx(design.objective, rel=1e-6)
+        assert error.worst_input in (10, 20, 30)
+        error = wb.audit(form, data=[30, 30]).error
+        assert float(error.mean) == pytest.approx(float(design.mechanism.rows[2].floats @ [21, 10.5, 1]))
 
 
 def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
@@ -316,13 +318,15 @@ def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
     for form in (design, design.certificate, wb.load(tmp_path / "proof.json")):
         assert {*wb.sample(form, 200, answer="maybe").tolist()} == {"no", "else"}
         assert len(wb.sample(form, 3, answer=("yes", 1))) == 3
-        for bad in (1, "yes", None, "1e400"):
+        for bad in (1, "yes", None):
             with pytest.raises(wb.InvalidRequest, match=r"answer must be one of the 3 inputs, such as 'no'\. Got "):
                 wb.sample(form, 3, answer=bad)
-        [row] = wb.evaluate(form, loss="zero-one")
-        assert (row["worst_error"], row["worst_input"]) == (1.0, "maybe")
-        with pytest.raises(wb.InvalidRequest, match="loss must be zero-one for inputs and outputs that are no numbers"):
-            wb.evaluate(form)
+        error = wb.audit(form, loss="error-rate").error
+        assert (error.worst, error.worst_input) == (1.0, "maybe")
+        with pytest.raises(
+            wb.InvalidRequest, match="loss must be error-rate for inputs and outputs that are no numbers"
+        ):
+            wb.audit(form, loss="absolute")
 
 
 def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
@@ -331,7 +335,9 @@ def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
     wb.save(wb.certify(made, "pure", 1, record={"inputs": "table.csv", "outputs": 3}), tmp_path / "proof.json")
     read: Any = wb.load(tmp_path / "proof.json")
     assert {*wb.sample(read, 200, answer=0.1)} == {*wb.sample(read, 200, answer="5")} == {-7.5, 8.25}
-    assert wb.evaluate(read)[0]["mean_error"] == pytest.approx(wb.evaluate(made)[0]["mean_error"])
+    assert float(wb.audit(read, loss="absolute").error.mean) == pytest.approx(
+        float(wb.audit(made, loss="absolute").error.mean)
+    )
     bare = wb.certify(Channel.from_rows(ROWS), "pure", "1.4", record={"inputs": "table.csv", "outputs": 3})
     assert bare.mechanism.labelled is None  # type: ignore[union-attr]
     assert {*wb.sample(bare, 200, answer=1)} == {0, 1, 2}
@@ -353,7 +359,7 @@ def test_what_is_no_plain_number_is_published_by_nothing(bad: Any):
         k_ary(LABELS, 1).sample,
         LatticeNoise("laplace", 0, 3, 1).sample,
         wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: k_ary(labels, epsilon)).run,
-        lambda x: wb.DyadicLaplace(1, 2).encode(x, wb.SharedStream(bytes(32), bytes(16)), wb.LocalStream()),
+        lambda x: wb.DyadicLaplace(1, 2).encode(x, SharedStream(bytes(32), bytes(16)), LocalStream()),
     ):
         with pytest.raises(wb.InvalidRequest):
             publish(bad)

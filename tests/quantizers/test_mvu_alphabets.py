@@ -29,9 +29,9 @@ def test_the_best_known_alphabets_are_found_and_certified(epsilon: str, least: f
 
 def test_the_bound_of_alphabets_is_below_random_ones():
     points, rng = np.linspace(-1, 1, 5), np.random.default_rng(3)
-    for epsilon, cost in ((0.7, "mse"), (3.0, "mae"), (6.0, "mse"), (9.0, "0.4")):
-        problem = grid_problem(points, 6, cost)
-        bound = alphabet_bound(points, epsilon, cost)
+    for epsilon, loss in ((0.7, "squared"), (3.0, "absolute"), (6.0, "squared"), (9.0, "0.4")):
+        problem = grid_problem(points, 6, loss)
+        bound = alphabet_bound(points, epsilon, loss)
         assert bound > 0
         for start in alphabets(6, epsilon, 1.0, 5, 4, None):
             half = np.sort(np.abs(start[3:] * (1 + 0.2 * rng.random(3))))

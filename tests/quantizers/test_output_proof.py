@@ -135,12 +135,16 @@ def test_a_design_says_what_is_proven(tmp_path: Path):
     assert any("can go on" in word for word in short.words)
     assert short.bound is not None
     assert short.bound <= made.objective
-    assert file.exists()
+    again = wb.design(
+        wb.Quantization(levels=4), epsilon=1, prove=True, proof_time="0.001", starts=1, proof_file=str(file)
+    )
+    assert ["from a file, not proven" in " ".join(design.words) for design in (short, again)] == [False, True]
 
 
 @pytest.mark.parametrize(("question", "more"), [
-    ({"levels": 5}, {}), ({"bins": "-3,3"}, {}), ({"levels": 4}, {"method": "mvu"}), ({"levels": 4}, {"cost": "mse"}),
-    ({"levels": 4}, {"metric": "absolute"}), ({"levels": 4, "density": "normal:0.5,0.1"}, {}),
+    ({"levels": 5}, {}), ({"bins": "-3,3"}, {}), ({"levels": 4}, {"method": "mvu"}),
+    ({"levels": 4}, {"loss": "squared"}), ({"levels": 4}, {"metric": "absolute"}),
+    ({"levels": 4, "density": "normal:0.5,0.1"}, {}),
 ])  # fmt: skip
 def test_what_cannot_be_proven_is_refused(question: dict, more: dict):
     with pytest.raises(wb.InvalidRequest, match=r"with prove|prove must be left out"):

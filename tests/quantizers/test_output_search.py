@@ -20,7 +20,7 @@ from workbench.families.quantizer.output_knots import OutputKnots
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.published import best_rqm
 from workbench.families.quantizer.search import searched_bins
-from workbench.mechanisms.density import histogram, normal, samples, uniform
+from workbench.mechanisms.density import Density, normal, uniform
 from workbench.privacy.quantizer import audit_quantizer
 
 ONE = Fraction(1)
@@ -28,9 +28,9 @@ OUTPUTS = {0.5: (-6.1, -0.43, 0.27, 5.2), 2.0: (-1.5, -0.22, 0.78, 2.6), 7.0: (-
 
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
-@pytest.mark.parametrize(("density", "cost"), [(uniform(), "mae"), (normal(0.3, 0.4), "0.5")])
-def test_the_slope_of_moving_knots_is_a_difference_quotient(epsilon: float, density, cost: str):
-    problem = OutputKnots(np.linspace(-1, 1, 11), 4, density, cost, symmetric=False)
+@pytest.mark.parametrize(("density", "loss"), [(uniform(), "absolute"), (normal(0.3, 0.4), "0.5")])
+def test_the_slope_of_moving_knots_is_a_difference_quotient(epsilon: float, density, loss: str):
+    problem = OutputKnots(np.linspace(-1, 1, 11), 4, density, loss, symmetric=False)
     outputs = np.array(OUTPUTS[epsilon])
     found = problem.answer(epsilon, outputs)
     assert found is not None
@@ -39,7 +39,7 @@ def test_the_slope_of_moving_knots_is_a_difference_quotient(epsilon: float, dens
         sides = [problem.answer(epsilon, outputs + sign * step).value for sign in (1, -1)]
         assert found.slope[i] == pytest.approx((sides[0] - sides[1]) / 2e-6, abs=2e-5)
     knots = tuple(Fraction(b) for b in outputs.tolist())
-    same = exact_quantizer(knots, LawQuestion(Fraction(epsilon), ONE, density, cost), knots=11)
+    same = exact_quantizer(knots, LawQuestion(Fraction(epsilon), ONE, density, loss), knots=11)
     assert same is not None
     assert found.value == pytest.approx(same.objective, rel=1e-9)
 
@@ -77,7 +77,7 @@ def test_more_outputs_are_never_worse(epsilon: str, density):
         assert found is not None
         assert found.quantizer.m <= m
         reached.append(found.objective)
-        bound = output_bound(m, float(epsilon), 1.0, density, "mae", usual_reach(float(epsilon)))
+        bound = output_bound(m, float(epsilon), 1.0, density, "absolute", usual_reach(float(epsilon)))
         assert bound is not None
         assert bound <= found.objective
     assert all(b <= a for a, b in itertools.pairwise(reached))
@@ -97,15 +97,16 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "m", "cost"), [("7", 4, "mae"), ("4", 3, "mae"), ("10", 3, "mae"), ("20", 3, "mae"), (".1", 3, "mse")]
+    ("epsilon", "m", "loss"),
+    [("7", 4, "absolute"), ("4", 3, "absolute"), ("10", 3, "absolute"), ("20", 3, "absolute"), (".1", 3, "squared")],
 )
-def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, cost: str):
+def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: str):
     """At large ε MVU's law bends at its inputs, ±1/3 for four: those are knots as well. At small ε two outputs of its
     squared error's best are near each other."""
-    found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform(), cost=cost), starts=1, knots=11)
+    found = optimised_bins(m, LawQuestion(Fraction(epsilon), ONE, uniform(), loss=loss), starts=1, knots=11)
     assert found is not None
     theirs = mvu(epsilon, levels=m, reach=usual_reach(float(epsilon)), bound=False).quantizer
-    assert found.objective <= (theirs.mae() if cost == "mae" else theirs.mse()) * (1 + 1e-9)
+    assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (1 + 1e-9)
     assert audit_quantizer(found.quantizer).epsilon == pytest.approx(float(epsilon), abs=1e-6)
 
 
@@ -126,18 +127,20 @@ def test_the_same_outputs_without_the_processor_s_vector_units():
     assert b"Fraction" in said[0]
 
 
-@pytest.mark.parametrize("cost", ["mae", "mse"])
-def test_the_bound_is_below_every_quantizer(cost: str):
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_the_bound_is_below_every_quantizer(loss: str):
     rng = np.random.default_rng(0)
-    density = histogram([-1, -0.25, 0.5, 1], [0.2, 0.7, 0.1])
+    density = Density(
+        "steps", 1.0, lambda x: np.select([x < -0.25, x < 0.5], [0.8 / 3, 2.8 / 3], 0.2), (-0.25, 0.5), nodes=3
+    )
     for epsilon in (0.3, 6.0):
         reach, least = usual_reach(epsilon), smallest_reach(epsilon)
-        bounds = [output_bound(3, epsilon, 1.0, law, cost, reach) for law in (uniform(), density)]
+        bounds = [output_bound(3, epsilon, 1.0, law, loss, reach) for law in (uniform(), density)]
         for _ in range(3):
             ends = least + (reach - least) * rng.random(2)
             outputs = tuple(Fraction(b) for b in (-ends[0], rng.uniform(-1, 1), ends[1]))
             for law, bound in zip((uniform(), density), bounds, strict=True):
-                found = exact_quantizer(outputs, LawQuestion(Fraction(epsilon), ONE, law, cost), knots=21)
+                found = exact_quantizer(outputs, LawQuestion(Fraction(epsilon), ONE, law, loss), knots=21)
                 assert found is not None
                 assert bound is not None
                 assert 0 < bound <= found.objective
@@ -145,5 +148,7 @@ def test_the_bound_is_below_every_quantizer(cost: str):
 
 def test_the_bound_by_two_inputs():
     # half the inputs at -1/2, half at 1/2: 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε)
-    bound = output_bound(4, 25.0, 1.0, samples([-0.5, 0.5]), "mae")
+    bound = output_bound(
+        4, 25.0, 1.0, Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5)), nodes=1), "absolute"
+    )
     assert bound == pytest.approx(1 / (2 + odds_of(25.0)), rel=1e-6)

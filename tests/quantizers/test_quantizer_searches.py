@@ -13,7 +13,7 @@ from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import exact_problem, grid_problem
 from workbench.families.quantizer.limit import least_error, mae_limit, unlimited
 from workbench.families.quantizer.mvu import InputGrid, merged, mvu, mvu_curve
-from workbench.families.quantizer.optm import Live, optm, optm_thinner, search_bins
+from workbench.families.quantizer.optm import Live, OptmAnswer, optm, optm_thinner
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.outputs import best_outputs, spread_starts
 from workbench.families.quantizer.product import product_optimum
@@ -26,15 +26,23 @@ ONE = Fraction(1)
 BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
 
 
+def searched(outer: list, inner: list, live: Live, *, full: bool = False) -> list[OptmAnswer | None]:
+    """OPTM on all bins (-B, -b, b, B), each with the bounds that won before as a hint."""
+    answers: list[OptmAnswer | None] = []
+    for B in outer:
+        for b in inner:
+            hint = next((answer.bounds for answer in reversed(answers) if answer is not None), None)
+            answers.append(optm([-B, -b, b, B], ONE, full=full, hint=hint, live=live))
+    return answers
+
+
 def test_the_pruned_search_is_the_full_search():
     outer, inner = [Fraction(5, 2), Fraction(3), Fraction(6)], [Fraction(2, 10), Fraction(5, 10), Fraction(1)]
     quick, slow = Live(), Live()
-    best, rows = search_bins(ONE, outer, inner, live=quick)
-    same, full = search_bins(ONE, outer, inner, full=True, live=slow)
+    pruned, full = searched(outer, inner, quick), searched(outer, inner, slow, full=True)
     assert slow.solves == 9 * 99
     assert quick.solves < slow.solves / 3
-    assert best.quantizer.bins == same.quantizer.bins
-    for (_, _, a), (_, _, b) in zip(rows, full, strict=True):
+    for a, b in zip(pruned, full, strict=True):
         assert (a is None) == (b is None)
         if a is not None and b is not None:
             assert a.proxy == pytest.approx(b.proxy, abs=1e-9)
@@ -189,20 +197,20 @@ def test_limits_are_bounds_and_nearly_reached(epsilon: str):
     assert free.lower <= answer.value
 
 
-@pytest.mark.parametrize("cost", ["mse", "0.5"])
-def test_the_limit_of_other_errors(cost: str):
+@pytest.mark.parametrize("loss", ["squared", "0.5"])
+def test_the_limit_of_other_errors(loss: str):
     reach = 2 * smallest_reach(1.0)
-    found = least_error(1.0, 1.0, cost, reach=reach)
-    best = optimised_bins(4, LawQuestion(ONE, ONE, uniform(), cost), starts=1, knots=11)
+    found = least_error(1.0, 1.0, loss, reach=reach)
+    best = optimised_bins(4, LawQuestion(ONE, ONE, uniform(), loss), starts=1, knots=11)
     assert best is not None
-    value = best.quantizer.expected(cost)
+    value = best.quantizer.expected(loss)
     assert found.lower < value < found.lower * 1.03
 
 
 def test_the_limit_of_squared_errors_scales_with_the_inputs():
     reach = 2 * smallest_reach(1.0)
-    wide = least_error(1.0, 5.0, "mse", reach=5 * reach)
-    assert wide.lower == pytest.approx(25 * least_error(1.0, 1.0, "mse", reach=reach).lower, rel=1e-4)
+    wide = least_error(1.0, 5.0, "squared", reach=5 * reach)
+    assert wide.lower == pytest.approx(25 * least_error(1.0, 1.0, "squared", reach=reach).lower, rel=1e-4)
 
 
 def test_the_largest_q_is_the_largest_to_its_digits():
@@ -217,7 +225,7 @@ def test_the_largest_q_is_the_largest_to_its_digits():
 
 def test_the_grid_limit_is_below_every_alphabet():
     points = np.linspace(-1, 1, 5)
-    limit = unlimited(points, 1.0, "mse")
+    limit = unlimited(points, 1.0, "squared")
     assert limit.lower <= limit.upper <= limit.lower * (1 + 1e-3)
     problem = grid_problem(points, 6)
     rng = np.random.default_rng(0)

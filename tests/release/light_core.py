@@ -1,6 +1,6 @@
 """What numpy and python-flint alone must be enough for; run in an environment without any solver, from an empty folder.
 
-python light_core.py FIXTURES [--blocked]: --blocked refuses every other package first, for environments that have them.
+python light_core.py [--blocked]: --blocked refuses every other package first, for environments that have them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,22 @@ class _Blocked(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r} (blocked)", name=name)
 
 
-def run(fixtures: Path) -> None:
+def run() -> None:
     """Load, audit, certify, sample and verify; raises where one of them fails."""
     import workbench as wb
 
-    for name in ("noise-pdp", "labels-lp", "quantizer-exact", "noise-vector", "given-noise-vector-dp"):
-        wb.verify_certificate(fixtures / f"{name}.json")
-        mechanism = wb.load(fixtures / f"{name}.json")
-        assert wb.audit(mechanism, 1).pure_epsilon > 0
-    assert len(wb.sample(wb.load(fixtures / "noise-pdp.json"), 5, answer=3)) == 5
-    assert len(wb.sample(wb.load(fixtures / "quantizer-exact.json"), 2, answer=Fraction(1, 2))) == 2
+    third = Fraction(1, 3)
+    answers = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [54, 24, 10, 0, 12])
+    vector = wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 4, 4, 5, 4, 4])
+    affine = wb.PiecewiseAffine.of([-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]])
+    wb.save(wb.certify(answers, "pdp", "0.5", "0.05"), "noise.json")  # repaired
+    wb.save(wb.certify(vector, "dp", {(0, 1): Fraction(1, 2), (1, 0): "0.2"}, "0.01"), "vector.json")
+    wb.save(wb.certify(affine, epsilon="0.7", unbiased=True), "quantizer.json")
+    for name in ("noise", "vector", "quantizer"):
+        wb.check(f"{name}.json")
+        assert wb.audit(wb.load(f"{name}.json"), 1).pure_epsilon > 0
+    assert len(wb.sample(wb.load("noise.json"), 5, answer=3)) == 5
+    assert len(wb.sample(wb.load("quantizer.json"), 2, answer=Fraction(1, 2))) == 2
 
     noise = wb.AdditiveNoise.from_pmf(wb.ModuloNoise(n=3, max_shift=1), [0.5, 0.25, 0.125, 0.125])
     certified = wb.certify(noise, "dp", 1, Fraction(3, 10))
@@ -42,7 +48,7 @@ def run(fixtures: Path) -> None:
     assert float(wb.audit(channel, 1).pure_ratio) == 3
     certificate = wb.certify(channel, "pure", Fraction(6, 5))
     wb.save(certificate, "channel.json")
-    wb.verify_certificate("channel.json")
+    wb.check("channel.json")
     assert len(wb.sample(wb.load("channel.json"), 3, answer=1)) == 3
     assert wb.profile(channel)
 
@@ -58,7 +64,7 @@ def run(fixtures: Path) -> None:
 if __name__ == "__main__":
     if "--blocked" in sys.argv:
         sys.meta_path.insert(0, _Blocked())
-    run(Path(sys.argv[1]))
+    run()
     from workbench.cli.doctor import doctor
 
     assert doctor(json=True) == 0

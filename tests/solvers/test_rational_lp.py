@@ -9,16 +9,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import workbench as wb
 from bench.bench_certify import KINDS, design, question
+from solvers.data import Data
 from solvers.errors import NoRationalSolution
 from solvers.rational_lp import RationalLP
 from solvers.rational_refinement import _floats, _objects, _scaled, solve_rational
 from solvers.session import Session
-from workbench.families.noise.certify import certify_noise
-from workbench.families.noise.design import NoiseDesigner
-from workbench.families.noise.family import FAMILY
+from workbench.families.modulo.certify import certify_noise
+from workbench.families.modulo.design import ModuloDesigner
+from workbench.families.modulo.family import FAMILY
 
 
 def knapsack() -> RationalLP:
@@ -37,6 +39,18 @@ def test_a_vertex_is_exact():
     assert refined.bound is not None
     assert refined.bound <= Fraction(-1, 2)
     assert Fraction(-1, 2) - refined.bound < Fraction(1, 1 << 50)
+
+
+def test_floats_are_the_rationals_they_are():
+    at_most = np.array([np.inf, 1.0])
+    A = sp.csc_array(np.array([[0.1, 0.0], [1.0, 1.0]]))
+    free = np.array([False, False])
+    data = Data(np.array([-0.3, 0.0]), 2.0, A, np.array([0.05, 1.0]), at_most, np.array([0.0, -np.inf]), at_most, free)
+    lp = RationalLP.of(data)
+    assert lp.cost == [Fraction(-0.3), 0]
+    assert lp.rows == [{0: Fraction(0.1)}, {0: 1, 1: 1}]
+    assert lp.sides == [(Fraction(0.05), None), (1, 1)]
+    assert lp.bounds == [(0, None), (None, 1)]
 
 
 def test_thirds_are_reached_to_two_hundred_bits():
@@ -93,35 +107,60 @@ def test_random_designs_end_certified_without_loss(solver):
     assert certified >= 22
 
 
+def test_chains_of_steep_ratios_reach_every_digit_and_a_bound():
+    """x_0 >= e^-17.5 x_1 >= ...: eight steps down to 1e-61, whose bases HiGHS changes without counting iterations."""
+    steep, n = Fraction(39824784), 9
+    lp = RationalLP(n)
+    lp.cost = [0] + [1] * (n - 1)
+    lp.row(dict.fromkeys(range(n), 1), 1, 1)
+    for k in range(n):
+        lp.row({k: Fraction(1), (k + 1) % n: -steep}, None, 0)
+    wider = RationalLP(n)
+    wider.cost, wider.sides = lp.cost, lp.sides
+    steeper = steep * (1 + Fraction(1, 1 << 40))
+    wider.rows = [{j: -steeper if a < 0 else a for j, a in row.items()} for row in lp.rows]
+    total = sum(1 / steep**k for k in range(n))
+    found = solve_rational(lp)
+    assert float(found.x[-1] * total * steep ** (n - 1)) == pytest.approx(1, rel=1e-6)
+    assert found.objective == pytest.approx(1 - 1 / total, rel=1e-15)
+    assert found.bound == pytest.approx(found.objective, rel=1e-15)
+    loose = solve_rational(lp, relaxed=wider).bound
+    assert loose is not None
+    assert loose <= 1 - 1 / sum(1 / steeper**k for k in range(n))  # of the wider program, below its optimum
+    assert loose > found.objective * Fraction(99, 100)
+
+
 def test_what_a_solver_claims_beyond_reach_is_said():
     # at its default integrality tolerance HiGHS claims an error of the printed MILP below the optimum
     asked = wb.ModuloNoise(n=33, shifts=[4])
-    with NoiseDesigner(asked, method="literal") as designer:
+    with ModuloDesigner(asked, notion="pdp", method="literal") as designer:
         solution = designer.solve(3, "1e-8")
-        request = FAMILY.request(asked, epsilon=3, delta="1e-8", method="literal")
+        request = FAMILY.request(asked, epsilon=3, delta="1e-8", notion="pdp", method="literal")
         made = certify_noise(request, solution)
-    law = wb.design(asked, epsilon=3, delta="1e-8").oracle
+    law = wb.design(asked, notion="pdp", epsilon=3, delta="1e-8").oracle
     assert law.valid
     assert solution.objective < law.value - 1e-9
     assert float(made.objective) >= law.value - 1e-15
 
 
 def test_the_closed_form_steps_in(monkeypatch):
-    from workbench.families.noise import certify as module
+    from workbench.families.modulo import certify as module
 
     def hopeless(*_, **__):
         raise wb.NotCertified("the basis is infeasible.")
 
     monkeypatch.setattr(module, "_exactly", hopeless)
     monkeypatch.setattr(module, "pattern_of", lambda made, budgets: dict.fromkeys(budgets))
-    d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212, solver="highs")
+    d = wb.design(
+        wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212, notion="pdp", solver="highs"
+    )
     assert d.private
     assert d.objective == pytest.approx(0.450172331, abs=1e-9)
 
 
 def test_deep_chains_and_tiny_deltas():
     for shifts, epsilon, delta in (([1], 8, "1e-9"), ([1], 20, "1e-12"), ([2], 3, "1e-30")):
-        d = wb.design(wb.ModuloNoise(n=40, shifts=shifts), epsilon=epsilon, delta=delta)
+        d = wb.design(wb.ModuloNoise(n=40, shifts=shifts), epsilon=epsilon, delta=delta, notion="pdp")
         assert d.private
         assert d.certificate.delta == Fraction(delta)
 

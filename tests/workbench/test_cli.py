@@ -11,7 +11,7 @@ import pytest
 
 from workbench.cli import main
 
-NOISE = ["design", "noise", "--n", "8", "--shifts", "1,2,3", "--directed", "--epsilon", "1.5"]
+NOISE = ["design", "modulo", "--n", "8", "--shifts", "1,2,3", "--directed", "--epsilon", "1.5", "--notion", "pdp"]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -39,7 +39,7 @@ def test_design_says_what_a_reader_must_know(capsys):
 
 def test_vector_query_and_per_difference_epsilon(capsys):
     code, out, _ = run(
-        capsys, "design", "noise", "--sizes", "5x5", "--shifts", "0,1;1,0", "--epsilon", "0,1=0.5;1,0=1", "--json"
+        capsys, "design", "modulo", "--sizes", "5x5", "--shifts", "0,1;1,0", "--epsilon", "0,1=0.5;1,0=1", "--json"
     )
     made = json.loads(out)
     assert code == 0
@@ -59,14 +59,15 @@ def test_save_and_plot(capsys, tmp_path: Path):
 
 def test_compare_keeps_a_failure_as_a_row(capsys):
     code, out, _ = run(
-        capsys, "compare", "noise", "--n", "8", "--max-shift", "3", "--epsilon", "1.5", "--delta", "0.1",
+        capsys, "compare", "modulo", "--n", "8", "--max-shift", "3", "--epsilon", "1.5", "--delta", "0.1",
+        "--notion", "pdp",
         "--solvers", "highs,ortools:glop,nonsense", "--json",
     )  # fmt: skip
     rows = {row["solver"]: row for row in json.loads(out)["rows"]}
     assert code == 0
     assert rows["highs"]["status"] == "optimal"
     assert rows["ortools:glop"]["kind"] == "SolverUnavailable"
-    assert "nonsense" in rows["nonsense"]["error"]
+    assert "nonsense" in rows["nonsense"]["failure"]
 
 
 def test_verify_small_grid(capsys):
@@ -79,7 +80,7 @@ def test_verify_small_grid(capsys):
 
 
 def test_solvers_list(capsys):
-    code, out, _ = run(capsys, "solvers", "--json")
+    code, out, _ = run(capsys, "doctor", "--json")
     rows = {row["name"]: row for row in json.loads(out)["solvers"]}
     assert code == 0
     assert rows["highs"]["installed"]
@@ -108,20 +109,20 @@ def test_solvers_list(capsys):
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--delta", "2"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--delta", "nan"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--solver", "cplex"],
-        ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--minimise", "delta", "--budget", "-1"],
+        ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--minimise", "delta", "--max-loss", "-1"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--plot", "p.bmp"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--save", "no/such/folder/x.json"],
-        ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--cost", "prior-squared", "--prior", "missing.csv"],
+        ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--loss", "prior-squared", "--prior", "missing.csv"],
         ["--sizes", "5x5", "--shifts", "1,2,3", "--epsilon", "1"],
         ["--sizes", "5x5", "--max-shift", "2", "--epsilon", "1"],
         ["--n", "8", "--max-shift", "3"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--nonsense"],
-        ["--n", "60", "--max-shift", "4", "--epsilon", "0.5", "--delta", "0.05", "--time-limit", "0.01"],
+        ["--n", "60", "--max-shift", "4", "--epsilon", "0.5", "--delta", "0.05", "--time-limit", "1e-7"],
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(capsys, arguments: list[str], tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, "design", "noise", *arguments, "--json")
+    code, out, err = run(capsys, "design", "modulo", *arguments, "--json")
     assert code == 2
     assert set(json.loads(out)) >= {"error", "message"}
     assert err.count("\n") == 1
@@ -130,7 +131,7 @@ def test_bad_input_is_one_line_and_exit_2(capsys, arguments: list[str], tmp_path
 
 
 def test_every_command_has_help_with_examples(capsys):
-    for command in (["solvers"], ["verify"], ["reproduce"], ["design", "noise"], ["compare", "noise"]):
+    for command in (["doctor"], ["verify"], ["reproduce"], ["design", "modulo"], ["compare", "modulo"]):
         code, out, _ = run(capsys, *command, "--help")
         assert code == 0
         assert "workbench " + " ".join(command) in out.replace("\n", " ")
@@ -138,7 +139,7 @@ def test_every_command_has_help_with_examples(capsys):
 
 
 def test_a_real_process_prints_no_traceback(tmp_path: Path):
-    command = [sys.executable, "-m", "workbench", "design", "noise", "--n", "8", "--shifts", "0", "--epsilon", "1"]
+    command = [sys.executable, "-m", "workbench", "design", "modulo", "--n", "8", "--shifts", "0", "--epsilon", "1"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert done.stdout == ""

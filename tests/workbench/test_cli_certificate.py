@@ -1,4 +1,4 @@
-"""audit, verify-certificate, sample and compose as a user meets them."""
+"""audit, check, sample and compose as a user meets them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    d = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5, delta="0.1")
-    wb.save_certificate(d.certificate, "noise.json")
+    d = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5, delta="0.1", notion="pdp")
+    wb.save(d.certificate, "noise.json")
     third = [[2, 1], [1, 2]]
-    wb.save_certificate(wb.certify_quantizer([-1, 1], [-3, 3], third, epsilon="0.7"), "quantizer.json")
+    wb.save(wb.certify(wb.PiecewiseAffine.of([-1, 1], [-3, 3], third), epsilon="0.7", unbiased=True), "quantizer.json")
     (tmp_path / "pmf.csv").write_text("0.5,0.25,0.25\n")
     (tmp_path / "matrix.csv").write_text("0.75,0.25\n0.25,0.75\n")
     return tmp_path
@@ -57,11 +57,11 @@ def test_audit(capsys, folder):
 
 
 def test_verify_says_what_it_proved(capsys, folder):
-    code, out, _ = run(capsys, "verify-certificate", "noise.json")
+    code, out, _ = run(capsys, "check", "noise.json")
     assert code == 0
     assert "Proven from noise.json alone" in out
     assert "not proven" in out
-    code, out, _ = run(capsys, "verify-certificate", "quantizer.json", "--json")
+    code, out, _ = run(capsys, "check", "quantizer.json", "--json")
     made = json.loads(out)
     assert made["proven"] is True
     assert any("unbiased" in sentence for sentence in made["words"])
@@ -70,19 +70,36 @@ def test_verify_says_what_it_proved(capsys, folder):
 def test_a_forged_certificate_fails_in_one_line(capsys, folder):
     text = (folder / "noise.json").read_text()
     (folder / "noise.json").write_text(text.replace('"epsilon": "1.5"', '"epsilon": "1.4"'))
-    for command in (["verify-certificate"], ["audit"], ["sample"], ["compose", "--delta", "1e-6"]):
+    for command in (["check"], ["audit"], ["sample"], ["compose", "--delta", "1e-6"]):
         code, out, err = run(capsys, command[0], "noise.json", *command[1:])
-        assert code == 2
+        assert code == (1 if command[0] == "check" else 2)
         assert out == ""
         assert err.startswith("CorruptFile: noise.json: The certificate does not prove its claim.")
         assert err.count("\n") == 1
+
+
+def test_exit_codes_of_verify_certificate(capsys, folder):
+    """0 proven, 1 false, 2 undecided or unreadable: what a script needs to know."""
+    text = (folder / "noise.json").read_text()
+    undecided = {"notion": "zcdp", "rho": "1e-40"}
+    for changed, expected in (
+        (text, 0), (text.replace('"delta": "0.1"', '"delta": "0.01"'), 1),
+        (text.replace('"error-rate"', '"squared"', 1), 2), (text[:-9], 2),
+        (json.dumps(json.loads(text) | {"claim": undecided, "objective": None, "mechanism": {
+            "kind": "channel", "pairs": [[0, 1]], "rows": [
+                {"total": hex(2**81 + k), "weights": [hex(2**80), hex(2**80 + k)]} for k in (1, 3)]}}), 2),
+    ):  # fmt: skip
+        (folder / "noise.json").write_text(changed)
+        code, out, err = run(capsys, "check", "noise.json", "--json")
+        assert code == expected, err
+        assert json.loads(out).get("proven", False) is (expected == 0)
 
 
 def test_hostile_words_in_a_record_are_only_shown(capsys, folder):
     data = json.loads((folder / "noise.json").read_text())
     data["record"] = {"[/bold]": "[red]\u001b[31m", "x" * 500: ["[/]"] * 100}
     (folder / "noise.json").write_text(json.dumps(data))
-    code, out, err = run(capsys, "verify-certificate", "noise.json")
+    code, out, err = run(capsys, "check", "noise.json")
     assert code == 0, err
     assert "\u001b" not in out
 
@@ -139,8 +156,8 @@ def test_compose(capsys, folder):
         ["audit", "noise.json", "--plot", "no/such/p.png"],
         ["audit", "matrix.csv", "--pairs", "0-5"],
         ["audit", "matrix.csv", "--pairs", "x"],
-        ["verify-certificate", "pmf.csv"],
-        ["verify-certificate", "missing.json"],
+        ["check", "pmf.csv"],
+        ["check", "missing.json"],
         ["sample", "noise.json", "--count", "-1"],
         ["sample", "noise.json", "--count", "x"],
         ["sample", "noise.json", "--answer", "9"],
@@ -166,7 +183,7 @@ def test_bad_input_is_one_line_and_exit_2(capsys, folder, arguments):
 
 
 def test_help_has_examples(capsys):
-    for command in ("audit", "verify-certificate", "sample", "compose"):
+    for command in ("audit", "check", "sample", "compose"):
         code, out, _ = run(capsys, command, "--help")
         assert code == 0
         assert f"workbench {command}" in out.replace("\n", " ")
@@ -189,7 +206,7 @@ def test_load_audit_and_sample_beside_foreign_packages(folder):
     code = """
 import sys, workbench as wb
 noise = wb.load("noise.json")
-assert wb.verify_certificate("noise.json").holds()
+assert wb.check("noise.json").holds()
 print(float(wb.audit(noise, "1.5").pdp_delta) <= 0.1, wb.sample(noise, 5, answer=3).size)
 print(wb.certify(noise, "pdp", "1.5", "0.1").holds(), wb.profile(noise).delta(1) > 0)
 heavy = {"cvxpy", "ortools", "gurobipy", "highspy", "models", "solvers", "scipy", "pandas", "matplotlib"}
@@ -204,7 +221,7 @@ def test_the_commands_beside_foreign_packages(folder):
     code = """
 from workbench.cli import main
 
-for command in ("audit", "verify-certificate", "sample"):
+for command in ("audit", "check", "sample"):
     try:
         main([command, "noise.json"])
     except SystemExit as stop:
@@ -237,7 +254,7 @@ def test_one_line_whatever_a_file_or_its_name_says(folder):
     data["claim"]["notion"] = "x\nProven \x1b[31m"
     (folder / "forged.json").write_text(json.dumps(data))
     strange = b"n\xff.json"
-    command = [sys.executable, "-m", "workbench", "verify-certificate"]
+    command = [sys.executable, "-m", "workbench", "check"]
     for name, kind in ((b"forged.json", "CorruptFile"), (strange, "InvalidRequest")):
         for more in ([], ["--json"]):
             done = subprocess.run([*command, name, *more], cwd=folder, capture_output=True, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,20 +21,30 @@ def run(*words: str, **environment: str) -> str:
 
 def test_commands_stand_in_the_order_of_work() -> None:
     shown = run("--help")
-    order = ["explore", "design", "audit", "sample", "sweep", "reproduce", "solvers"]
+    order = ["explore", "design", "audit", "sample", "sweep", "reproduce", "doctor"]
     places = [shown.index(f"│ {name} ") for name in order]
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("group", ["design", "frontier", "evaluate", "privatise"])
+@pytest.mark.parametrize("group", ["design", "frontier", "laplace", "privatise"])
 def test_groups_have_examples(group: str) -> None:
     shown = " ".join(run(group, "--help").split())
     assert f"Examples: workbench {group} " in shown
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [("workbench fro", "frontier"), ("workbench design noise --max", "--max-shift")]
+    ("words", "expected"), [("workbench fro", "frontier"), ("workbench design modulo --max-s", "--max-shift")]
 )
 def test_a_shell_completes_commands_and_options(words: str, expected: str) -> None:
     count = str(len(words.split()) - 1)
     assert run(_WORKBENCH_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count).split() == [expected]
+
+
+def test_redirected_tables_take_the_width_of_columns_and_break_no_number() -> None:
+    words = ("design", "channel", "--answers", "0..6", "--max-shift", "1", "--epsilon", "1", "--loss", "absolute")
+    numbers = re.compile(r"0\.\d{3,}")
+    wide, narrow = run(*words, COLUMNS="150"), run(*words, COLUMNS="24")
+    table = "Probability of every output"
+    assert {*numbers.findall(wide[wide.index(table) :])} == {*numbers.findall(narrow[narrow.index(table) :])} != set()
+    assert max(map(len, wide.splitlines())) > 120
+    assert max(len(line) for line in narrow[: narrow.index(table)].splitlines()) <= 24

@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.families.quantizer.evaluate import evaluation
-from workbench.privacy.certificate_file import load_certificate
+from workbench.mechanisms.baselines.named_quantizers import built
+from workbench.mechanisms.density import spelled
+from workbench.privacy.certificate_file import check
 
 KEYS = {"mae", "mae_51", "mse", "exact", "bins", "method", "objective", "bound", "status"}
 
@@ -72,6 +75,63 @@ def test_two_optimised_outputs_are_randomized_response():
     assert made.private
 
 
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        ({}, {"epsilon": 2}),
+        ({"c": 3, "density": "normal:0.2,0.4"}, {"epsilon": "1.5", "loss": "0.3"}),
+        ({"density": "normal:0.5,0.2"}, {"epsilon": 6, "loss": "squared"}),
+        ({}, {"epsilon": 2, "method": "mvu"}),
+        ({}, {"epsilon": "0.3", "method": "mvu", "loss": "absolute", "inputs": 5}),
+    ],
+)
+def test_the_bound_for_two_optimised_outputs_is_their_optimum(question: dict[str, Any], options: dict[str, Any]):
+    made = wb.design(wb.Quantization(levels=2, **question), **options)
+    assert made.bound is not None
+    assert made.bound <= made.objective
+    assert made.bound == pytest.approx(made.objective, rel=5e-6)
+    assert made.oracle.agrees
+    assert made.oracle.kind == ("optimum" if made.request.method == "exact" else "lower bound")
+    wide = wb.design(wb.Quantization(levels=2, **question), epsilon=options["epsilon"], method="product")
+    assert wide.oracle.kind == "lower bound"  # its outputs are of a grid
+    assert wide.oracle.agrees
+
+
+@pytest.mark.parametrize("metric", [None, "absolute", "squared"])
+@pytest.mark.parametrize(("bins", "inputs"), [("-2,-0.3,0.4,1.9", 3), ("-3,-1,1,3", 5), ("-4,-0.1,2.5", 2)])
+def test_the_bound_of_mvu_at_given_outputs_is_that_of_its_program(bins: str, inputs: int, metric: str | None):
+    made = wb.design(wb.Quantization(bins), epsilon=2, method="mvu", inputs=inputs, metric=metric)
+    assert made.bound == pytest.approx(made.objective, rel=1e-7)
+    assert made.private
+
+
+@pytest.mark.parametrize(
+    ("levels", "epsilon", "options"),
+    [
+        (2, "0.7", {}), (3, "2", {"loss": "squared"}), (4, "1", {"starts": 1}), (4, "2.5", {"starts": 1}),
+        (3, "1.56", {"method": "mvu"}), (5, "0.62", {"method": "mvu", "loss": "absolute"}),
+        (3, "2", {"method": "mvu", "metric": "squared"}),
+    ],
+)  # fmt: skip
+def test_outputs_by_distance_leave_a_proof_room(levels: int, epsilon: str, options: dict[str, Any]):
+    """The best outermost outputs are at the least reach, where every ratio is tight."""
+    asked: dict[str, Any] = {"epsilon": epsilon, "metric": "absolute"} | options
+    made = wb.design(wb.Quantization(levels=levels), **asked)
+    raw = wb.design(wb.Quantization(levels=levels), **asked, certify=False)
+    assert made.private
+    assert made.privacy.bias == 0
+    assert made.objective == pytest.approx(raw.objective, rel=1e-6)
+
+
+def test_the_least_epsilon_and_reach_by_distance():
+    """Σ (B_i + B) p_i(x) = x + B grows by at most ε of itself: B >= c + 1/ε."""
+    with pytest.raises(wb.InvalidRequest, match="reach must be above 2, "):
+        wb.design(wb.Quantization(levels=3), epsilon=1, metric="absolute", reach="1.9")
+    with pytest.raises(wb.Infeasible, match="at least 1 for outputs"):
+        wb.design(wb.Quantization("-5,0,2"), epsilon="0.99", metric="absolute")
+    assert wb.design(wb.Quantization("-5,0,2.001"), epsilon=1, metric="absolute").private
+
+
 def test_metric_designs():
     made = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=11)
     assert made.privacy.metric == "absolute"
@@ -115,11 +175,11 @@ def test_inputs_of_any_size(method: str, c: str):
         assert found["bound"] == pytest.approx(s**power * unit["bound"], rel=1e-9)
 
 
-def test_densities_costs_and_metrics_scale_with_the_inputs():
+def test_densities_losses_and_metrics_scale_with_the_inputs():
     bins, wide_bins = "-3,-0.5,0.5,3", "-3000,-500,500,3000"
-    big = wb.design(wb.Quantization(wide_bins, c=1000, density="normal:500,200"), epsilon=1, cost="1/1001")
+    big = wb.design(wb.Quantization(wide_bins, c=1000, density="normal:500,200"), epsilon=1, loss="1/1001")
     # with e = 1000 u, 1/1001 of |e| and 1000/1001 of e² weigh |u| and u² as 1 : 10^6
-    far = wb.design(wb.Quantization(bins, density="normal:0.5,0.2"), epsilon=1, cost="1/1000001")
+    far = wb.design(wb.Quantization(bins, density="normal:0.5,0.2"), epsilon=1, loss="1/1000001")
     assert big.objective == pytest.approx(far.objective * (1000 / 1001 + 1000 * 10**6 / 1001), rel=1e-9)
     near = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=9)
     wide = wb.design(wb.Quantization("-3000,-500,500,3000", c=1000), epsilon="0.001", metric="absolute", knots=9)
@@ -162,14 +222,18 @@ def test_squared_distances_add_up_over_the_coordinates_of_a_vector():
 
 
 def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
-    for metric, knots in (("squared", 5), ("absolute", 0)):
-        question = wb.Quantization("-3,-1,1,3")
-        with pytest.raises(wb.Infeasible, match="The smallest feasible epsilon is") as raised:
-            wb.design(question, epsilon="0.35", metric=metric, knots=knots)
-        least = float(str(raised.value).rstrip(".").rsplit(" ", 1)[1])
-        assert wb.design(question, epsilon=least * 1.01, metric=metric, knots=knots).private
+    for bins, options in (
+        ("-3,-1,1,3", {"metric": "squared", "knots": 5}), ("-5,-0.3,0.9,2", {"metric": "squared", "knots": 4}),
+        ("-2,0,4", {"metric": "squared", "method": "mvu", "inputs": 4}), ("-3,-1,1,3", {"metric": "absolute"}),
+        ("-5,0,2.5", {"metric": "absolute", "method": "mvu", "inputs": 4}),
+    ):  # fmt: skip
+        question: Any = wb.Quantization(bins)
+        with pytest.raises(wb.Infeasible, match=r"The smallest feasible epsilon is|epsilon must be at least") as raised:
+            wb.design(question, epsilon="0.1", **options)
+        least = float(re.findall(r"(?:is|least) ([\d.]+\d)", str(raised.value))[0])
+        assert wb.design(question, epsilon=least * 1.0001, **options).private
         with pytest.raises(wb.Infeasible):
-            wb.design(question, epsilon=least * 0.99, metric=metric, knots=knots)
+            wb.design(question, epsilon=least * 0.9999, **options)
 
 
 @pytest.mark.parametrize(("question", "request_", "words"), [
@@ -178,7 +242,7 @@ def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
     ({"bins": "-3,3"}, {"epsilon": -1}, r"epsilon must be a finite number > 0. Got -1"),
     ({"bins": "-3,3"}, {"epsilon": 31}, "at most 30"),
     ({"bins": "-3,3"}, {"epsilon": 1, "method": "best"}, "method must be one of"),
-    ({"bins": "-3,3"}, {"epsilon": 1, "cost": "rmse"}, "cost must be"),
+    ({"bins": "-3,3"}, {"epsilon": 1, "loss": "rmse"}, "loss must be"),
     ({"bins": "-3,3"}, {"epsilon": 1, "knots": -1}, "knots must be"),
     ({"bins": "-3,3"}, {"epsilon": 1, "method": "mvu", "knots": 5}, "knots must be left out"),
     ({"levels": 4}, {"epsilon": 1, "reach": 2}, "reach must be above 2.16395"),
@@ -222,7 +286,7 @@ def test_the_command_line_designs(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert set(found) >= KEYS
     assert found["mae"] == pytest.approx(1.700701, abs=1e-6)
     assert found["certified"]
-    certificate = load_certificate(tmp_path / "q.json")
+    certificate = check(tmp_path / "q.json")
     assert certificate.epsilon == 1
     assert certificate.bias is not None
     assert certificate.bias.worst == 0
@@ -241,17 +305,21 @@ def test_the_command_line_reports_and_refuses(capsys: pytest.CaptureFixture[str]
         assert err.count("\n") == 1
 
 
-def test_the_command_line_evaluates(capsys: pytest.CaptureFixture[str]):
-    code, out, _ = run(capsys, "evaluate", "quantizer", "--mechanism", "rqm", "--bins=-2.7,-0.9,0.9,2.7", "--q", "0.22",
-                       "--json")  # fmt: skip
+def test_the_command_line_audits_published_quantizers(capsys: pytest.CaptureFixture[str]):
+    rqm = ("audit", "rqm", "--with", "bins=-2.7,-0.9,0.9,2.7", "--with", "q=0.22")
+    code, out, _ = run(capsys, *rqm, "--loss", "absolute", "--json")
     assert code == 0
     found = json.loads(out)
     assert found["mae_51"] == pytest.approx(1.99286, abs=5e-6)
-    assert found["exact"]["epsilon"] == pytest.approx(0.998767, abs=1e-6)
-    assert found["exact"]["bias"] == 0
-    code, out, _ = run(capsys, "evaluate", "quantizer", "--mechanism", "erm", "--bins=-3,-1,1,3", "--gamma", "1")
+    assert found["mean_error"] == pytest.approx(found["mae_51"], rel=0.01)
+    assert found["pure_epsilon"] == pytest.approx(0.998767, abs=1e-6)
+    assert found["bias"] == 0
+    code, out, _ = run(capsys, "audit", "erm", "--with", "bins=-3,-1,1,3", "--with", "gamma=1")
     assert code == 0
-    assert "published bound" in out
+    assert "published epsilon" in out
+    for bad in (("--with", "q"), ("--with", "levels=4"), ("--with", "bins=-3")):
+        code, _, err = run(capsys, *rqm, *bad)
+        assert (code, err.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize(("mechanism", "parameters"), [
@@ -259,17 +327,17 @@ def test_the_command_line_evaluates(capsys: pytest.CaptureFixture[str]):
     ("pbm", {"levels": 4}), ("pbm", {"levels": 4, "theta": 0.1, "epsilon": 1}), ("biased", {"bins": "-3,3", "q": 0.1}),
     ("randomized-response", {"epsilon": 0}),
 ])  # fmt: skip
-def test_evaluations_that_make_no_sense(mechanism: str, parameters: dict):
+def test_published_quantizers_that_make_no_sense(mechanism: str, parameters: dict):
     with pytest.raises(wb.InvalidRequest):
-        evaluation(mechanism, **parameters)
+        built(mechanism, **parameters)
 
 
-def test_every_closed_form_mechanism_can_be_evaluated():
+def test_every_published_quantizer_can_be_built():
     for mechanism, parameters in (("pbm", {"levels": 4, "epsilon": 1}), ("randomized-response", {"epsilon": 1}),
                                   ("biased", {"bins": "-2.7,-0.9,0.9,2.7", "q": 0.22, "beta": 0.3})):  # fmt: skip
-        found = evaluation(mechanism, density="normal:0.5,0.2", **parameters)
-        assert found["mae"] > 0
-        assert 0 < found["exact"]["epsilon"] < 3
+        made = built(mechanism, **parameters)
+        assert made.mae(spelled("normal:0.5,0.2", 1.0)) > 0
+        assert 0 < (made.epsilon if hasattr(made, "epsilon") else wb.audit(made, 0).pure_epsilon) < 3
 
 
 @pytest.mark.parametrize("method", ["exact", "mvu"])
@@ -279,3 +347,18 @@ def test_outputs_stay_within_the_reach_and_the_words_name_it(method: str):
     assert made.bound is not None
     assert made.bound <= made.objective
     assert any("within ±5 (reach)" in sentence for sentence in made.words)
+
+
+def test_bits_are_levels():
+    kind = next(kind for kind in wb.list_families() if kind.name == "quantizer")
+    assert kind.spelled(bits=2, epsilon=1).question == wb.Quantization(levels=4)
+    given, spelled = (kind.read({"epsilon": 1, **more}, "sweep") for more in ({"bits": 2}, {"levels": 4}))
+    assert kind.key(given) == kind.key(spelled)
+    with pytest.raises(wb.InvalidRequest, match="bits must be left out with levels"):
+        kind.spelled(bits=2, levels=4, epsilon=1)
+
+
+@pytest.mark.parametrize("loss", ["mae", "mse", "worst", 2])
+def test_losses_have_the_names_of_every_family(loss: object):
+    with pytest.raises(wb.InvalidRequest, match="loss must be absolute, squared, or a share of absolute"):
+        wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1, loss=loss)

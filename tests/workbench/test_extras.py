@@ -13,7 +13,7 @@ from workbench.io import extras
 from workbench.papers import reproduce as module
 from workbench.papers.artifact import Artifact, Paper
 from workbench.privacy.opendp import measurement
-from workbench.sweeps.export import export
+from workbench.sweeps.export import writable
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def test_every_extra_is_known() -> None:
     ("extra", "call"),
     [
         ("opendp", lambda noise, folder: measurement(noise)),
-        ("parquet", lambda noise, folder: export([], {}, folder / "a.parquet")),
-        ("cluster", lambda noise, folder: wb.sweep("examples/sweeps/noise.toml", folder / "l", cluster="tcp://a:1")),
+        ("parquet", lambda noise, folder: writable(folder / "a.parquet")),
+        ("cluster", lambda noise, folder: wb.sweep("examples/sweeps/modulo.toml", folder / "l", cluster="tcp://a:1")),
         ("learning", lambda noise, folder: wb.reproduce("label-dp", "table1", folder)),
     ],
 )

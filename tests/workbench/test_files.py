@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from workbench.errors import InvalidRequest
 from workbench.io.files import write_whole
 
 
@@ -37,7 +38,7 @@ def test_devices_and_pipes_are_written_into(tmp_path: Path):
 
 
 def test_nothing_is_left_of_a_write_that_failed(tmp_path: Path):
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(InvalidRequest, match="Got the folder"):
         write_whole(tmp_path, b"a folder")
     with pytest.raises(TypeError):
         write_whole(tmp_path / "file", "text")  # type: ignore[arg-type]

@@ -11,10 +11,10 @@ import workbench as wb
 from workbench.cli import main
 from workbench.io.files import distinct_files
 
-NOISE = "design noise --n 8 --max-shift 3 --epsilon 1"
-LABELS = "design labels --prior p.csv --epsilon 1"
+NOISE = "design modulo --n 8 --max-shift 3 --epsilon 1"
+LABELS = "design labels --labels p.csv --epsilon 1"
 QUANTIZER = "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1"
-ENCODE = "dql encode --epsilon 1 --ell 2 --seed-file key"
+ENCODE = "laplace encode --epsilon 1 --ell 2 --seed-file key"
 PRIVATISE = "privatise labels --column 1 --epsilon 9"
 
 CASES = {
@@ -22,8 +22,8 @@ CASES = {
     f"{ENCODE} p.csv p.csv": ("output", "input", "p.csv"),
     f"{ENCODE} p.csv link": ("output", "input", "p.csv"),
     f"{ENCODE} p.csv hard": ("output", "input", "p.csv"),
-    "dql decode --seed-file key s.bits key": ("output", "key", "key"),
-    "dql decode --seed-file key s.bits ./s.bits": ("output", "description", "s.bits"),
+    "laplace decode --seed-file key s.bits key": ("output", "key", "key"),
+    "laplace decode --seed-file key s.bits ./s.bits": ("output", "description", "s.bits"),
     f"{PRIVATISE} o.csv.json --out o.csv": ("report beside the output", "input", "o.csv.json"),
     f"{PRIVATISE} p.csv --out sub/../p.csv": ("output", "input", "p.csv"),
     f"{PRIVATISE} p.csv --labels o.csv.json --out o.csv": ("report beside the output", "labels", "o.csv.json"),
@@ -35,15 +35,15 @@ CASES = {
     "sweep s.toml --ledger s.toml": ("ledger", "specification", "s.toml"),
     "sweep m-wal --ledger m": ("log of the ledger", "specification", "m-wal"),
     "sweep s.toml --ledger s.toml --dry-run": ("ledger", "specification", "s.toml"),
-    f"{LABELS} --save p.csv": ("saved file", "prior", "p.csv"),
+    f"{LABELS} --save p.csv": ("saved file", "labels", "p.csv"),
     f"{LABELS} --save same.svg --plot same.svg": ("plot file", "saved file", "same.svg"),
     f"{NOISE} --save same.svg --plot sub/../same.svg": ("plot file", "saved file", "same.svg"),
-    f"{NOISE} --cost prior-squared --prior p.csv --save p.csv": ("saved file", "prior", "p.csv"),
+    f"{NOISE} --loss prior-squared --prior p.csv --save p.csv": ("saved file", "prior", "p.csv"),
     f"{NOISE} --save dangling --plot new.svg": ("plot file", "saved file", "dangling"),
     f"{QUANTIZER} --save same.svg --plot same.svg": ("plot file", "saved file", "same.svg"),
     "audit m.svg --plot m.svg": ("plot file", "mechanism", "m.svg"),
-    "frontier labels --prior f/frontier.csv --epsilon 1 --out f": ("out", "prior", "f/frontier.csv"),
-    "frontier labels --prior f/x.svg --epsilon 1 --out f": ("out", "prior", "f/x.svg"),
+    "frontier labels --labels f/frontier.csv --epsilon 1 --out f": ("out", "labels", "f/frontier.csv"),
+    "frontier labels --labels f/x.svg --epsilon 1 --out f": ("out", "labels", "f/x.svg"),
 }  # fmt: skip
 
 

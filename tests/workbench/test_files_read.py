@@ -20,36 +20,36 @@ from workbench.families.labels.design import Labels
 from workbench.io.csv_column import read_column
 from workbench.io.files import read_bytes, read_text, write_new, write_whole
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes
-from workbench.privacy.certificate_file import load_certificate
+from workbench.privacy.certificate_file import check
 from workbench.sweeps.specification import read_spec
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "load": wb.load,
-    "certificate": load_certificate,
+    "certificate": check,
     "column": read_column,
     "labels": Labels.read,
-    "prior": lambda path: Labels.parse(str(path) if isinstance(path, Path) else path),
+    "spelled labels": lambda path: Labels.parse(str(path) if isinstance(path, Path) else path),
     "stream": load_bytes,
     "specification": read_spec,
     "ledger": lambda path: wb.Ledger(path, create=False),
 }
 
 COMMANDS = (
-    "verify-certificate {}",
+    "check {}",
     "audit {} --epsilon 1",
     "sample {}",
     "compose {}",
     "sweep {}",
     "results list --ledger {}",
-    "design labels --prior {} --epsilon 1",
-    "frontier labels --prior {} --epsilon 1 --out out",
-    "design noise --n 4 --max-shift 1 --epsilon 1 --cost prior-squared --prior {}",
+    "design labels --labels {} --epsilon 1",
+    "frontier labels --labels {} --epsilon 1 --out out",
+    "design modulo --n 4 --max-shift 1 --epsilon 1 --loss prior-squared --prior {}",
     "privatise labels {} --column 1 --epsilon 1 --out o.csv",
     "privatise labels fine.csv --column 1 --epsilon 1 --out o.csv --labels {}",
-    "dql encode --epsilon 1 --ell 2 --seed-file {} fine.csv o.bits",
-    "dql encode --epsilon 1 --ell 2 --seed-file key {} o.bits",
-    "dql decode --seed-file key {}",
-    "dql decode --seed-file {} fine.csv",
+    "laplace encode --epsilon 1 --ell 2 --seed-file {} fine.csv o.bits",
+    "laplace encode --epsilon 1 --ell 2 --seed-file key {} o.bits",
+    "laplace decode --seed-file key {}",
+    "laplace decode --seed-file {} fine.csv",
 )
 
 
@@ -101,7 +101,7 @@ def test_every_command_refuses_what_is_no_regular_file(folder: Path, capsys: pyt
 @pytest.mark.parametrize("path", [None, 3, b"x", 2.5, ["x"], "a\0b", object()])
 def test_a_path_of_a_wrong_type_is_one_sentence(path: Any):
     for name, read in READERS.items():
-        if name not in ("prior", "specification") or not isinstance(path, (list, str)):
+        if name not in ("spelled labels", "specification") or not isinstance(path, (list, str)):
             with pytest.raises(InvalidRequest, match=r"^\w+ must be the path of a file\. Got "):
                 read(path)
 
@@ -150,7 +150,7 @@ def test_the_umask_is_obeyed(tmp_path: Path, umask: Callable[[int], int], mask: 
     assert mode(tmp_path / "private") == 0o600
 
 
-@pytest.mark.parametrize("before", [0o600, 0o640, 0o444])
+@pytest.mark.parametrize("before", [0o600, 0o640])
 def test_an_existing_file_keeps_its_mode(tmp_path: Path, before: int):
     (tmp_path / "old").write_bytes(b"1")
     (tmp_path / "old").chmod(before)
@@ -158,6 +158,20 @@ def test_an_existing_file_keeps_its_mode(tmp_path: Path, before: int):
         write_whole(tmp_path / "old", b"2", private=private)
         assert mode(tmp_path / "old") == before
     assert (tmp_path / "old").read_bytes() == b"2"
+
+
+def test_a_read_only_file_is_not_replaced(folder: Path, capsys: pytest.CaptureFixture[str]):
+    Path("old.json").write_bytes(b"1")
+    Path("old.json").chmod(0o444)
+    with pytest.raises(
+        InvalidRequest, match=r"^file must be a file that can be written\. Got old.json, which is read-on"
+    ):
+        write_whole("old.json", b"2")
+    code, err = run("design modulo --n 4 --max-shift 1 --epsilon 1 --save old.json", capsys)
+    assert (code, "saved file must be a file that can be written. Got old.json" in err) == (2, True)
+    with pytest.raises(InvalidRequest, match=r"^file must be a file\. Got the folder folder\.$"):
+        wb.save(wb.Channel.from_rows([[1, 1], [1, 2]]), "folder")
+    assert Path("old.json").read_bytes() == b"1"
 
 
 def test_a_release_that_copies_private_columns_is_its_owners(
@@ -172,12 +186,12 @@ def test_a_release_that_copies_private_columns_is_its_owners(
 
 
 def test_a_key_that_others_can_read_is_said(folder: Path, capsys: pytest.CaptureFixture[str]):
-    assert run("dql keygen new.key", capsys)[0] == 0
+    assert run("laplace keygen new.key", capsys)[0] == 0
     assert mode("new.key") == 0o600
-    encode = "dql encode --epsilon 1 --ell 2 --seed-file new.key fine.csv o.bits"
+    encode = "laplace encode --epsilon 1 --ell 2 --seed-file new.key fine.csv o.bits"
     assert run(encode, capsys) == (0, "")
     Path("new.key").chmod(0o640)
-    for command in (encode, encode + " --json", "dql decode --seed-file new.key o.bits d.csv"):
+    for command in (encode, encode + " --json", "laplace decode --seed-file new.key o.bits d.csv"):
         code, err = run(command, capsys)
         assert (code, err.count("\n")) == (0, 1)
         assert "other users can read the key new.key" in err
@@ -198,7 +212,7 @@ def test_nothing_is_left_on_a_full_disk(tmp_path: Path, full: None):
     with pytest.raises(OSError, match="large"):
         write_whole(tmp_path / "file", b"1")
     with pytest.raises(SystemExit) as stop:
-        main(["dql", "keygen", str(tmp_path / "key")])
+        main(["laplace", "keygen", str(tmp_path / "key")])
     assert stop.value.code == 2
     assert not [*tmp_path.iterdir()]
 

@@ -12,16 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib.externals.loky.backend.reduction import dumps
+from matplotlib.figure import Figure
 
 import workbench as wb
 from workbench.cli import main
 from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import Plan
-from workbench.families.noise.baselines import Scan, data_independent_error
-from workbench.families.noise.frontier import NoiseFrontier, plan, round_levels
+from workbench.families.frontier_plots import band
+from workbench.families.modulo.baselines import Scan, data_independent_error
+from workbench.families.modulo.frontier import round_levels
 from workbench.families.registry import family, our_families
+from workbench.frontiers.budget_table import budget_table
 from workbench.frontiers.run import frontier_of, plan_of, read, run
 from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
@@ -73,21 +77,15 @@ def test_bad_grids_of_python_are_named(value: Any) -> None:
 @pytest.fixture
 def few_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces are traced at few ε between the asked ones."""
-    monkeypatch.setattr("workbench.families.noise.frontier._SMOOTH", 4)
-
-
-def _noise(**more: Any) -> Any:
-    question = wb.ModuloNoise(n=5, max_shift=2)
-    grids = grid("0.5,1.5", "epsilon"), grid("0,0.05,0.2", "delta")
-    return plan(NoiseFrontier(question, *grids, notions=("pdp", "dp"), **more))
+    monkeypatch.setattr("workbench.families.modulo.frontier._SMOOTH", 4)
 
 
 @pytest.mark.usefixtures("few_pieces")
 def test_noise_rows_agree_with_each_other() -> None:
-    outcome = run(_noise())
+    outcome = wb.frontier(wb.ModuloNoise(n=5, max_shift=2), epsilon="0.5,1.5", delta="0,0.05,0.2", notion="pdp,dp")
     table = outcome.to_frame()
     assert not outcome.interrupted
-    assert table["error"].isna().all()
+    assert table["failure"].isna().all()
     points = table[table["curve"] == "point"]
     assert points["certified"].all()
     assert points["oracle_agrees"].all()
@@ -112,15 +110,15 @@ def test_noise_rows_agree_with_each_other() -> None:
 
 def test_noise_rows_of_the_least_epsilon_invert_those_of_the_least_error() -> None:
     question = wb.ModuloNoise(n=6, max_shift=1)
-    table = wb.frontier(question, notion="dp,pure", cost="squared", budget="1,2", delta="0,0.02").to_frame()
+    table = wb.frontier(question, notion="dp,pure", loss="squared", max_loss="1,2", delta="0,0.02").to_frame()
     assert table["mechanism"].eq("least epsilon").all()
     assert table["certified"].all()
     assert len(table) == 6
     for row in table.to_dict("records"):
         assert row["bound"] <= row["objective"] <= row["bound"] * (1 + 1e-6)
-        made = wb.design(question, notion=row["notion"], cost="squared", epsilon=row["objective"], delta=row["delta"])
-        assert made.objective == pytest.approx(row["budget"], rel=1e-5)
-    both = wb.frontier(question, notion="dp", epsilon="0.5,1", budget="0.5", baselines=False).to_frame()
+        made = wb.design(question, notion=row["notion"], loss="squared", epsilon=row["objective"], delta=row["delta"])
+        assert made.objective == pytest.approx(row["max_loss"], rel=1e-5)
+    both = wb.frontier(question, notion="dp", epsilon="0.5,1", max_loss="0.5", baselines=False).to_frame()
     assert {"point", "level", "piece"} == set(both["curve"])
     with pytest.raises(InvalidRequest, match=r"epsilon must be given, or budget\. Got neither\."):
         wb.frontier(question, notion="dp")
@@ -150,17 +148,22 @@ def test_baselines_keep_what_a_notion_requires_not_the_epsilon_it_is_given() -> 
 
     half, delta, notion = Fraction(1, 2), Fraction(1, 100), Halved()
     assert data_independent_error(6, Fraction(1), delta, notion) == data_independent_error(6, half, delta, "dp")
-    assert Scan("geometric", 6, [1]).least(Fraction(1), delta, notion) == Scan("geometric", 6, [1]).least(
-        half, delta, "dp"
+    assert _least(Scan("geometric", 6, [1]), Fraction(1), delta, notion) == _least(
+        Scan("geometric", 6, [1]), half, delta, "dp"
     )
 
 
 def test_scan_finds_the_geometric_parameter() -> None:
     # clamped geometric noise is exactly ln(1/alpha)-private for neighbours 1 apart, d ln(1/alpha) for d
     for distance in (1, 2):
-        found = Scan("geometric", 6, [distance]).least(Fraction(1), Fraction(0), "pdp")
+        found = _least(Scan("geometric", 6, [distance]), Fraction(1), Fraction(0), "pdp")
         assert found == pytest.approx(math.exp(-1 / distance), rel=1e-6)
-    assert Scan("gaussian", 6, [1]).least(Fraction(1, 1000), Fraction(0), "pdp") is None
+    assert _least(Scan("gaussian", 6, [1]), Fraction(1, 1000), Fraction(0), "pdp") is None
+
+
+def _least(scan: Scan, *budget: Any) -> float | None:
+    best = scan.audited(*budget)
+    return None if best is None else best[0]
 
 
 def test_round_levels() -> None:
@@ -172,18 +175,19 @@ def test_round_levels() -> None:
 
 
 def test_what_is_not_proven_in_time_is_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    from workbench.families.noise import frontier as module
+    from workbench.families.modulo import frontier as module
 
     monkeypatch.setattr(module, "_PATIENCE", 0.2)  # with the pieces
     question = wb.ModuloNoise(n=47, shifts=[3, 7, 11, 20, 22])
-    grids = grid("0.9,1.2", "epsilon"), grid("0.1", "delta")
-    made = plan(NoiseFrontier(question, *grids, levels=[], baselines=False, time_limit=0.05))
-    table = run(made).to_frame()
+    made = wb.frontier(
+        question, epsilon="0.9,1.2", delta=0.1, notion="pdp", level="none", baselines=False, time_limit=0.05
+    )
+    table = made.to_frame()
     points = table[table["curve"] == "point"]
     late = points[points["status"] == "time_limit"]
     assert len(late)  # 0.05 s is not enough here; if it ever is, take a harder question
     assert (late["bound"].isna() | (late["bound"] < late["objective"] - 1e-6)).all()
-    assert late["error"].str.contains("incumbent").all()
+    assert late["failure"].str.contains("incumbent").all()
     assert (late["pdp_delta"] <= late["delta"]).all()  # the incumbent is certified all the same
     assert "error_epsilon" in drawn(made, table)
 
@@ -214,10 +218,10 @@ def test_a_task_that_fails_is_a_row() -> None:
     good: list[dict[str, Any]] = [{"objective": 1.0}]
     outcome = run(Plan("", [fail, lambda: good, large], lambda table: {}))
     assert (outcome.finished, outcome.interrupted) == (3, False)
-    known = {"curve": "failed", "status": "refused", "error": "epsilon is too odd."}
+    known = {"curve": "failed", "status": "refused", "failure": "epsilon is too odd."}
     assert outcome.rows[0] == known | {"objective": None, "bound": None}
     assert outcome.rows[1] == good[0]
-    assert outcome.rows[2]["error"] == "The request needs more memory than there is."
+    assert outcome.rows[2]["failure"] == "The request needs more memory than there is."
     outcome = run(Plan("", [lambda: good, stop, fail], lambda table: {}))
     assert (outcome.rows, outcome.interrupted) == (good, True)
 
@@ -247,8 +251,8 @@ def test_tasks_that_cannot_be_sent_are_one_sentence() -> None:
 @pytest.mark.parametrize("name", [kind.name for kind in our_families() if kind.frontier is not None])
 def test_tasks_of_every_family_can_be_sent(name: str) -> None:
     given: dict[str, dict[str, Any]] = {
-        "noise": {"n": 4, "max_shift": 1},
-        "labels": {"prior": "uniform:0..4"}, "channel": {"answers": "0..4", "max_shift": 1},
+        "modulo": {"n": 4, "max_shift": 1},
+        "labels": {"labels": "0..4"}, "channel": {"answers": "0..4", "max_shift": 1},
     }  # fmt: skip
     kind = family(name)
     values = read(frontier_of(kind).options, {"epsilon": "1,2", **given.get(name, {})})
@@ -258,7 +262,7 @@ def test_tasks_of_every_family_can_be_sent(name: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["noise", "--n", "4", "--max-shift", "1", "--epsilon", "1"], ["table", "--epsilon", "1", "--task", "count"]],
+    [["modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"], ["table", "--epsilon", "1", "--task", "count"]],
 )
 def test_interrupted_json_is_one_object(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -281,14 +285,15 @@ def test_interrupted_json_is_one_object(
 def test_why_rows_have_no_value_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--n", "4", "--max-shift", "1", "--epsilon", "1,2", "--delta", "0.1", "--solver", "ortools:glop"]
     with pytest.raises(SystemExit) as end:
-        main(["frontier", "noise", *arguments, "--level", "none", "--no-baselines", "--out", str(tmp_path)])
+        main(["frontier", "modulo", *arguments, "--notion", "pdp", "--level", "none", "--no-baselines",
+              "--out", str(tmp_path)])  # fmt: skip
     assert end.value.code == 0
     assert "2 without a value: ortools:glop cannot solve mixed-integer programs" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("few_pieces")
 def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["frontier", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "0.5:1.5:2", "--delta", "0,0.1"]
+    arguments = ["frontier", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "0.5:1.5:2", "--delta", "0,0.1"]
     with pytest.raises(SystemExit) as end:
         main([*arguments, "--notion", "pdp,dp", "--out", str(tmp_path), "--json"])
     assert end.value.code == 0
@@ -307,7 +312,7 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
     ("option", "value", "word"),
     [
         ("--epsilon", "0:4:5", "epsilon"), ("--delta", "0,2", "delta"), ("--notion", "pure", "delta"),
-        ("--notion", "x", "notion"), ("--cost", "x", "cost"), ("--solver", "x", "solver"), ("--level", "a", "level"),
+        ("--notion", "x", "notion"), ("--loss", "x", "loss"), ("--solver", "x", "solver"), ("--level", "a", "level"),
         ("--level", "-0.1", "level"),
         ("--out", "/proc/no", "out"),
     ],
@@ -317,7 +322,7 @@ def test_bad_input_is_refused_in_one_line(
 ) -> None:
     given = {"--epsilon": "1", "--delta": "0,0.1", "--out": str(tmp_path)} | {option: value}
     with pytest.raises(SystemExit) as end:
-        main(["frontier", "noise", "--n", "4", "--max-shift", "1", *[part for pair in given.items() for part in pair]])
+        main(["frontier", "modulo", "--n", "4", "--max-shift", "1", *[part for pair in given.items() for part in pair]])
     assert end.value.code == 2
     said = capsys.readouterr().err.strip()
     assert len(said.splitlines()) == 1
@@ -325,21 +330,16 @@ def test_bad_input_is_refused_in_one_line(
     assert not list(tmp_path.iterdir())
 
 
-def drawn(made: Plan, table: Any) -> set[str]:
+def drawn(made: Result, table: Any) -> set[str]:
     """The names of the plots that the rows allow."""
-    from matplotlib.pyplot import close
-
     figures = {name: plot() for name, plot in made.draw(table).items()}
-    close("all")
     return {name for name, figure in figures.items() if figure is not None}
 
 
 def test_quantizer_rows() -> None:
-    from workbench.families.quantizer.frontier import plan as quantizer_plan
-
-    made = quantizer_plan([2], grid("1,2", "epsilon"), methods=["exact", "optm"], starts=1)
-    table = run(made).to_frame()
-    assert table["error"].isna().all()
+    made = wb.frontier("quantizer", levels=2, epsilon="1,2", method="exact,optm", starts=1)
+    table = made.to_frame()
+    assert table["failure"].isna().all()
     points = table[(table["curve"] == "point") & (table["mechanism"] == "exact")].set_index("epsilon")
     assert points["certified"].all()
     assert (points["pure_epsilon"] <= points.index).all()
@@ -358,12 +358,9 @@ def test_quantizer_rows() -> None:
 
 
 def test_label_rows() -> None:
-    from workbench.families.labels.frontier import plan as label_plan
-
-    made = label_plan(wb.Labels.uniform(0, 4), grid("0.5,2", "epsilon"), grid("0,0.1", "delta"),
-                      methods=["bins", "lp", "unbiased"])  # fmt: skip
-    table = run(made).to_frame()
-    assert table["error"].isna().all()
+    made = wb.frontier(wb.Labels.uniform(0, 4), epsilon="0.5,2", delta="0,0.1", method="bins,lp,unbiased")
+    table = made.to_frame()
+    assert table["failure"].isna().all()
     assert table["oracle_agrees"].dropna().all()
     for epsilon in (0.5, 2.0):
         here = table[table["epsilon"] == epsilon]
@@ -377,10 +374,8 @@ def test_label_rows() -> None:
 
 
 def test_laplace_rows() -> None:
-    from workbench.families.laplace.frontier import plan as laplace_plan
-
-    made = laplace_plan(grid("0.5,1,30", "epsilon"), grid("3,6", "bits"), ells=[2.0])
-    table = run(made).to_frame()
+    made = wb.frontier("laplace", epsilon="0.5,1,30", bits="3,6", ell=2)
+    table = made.to_frame()
     points = table[table["curve"] == "point"]
     assert (points["mean_bits"].dropna() <= points["bits"][points["mean_bits"].notna()]).all()
     assert points[points["epsilon"] == 1.0]["objective"].tolist() == [2.0, 2.0]
@@ -394,8 +389,8 @@ def test_laplace_rows() -> None:
 
 def test_budget_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workbench.families.labels.budgets._LABELS", (0, 4))  # instead of 0..20
-    table = wb.budget_table(1, [0, 0.05], "1,2", n=3).to_frame()
-    assert table["error"].isna().all()
+    table = budget_table(1, [0, 0.05], "1,2", n=3).to_frame()
+    assert table["failure"].isna().all()
     assert (table["objective"] >= table["bound"].fillna(0) - 1e-9).all()
     for _, group in table.groupby(["task", "group", "epsilon", "delta", "bits"]):
         fitting = group[group["fits"]]
@@ -438,7 +433,7 @@ def test_frontier_in_python() -> None:
     for row in points:
         alone = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=row["epsilon"], delta=0.1, notion="dp")
         assert row["objective"] == pytest.approx(alone.objective, abs=1e-12)
-    by_name = wb.frontier("noise", n=4, max_shift=1, epsilon="0.5,1", delta="0.1", notion=["dp"], level="none",
+    by_name = wb.frontier("modulo", n=4, max_shift=1, epsilon="0.5,1", delta="0.1", notion=["dp"], level="none",
                           baselines=False)  # fmt: skip
     assert [row["objective"] for row in by_name] == [row["objective"] for row in result]
     assert "error_epsilon" in result.plots
@@ -447,7 +442,7 @@ def test_frontier_in_python() -> None:
 
 def test_frontiers_of_questions_and_of_names_are_the_same() -> None:
     for question, name, options in (
-        (wb.Labels.uniform(0, 3), "labels", {"labels": "uniform:0..3", "method": "bins"}),
+        (wb.Labels.uniform(0, 3), "labels", {"labels": "0..3", "method": "bins"}),
         (wb.Quantization(levels=2), "quantizer", {"levels": 2, "method": "exact", "starts": 1}),
         (wb.DataLaw.uniform(-1.0, 1.0), "laplace", {"bits": 5, "ell": 2}),
     ):
@@ -460,7 +455,7 @@ def test_frontiers_of_questions_and_of_names_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("question", "options"),
     [
-        ("fancy", {}), (3, {}), ("noise", {"n": 4, "max_shift": 1, "colour": 1}),
+        ("fancy", {}), (3, {}), ("modulo", {"n": 4, "max_shift": 1, "colour": 1}),
         (wb.ModuloNoise(n=4, max_shift=1), {"n": 4}), (wb.ModuloNoise(n=4, max_shift=1), {"delta": 2}),
         (wb.ModuloNoise(n=4, max_shift=1), {"notion": "fancy"}), (wb.ModuloNoise(n=4, max_shift=1), {"solver": "x"}),
         (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": "1:2"}), (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": None}),
@@ -478,11 +473,11 @@ def test_bad_frontiers_are_refused_in_one_form(question: Any, options: dict[str,
 )
 def test_bad_budget_tables_are_refused_in_one_form(bad: dict[str, Any]) -> None:
     with pytest.raises(wb.InvalidRequest, match=r" must be .* Got .*\.$"):
-        wb.budget_table(**bad)
+        budget_table(**bad)
 
 
 def test_what_is_traced_between_the_asked_epsilons_is_decided_by_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from workbench.families.noise import frontier as module
+    from workbench.families.modulo import frontier as module
 
     def rows() -> list[tuple[float, float]]:
         result = wb.frontier(
@@ -500,24 +495,47 @@ def test_what_is_traced_between_the_asked_epsilons_is_decided_by_work_alone(monk
 def test_a_scan_asked_at_several_budgets_answers_as_a_new_one() -> None:
     scan = Scan("geometric", 4, [1, 2])
     budgets = [(Fraction(e), Fraction(d), notion) for e in (1, 2) for notion in ("pdp", "dp") for d in ("0", "0.1")]
-    for budget in [*budgets, *budgets[::-3]]:
-        assert scan.least(*budget) == Scan("geometric", 4, [1, 2]).least(*budget)
+    for max_loss in [*budgets, *budgets[::-3]]:
+        assert _least(scan, *max_loss) == _least(Scan("geometric", 4, [1, 2]), *max_loss)
 
 
-def test_a_baseline_is_audited_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from workbench.families.noise import baselines as module
+def _styles(figure: Any) -> dict[str, set[str]]:
+    """How every labelled line of a figure is drawn between its points, by panel and label."""
+    return {
+        f"{axis.get_title()}: {line.get_label()}": line.get_drawstyle()
+        for axis in figure.axes for line in axis.lines if len(line.get_xdata()) > 1
+    }  # fmt: skip
 
-    calls: list[int] = []
-    audit, judge = module.audit_channel, module.holds
-    monkeypatch.setattr(module, "audit_channel", lambda *given: calls.append(1) or audit(*given))
-    monkeypatch.setattr(module, "holds", None)
-    scan = Scan("geometric", 4, [1])
-    for notion in ("pdp", "dp"):
-        parameter, channel, privacy = scan.audited(Fraction(1), Fraction(1, 10), notion)
-        assert privacy.meets(notion, 1, Fraction(1, 10))
-        assert channel.error_rate > 0
-        assert calls == [1]
-        calls.clear()
-        with monkeypatch.context() as patched:
-            patched.setattr(module, "holds", judge)
-            assert parameter == scan.least(Fraction(1), Fraction(1, 10), notion)
+
+def test_what_may_jump_is_drawn_in_steps() -> None:
+    # at error .24 the least δ under PDP is .76 up to ε = 2.94, and nearly 0 from there on
+    given: dict[str, Any] = {"epsilon": "2.4,2.8,3.2", "notion": "pdp,dp", "level": "0.24", "baselines": False}
+    table = wb.frontier(wb.ModuloNoise(n=8, max_shift=3), delta="0,0.1", **given)
+    figure = table.plot(which="level_curves")
+    assert isinstance(figure, Figure)
+    pdp, dp = (axis.lines[0] for axis in figure.axes)
+    assert (pdp.get_drawstyle(), dp.get_drawstyle()) == ("steps-post", "default")
+    x, y = pdp.get_xdata(), pdp.get_ydata()
+    drawn = float(np.asarray(y)[np.searchsorted(np.asarray(x), 2.92, side="right") - 1])  # of steps, at ε = 2.92
+    truth = wb.design(
+        wb.ModuloNoise(n=8, max_shift=3), epsilon=2.92, notion="pdp", minimise="delta", max_loss="0.24"
+    ).objective
+    assert drawn == pytest.approx(truth, abs=1e-9) == 0.76
+    styles = _styles(table.plot(which="error_epsilon"))
+    assert styles["PDP: δ = 0.1"] == "steps-post"
+    assert {styles[f"{name}"] for name in ("PDP: δ = 0", "DP: δ = 0", "DP: δ = 0.1")} == {"default"}
+
+
+def test_bands_of_what_may_jump_reach_down_to_the_next_bound() -> None:
+    axis = Figure().subplots()
+    rows = pd.DataFrame({"epsilon": [1.0, 2.0], "delta": 0.1, "notion": "pdp", "bound": [0.4, 0.1],
+                         "objective": [0.5, 0.2]})  # fmt: skip
+    band(axis, rows, "epsilon", "objective")
+    (drawn,) = axis.collections
+    assert drawn.get_paths()[0].contains_point((1.5, 0.15))  # an optimum of .15 at 1.5 is not excluded
+
+
+def test_searches_over_a_grid_of_parameters_are_drawn_in_steps() -> None:
+    table = wb.frontier("quantizer", levels=3, epsilon="0.5,1,1.5", method="optm")
+    styles = _styles(table.plot(which="error_epsilon"))
+    assert (styles["3 outputs: RQM"], styles["3 outputs: OPTM"]) == ("steps-post", "default")

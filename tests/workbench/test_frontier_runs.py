@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 import workbench as wb
 
 
-def test_cost_against_runs():
+def test_loss_against_runs():
     found = wb.frontier(wb.IntegerNoise(), epsilon=6, delta="1e-5", runs="1,2", time_limit="1")
     assert [row["runs"] for row in found if row["curve"] == "point"] == [1, 2]
     rows = {(row["mechanism"], row["runs"]): row["objective"] for row in found}
@@ -16,14 +16,14 @@ def test_cost_against_runs():
         best = rows["noise", runs]
         assert rows["proven bound", runs] <= best <= rows["geometric", runs] * (1 + 1e-6)
         assert best < rows["discrete Gaussian", runs]
-    assert "cost_runs" in found.plots
-    assert isinstance(found.plot(which="cost_runs"), Figure)
+    assert "loss_runs" in found.plots
+    assert isinstance(found.plot(which="loss_runs"), Figure)
 
 
 @pytest.mark.parametrize("runs", ["1.5", "0", "1,5000"])
 def test_runs_are_whole_numbers(runs: str):
     with pytest.raises(wb.InvalidRequest, match="runs must be"):
-        wb.frontier("additive", epsilon=1, delta="1e-5", runs=runs)
+        wb.frontier("noise", epsilon=1, delta="1e-5", runs=runs)
 
 
 @pytest.mark.parametrize("question", [wb.IntegerNoise(), wb.FiniteQuery("0..2", max_shift=1)])

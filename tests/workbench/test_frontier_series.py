@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 import workbench as wb
-from workbench.families.additive.frontier import SERIES
 from workbench.families.frontier_plots import all_series
+from workbench.families.noise.frontier import SERIES
 from workbench.io.figures import COLOURS, MARKERS
 
 
@@ -21,7 +21,7 @@ def test_baselines_beyond_the_colours_begin_again():
 
 
 def test_the_frontier_of_integer_noise_draws_all_its_baselines(tmp_path: Path):
-    result = wb.frontier("additive", epsilon="1,2", delta="0.001,0.01")
+    result = wb.frontier("noise", epsilon="1,2", delta="0.001,0.01")
     rows = result.to_frame()
     assert set(rows[rows["curve"] == "baseline"]["mechanism"]) <= set(SERIES)
     result.save(tmp_path / "drawn")

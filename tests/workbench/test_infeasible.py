@@ -64,7 +64,7 @@ def test_the_least_value_of_a_monotone_question() -> None:
 
 
 def test_a_constraint_of_the_user_against_privacy() -> None:
-    text = said(epsilon="1.5", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0])
+    text = said(notion="pdp", epsilon="1.5", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0])
     assert "these cannot hold together, and could without any one of them: pdp at epsilon = 1.5" in text.lower()
     assert "0.9 <= f[0]" in text
     assert "0.0 <= f[1]" not in text
@@ -84,19 +84,19 @@ def test_constraints_against_each_other() -> None:
 
 
 def test_named_constraints_and_a_budget() -> None:
-    text = said(epsilon=1, minimise="delta", budget="0.1", notion="dp", equal="1=0", zero_mean=True)
+    text = said(epsilon=1, minimise="delta", max_loss="0.1", notion="dp", equal="1=0", zero_mean=True)
     assert "equal masses 1=0; error-rate <= 0.1." in text
     # f(0) = f(1) = 4 f(-4) has mean zero and is right with probability 4/9
-    assert value(text, "budget") == pytest.approx(5 / 9, abs=1e-6)
+    assert value(text, "max_loss") == pytest.approx(5 / 9, abs=1e-6)
 
 
 @pytest.mark.parametrize("notion", ["pdp", "dp"])
 def test_a_limit_of_delta(notion: str) -> None:
-    text = said(epsilon="1.5", minimise="delta", budget="0.4425", delta="0.1", notion=notion)
+    text = said(epsilon="1.5", minimise="delta", max_loss="0.4425", delta="0.1", notion=notion)
     assert "with delta <= 0.1" in text
     assert "error-rate <= 0.4425" in text
     enough = wb.design(QUESTION, epsilon="1.5", delta="0.1", notion=notion)
-    assert value(text, "budget") == pytest.approx(enough.objective, abs=1e-6)
+    assert value(text, "max_loss") == pytest.approx(enough.objective, abs=1e-6)
     epsilon = value(text, "epsilon")
     assert wb.design(QUESTION, epsilon=epsilon, delta="0.1", notion=notion).objective <= 0.4425 + 1e-6
     lower = wb.design(QUESTION, epsilon=epsilon * 0.999, delta="0.1", notion=notion)
@@ -105,7 +105,7 @@ def test_a_limit_of_delta(notion: str) -> None:
 
 def test_a_budget_for_every_difference() -> None:
     text = said(epsilon={1: 1, 2: "1.5", 3: 2}, constraints=lambda f: [f[0] >= 0.9])
-    assert "pdp at epsilon = 2 for answers that differ by ±3" in text
+    assert "dp at epsilon = 2 for answers that differ by ±3" in text
     factor = value(text, "factor for every epsilon")
     larger = {k: e * factor for k, e in {1: 1.0, 2: 1.5, 3: 2.0}.items()}
     assert wb.design(QUESTION, epsilon=larger, constraints=lambda f: [f[0] >= 0.9], certify=False).objective < 0.1001

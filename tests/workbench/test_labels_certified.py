@@ -33,15 +33,15 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 @pytest.mark.parametrize(
     ("more", "labels"),
     [
-        (("--prior", "uniform:0..20"), 21),
-        (("--prior", "uniform:0..20", "--loss", "absolute", "--method", "printed"), 21),
-        (("--prior", "uniform:0..20", "--method", "lp"), 21),
-        (("--prior", "uniform:0..6", "--method", "lp", "--notion", "dp", "--delta", "0.05"), 7),
-        (("--prior", "uniform:0..6", "--method", "lp", "--notion", "metric"), 7),
-        (("--prior", "uniform:0..6", "--method", "lp", "--neighbours", "consecutive"), 7),
-        (("--prior", "uniform:0..2", "--method", "lp", "--neighbours", "0-1,0-2", "--outputs", "0..5"), 3),
-        (("--prior", "uniform:0..6", "--method", "lp", "--outputs", "-9..15", "--constraint", "unbiased"), 7),
-        (("--prior", "uniform:0..6", "--method", "unbiased"), 7),
+        (("--labels", "0..20"), 21),
+        (("--labels", "0..20", "--loss", "absolute", "--method", "printed"), 21),
+        (("--labels", "0..20", "--method", "lp"), 21),
+        (("--labels", "0..6", "--method", "lp", "--notion", "dp", "--delta", "0.05"), 7),
+        (("--labels", "0..6", "--method", "lp", "--notion", "metric"), 7),
+        (("--labels", "0..6", "--method", "lp", "--neighbours", "consecutive"), 7),
+        (("--labels", "0..2", "--method", "lp", "--neighbours", "0-1,0-2", "--outputs", "0..5"), 3),
+        (("--labels", "0..6", "--method", "lp", "--outputs", "-9..15", "--constraint", "unbiased"), 7),
+        (("--labels", "0..6", "--method", "unbiased"), 7),
     ],
 )
 def test_a_saved_randomizer_proves_itself_again(capsys, tmp_path: Path, more, labels):
@@ -51,12 +51,12 @@ def test_a_saved_randomizer_proves_itself_again(capsys, tmp_path: Path, more, la
     made = json.loads(out)
     assert made["certified"]
     assert made["private"]
-    proof = wb.verify_certificate(file)
+    proof = wb.check(file)
     assert len(proof.mechanism.rows) == labels
     assert proof.bias.inputs == tuple(map(Fraction, range(labels)))
     if "unbiased" in more:
         assert proof.bias.worst == 0
-    for command in (("verify-certificate",), ("audit",), ("compose", "--times", "3", "--delta", "1e-5")):
+    for command in (("check",), ("audit",), ("compose", "--times", "3", "--delta", "1e-5")):
         if made["notion"] == "pure" or command[0] != "compose":
             assert run(capsys, command[0], str(file), *command[1:])[0] == 0
     code, out, _ = run(capsys, "sample", str(file), "--answer", "2", "--count", "40")
@@ -68,7 +68,7 @@ def test_a_saved_randomizer_is_sampled_by_label(capsys, tmp_path: Path):
     file = tmp_path / "labels.json"
     prior = tmp_path / "prior.csv"
     prior.write_text("2.5,1\n10,1\n70,1\n")
-    assert run(capsys, "design", "labels", "--prior", str(prior), "--epsilon", "12", "--save", str(file))[0] == 0
+    assert run(capsys, "design", "labels", "--labels", str(prior), "--epsilon", "12", "--save", str(file))[0] == 0
     out = run(capsys, "sample", str(file), "--answer", "70", "--count", "200", "--insecure-seed", "1")[1]
     assert np.mean([abs(float(line) - 70) < 1 for line in out.splitlines()]) > 0.99
     code, _, err = run(capsys, "sample", str(file), "--answer", "3")
@@ -78,9 +78,9 @@ def test_a_saved_randomizer_is_sampled_by_label(capsys, tmp_path: Path):
 
 def test_many_labels_are_certified_by_bin(capsys, tmp_path: Path):
     file = tmp_path / "labels.json"
-    code, _, err = run(capsys, "design", "labels", "--prior", "uniform:0..5000", "--epsilon", "4", "--save", str(file))
+    code, _, err = run(capsys, "design", "labels", "--labels", "0..5000", "--epsilon", "4", "--save", str(file))
     assert code == 0, err
-    proof = wb.verify_certificate(file)
+    proof = wb.check(file)
     assert proof.bias is None
     assert len(proof.mechanism.rows) == len(proof.record["bins"]) == 4
     assert proof.record["rows"] == "one for every bin"
@@ -91,7 +91,7 @@ def test_raw_claims_nothing(capsys, tmp_path: Path):
     arguments = (
         "design",
         "labels",
-        "--prior",
+        "--labels",
         "0..9",
         "--epsilon",
         "1",
@@ -102,7 +102,7 @@ def test_raw_claims_nothing(capsys, tmp_path: Path):
         str(file),
     )
     assert run(capsys, *arguments)[0] == 0
-    assert run(capsys, "verify-certificate", str(file))[0] == 2
+    assert run(capsys, "check", str(file))[0] == 2
     assert isinstance(wb.load(file), Channel)
     assert run(capsys, "audit", str(file), "--epsilon", "1")[0] == 0
 
@@ -110,14 +110,14 @@ def test_raw_claims_nothing(capsys, tmp_path: Path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--prior", "3..3"), "labels must be at least two for a neighbour relation. Got 1."),
-        (("--prior", "0..3", "--save", "missing/labels.json"), "output folder must be an existing folder"),
+        (("--labels", "3..3"), "labels must be at least two for a neighbour relation. Got 1."),
+        (("--labels", "0..3", "--save", "missing/labels.json"), "output folder must be an existing folder"),
         (
-            ("--prior", "0..1600", "--method", "lp", "--outputs", "0..1"),
+            ("--labels", "0..1600", "--method", "lp", "--outputs", "0..1"),
             "labels must be at most 1500 for a certificate",
         ),
         (
-            ("--prior", "0..299", "--method", "lp", "--notion", "dp", "--outputs", "0..2"),
+            ("--labels", "0..299", "--method", "lp", "--notion", "dp", "--delta", "0.01", "--outputs", "0..2"),
             "pairs of neighbours must be at most 24630 for a certificate of 3 outputs. Got 44850 (300 labels).",
         ),
     ],
@@ -163,8 +163,8 @@ def test_a_long_file_is_written_by_columns(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("workbench.privacy.certificate.LIMIT", (tmp_path / "rows.json").stat().st_size - 1)
     made.save(tmp_path / "columns.json")
     rows, columns = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("rows", "columns"))
-    assert (rows["version"], columns["version"], columns["mechanism"]["pairs"]) == (2, 3, "all")
-    assert wb.verify_certificate(tmp_path / "columns.json").to_dict() == {**rows, "record": columns["record"]}
+    assert columns["mechanism"]["pairs"] == "all"
+    assert wb.check(tmp_path / "columns.json").to_dict() == {**rows, "record": columns["record"]}
     tool = Path(__file__).parents[2] / "tools" / "check_certificate.py"
     done = subprocess.run([sys.executable, "-I", str(tool), *map(str, tmp_path.iterdir())], capture_output=True)
     assert done.returncode == 0, done.stdout
@@ -189,9 +189,7 @@ def test_wrong_columns_are_refused(change, words, tmp_path: Path):
     (tmp_path / "wrong.json").write_text(json.dumps(made))
     tool = Path(__file__).parents[2] / "tools" / "check_certificate.py"
     done = subprocess.run([sys.executable, "-I", str(tool), str(tmp_path / "wrong.json")], capture_output=True)
-    assert done.returncode == 1, done.stdout
-    with pytest.raises(wb.CorruptFile, match="from version 3 on"):
-        from_dict(made | {"version": 2})
+    assert done.returncode == (1 if words == "does not prove" else 2), done.stdout
 
 
 def test_two_hundred_labels_are_proven_in_seconds(tmp_path: Path):
@@ -199,13 +197,13 @@ def test_two_hundred_labels_are_proven_in_seconds(tmp_path: Path):
     assert made.bound <= made.objective <= made.bound * (1 + 1e-7)
     assert made.certificate.bias.worst == 0
     made.save(tmp_path / "made.json")
-    assert wb.verify_certificate(tmp_path / "made.json").objective == made.certificate.objective
+    assert wb.check(tmp_path / "made.json").objective == made.certificate.objective
 
 
 @pytest.mark.parametrize("labels", [48, 80])
 def test_what_leaves_without_raw_is_certified_at_any_size(capsys, labels):
     """The solver's own channel on 80 labels has exact ε 1.0000000000000009, on 201 an infinite one."""
-    arguments = ("design", "labels", "--prior", f"uniform:1..{labels}", "--epsilon", "1", "--method", "lp", "--json")
+    arguments = ("design", "labels", "--labels", f"1..{labels}", "--epsilon", "1", "--method", "lp", "--json")
     code, out, err = run(capsys, *arguments)
     made = json.loads(out)
     assert code == 0, err
@@ -242,7 +240,7 @@ def test_certify_is_true_or_false(question, wrong):
 def test_a_randomizer_that_spends_more_than_its_share_is_refused():
     """`optimise` is anybody's function: what it returns is compared with the budget it was given."""
     greedy = wb.LabelRandomizer([0, 1, 2], 2, lambda prior, second: best_bins(prior, 2 * second))
-    with pytest.raises(wb.NotCertified, match="the mechanism for the response"):
+    with pytest.raises(wb.NotCertified, match="A ratio of masses of the mechanism exceeds"):
         greedy.run([0, 1, 2] * 100)
 
 
@@ -266,3 +264,25 @@ def test_the_short_proof_decides_as_every_pair_does():
         assert proof.privacy.pure_epsilon == proof.deciding.pure_epsilon
         assert proof.privacy.dp_delta == proof.deciding.dp_delta
     assert answers == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "loss", "outputs", "notion"),
+    [
+        (7, 4, "absolute", range(-6, 10), {}), (5, 2, "absolute", range(-2, 12), {}),
+        (9, 4, "squared", range(-4, 12), {}), (8, "0.25", "squared", range(-10, 17), {}),
+        (6, 2, "absolute", range(-8, 14), {"notion": "dp", "delta": "1e-3"}),
+    ],
+)  # fmt: skip
+def test_repair_of_unbiased_channels_costs_nothing(k: int, epsilon: object, loss: str, outputs: range, notion: dict):
+    """Rows that keep their means cost much, so a repair of a solver's last digits did."""
+    made = wb.design(
+        wb.Labels(range(k)), epsilon=epsilon, method="lp", loss=loss, outputs=list(outputs), neighbours="consecutive",
+        constraints=["unbiased"], **notion,
+    )  # fmt: skip
+    assert made.private
+    assert made.certificate is not None
+    assert made.certificate.bias is not None
+    assert made.certificate.bias.worst == 0
+    assert made.bound is not None
+    assert made.bound <= made.objective <= made.bound * (1 + 2e-9)

@@ -39,7 +39,7 @@ def test_bins_are_optimal_private_and_judged():
     [
         ({"loss": "absolute", "epsilon": 1}, 4.47836540514, "optimum"),
         ({"loss": "squared", "epsilon": 4}, 6.77956637, "lower bound"),
-        ({"loss": "zero-one", "epsilon": 2}, None, "optimum"),
+        ({"loss": "error-rate", "epsilon": 2}, None, "optimum"),
         ({"loss": "huber:2", "epsilon": 1}, None, None),
     ],
 )
@@ -81,9 +81,7 @@ def test_the_unbiased_optimum():
 
 
 def test_json_has_the_promised_keys(capsys):
-    code, out, _ = run(
-        capsys, "design", "labels", "--prior", "uniform:0..20", "--loss", "squared", "--epsilon", "4", "--json"
-    )
+    code, out, _ = run(capsys, "design", "labels", "--labels", "0..20", "--loss", "squared", "--epsilon", "4", "--json")
     made = json.loads(out)
     assert code == 0
     assert made["objective"] == pytest.approx(6.75867268725)
@@ -98,7 +96,17 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
     prior, plot = tmp_path / "prior.csv", tmp_path / "channel.png"
     prior.write_text("label,weight\n1,1\n3,2\n7,1\n")
     code, out, _ = run(
-        capsys, "design", "labels", "--prior", str(prior), "--epsilon", "1", "--method", "unbiased", "--plot", str(plot)
+        capsys,
+        "design",
+        "labels",
+        "--labels",
+        str(prior),
+        "--epsilon",
+        "1",
+        "--method",
+        "unbiased",
+        "--plot",
+        str(plot),
     )
     assert code == 0
     assert "E[o|y] = y exactly" in out
@@ -108,27 +116,31 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--prior", "missing.csv"), "prior must be a file that can be read"),
-        (("--prior", "0..5", "--epsilon", "0"), "epsilon must be a finite number > 0. Got 0."),
-        (("--prior", "0..5", "--epsilon", "31"), "epsilon must be at most 30"),
-        (("--prior", "0..5", "--loss", "mse"), "loss must be one of"),
-        (("--prior", "0..5", "--loss", "zero-one"), "for RR-on-Bins"),
-        (("--prior", "-3..5", "--loss", "poisson"), "labels must be >= 0"),
-        (("--prior", "0..5", "--method", "sat"), "method must be one of"),
-        (("--prior", "0..5", "--notion", "dp", "--delta", "0.1"), "method must be lp"),
-        (("--prior", "0..5", "--method", "lp", "--delta", "0.1"), "delta must be 0"),
-        (("--prior", "0..5", "--method", "lp", "--neighbours", "0-9"), "pairs of different positions in 0..5"),
-        (("--prior", "0..5", "--method", "lp", "--neighbours", "0-x"), "neighbours must be all, consecutive, or pairs"),
-        (("--prior", "0..5", "--method", "lp", "--outputs", "six"), "outputs must be LOW..HIGH"),
-        (("--prior", "0..5", "--method", "unbiased", "--epsilon", "13"), "epsilon must be at most 12"),
-        (("--prior", "0..5", "--method", "lp", "--constraint", "fair"), "constraints must be one of"),
-        (("--prior", "0..3000", "--method", "lp"), "the channel must be of at most 2000000 masses"),
+        (("--labels", "missing.csv"), "labels must be a file that can be read"),
+        (("--labels", "0..5", "--epsilon", "0"), "epsilon must be a finite number > 0. Got 0."),
+        (("--labels", "0..5", "--epsilon", "31"), "epsilon must be at most 30"),
+        (("--labels", "0..5", "--loss", "mse"), "loss must be one of"),
+        (("--labels", "0..5", "--loss", "error-rate"), "for RR-on-Bins"),
+        (("--labels", "-3..5", "--loss", "poisson"), "labels must be >= 0"),
+        (("--labels", "0..5", "--method", "sat"), "method must be one of"),
+        (("--labels", "0..5", "--notion", "dp", "--delta", "0.1"), "method must be lp"),
+        (("--labels", "0..5", "--method", "lp", "--notion", "pure", "--delta", "0.1"), "delta must be 0"),
+        (("--labels", "0..5", "--prior", "1,2"), "prior must be one weight for each of the 6 labels"),
+        (("--labels", "0..5", "--method", "lp", "--neighbours", "0-9"), "pairs of different positions in 0..5"),
         (
-            ("--prior", "0..5", "--method", "lp", "--constraint", "unbiased"),
+            ("--labels", "0..5", "--method", "lp", "--neighbours", "0-x"),
+            "neighbours must be all, consecutive, or pairs",
+        ),
+        (("--labels", "0..5", "--method", "lp", "--outputs", "six"), "outputs must be LOW..HIGH"),
+        (("--labels", "0..5", "--method", "unbiased", "--epsilon", "13"), "epsilon must be at most 12"),
+        (("--labels", "0..5", "--method", "lp", "--constraint", "fair"), "constraints must be one of"),
+        (("--labels", "0..3000", "--method", "lp"), "the channel must be of at most 2000000 masses"),
+        (
+            ("--labels", "0..5", "--method", "lp", "--constraint", "unbiased"),
             "No channel meets the constraints",
         ),
-        (("--prior", "0..5", "--method", "unbiased", "--loss", "absolute"), "loss must be squared"),
-        (("--prior", "0..5", "--method", "lp", "--solver", "cplex"), "solver must be one of"),
+        (("--labels", "0..5", "--method", "unbiased", "--loss", "absolute"), "loss must be squared"),
+        (("--labels", "0..5", "--method", "lp", "--solver", "cplex"), "solver must be one of"),
     ],
 )
 def test_bad_requests_are_one_line(capsys, arguments, message):
@@ -178,7 +190,7 @@ def test_privatise_says_when_the_label_set_is_data(capsys, tmp_path: Path):
     source.write_text("weeks\n" + "52\n40\n40\n13\n" * 100)
     code, _, _ = run(
         capsys, "privatise", "labels", str(source), "--column", "weeks", "--epsilon", "1", "--out", str(target),
-        "--projection", "simplex", "--split", "1/2", "--seed", "1",
+        "--projection", "simplex", "--split", "1/2", "--insecure-seed", "1",
     )  # fmt: skip
     assert code == 0
     words = " ".join(json.loads(target.with_name("out.csv.json").read_text())["words"])
@@ -190,13 +202,17 @@ def test_privatise_says_when_the_label_set_is_data(capsys, tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "more", "message"),
     [
-        ("y\n1\n\n3\n", (), "row 2 of in.csv"),
-        ("y\n1\nabc\n3\n", (), "row 2 of in.csv must be a finite number. Got 'abc'"),
-        ("y\n1\n2\ninf\n", (), "row 3 of in.csv must be a finite number. Got 'inf'"),
-        ("y\n1\n2\n7\n", ("--labels", "0..5"), "row 3 of in.csv must be one of the 6 labels. Got 7"),
+        ("y\n1\n\n3\n", (), "line 3 of in.csv must be 1 cells wide"),
+        ("y\n1\nabc\n3\n", (), "line 3 of in.csv, column y, must be a finite number. Got 'abc'"),
+        ("y\n1\n2\ninf\n", (), "line 4 of in.csv, column y, must be a finite number. Got 'inf'"),
+        (
+            "y\n1\n2\n7\n",
+            ("--labels", "0..5"),
+            "line 4 of in.csv, column y, must be one of the 6 labels. Got '7' (--snap",
+        ),
         ("y\n1\n2\n3\n", (), "n must be at least 4 records"),
         ("y\n1\n2\n3\n", ("--column", "z"), "column must be a column of in.csv"),
-        ("y\n" + "1\n2\n" * 50, ("--loss", "zero-one"), "for RR-on-Bins"),
+        ("y\n" + "1\n2\n" * 50, ("--loss", "error-rate"), "for RR-on-Bins"),
         ("y\n" + "1\n2\n" * 50, ("--projection", "l1"), "projection must be"),
         ("y\n" + "1\n2\n" * 50, ("--epsilon1", "3"), "epsilon_prior must be"),
     ],
@@ -209,3 +225,60 @@ def test_privatise_writes_nothing_on_an_error(capsys, tmp_path: Path, text, more
     assert (code, out) == (2, "")
     assert message in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv"]
+
+
+def test_privatise_states_error_and_bias_and_publishes_without_any(capsys, tmp_path: Path):
+    source, target = tmp_path / "ages.csv", tmp_path / "out.csv"
+    ages = np.clip(np.random.default_rng(3).gamma(6, 0.6, 20_000).round(), 0, 9)
+    source.write_text("age\n" + "\n".join(map(str, ages)))
+    base = ["privatise", "labels", str(source), "--column", "age", "--labels", "0..9", "--epsilon", "1",
+            "--out", str(target), "--insecure-seed", "5"]  # fmt: skip
+    for method, error in (("bins", None), ("unbiased", 0.0)):
+        code, out, _ = run(capsys, *base, "--method", method)
+        assert code == 0
+        report = json.loads(target.with_name("out.csv.json").read_text())
+        stated = report["expected_error"]
+        for label in stated:
+            assert label in " ".join(out.split())
+        noisy = np.array([float(row[0]) for row in read(target)[1:]])
+        off, old = np.abs(noisy - ages), ages >= 7
+        # what is stated under the private prior is what happens to these 20,000 rows, whose prior it is near
+        assert stated["mean absolute error under the private prior"] == pytest.approx(off.mean(), rel=0.03)
+        assert stated["root mean squared error under the private prior"] == pytest.approx(
+            (off**2).mean() ** 0.5, rel=0.03
+        )
+        shift = (noisy - ages)[old].mean()
+        if method == "unbiased":
+            assert stated["largest shift of the mean of any label"] == error
+            assert abs(shift) < 5 * (noisy - ages)[old].std() / old.sum() ** 0.5
+            assert "unbiased" in report["method"]
+        else:
+            assert -stated["largest shift of the mean of any label"] <= shift < -2
+            assert max(abs(noisy[ages == y].mean() - y) for y in (0, 9) if (ages == y).sum() > 50) > 2
+    for more in (["--method", "lp"], ["--method", "unbiased", "--loss", "absolute"], ["--seed", "3"]):
+        code, _, err = run(capsys, *base[:-2], *more)
+        assert code == 2
+        assert "must be" in err or "No such option --seed" in err
+
+
+def test_errors_of_labels_are_those_of_their_laws():
+    labels = wb.Labels([0, 1, 3, 7], [0.1, 0.5, 0.4, 0])
+    for method in ("bins", "unbiased"):
+        mechanism = wb.design(labels, epsilon=1, method=method).mechanism
+        for loss in (lambda o, y: np.abs(o - y), lambda o, y: (o - y) ** 2, lambda o, y: o - y):
+            table = loss(mechanism.outputs[None, :], labels.values[:, None])
+            assert mechanism.losses(loss) == pytest.approx((mechanism.matrix * table).sum(axis=1), abs=1e-9)
+
+
+def test_labels_and_their_weights_are_given_apart(tmp_path: Path, capsys):
+    """A list of labels, in any order, with weights as text, as a file, uniform, or from the labels' own file."""
+    both, weights = tmp_path / "both.csv", tmp_path / "weights.csv"
+    both.write_text("label,weight\n0,3\n1,1\n4,2\n")
+    weights.write_text("3\n1\n2\n")
+    lines = ("--labels 4,0,1 --prior 3,1,2", f"--labels 0,1,4 --prior {weights}", f"--labels {both}")
+    found = {json.loads(run(capsys, "design", "labels", *line.split(), "--epsilon", "1", "--json")[1])["objective"]
+             for line in lines}  # fmt: skip
+    assert len(found) == 1
+    even = wb.design("labels", labels=str(both), prior="uniform", epsilon=1).objective
+    assert even == wb.design(wb.Labels([0, 1, 4]), epsilon=1).objective
+    assert even not in found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import multiprocessing
@@ -12,12 +13,13 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import workbench as wb
 from workbench.cli import main
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.sweeps import ledger as ledger_module
@@ -95,32 +97,13 @@ def test_a_batch_is_whole_or_nothing(tmp_path: Path):
         assert list(book.rows()) == rows(4)
 
 
-def test_an_older_schema_is_migrated_and_a_newer_one_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_newer_schema_is_refused(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
-    made = filled(path, 20)
-    now = ledger_module.MIGRATIONS
-    monkeypatch.setattr(ledger_module, "MIGRATIONS", (*now, ("alter table sweeps add column more text",)))
-    with Ledger(path, create=False) as book:
-        assert list(book.rows()) == made
+    filled(path, 20)
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("pragma user_version").fetchone() == (len(now) + 1,)
-        assert "more" in [column[1] for column in raw.execute("pragma table_info(sweeps)")]
-    monkeypatch.setattr(ledger_module, "MIGRATIONS", now)
+        raw.execute(f"pragma user_version = {ledger_module.SCHEMA + 1}")
     with pytest.raises(WorkbenchError, match="newer"):
         Ledger(path)
-
-
-def test_a_failed_migration_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path = tmp_path / "ledger.sqlite"
-    made = filled(path, 20)
-    now = ledger_module.MIGRATIONS
-    steps = ("alter table sweeps add column more text", "this is not SQL")
-    monkeypatch.setattr(ledger_module, "MIGRATIONS", (*now, steps))
-    with pytest.raises(WorkbenchError):
-        Ledger(path)
-    monkeypatch.setattr(ledger_module, "MIGRATIONS", now)
-    with Ledger(path) as book:
-        assert list(book.rows()) == made
 
 
 def test_other_files_are_refused(tmp_path: Path):
@@ -226,6 +209,13 @@ def test_a_read_only_folder_is_named_and_its_ledger_can_be_read(tmp_path: Path, 
             book.add(rows(100, 101))
 
 
+def salvaged(path: Path) -> tuple[list[Row], int]:
+    target = path.with_suffix(".salvaged")
+    lost = Ledger.salvage(path, target)
+    with Ledger(target, create=False) as book:
+        return list(book.rows()), lost
+
+
 def damage(path: Path, page: int) -> None:
     with path.open("r+b") as file:
         file.seek(page * 4096)
@@ -243,15 +233,14 @@ def test_a_damaged_page_is_named_and_the_rest_is_rescued(tmp_path: Path):
         path = tmp_path / f"{page}.sqlite"
         path.write_bytes(content)
         damage(path, page)
-        with Ledger(path, create=False) as book:
-            kept, lost = book.salvage()
-            assert set(kept) <= set(made)
-            assert len(kept) + lost == len(made)
-            assert lost <= 20  # what one page holds
-            seen += lost > 0
-            if lost:
-                with pytest.raises(CorruptFile, match=r"damaged.*salvage"):
-                    list(book.rows())
+        kept, lost = salvaged(path)
+        assert set(kept) <= set(made)
+        assert len(kept) + lost == len(made)
+        assert lost <= 20  # what one page holds
+        seen += lost > 0
+        if lost:
+            with Ledger(path, create=False) as book, pytest.raises(CorruptFile, match=r"damaged.*salvage"):
+                list(book.rows())
     assert seen > 5
 
 
@@ -287,11 +276,87 @@ def test_a_flipped_bit_that_sqlite_does_not_see_is_noticed(tmp_path: Path):
     assert content.count(b"optimal") == 40
     at = content.index(b"optimal")
     path.write_bytes(content[:at] + b"0ptimal" + content[at + 7 :])
-    with Ledger(path, create=False) as book:
-        with pytest.raises(CorruptFile, match="not what was written"):
-            list(book.rows())
-        kept, lost = book.salvage()
+    with Ledger(path, create=False) as book, pytest.raises(CorruptFile, match="not what was written"):
+        list(book.rows())
+    kept, lost = salvaged(path)
     assert (len(kept), lost) == (39, 1)
+
+
+def test_what_is_left_of_a_damaged_header_schema_or_end_is_rescued(tmp_path: Path):
+    """Every bit of the header, some of the schema; ends that are missing, where SQLite notices it and where not."""
+    whole = tmp_path / "whole.sqlite"
+    made = filled(whole, 40, 900)
+    content = whole.read_bytes()
+    for at in (*range(100), *range(100, 4096, 97)):
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << at % 8
+        path = tmp_path / f"{at}.sqlite"
+        path.write_bytes(damaged)
+        assert salvaged(path) == (made, 0)
+    for missing in (1, 100, 4096, 5000, 8192):
+        path = tmp_path / f"without{missing}.sqlite"
+        path.write_bytes(content[:-missing])
+        kept, lost = salvaged(path)
+        assert set(kept) <= set(made)
+        assert lost <= 9  # what three pages hold
+        assert len(kept) + lost == len(made)
+    path.write_bytes(content[:150])
+    for nothing in (path, Path(__file__)):
+        with pytest.raises(CorruptFile, match=rf"No row of a ledger can be read in {nothing}\."):
+            Ledger.salvage(nothing, tmp_path / "new.sqlite")
+    assert whole.read_bytes() == content
+
+
+@pytest.mark.parametrize("missing", [1, 100, 4096])
+def test_a_ledger_without_its_last_bytes_is_not_gone_on_with(tmp_path: Path, missing: int):
+    path = tmp_path / "ledger.sqlite"
+    filled(path, 40)
+    content = path.read_bytes()
+    path.write_bytes(content[:-missing])
+    for use in (lambda: wb.sweep({"grid": {"model": "modulo", "n": 4, "max_shift": 1, "epsilon": 1}}, path, jobs=1),
+                lambda: Ledger(path, create=False)):  # fmt: skip
+        with pytest.raises(CorruptFile, match=r"is damaged.*salvage"):
+            use()
+    assert path.read_bytes() == content[:-missing]
+
+
+def test_a_log_may_hold_what_the_file_lacks(tmp_path: Path):
+    """Killed before its log was written back: nothing is missing."""
+    path, copy = tmp_path / "ledger.sqlite", tmp_path / "copy.sqlite"
+    made = filled(path, 40)
+    with Ledger(path) as book:
+        book.add(rows(40, 80, size=300))
+        for ending in ("", "-wal"):
+            Path(f"{copy}{ending}").write_bytes(Path(f"{path}{ending}").read_bytes())
+    assert salvaged(copy) == ([*made, *rows(40, 80, size=300)], 0)
+    with Ledger(copy, create=False) as book:
+        assert len(list(book.rows())) == 80
+
+
+@pytest.mark.timeout(120)
+def test_an_export_needs_no_memory_for_its_rows(tmp_path: Path):
+    """Twenty thousand rows of 5 kB, in less than they take."""
+    path, target = tmp_path / "ledger.sqlite", tmp_path / "table.csv"
+    with Ledger(path) as book:
+        for at in range(0, 20_000, 1000):
+            book.add(rows(at, at + 1000, size=5000))
+    code = """
+import sys, tracemalloc
+from pathlib import Path
+from workbench.sweeps.export import export
+from workbench.sweeps.ledger import Ledger
+tracemalloc.start()
+with Ledger(sys.argv[1]) as book:
+    export(book, Path(sys.argv[2]))
+print(tracemalloc.get_traced_memory()[1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), str(target)], capture_output=True, text=True, check=True
+    )
+    assert target.stat().st_size > 100_000_000
+    assert int(done.stdout) < 20_000_000
+    with target.open(newline="") as file:
+        assert [line["k"] for line in csv.DictReader(file)] == sorted(map(str, range(20_000)), key=lambda k: f"{k}}}")
 
 
 def test_rows_speak_json(tmp_path: Path):
@@ -310,8 +375,7 @@ def test_a_damaged_row_number_does_not_hang_the_rescue(tmp_path: Path, number: i
         values = (number, extra.key, extra.request, extra.answer, seal, extra.seconds)
         raw.execute("insert into results values (?, ?, ?, ?, ?, ?)", values)
         raw.commit()
-    with Ledger(path, create=False) as book:
-        kept, lost = book.salvage()
+    kept, lost = salvaged(path)
     assert set(kept) == {*made, extra}
     assert lost == 0
 
@@ -339,7 +403,9 @@ def test_flipped_bytes_are_never_somebody_elses_error(tmp_path: Path):
                 (0, 255, rng.randrange(256))
             )
         path.write_bytes(damaged)
-        for use in (lambda book: list(book.rows()), Ledger.salvage, Ledger.sweeps, len, lambda book: book.find("0")):
+        with suppress(WorkbenchError):
+            salvaged(path)
+        for use in (lambda book: list(book.rows()), Ledger.sweeps, len, lambda book: book.find("0")):
             try:
                 with Ledger(path, create=False) as book:
                     use(book)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.integer_noise import LineCost
+from models.integer_noise import LineLoss
 from models.line_notion_bound import lower_bound
 from models.line_notions import LineNotionModel
-from models.oracles.canonical_noise import canonical_cost, discrete_gaussian, rounded_gaussian
+from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
 from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
 from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
@@ -47,7 +47,7 @@ def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_pat
     if notion == "zcdp":  # the discrete Gaussian has 10: next to nothing is gained
         assert 9.993 < made.bound <= made.objective < 10
     made.save(tmp_path / "made.json")
-    proof = wb.verify_certificate(tmp_path / "made.json")
+    proof = wb.check(tmp_path / "made.json")
     assert proof.claim.notion.name == notion
     tighter = {name: Fraction(value) * Fraction(9, 10) if name != "alpha" else value
                for name, value in BUDGETS[notion].items() if name not in ("curve", "tradeoff")}  # fmt: skip
@@ -62,24 +62,24 @@ def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_pat
     heavy = max(law, key=lambda weight: int(weight, 0))
     (tmp_path / "other.json").write_text(text.replace(heavy, hex(int(heavy, 0) * 2)))
     with pytest.raises(wb.WorkbenchError):
-        wb.verify_certificate(tmp_path / "other.json")
+        wb.check(tmp_path / "other.json")
 
 
 def test_known_laws():
     """Geometric noise by its closed form; one (ε, δ) by the LP's known optimum; the rounded Gaussian by its law."""
     b = math.exp(-0.7)
-    assert canonical_cost([(0.7, 0.0)], lambda k: k * k) == pytest.approx(2 * b / (1 - b) ** 2, rel=1e-12)
-    assert canonical_cost([(1.0, 1e-3)], lambda k: k * k) == pytest.approx(1.7739, abs=5e-5)
+    assert canonical_loss([(0.7, 0.0)], lambda k: k * k) == pytest.approx(2 * b / (1 - b) ** 2, rel=1e-12)
+    assert canonical_loss([(1.0, 1e-3)], lambda k: k * k) == pytest.approx(1.7739, abs=5e-5)
     assert rounded_gaussian(0.3, lambda k: k * k) == pytest.approx(1 / 0.09 + 1 / 12, rel=1e-9)
     assert discrete_gaussian(10.0, lambda k: k * k) == pytest.approx(10, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", [HOCKEY_STICK, POWER_CONE])
 def test_the_relaxation_is_below_every_law_and_its_bound_from_any_point(kind):
-    """Geometric noise is feasible for its own divergences: every bound lies below its cost."""
+    """Geometric noise is feasible for its own divergences: every bound lies below its loss."""
     ratio = math.exp(-0.5)
     law = IntegerLaw(-1, [Fraction(ratio), 1, Fraction(ratio)], 1, Fraction(ratio))
-    cost = float(AdditiveIntegerNoise(wb.IntegerNoise(1), law).cost("squared"))
+    loss = float(AdditiveIntegerNoise(wb.IntegerNoise(1), law).loss("squared"))
     if kind == POWER_CONE:
         p, q, _ = law.compared(1)
         total = float(law.total)
@@ -87,24 +87,24 @@ def test_the_relaxation_is_below_every_law_and_its_bound_from_any_point(kind):
         bound = Bound(POWER_CONE, 3.0, limit)
     else:
         bound = Bound(HOCKEY_STICK, math.exp(0.5), 0.0)
-    exact = LineCost.named("squared").at
+    exact = LineLoss.named("squared").at
     for size in (3, 8, 15):
         model = LineNotionModel(1, size, exact, {(1,): [bound]})
         near = np.append(ratio ** np.arange(size + 2.0), ratio ** (size + 2) / (1 - ratio))
         near /= (1 + ratio) / (1 - ratio)
         assert float(model.weights @ near) == pytest.approx(1)
         proven = float(lower_bound(model, near))
-        assert proven <= cost * (1 + 1e-12)
-        assert proven >= 0 if size < 15 else proven > 0.9 * cost * (kind == HOCKEY_STICK)
+        assert proven <= loss * (1 + 1e-12)
+        assert proven >= 0 if size < 15 else proven > 0.9 * loss * (kind == HOCKEY_STICK)
         far = np.full(model.columns, 1 / model.columns)
-        assert float(lower_bound(model, far)) <= cost * (1 + 1e-12)
+        assert float(lower_bound(model, far)) <= loss * (1 + 1e-12)
 
 
 def test_both_sides_state_the_same_laws():
     """P and Q of the upper side are those of the exact law, outcome by outcome."""
     ratio, d = Fraction(1, 4), 2
     law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], d, ratio)
-    model = LineNotionModel(d, 3, LineCost.named("absolute").at, {}, True, float(ratio))
+    model = LineNotionModel(d, 3, LineLoss.named("absolute").at, {}, True, float(ratio))
     x = np.array([4.0, 3.0, 2.0, 1.0])
     for shift in (1, 2):
         p, q = model.laws(shift)
@@ -113,12 +113,12 @@ def test_both_sides_state_the_same_laws():
         exact = sorted((float(a), float(b)) for a, b in zip(exact_p, exact_q, strict=True))
         assert np.array(ours) == pytest.approx(np.array(exact))
     assert float(model.weights @ x) == pytest.approx(float(law.total))
-    assert float(model.costs @ x / law.total) == pytest.approx(
-        float(AdditiveIntegerNoise(wb.IntegerNoise(d), law).cost("absolute"))
+    assert float(model.losses @ x / law.total) == pytest.approx(
+        float(AdditiveIntegerNoise(wb.IntegerNoise(d), law).loss("absolute"))
     )
 
 
-def test_costs_that_are_not_even_clamped_and_on_the_reals():
+def test_losses_that_are_not_even_clamped_and_on_the_reals():
     prior = [Fraction(1, 8)] * 4 + [Fraction(1, 2)]
     made = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion="zcdp", rho="0.3", prior=prior)
     assert made.private
@@ -126,16 +126,16 @@ def test_costs_that_are_not_even_clamped_and_on_the_reals():
     audited = audit(made.mechanism, 0)
     assert audited.meets("zcdp", rho="0.3")
     assert not audited.meets("zcdp", rho="0.1")
-    curve = wb.design(wb.RealNoise(1), notion="curve", curve="1:0.2", cost="absolute", gap="5e-3")
-    dp = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", cost="absolute", gap="5e-3")
+    curve = wb.design(wb.RealNoise(1), notion="curve", curve="1:0.2", loss="absolute", gap="5e-3")
+    dp = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", loss="absolute", gap="5e-3")
     assert curve.objective == pytest.approx(dp.objective, rel=1e-6)
-    both = wb.design(wb.RealNoise(1), notion="curve", curve="0.5:0.3,1:0.2", cost="absolute", gap="2e-2")
+    both = wb.design(wb.RealNoise(1), notion="curve", curve="0.5:0.3,1:0.2", loss="absolute", gap="2e-2")
     assert both.private
     assert both.objective > dp.bound
 
 
 def test_a_curve_with_a_pure_end_has_tails():
-    made = wb.design(wb.IntegerNoise(2), notion="curve", curve="0.5:0.1,2:0", cost="absolute")
+    made = wb.design(wb.IntegerNoise(2), notion="curve", curve="0.5:0.1,2:0", loss="absolute")
     assert made.private
     assert made.mechanism.noise.ratio
     assert made.objective <= made.bound * (1 + 1e-5)
@@ -150,7 +150,7 @@ def test_channels(notion, tmp_path: Path):
     clamped = wb.design(wb.IntegerNoise(1, clamp=(0, 4)), notion=notion, **BUDGETS[notion])
     assert made.bound <= clamped.objective
     made.save(tmp_path / "made.json")
-    assert wb.verify_certificate(tmp_path / "made.json").claim.notion.name == notion
+    assert wb.check(tmp_path / "made.json").claim.notion.name == notion
 
 
 @pytest.mark.parametrize(
@@ -166,17 +166,17 @@ def test_channels(notion, tmp_path: Path):
         ("noise --on integers", "epsilon must be given"),
         ("noise --on integers --notion gdp --mu 1 --delta 0.1", "delta must be left out when notion is gdp"),
         ("noise --on integers --notion gdp --mu 1 --runs 4", "runs must be 1 when notion is gdp"),
-        ("noise --on integers --epsilon 1 --budget 3", "budget must be given where epsilon or delta is"),
-        ("noise --on integers --minimise epsilon", "budget must be given where epsilon or delta is"),
-        ("noise --on integers --minimise delta --epsilon 1", "budget must be given where epsilon or delta is"),
-        ("noise --on integers --minimise delta --budget 1", "epsilon must be given"),
-        ("noise --on integers --minimise delta --budget 1 --epsilon 1 --notion pure", "minimise must be error or eps"),
-        ("noise --on integers --minimise delta --budget 1 --notion zcdp --rho 1", "minimise must be error but for one"),
-        ("noise --n 4 --max-shift 1 --minimise epsilon", "budget must be given when minimise is epsilon"),
-        ("noise --n 4 --max-shift 1 --minimise epsilon --budget 0.9", "any epsilon is enough"),
+        ("noise --on integers --epsilon 1 --max-loss 3", "max_loss must be given where epsilon or delta is"),
+        ("noise --on integers --minimise epsilon", "max_loss must be given where epsilon or delta is"),
+        ("noise --on integers --minimise delta --epsilon 1", "max_loss must be given where epsilon or delta is"),
+        ("noise --on integers --minimise delta --max-loss 1", "epsilon must be given"),
+        ("noise --on integers --minimise delta --max-loss 1 --epsilon 1 --notion pure", "minimise must be loss or eps"),
+        ("noise --on integers --minimise delta --max-loss 1 --notion zcdp --rho 1", "minimise must be loss but for"),
+        ("modulo --n 4 --max-shift 1 --minimise epsilon", "max_loss must be given when minimise is epsilon"),
+        ("modulo --n 4 --max-shift 1 --minimise epsilon --max-loss 0.9", "any epsilon is enough"),
         ("channel --answers 0..3 --max-shift 1 --notion zcdp", "rho must be given for the notion zcdp"),
         ("channel --answers 0..3 --max-shift 1 --epsilon 1 --mu 1", "mu must be left out when notion is dp"),
-        ("channel --answers 0..3 --max-shift 1 --notion gdp --mu 1 --minimise delta --budget 1", "minimise must be"),
+        ("channel --answers 0..3 --max-shift 1 --notion gdp --mu 1 --minimise delta --max-loss 1", "minimise must be"),
     ],
 )  # fmt: skip
 def test_requests_that_make_no_sense_get_one_sentence(capsys, arguments, message):
@@ -189,53 +189,53 @@ def test_requests_that_make_no_sense_get_one_sentence(capsys, arguments, message
 @pytest.mark.parametrize(
     ("question", "options"),
     [
-        (wb.ModuloNoise(n=8, max_shift=2), {"notion": "dp", "budget": "0.5", "delta": "0.01"}),
-        (wb.ModuloNoise(n=8, max_shift=2), {"notion": "pure", "budget": "5", "cost": "squared"}),
-        (wb.IntegerNoise(2), {"notion": "pure", "budget": "3", "cost": "absolute"}),
-        (wb.IntegerNoise(1), {"budget": "2.5", "delta": "0.01"}),
+        (wb.ModuloNoise(n=8, max_shift=2), {"notion": "dp", "max_loss": "0.5", "delta": "0.01"}),
+        (wb.ModuloNoise(n=8, max_shift=2), {"notion": "pure", "max_loss": "5", "loss": "squared"}),
+        (wb.IntegerNoise(2), {"notion": "pure", "max_loss": "3", "loss": "absolute"}),
+        (wb.IntegerNoise(1), {"max_loss": "2.5", "delta": "0.01"}),
     ],
 )
-def test_the_least_epsilon_of_a_cost(question, options):
+def test_the_least_epsilon_of_a_loss(question, options):
     """A certificate at ε within the budget, and a bound above it at 1e-6 less."""
     made = wb.design(question, minimise="epsilon", **options)
     assert made.private
     assert made.certificate is not None
     assert float(made.certificate.epsilon) == made.objective
     assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
-    rest = {name: value for name, value in options.items() if name != "budget"}
-    budget = float(options["budget"])
-    assert wb.design(question, epsilon=made.certificate.epsilon, **rest).objective <= budget
+    rest = {name: value for name, value in options.items() if name != "max_loss"}
+    max_loss = float(options["max_loss"])
+    assert wb.design(question, epsilon=made.certificate.epsilon, **rest).objective <= max_loss
     less = Fraction(made.certificate.epsilon) * (1 - Fraction(1, 10**6))
-    assert wb.design(question, epsilon=less, **rest).bound > budget
+    assert wb.design(question, epsilon=less, **rest).bound > max_loss
 
 
 @pytest.mark.parametrize(
     ("question", "options"),
     [
-        (wb.IntegerNoise(1), {"epsilon": 1, "budget": "1.5"}),
-        (wb.IntegerNoise(2), {"epsilon": 1, "budget": "1.5", "cost": "absolute"}),
-        (wb.IntegerNoise(1, (0, 10)), {"epsilon": 1, "budget": 1}),
-        (wb.IntegerNoise(1), {"epsilon": "0.5", "budget": "0.001"}),
+        (wb.IntegerNoise(1), {"epsilon": 1, "max_loss": "1.5"}),
+        (wb.IntegerNoise(2), {"epsilon": 1, "max_loss": "1.5", "loss": "absolute"}),
+        (wb.IntegerNoise(1, (0, 10)), {"epsilon": 1, "max_loss": 1}),
+        (wb.IntegerNoise(1), {"epsilon": "0.5", "max_loss": "0.001"}),
     ],
 )
-def test_the_least_delta_of_a_cost(question, options):
+def test_the_least_delta_of_a_loss(question, options):
     """A certificate at δ within the budget, and a bound above it at 1e-6 less."""
     made = wb.design(question, minimise="delta", **options)
     assert made.private
     assert made.status == "optimal"
     assert float(made.certificate.delta) == made.objective == made.to_dict()["delta"]
     assert made.bound <= made.objective <= made.bound * (1 + 1e-6)
-    assert made.certificate.objective.value <= Fraction(options["budget"])
-    rest = {name: value for name, value in options.items() if name != "budget"}
+    assert made.certificate.objective.value <= Fraction(options["max_loss"])
+    rest = {name: value for name, value in options.items() if name != "max_loss"}
     less = Fraction(made.certificate.delta) * (1 - Fraction(1, 10**6))
-    assert wb.design(question, delta=less, **rest).bound > float(options["budget"])
+    assert wb.design(question, delta=less, **rest).bound > float(options["max_loss"])
 
 
 def test_the_least_delta_by_one_linear_program():
-    """min δ over f on -40..40 with the cost as a row, stated by SciPy."""
+    """min δ over f on -40..40 with the loss as a row, stated by SciPy."""
     from scipy.optimize import linprog
 
-    size, budget = 40, 2.0
+    size, max_loss = 40, 2.0
     n, m = 2 * size + 1, 2 * size + 3
     f, moved = np.zeros((m, n)), np.zeros((m, n))
     f[1:-1], moved[:-2] = np.eye(n), np.eye(n)
@@ -247,24 +247,24 @@ def test_the_least_delta_by_one_linear_program():
         total[0, n + k * m : n + (k + 1) * m], total[0, -1] = 1, -1
         rows += [np.hstack([one - np.exp(0.9) * other, slack]), total]
     limits = np.zeros(sum(map(len, rows)))
-    limits[0] = budget
+    limits[0] = max_loss
     whole = np.hstack([np.ones(n), np.zeros(2 * m + 1)])[None]
-    cost = np.append(np.zeros(n + 2 * m), 1.0)
-    found = linprog(cost, np.vstack(rows), limits, whole, [1.0], method="highs")
-    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon="0.9", budget=budget)
+    loss = np.append(np.zeros(n + 2 * m), 1.0)
+    found = linprog(loss, np.vstack(rows), limits, whole, [1.0], method="highs")
+    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon="0.9", max_loss=max_loss)
     assert made.objective == pytest.approx(found.fun, rel=1e-6)
 
 
-def test_no_delta_is_needed_for_a_cost_that_pure_noise_has():
-    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, budget=2)
+def test_no_delta_is_needed_for_a_loss_that_pure_noise_has():
+    made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss=2)
     assert (made.objective, made.bound, made.status, made.certificate.delta) == (0, 0, "optimal", 0)
-    with pytest.raises(wb.Infeasible, match=r"squared cost at most 0\.5 needs delta > 0\.1: there the least is"):
-        wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, budget="0.5", delta="0.1")
+    with pytest.raises(wb.Infeasible, match=r"squared loss at most 0\.5 needs delta > 0\.1: there the least is"):
+        wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss="0.5", delta="0.1")
 
 
 def test_frontiers_of_every_budget():
     table = wb.frontier(
-        wb.IntegerNoise(1), notion="dp,renyi", epsilon="0.5,1", delta="0.1", alpha="2", budget="2,3"
+        wb.IntegerNoise(1), notion="dp,renyi", epsilon="0.5,1", delta="0.1", alpha="2", max_loss="2,3"
     ).to_frame()
     points, least = table[table["curve"] == "point"], table[table["mechanism"] == "least epsilon"]
     assert len(points) == 4

@@ -23,10 +23,13 @@ def test_it_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
     assert design.details["composed"]["delta"] <= 1e-5
     assert composed_delta(design.mechanism, 2, design.request.epsilon) <= design.request.delta
     found = wb.compose(design, 2, epsilon=1)
-    assert found.delta_low <= 1e-5
+    assert found.delta_low <= found.delta <= design.details["composed"]["delta"]  # it confirms what was proven
+    assert wb.compose(design, 2, delta="1e-5").epsilon <= 1
     assert design.certificate is not None
     assert design.certificate.holds()
-    assert design.certificate.record["composed"] == design.details["composed"]
+    claim = design.certificate.composed
+    assert claim is not None
+    assert (claim.runs, claim.epsilon, claim.delta) == (2, 1, design.request.delta)
     assert (design.status, design.private) == ("found", True)
     assert "for 2 runs in all" in str(design)
 
@@ -47,7 +50,7 @@ def test_another_library_agrees(design: wb.Design):
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.chdir(tmp_path)
-    line = "noise --on integers --sensitivity 1 --cost squared --epsilon 8 --delta 1e-5 --runs 16 --json --save c.json"
+    line = "noise --on integers --sensitivity 1 --loss squared --epsilon 8 --delta 1e-5 --runs 16 --json --save c.json"
     with pytest.raises(SystemExit) as stop:
         main(["design", *line.split()])
     made = json.loads(capsys.readouterr().out)
@@ -56,7 +59,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert made["exact"]["composed"]["runs"] == 16
     assert made["exact"]["composed"]["delta"] <= 1e-5
     assert made["beside"]["discrete Gaussian"] == pytest.approx(5.757, abs=2e-3)
-    assert wb.verify_certificate(Path("c.json")).claim.notion.name == "pure"
+    proven = wb.check(Path("c.json"))  # by both checkers
+    assert (proven.claim.notion.name, proven.composed.runs) == ("pure", 16)
+    assert wb.compose(proven, 16, epsilon=8).delta <= made["exact"]["composed"]["delta"]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     [
         (wb.IntegerNoise(clamp=(0, 5)), {}), (wb.RealNoise(1), {}),
         (wb.IntegerNoise(), {"delta": 0}), (wb.IntegerNoise(), {"notion": "pure", "delta": 0}),
-        (wb.IntegerNoise(), {"cost": (0, 1, 2)}), (wb.IntegerNoise(), {"runs": 0}),
+        (wb.IntegerNoise(), {"loss": (0, 1, 2)}), (wb.IntegerNoise(), {"runs": 0}),
         (wb.IntegerNoise(), {"runs": 1025}), (wb.IntegerNoise(), {"delta": "1e-30"}),
         (wb.IntegerNoise(), {"delta": "0.9"}), (wb.IntegerNoise(), {"epsilon": 50}),
         (wb.IntegerNoise(), {"runs": 10**9}),
@@ -78,7 +83,7 @@ def test_what_runs_cannot_be_is_one_sentence(question, given):
 def test_a_gap_is_refused_and_a_time_limit_ends_the_search():
     with pytest.raises(wb.InvalidRequest, match="gap must be left out"):
         wb.design(wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=4, gap=0.01)
-    start = wb.design(wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=2, cost="absolute", time_limit="0.001")
+    start = wb.design(wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=2, loss="absolute", time_limit="0.001")
     assert "stopped at its time limit" in str(start)
     assert start.details["composed"]["delta"] <= 1e-5
     assert start.objective <= start.family.json(start)["beside"]["geometric"] * (1 + 1e-6)

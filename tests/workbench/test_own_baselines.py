@@ -1,4 +1,4 @@
-"""Baselines of one's own in the frontiers of every family, their costs against sums written out here."""
+"""Baselines of one's own in the frontiers of every family, their losses against sums written out here."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def test_labels_take_a_matrix_a_table_and_noise(tmp_path: Path):
     spread = own(wb.frontier(labels, **given, baseline={"spread": {-1: 0.25, 0: 0.5, 1: 0.25}}), "spread")
     assert spread["private"] is False  # some outputs are impossible
     few = own(wb.frontier(labels, **given, baseline={"few": [[0.5, 0.5]] * 5}), "few")
-    assert "5 columns" in few["error"]
+    assert "5 columns" in few["failure"]
     other = tmp_path / "other.csv"
     other.write_text("label,1,3\n7,0.5,0.5\n8,0.4,0.6\n")
-    assert "a table of the 5 labels" in own(wb.frontier(labels, **given, baseline=other), "other")["error"]
+    assert "a table of the 5 labels" in own(wb.frontier(labels, **given, baseline=other), "other")["failure"]
 
 
 def test_quantizers_take_a_table_over_knots_and_a_saved_one(tmp_path: Path):
@@ -58,7 +58,7 @@ def test_quantizers_take_a_table_over_knots_and_a_saved_one(tmp_path: Path):
     assert own(wb.frontier("quantizer", **given, baseline=saved), "saved")["private"] is True
     for bad, words in (({0: 1}, "biased"), ([[1, 0], [0, 1]], "neither knots nor outputs")):
         row = own(wb.frontier("quantizer", **given, baseline={"bad": bad}), "bad")
-        assert words in row["error"]
+        assert words in row["failure"]
 
 
 def test_noise_on_the_integers_takes_a_pmf_under_every_notion():
@@ -70,8 +70,8 @@ def test_noise_on_the_integers_takes_a_pmf_under_every_notion():
     assert (clamped["objective"], clamped["private"]) == (pytest.approx(0.4), True)
     assert own(wb.frontier(wb.IntegerNoise(1), epsilon=1, delta=0.1, **given), "mine")["private"] is False
     assert own(wb.frontier(wb.IntegerNoise(1), notion="zcdp", rho=0.1, **given), "mine")["private"] is False
-    reals = own(wb.frontier(wb.RealNoise(1), epsilon=1, delta=0.3, cost="absolute", **given), "mine")
-    assert "a PMF of noise" in reals["error"]
+    reals = own(wb.frontier(wb.RealNoise(1), epsilon=1, delta=0.3, loss="absolute", **given), "mine")
+    assert "a PMF of noise" in reals["failure"]
 
 
 def test_mechanisms_and_functions_that_make_them_are_baselines():

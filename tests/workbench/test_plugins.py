@@ -70,7 +70,7 @@ def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
     listing, designed, shown = workbench(
         ("design", "--help"),
         ("design", "response", "--k", "3", "--epsilon", "1", "--save", "proof.json", "--json"),
-        ("verify-certificate", "proof.json"),
+        ("check", "proof.json"),
         folder=tmp_path,
     )
     assert "response" in listing.stdout
@@ -83,7 +83,7 @@ def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
     assert written["record"]["checked_by"] == {"mechanism of kind answers": "workbench-example 1.2"}
     assert shown.returncode == 0, shown.stderr
     assert "code of workbench-example 1.2" in " ".join(shown.stdout.split())
-    without = process("-m", "workbench", "verify-certificate", "proof.json", folder=tmp_path, path=())
+    without = process("-m", "workbench", "check", "proof.json", folder=tmp_path, path=())
     assert without.returncode == 2
     assert "must be of kind" in without.stderr
 
@@ -102,7 +102,7 @@ def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(tmp_path: Path,
         assert {*wb.sample(form, 100, answer=1)} == {0, 1}
         assert wb.compose(form, 2, delta=0).epsilon == pytest.approx(2 * math.log(3))
         assert wb.profile(form, "dp").deltas([0])[0] == pytest.approx(0.5)
-        assert wb.evaluate(form).rows[0]["mean_error"] == 0.25
+        assert wb.audit(form, loss="absolute").error.mean == Fraction(1, 4)
         assert wb.risk(form).advantage == 0.5
     (tmp_path / "coin.json").write_bytes(proof.content())
     (tmp_path / "rows.csv").write_text("x\n" + "0\n1\n" * 50)
@@ -138,10 +138,10 @@ def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:
 
 
 def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:
-    asked = ("noise", "--n", "4", "--max-shift", "1", "--delta", "0.1", "--json")
+    asked = ("modulo", "--n", "4", "--max-shift", "1", "--delta", "0.1", "--json")
     solvers, halved, dp, table = (
         done.answer for done in workbench(
-            ("solvers", "--json"),
+            ("doctor", "--json"),
             ("design", *asked, "--epsilon", "2", "--notion", "halved"),
             ("design", *asked, "--epsilon", "1", "--notion", "dp", "--solver", "linprog"),
             ("frontier", *asked, "--epsilon", "1", "--level", "none", "--notion", "dp"),
@@ -157,7 +157,7 @@ def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:
     assert good["private"] is True
     bad = next(row for row in table["rows"] if row["mechanism"] == "impudent")
     assert bad["objective"] is None
-    assert "misses the request" in bad["error"]
+    assert "misses the request" in bad["failure"]
 
 
 def _package(folder: Path, name: str, entries: str, code: str) -> Path:
@@ -177,7 +177,7 @@ def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> No
         tmp_path / "b", "taking", "[workbench.backends]\nhighs = taking:H\nlinprog = taking:L\n",
         "from solvers.highs import Highs\nclass H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
     )  # fmt: skip
-    done = process("-m", "workbench", "solvers", "--json", folder=tmp_path, path=(PACKAGE, broken, taking))
+    done = process("-m", "workbench", "doctor", "--json", folder=tmp_path, path=(PACKAGE, broken, taking))
     assert done.returncode == 0
     assert "linprog" in {row["name"] for row in json.loads(done.stdout)["solvers"]}
     lines = done.stderr.splitlines()
@@ -195,12 +195,12 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
         "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
     )
     (tmp_path / "spec.toml").write_text(
-        '[[grid]]\nmodel = "noise"\nn = [3, 4]\nmax_shift = 1\nepsilon = 1\nnotion = "mine"\n'
+        '[[grid]]\nmodel = "modulo"\nn = [3, 4]\nmax_shift = 1\nepsilon = 1\nnotion = "mine"\n'
     )
-    asked = ("design", "noise", "--n", "4", "--max-shift", "1", "--epsilon", "1", "--notion", "mine")
+    asked = ("design", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1", "--notion", "mine")
     refused, missing, designed, swept = workbench(
         asked,
-        ("--plugin", "none.py", "solvers"),
+        ("--plugin", "none.py", "doctor"),
         ("--plugin", "mine.py", *asked, "--save", "proof.json"),
         ("--plugin", "mine.py", "sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", "--json"),
         folder=tmp_path,
@@ -212,6 +212,58 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
     assert refused.returncode == 2
     assert "notion must be one of" in refused.stderr
     assert "plugin must be a Python file" in missing.stderr
+
+
+LINPROG = Path(__file__).parents[2] / "docs" / "adding.md"
+
+
+def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
+    """It takes no time limit, and gets none that nobody asked for; one that was asked for is refused."""
+    code = LINPROG.read_text().partition("```python\n# linprog.py\n")[2].partition("```")[0]
+    (tmp_path / "documented.py").write_text(code.replace('"linprog"', '"documented"'))
+    asked = ("--plugin", "documented.py", "compare", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1",
+             "--notion", "pure", "--solvers", "highs,documented", "--json")  # fmt: skip
+    plain, limited = workbench(asked, (*asked, "--time-limit", "5"), folder=tmp_path, path=())
+    first, second = plain.answer["rows"]
+    assert (first["status"], second["status"]) == ("optimal", "optimal")
+    assert second["objective"] == pytest.approx(first["objective"], rel=1e-6)
+    assert [row["status"] for row in limited.answer["rows"]] == ["optimal", "refused"]
+    assert "time_limit" in limited.answer["rows"][1]["failure"]
+
+
+def test_what_others_print_or_end_is_no_answer_of_ours(tmp_path: Path) -> None:
+    """Prints go to stderr under --json; sys.exit is a failure, not the end; names are no markup."""
+    (tmp_path / "noisy.py").write_text(
+        "import sys\nimport workbench as wb\nfrom workbench.families.baseline import Baseline\n"
+        "def prints(request):\n    print('said meanwhile')\n"
+        "def leaves(request): sys.exit(0)\n"
+        "wb.register(Baseline('b[red]x', 'modulo', prints))\nwb.register(Baseline('[/nope]', 'modulo', leaves))\n"
+        "print('said at the start')\n"
+    )
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "family.py").write_text(
+        "import sys\nimport workbench as wb\nfrom workbench.privacy.notions.dp import DP\n"
+        "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
+        "    def measure(self, laws, values):\n        sys.exit(0)\n"
+    )
+    asked = ("modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1")
+    run = ("-m", "workbench", "--plugin")
+    done = process(*run, "noisy.py", "frontier", *asked, "--level", "none", "--json", folder=tmp_path, path=())
+    assert done.returncode == 0, done.stderr
+    errors = {row["mechanism"]: row["failure"] for row in json.loads(done.stdout)["rows"]}
+    assert "no mechanism of it" in errors["b[red]x"]
+    assert "SystemExit" in errors["[/nope]"]
+    assert done.stderr.count("said") == 2
+    shown = process(*run, "noisy.py", "frontier", *asked, "--level", "none", folder=tmp_path, path=())
+    assert shown.returncode == 0, shown.stderr
+    assert "b[red]x" in shown.stdout
+    assert "[/nope]" in shown.stdout
+    left = process(*run, "leaves.py", "doctor", folder=tmp_path, path=())
+    assert (left.returncode, left.stdout) == (2, "")
+    assert "plugin leaves.py cannot be loaded. SystemExit" in left.stderr
+    ended = process(*run, "family.py", "design", *asked, "--notion", "mine", "--json", folder=tmp_path, path=())
+    assert ended.returncode == 2
+    assert "sys.exit" in json.loads(ended.stdout)["message"]
 
 
 def test_register_refuses_what_is_nothing_of_ours() -> None:
@@ -237,6 +289,6 @@ def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.Monk
     share = 1 / 2 - 1 / 16
     assert good["private"] is True
     assert good["objective"] == pytest.approx(1 + 1 / 3 - 2 * (1 - 2 * share) / 3)  # 1 + x² - 2x E[M(x)], E[M(x)] ~ x
-    assert "at most 2^0.5 outputs" in theirs["two", 0.5]["error"]
+    assert "at most 2^0.5 outputs" in theirs["two", 0.5]["failure"]
     assert "objective" not in theirs["steep", 2.0]
-    assert "misses the request" in theirs["steep", 2.0]["error"]
+    assert "misses the request" in theirs["steep", 2.0]["failure"]

@@ -65,10 +65,16 @@ def test_a_column_through_noise(folder: Path, certificates: Path, capsys):
     code, out, _ = run(capsys, "noise p.csv --column age --mechanism noise.json --out o.csv --json", certificates)
     assert code == 0
     report = json.loads(Path("o.csv.json").read_text())
-    assert json.loads(out) == report | {"file": "o.csv", "clipped_rows": 0}
+    assert json.loads(out) == report | {"file": "o.csv", "clipped_rows": 0, "rows_of_one_person": None}
     assert report["claim"] == {"notion": "dp", "epsilon": "1.5", "delta": "0.01"}
     assert report["budget"] == {"epsilon": 1.5, "delta": 0.01, "per_distance": False}
-    assert report["expected_error"] == {"probability of a wrong answer": 0.5, "mean distance modulo n + 1": 0.75}
+    assert report["expected_error"] == pytest.approx(
+        {
+            "probability of a wrong answer": 0.5, "mean distance modulo n + 1": 0.75,
+            "mean absolute error of answers spread evenly": 1,
+            "largest mean absolute error of any answer": 1.25, "largest shift of the mean of any answer": 1.25,
+        }
+    )  # fmt: skip
     assert any("k times as large" in sentence for sentence in report["words"])
     assert any("Another release" in sentence for sentence in report["words"])
     assert any("other columns are copied" in sentence for sentence in report["words"])
@@ -108,9 +114,15 @@ def test_published_noise_follows_its_law():
 
 
 def test_rows_of_one_person_add_up(folder: Path, certificates: Path, capsys):
-    line = "noise p.csv --column age --mechanism noise.json --out o.csv --person who"
-    assert run(capsys, line, certificates)[0] == 0
-    report = json.loads(Path("o.csv.json").read_text())
+    line = "noise p.csv --column age --mechanism noise.json --out o.csv --person who --json"
+    code, out, _ = run(capsys, line, certificates)
+    assert code == 0
+    published = Path("o.csv.json").read_text()  # with nothing that tells how many rows somebody has
+    assert {"rows_of_one_person", "budget"}.isdisjoint(json.loads(published))
+    assert "4.5" not in published
+    assert "3 rows" not in published
+    assert "k times as large." in published
+    report = json.loads(out)
     assert report["rows_of_one_person"] == 3
     assert report["budget_of_a_row"]["epsilon"] == 1.5
     assert report["budget"]["epsilon"] == 4.5
@@ -123,8 +135,10 @@ def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, 
     assert run(capsys, f"{line} --out o.csv", certificates)[0] == 0
     assert not [word for word in json.loads(Path("o.csv.json").read_text())["words"] if "release" in word]
     assert stat.S_IMODE(Path("account").stat().st_mode) == 0o600
-    assert run(capsys, f"{line} --out o2.csv --person who", certificates)[0] == 0
-    report = json.loads(Path("o2.csv.json").read_text())
+    report = json.loads(run(capsys, f"{line} --out o2.csv --person who --json", certificates)[1])
+    published = json.loads(Path("o2.csv.json").read_text())
+    assert not [key for key in published if "releases" in key]
+    assert not [word for word in published["words"] if "release" in word]
     assert report["releases_of_this_column"] == 2
     assert report["budget_of_all_releases_of_this_column"] == {"epsilon": 6.0, "delta": 0.04, "per_distance": False}
     # the same numbers under another name are known again; another column of these people adds to the whole
@@ -145,8 +159,8 @@ def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, 
 
 def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
     line = "labels p.csv --column age --epsilon 9 --labels 0..4 --ledger account --person who --out"
-    assert run(capsys, f"{line} o.csv", certificates)[0] == 0
-    report = json.loads(Path("o.csv.json").read_text())
+    report = json.loads(run(capsys, f"{line} o.csv --json", certificates)[1])
+    assert not {"rows_of_one_person", "budget"} & json.loads(Path("o.csv.json").read_text()).keys()
     assert (report["rows_of_one_person"], report["budget_of_a_row"]["epsilon"], report["budget"]["epsilon"]) == (
         3,
         9,
@@ -161,8 +175,7 @@ def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
 
 def test_what_has_no_epsilon_is_said_and_not_summed(folder: Path, certificates: Path, capsys):
     line = "noise p.csv --column age --mechanism zcdp.json --ledger account --person who --out"
-    assert run(capsys, f"{line} o.csv", certificates)[0] == 0
-    report = json.loads(Path("o.csv.json").read_text())
+    report = json.loads(run(capsys, f"{line} o.csv --json", certificates)[1])
     assert (report["budget"], report["claim"]) == (None, {"notion": "zcdp", "rho": "1"})
     assert any("3 rows, whose budgets add up" in sentence for sentence in report["words"])
     code, out, _ = run(capsys, f"{line} o2.csv", certificates)
@@ -195,19 +208,40 @@ def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("noise p.csv --column change --mechanism noise.json", "row 1 of p.csv must be an integer in 0..4. Got '0.25'"),
-        ("noise big.csv --column 1 --mechanism noise.json", "row 2 of big.csv must be an integer in 0..4. Got '7' (2"),
-        ("quantizer big.csv --column 1 --mechanism quantizer.json", "row 2 of big.csv must be in [-1, 1]. Got '7'"),
-        ("noise odd.csv --column a --mechanism noise.json", "row 2 of odd.csv must be a finite number. Got '1_0'"),
-        ("noise wide.csv --column a --mechanism noise.json", "row 1 of wide.csv must be a finite number. Got '１'"),
-        ("noise nan.csv --column a --mechanism noise.json --clip", "row 1 of nan.csv must be a finite number"),
+        (
+            "noise p.csv --column change --mechanism noise.json",
+            "line 2 of p.csv, column change, must be an integer in 0..4. Got '0",
+        ),
+        (
+            "noise big.csv --column 1 --mechanism noise.json",
+            "line 2 of big.csv, column 1, must be an integer in 0..4. Got '7' (2",
+        ),
+        (
+            "quantizer big.csv --column 1 --mechanism quantizer.json",
+            "line 2 of big.csv, column 1, must be in [-1, 1]. Got '7'",
+        ),
+        (
+            "noise odd.csv --column a --mechanism noise.json",
+            "line 3 of odd.csv, column a, must be a finite number. Got '1_0'",
+        ),
+        (
+            "noise wide.csv --column a --mechanism noise.json",
+            "line 2 of wide.csv, column a, must be a finite number. Got '１'",
+        ),
+        (
+            "noise nan.csv --column a --mechanism noise.json --clip",
+            "line 2 of nan.csv, column a, must be a finite number",
+        ),
         ("noise p.csv --column age --mechanism quantizer.json", "mechanism must be additive noise on the answers 0..n"),
         ("noise p.csv --column age --mechanism vector.json", "mechanism must be additive noise on the answers 0..n"),
         ("quantizer p.csv --column change --mechanism noise.json", "mechanism must be a mechanism on real inputs"),
         ("noise p.csv --column age --mechanism noise.json --person age", "person must be another column"),
         ("noise p.csv --column age --mechanism noise.json --person no", "column must be a column of p.csv"),
-        ("noise gap.csv --column a --mechanism noise.json --person b", "row 2 of gap.csv must say whose row it is"),
+        ("noise gap.csv --column a --mechanism noise.json --person b", "line 3 of gap.csv must say whose row it is"),
         ("noise p.csv --column age --mechanism noise.json --insecure-seed -1", "insecure_seed must be"),
+        ("noise two.csv --column b --mechanism noise.json", "column must be one of 2 and 3, by number: two.csv has 2"),
+        ("noise two.csv --column a --mechanism noise.json --person b", "two.csv has 2 columns b. Got b."),
+        ("noise long.csv --column a --mechanism noise.json", "line 5 of long.csv, column a, must be a finite number"),
         (f"{AGE} --ledger p.csv", "ledger must be another file than the input"),
         (f"{AGE} --ledger o.csv", "ledger must be another file than the output"),
         ("noise p.csv --column age --mechanism noise.json --ledger odd.csv", "odd.csv: "),
@@ -222,6 +256,8 @@ def test_what_is_refused_leaves_nothing(folder: Path, certificates: Path, capsys
     Path("wide.csv").write_text("a\n１\n", encoding="utf-8")
     Path("nan.csv").write_text("a\nnan\n")
     Path("gap.csv").write_text("a,b\n1,x\n2,\n")
+    Path("two.csv").write_text("a,b,b\n1,2,3\n")
+    Path("long.csv").write_text('b,a\n"one\ntwo\r\nthree",1\n2,x\n\n')
     if "./o.csv" in line:
         Path("o.csv").write_text("x")
         Path("o.csv.json").write_text("age\n1\n")
@@ -230,6 +266,12 @@ def test_what_is_refused_leaves_nothing(folder: Path, certificates: Path, capsys
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_empty_lines_at_the_end_are_no_rows(folder: Path, certificates: Path, capsys):
+    Path("end.csv").write_text("age\n1\n2\n\n \n\n")
+    code, out, _ = run(capsys, "noise end.csv --column age --mechanism noise.json --out o.csv --json", certificates)
+    assert (code, json.loads(out)["rows"], len(rows_of("o.csv"))) == (0, 2, 3)
 
 
 def test_clipping_is_done_when_asked_and_said(folder: Path, certificates: Path, capsys):
@@ -308,3 +350,17 @@ def test_largest_error_is_found_inside_pieces():
         seen = float(mechanism.error_at(x).max())
         assert seen <= found + 1e-12
         assert found <= seen + 1e-3
+
+
+@pytest.mark.parametrize("weights", [[4, 1, 1, 1, 1], [1, 5, 0, 2, 9], [7, 2, 1, 0, 0, 1, 2]])
+def test_errors_of_noise_modulo_are_those_of_the_numbers_published(weights: list[int]):
+    """Noise that wraps around is n off, not 1: beside the circular error stands that of the column."""
+    order = len(weights)
+    noise = AdditiveNoise(wb.ModuloNoise(n=order - 1, max_shift=1), weights)
+    off = [[(x + eta) % order - x for eta in range(order)] for x in range(order)]
+    errors, shifts = np.abs(off) @ noise.pmf, np.array(off) @ noise.pmf
+    stated = noise.published_error()
+    assert stated["mean absolute error of answers spread evenly"] == pytest.approx(errors.mean())
+    assert stated["largest mean absolute error of any answer"] == pytest.approx(errors.max())
+    assert stated["largest shift of the mean of any answer"] == pytest.approx(np.abs(shifts).max())
+    assert float(expected_error(noise).mean) == pytest.approx(errors.mean())

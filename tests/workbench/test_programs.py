@@ -92,9 +92,20 @@ def test_a_changed_file_is_noticed(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mvu-m2.json").write_text('{"optimum": "high"}')
     with pytest.raises(wb.CorruptFile, match="optimum must be a number"):
         read_program(tmp_path / "mvu-m2.mps")
+    for name in ("point", "dual"):
+        right = known[name]
+        for odd in ({"a": 1}, "1", [1], [*right[1:], {}], [*right[1:], True], [*right[1:], 10**350], 3):
+            (tmp_path / "mvu-m2.json").write_text(json.dumps(known | {name: odd}))
+            with pytest.raises(wb.CorruptFile, match=rf"{name} must be a list of {len(right)} numbers"):
+                verify_folder(tmp_path)
+    (tmp_path / "mvu-m2.json").unlink()
+    for odd in ("10485799-100.0", "nan", "inf", "0", "-1", "1e400"):
+        (tmp_path / "mvu-m2.mps").write_text(f"* scale {odd} \n" + text)
+        with pytest.raises(wb.CorruptFile, match=r"scale.*must be followed by a finite number > 0"):
+            read_program(tmp_path / "mvu-m2.mps")
 
 
-MINE = "NAME mine\nROWS\n N cost\n G r\nCOLUMNS\n x cost 1\n x r 1\n y cost 2\n y r 1\nRHS\n RHS r 3\nENDATA\n"
+MINE = "NAME mine\nROWS\n N loss\n G r\nCOLUMNS\n x loss 1\n x r 1\n y loss 2\n y r 1\nRHS\n RHS r 3\nENDATA\n"
 
 
 def test_files_of_ones_own(tmp_path: Path) -> None:

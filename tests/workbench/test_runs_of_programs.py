@@ -10,6 +10,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
+from workbench.privacy import certificate_file
 from workbench.privacy.composition import composed_delta
 
 DIALS = wb.ModuloNoise(n=8, max_shift=1)
@@ -23,19 +24,23 @@ def checked(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
     assert design.details["composed"]["delta"] <= float(delta)
     assert design.certificate is not None
     assert design.certificate.holds()
-    assert design.certificate.record["composed"] == design.details["composed"]
+    claim = design.certificate.composed
+    assert claim is not None
+    assert (claim.runs, claim.epsilon, claim.delta) == (runs, Fraction(epsilon), Fraction(delta))
+    assert certificate_file.from_dict(design.certificate.to_dict()).composed == claim  # by both checkers
+    assert wb.compose(design, runs, epsilon=epsilon, interval=1e-3).delta <= design.details["composed"]["delta"]
     assert (design.status, design.private) == ("found", True)
     assert f"for {runs} runs in all" in str(design)
 
 
 @pytest.fixture(scope="module")
 def dial() -> wb.Design:
-    return wb.design(DIALS, epsilon=4, delta="1e-5", notion="dp", cost="circular-squared", runs=16)
+    return wb.design(DIALS, epsilon=4, delta="1e-5", notion="dp", loss="circular-squared", runs=16)
 
 
 def test_noise_modulo_a_group_beats_the_split_budget(dial: wb.Design):
     checked(dial, 16, "4", "1e-5")
-    split = wb.design(DIALS, epsilon=Fraction(1, 4), delta=Fraction(1, 1600000), notion="dp", cost="circular-squared")
+    split = wb.design(DIALS, epsilon=Fraction(1, 4), delta=Fraction(1, 1600000), notion="dp", loss="circular-squared")
     assert dial.bound < dial.objective < 0.97 * split.objective
 
 
@@ -64,7 +69,7 @@ def test_labels_are_no_worse_than_the_split_budget():
     assert found.certificate is not None
     assert composed_delta(found.certificate.mechanism, 4, Fraction(2)) <= Fraction(1, 100)
     assert found.details["composed"]["delta"] <= 1e-2
-    assert found.certificate.record["composed"] == found.details["composed"]
+    assert found.certificate.composed.runs == 4
     assert (found.status, found.private) == ("found", True)
     assert "for 4 runs in all" in str(found)
     assert found.to_dict()["exact"]["composed"]["runs"] == 4

@@ -30,7 +30,7 @@ from workbench.sweeps.specification import read_spec
 from workbench.sweeps.workers import Task, on_processes, work
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sweeps"
-SMALL = {"model": "noise", "n": 6, "max_shift": 2, "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:6"}
+SMALL = {"model": "modulo", "n": 6, "max_shift": 2, "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:6"}
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -90,12 +90,12 @@ def test_an_answer_says_what_was_checked_of_it(tmp_path: Path):
 
 def test_a_limit_on_the_least_delta_holds_whatever_is_checked(tmp_path: Path):
     for check in ("none", "bound", "audit", "certify"):
-        least = {"model": "noise", "n": 4, "max_shift": 1, "notion": "dp", "minimise": "delta", "budget": "0.3"}
+        least = {"model": "modulo", "n": 4, "max_shift": 1, "notion": "dp", "minimise": "delta", "max_loss": "0.3"}
         wb.sweep({"grid": {**least, "delta": ["0.01", 1], "epsilon": "0.5", "check": check}}, tmp_path / check, jobs=1)
         within, beyond = sorted(content(tmp_path / check), key=lambda row: -row["delta"])
         assert within["objective"] == pytest.approx(0.54606071, abs=1e-6)
         assert (beyond["status"], beyond["objective"]) == ("infeasible", None)
-        assert "needs delta >= 0.546" in beyond["error"]
+        assert "needs delta >= 0.546" in beyond["failure"]
 
 
 def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_path: Path, monkeypatch):
@@ -106,7 +106,8 @@ def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_pat
     monkeypatch.setattr(Solution, "objective", property(lambda self: true(self) * 1.01))
     outcome = wb.sweep({"grid": {**SMALL, "check": "bound"}}, tmp_path / "a.sqlite", jobs=1)
     assert outcome.statuses == {"not_proven": 12}
-    assert {row["error"] for row in content(tmp_path / "a.sqlite")} == {"says optimal, but its bound does not prove it"}
+    reasons = {row["failure"] for row in content(tmp_path / "a.sqlite")}
+    assert reasons == {"says optimal, but its bound does not prove it"}
 
 
 def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
@@ -127,6 +128,9 @@ def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
     assert result.to_dict()["solved"] == 12 - part.points
     assert pickle.loads(pickle.dumps(result)).to_frame().equals(table)
     assert "<svg" in result._repr_html_()
+    assert {line.get_drawstyle() for line in result.plot().axes[0].lines} == {"default"}
+    under_pdp = wb.sweep({"grid": {**SMALL, "notion": "pdp"}}, ledger, jobs=1)  # what may jump is drawn in steps
+    assert [line.get_drawstyle() for line in under_pdp.plot().axes[0].lines] == ["default", "steps-post"]
 
 
 def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path: Path, monkeypatch):
@@ -163,7 +167,7 @@ def test_a_disk_that_fills_up_ends_the_sweep_and_what_was_committed_serves_the_n
 
 def test_a_damaged_or_locked_ledger_ends_the_sweep_in_one_line(tmp_path: Path, capsys):
     spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
-    spec.write_text('[[grid]]\nmodel = "noise"\nn = 6\nmax_shift = 2\nepsilon = "0.5:1.5:40"\n')
+    spec.write_text('[[grid]]\nmodel = "modulo"\nn = 6\nmax_shift = 2\nepsilon = "0.5:1.5:40"\n')
     assert run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)[0] == 0
     content_ = ledger.read_bytes()
     ledger.write_bytes(content_[:4096] + b"\xa5" * (len(content_) - 4096))
@@ -186,7 +190,7 @@ def test_two_sweeps_may_share_a_ledger(tmp_path: Path):
 
 def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
     grids = [
-        {**SMALL, "minimise": "delta", "budget": [0.2, 0.7], "delta": 0.01, "epsilon": 0.5},
+        {**SMALL, "minimise": "delta", "max_loss": [0.2, 0.7], "delta": 0.01, "epsilon": 0.5},
         {**SMALL, "solver": "ortools:glop", "notion": "pdp", "delta": 0.1, "epsilon": 1, "method": "literal"},
         {**SMALL, "solver": "gurobi", "n": 999, "max_shift": 3, "delta": 0, "epsilon": 1, "check": "none"},
         {"model": "quantizer", "bins": "-1,0,1", "epsilon": 1},
@@ -195,11 +199,11 @@ def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
     outcome = wb.sweep({"grid": grids}, tmp_path / "a.sqlite", jobs=1)
     assert outcome.solved == outcome.points == 6
     found = {(row["model"], row["solver"], row["status"]): row for row in content(tmp_path / "a.sqlite")}
-    assert ("noise", "ortools:glop", "unavailable") in found
-    assert ("noise", "gurobi", "licence") in found
-    assert "delta >=" in found["noise", "highs", "infeasible"]["error"]
-    assert "beyond" in found["quantizer", "highs", "infeasible"]["error"]
-    assert found["laplace", None, "infeasible"]["error"]
+    assert ("modulo", "ortools:glop", "unavailable") in found
+    assert ("modulo", "gurobi", "licence") in found
+    assert "delta >=" in found["modulo", "highs", "infeasible"]["failure"]
+    assert "beyond" in found["quantizer", "highs", "infeasible"]["failure"]
+    assert found["laplace", None, "infeasible"]["failure"]
     for row in found.values():
         assert (row["objective"], row["audited"]) == (None, False)
 
@@ -227,7 +231,7 @@ class _Session(Session):
 
 def task(**more: Any) -> Task:
     points = tuple({"k": k, **more} for k in range(5))
-    return Task("noise", {}, points, (0, 2, 4), None, sweep_workers.versions(None))
+    return Task("modulo", {}, points, (0, 2, 4), None, sweep_workers.versions(None))
 
 
 @pytest.mark.parametrize(("lie", "solves", "start"), [(0.0, 7, "hot"), (1e-10, 7, "hot"), (1e-4, 11, "cold")])
@@ -248,7 +252,8 @@ def test_a_failure_is_believed_from_a_cold_start_only():
 
 
 def test_hot_starts_are_used_and_checked(tmp_path: Path):
-    wb.sweep({"grid": {**SMALL, "check": "none", "epsilon": "0.5:1.5:60"}}, tmp_path / "a.sqlite", jobs=1)
+    grid = {**SMALL, "check": "none", "epsilon": "0.5:1.5:60", "delta": [0.05, 0.1]}  # δ = 0 is a program of its own
+    wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=1)
     rows = content(tmp_path / "a.sqlite")
     assert sum(row["start"] == "hot" for row in rows) > 100
     assert sum(row["recheck"] == "a cold start agrees" for row in rows) >= 3  # three corners and a percent
@@ -279,7 +284,7 @@ def _plain() -> Task:
 
 
 @pytest.mark.parametrize(("times", "given_up"), [(1, False), (3, False), (99, True)])
-def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(tmp_path: Path, times: int, given_up: bool):
+def test_a_dead_process_losses_its_tasks_a_retry_and_nothing_else(tmp_path: Path, times: int, given_up: bool):
     tasks = [_plain(), _plain(), _Deadly(tmp_path / "count", times), *[_plain() for _ in range(4)]]
     found = list(on_processes(tasks, 2))  # type: ignore[arg-type]
     assert sorted(at for at, _ in found) == list(range(7))
@@ -293,7 +298,7 @@ def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(tmp_path: Pat
 
     monkeypatch.setattr(sweeping, "_answers", lambda chunks, *_: (given_up for given_up in [(0, None)]))
     spec = tmp_path / "spec.toml"
-    spec.write_text('[[grid]]\nmodel = "noise"\nn = 3\nmax_shift = 1\nepsilon = [0.5, 1]\n')
+    spec.write_text('[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 1\nepsilon = [0.5, 1]\n')
     code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json")
     assert (code, json.loads(out)["given_up"], json.loads(out)["left"]) == (1, 2, 2)
     monkeypatch.undo()
@@ -303,14 +308,14 @@ def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(tmp_path: Pat
 
 def test_a_worker_of_another_version_is_refused():
     with pytest.raises(WorkbenchError, match="other versions"):
-        work(Task("noise", {}, (), (), "highs", {"workbench": "0.0.1", "highspy": "1"}))
+        work(Task("modulo", {}, (), (), "highs", {"workbench": "0.0.1", "highspy": "1"}))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_loses_nothing(tmp_path: Path, jobs: int):
     spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
     spec.write_text(
-        '[[grid]]\nmodel = "noise"\nn = 8\nmax_shift = [1, 2, 3]\nnotion = ["dp", "pdp"]\nepsilon = "0.1:4:2000"\n'
+        '[[grid]]\nmodel = "modulo"\nn = 8\nmax_shift = [1, 2, 3]\nnotion = ["dp", "pdp"]\nepsilon = "0.1:4:2000"\n'
     )
     command = [sys.executable, "-m", "workbench", "sweep", str(spec), "--ledger", str(ledger), "--jobs", str(jobs)]
     running = subprocess.Popen(
@@ -341,7 +346,7 @@ def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
     pyarrow = pytest.importorskip("pyarrow.parquet")
     spec, ledger = tmp_path / "spec.toml", tmp_path / "a.sqlite"
     spec.write_text(
-        '[[grid]]\nmodel = "noise"\nn = 6\nmax_shift = 2\n'
+        '[[grid]]\nmodel = "modulo"\nn = 6\nmax_shift = 2\n'
         'notion = ["pdp", "dp"]\ndelta = [0, 0.1]\nepsilon = [0.5, 1]\n'
     )
     assert run(capsys, "sweep", spec, "--ledger", ledger, "--jobs", 1)[0] == 0
@@ -369,7 +374,8 @@ def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
     assert origin["versions"][0]["highspy"]
 
 
-def test_list_and_show(tmp_path: Path, capsys):
+def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setattr("workbench.cli.console.out.width", 120)  # no cell is folded, whatever COLUMNS says
     ledger = tmp_path / "a.sqlite"
     wb.sweep({"grid": [SMALL, {"model": "laplace", "bits": [1.01, 6], "epsilon": 1}]}, ledger, jobs=1)
     code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--status", "infeasible", "--json")
@@ -380,10 +386,10 @@ def test_list_and_show(tmp_path: Path, capsys):
     shown = json.loads(out)
     assert shown["key"] == key
     assert shown["request"]["parameters"]["bits"] == "1.01"
-    assert "mean length" in shown["answer"]["error"]
+    assert "mean length" in shown["answer"]["failure"]
     code, out, _ = run(capsys, "results", "show", key[:9], "--ledger", ledger)
     assert (code, key in out, "infeasible" in out) == (0, True, True)
-    code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--model", "noise", "--limit", 3)
+    code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--model", "modulo", "--limit", 3)
     assert (code, "3 of 12 matching rows, 14 in" in out.replace("\n", " ")) == (0, True)
     assert "private" in out  # an audited optimum of a solver's own PMF need not be
     for bad in ("zz", "", "0123456789"):
@@ -405,7 +411,7 @@ def test_list_and_show(tmp_path: Path, capsys):
 )
 def test_bad_requests_are_one_line(tmp_path: Path, capsys, monkeypatch, arguments: tuple[str, ...], words: str):
     monkeypatch.chdir(tmp_path)
-    given = [str(EXAMPLES / "noise.toml") if a == "SPEC" else a for a in arguments]
+    given = [str(EXAMPLES / "modulo.toml") if a == "SPEC" else a for a in arguments]
     code, _, said = run(capsys, *given)
     assert (code, said.count("\n")) == (2, 1)
     assert words in said
@@ -413,8 +419,8 @@ def test_bad_requests_are_one_line(tmp_path: Path, capsys, monkeypatch, argument
 
 def test_dry_run_counts_and_writes_nothing(tmp_path: Path, capsys):
     ledger = tmp_path / "a.sqlite"
-    code, out, _ = run(capsys, "sweep", EXAMPLES / "noise.toml", "--ledger", ledger, "--dry-run", "--json")
-    assert (code, json.loads(out)) == (0, {"name": "noise", "points": 60, "tasks": 12, "known": 0})
+    code, out, _ = run(capsys, "sweep", EXAMPLES / "modulo.toml", "--ledger", ledger, "--dry-run", "--json")
+    assert (code, json.loads(out)) == (0, {"name": "modulo", "points": 60, "tasks": 12, "known": 0})
     assert not ledger.exists()
 
 

@@ -28,7 +28,7 @@ from workbench.sweeps.workers import Task, on_cluster
 
 distributed = pytest.importorskip("distributed")
 
-GRID = {"model": "noise", "n": 6, "max_shift": [1, 2, 3], "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:5"}
+GRID = {"model": "modulo", "n": 6, "max_shift": [1, 2, 3], "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:5"}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_the_cluster_gives_the_rows_that_one_process_gives(tmp_path: Path, clust
     assert content(tmp_path / "alone.sqlite") == content(tmp_path / "cluster.sqlite")
 
 
-def test_a_killed_worker_costs_a_retry_and_the_run_ends(tmp_path: Path, cluster: Any):
+def test_a_killed_worker_losses_a_retry_and_the_run_ends(tmp_path: Path, cluster: Any):
     grid = {**GRID, "n": 8, "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:20"}
     wb.sweep({"grid": grid}, tmp_path / "alone.sqlite", jobs=2)
     killed: list[int] = []
@@ -91,7 +91,7 @@ def test_a_task_that_kills_every_worker_is_given_up_and_the_others_are_done(
 
 def test_the_command_line_runs_on_a_cluster(tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str]):
     spec = tmp_path / "spec.toml"
-    spec.write_text('[[grid]]\nmodel = "noise"\nn = 5\nmax_shift = 1\nepsilon = [0.5, 1]\n')
+    spec.write_text('[[grid]]\nmodel = "modulo"\nn = 5\nmax_shift = 1\nepsilon = [0.5, 1]\n')
     with pytest.raises(SystemExit) as stop:
         main([
             "sweep", str(spec), "--ledger", str(tmp_path / "a.sqlite"), "--cluster", cluster.scheduler_address, "--json"

@@ -21,11 +21,11 @@ from workbench.sweeps.specification import read_spec
 
 SPEC = """
 [[grid]]
-model = "noise"
+model = "modulo"
 n = [6, 7, 8]
 max_shift = [1, 2]
 notion = ["dp", "pdp"]
-cost = ["error-rate", "squared"]
+loss = ["error-rate", "squared"]
 delta = 0.02
 epsilon = "0.5:2:7"
 """
@@ -34,7 +34,7 @@ KILLS = 25
 
 # The imports take a second, the sweep as long; a server forks processes that have the imports behind them.
 server = multiprocessing.get_context("forkserver")
-server.set_forkserver_preload(["workbench.cli", "workbench.sweeps.run", "workbench.families.noise.sweep"])
+server.set_forkserver_preload(["workbench.cli", "workbench.sweeps.run", "workbench.families.modulo.sweep"])
 
 
 def command(spec: Path, ledger: Path, jobs: int) -> None:

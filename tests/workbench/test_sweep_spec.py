@@ -17,7 +17,7 @@ from workbench.sweeps.specification import read_spec
 
 NOISE = """# a comment
 [[grid]]
-model = "noise"
+model = "modulo"
 n = 8
 max_shift = [1, 2]
 epsilon = [
@@ -67,9 +67,9 @@ def replaced(old: str, new: str) -> str:
             "curve, tradeoff, renyi, zcdp, gdp. Got 'PDP'",
         ),
         (NOISE + 'solver = "hihgs"', 11, "solver must be one of"),
-        (NOISE + 'cost = "prior-squared"', 11, "prior must be given"),
+        (NOISE + 'loss = "prior-squared"', 11, "prior must be given"),
         (NOISE + 'check = "yes"', 11, "check must be one of"),
-        (NOISE + "budget = 0.5", 11, "budget must be left out"),
+        (NOISE + "max_loss = 0.5", 11, "max_loss must be left out"),
         (NOISE + 'solver = ["highs", "ortools:pdlp"]\ngap = 1e-4', 12, "ortools:pdlp cannot honour the option gap"),
         (NOISE + "time_limit = 0", 11, "time_limit must be a finite number of seconds > 0"),
         (NOISE + "epsilon = 1", 11, "Cannot overwrite a value"),
@@ -77,14 +77,14 @@ def replaced(old: str, new: str) -> str:
         (
             NOISE + '[[grid]]\nmodel = "nois"',
             12,
-            "model must be one of noise, quantizer, labels, laplace, channel, additive.",
+            "model must be one of modulo, noise, channel, quantizer, labels, laplace.",
         ),
         (NOISE + "[[grid]]\nn = 3", 11, "model must be one of"),
-        (NOISE + '[[grid]]\nmodel = "noise"\nn = 3\nmax_shift = 1', 11, "epsilon must be given"),
+        (NOISE + '[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 1', 11, "epsilon must be given"),
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "5..1"\nepsilon = 1', 13, "LOW..HIGH"),
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 31', 14, "at most 30"),
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nloss = "cubic"', 15, "loss must be one of"),
-        (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nnotion = "dp"', 15, "lp for other"),
+        (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nnotion = "metric"', 15, "lp for other"),
         (NOISE + '[[grid]]\nmodel = "quantizer"\nbins = "-3,3"\nlevels = 4\nepsilon = 1', 13, "bins or levels"),
         (NOISE + '[[grid]]\nmodel = "quantizer"\nbins = "3,-3"\nepsilon = 1', 13, "strictly increasing"),
         (
@@ -98,10 +98,10 @@ def replaced(old: str, new: str) -> str:
         ("nme = 'x'\n" + NOISE, 1, "key 'nme' is not known"),
         ("name = 3\n" + NOISE, 1, "name must be a string"),
         ("grid = 3", 1, "at least one [[grid]]"),
-        ('\ngrid = [{model = "noise", n = 0, max_shift = 1, epsilon = 1}]', 2, "n must be an integer"),
+        ('\ngrid = [{model = "modulo", n = 0, max_shift = 1, epsilon = 1}]', 2, "n must be an integer"),
         ("name = 'x'\nx = [1,\n", 2, "Invalid value"),
         ("name = ", 1, "Invalid value"),
-        (replaced("n = 8", 'n = 8\ncost = """\n\nerror-rate"""'), 5, "cost must be one of"),
+        (replaced("n = 8", 'n = 8\nloss = """\n\nerror-rate"""'), 5, "loss must be one of"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_line(tmp_path, capsys, text: str, line: int, words: str):
@@ -126,7 +126,7 @@ def test_files_that_are_none_are_refused(tmp_path, capsys):
 
 
 def test_a_grid_that_cannot_be_counted_is_refused(tmp_path):
-    text = NOISE + 'budget = "1:2:6000"\nminimise = "delta"\n'
+    text = NOISE + 'max_loss = "1:2:6000"\nminimise = "delta"\n'
     with pytest.raises(InvalidRequest, match="at most 5000000 points"):
         read_spec(written(tmp_path, text.replace('"0:0.1:3"', '"0:0.1:3000"')))
 
@@ -166,24 +166,24 @@ def test_one_question_has_one_key_however_it_is_spelled(tmp_path):
         'sizes = [[4]]\nshifts = [[2, 1]]\nepsilon = 1e-1\nsolver = "highs"\ncheck = "audit"\n',
         'n = 3\nshifts = "3,2"\nepsilon = 0.1\n',  # -1 for 1, the same pairs of neighbours
     )
-    keys = {tuple(read_spec(written(tmp_path, f'[[grid]]\nmodel = "noise"\n{s}')).keys) for s in spellings}
+    keys = {tuple(read_spec(written(tmp_path, f'[[grid]]\nmodel = "modulo"\n{s}')).keys) for s in spellings}
     assert len(keys) == 1
-    twice = "".join(f'[[grid]]\nmodel = "noise"\n{s}' for s in spellings)
+    twice = "".join(f'[[grid]]\nmodel = "modulo"\n{s}' for s in spellings)
     assert len(read_spec(written(tmp_path, twice))) == 1
-    other = read_spec(written(tmp_path, '[[grid]]\nmodel = "noise"\nn = 3\nmax_shift = 2\nepsilon = 0.1\nseed = 1\n'))
+    other = read_spec(written(tmp_path, '[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 2\nepsilon = 0.1\nseed = 1\n'))
     assert set(other.keys) not in keys
-    one_way = '[[grid]]\nmodel = "noise"\nn = 3\nshifts = ["1,2", "3,2"]\ndirected = true\nepsilon = 0.1\n'
+    one_way = '[[grid]]\nmodel = "modulo"\nn = 3\nshifts = ["1,2", "3,2"]\ndirected = true\nepsilon = 0.1\n'
     assert len(read_spec(written(tmp_path, one_way))) == 2
 
 
 def test_ranges_are_exact(tmp_path):
-    spec = read_spec(written(tmp_path, '[[grid]]\nmodel="noise"\nn=3\nmax_shift=1\nepsilon="0.1:4:40"\n'))
+    spec = read_spec(written(tmp_path, '[[grid]]\nmodel="modulo"\nn=3\nmax_shift=1\nepsilon="0.1:4:40"\n'))
     values = [Fraction(point["epsilon"]) for chunk in spec.chunks for point in chunk.points]
     assert sorted(values) == [Fraction(k, 10) for k in range(1, 41)]
 
 
 def test_a_mapping_says_the_same_as_a_file(tmp_path):
-    table = {"grid": {"model": "noise", "n": 8, "max_shift": [1, 2], "epsilon": [0.5, Decimal(1)], "delta": "0:0.1:3"}}
+    table = {"grid": {"model": "modulo", "n": 8, "max_shift": [1, 2], "epsilon": [0.5, Decimal(1)], "delta": "0:0.1:3"}}
     assert read_spec(table).keys == read_spec(written(tmp_path, NOISE)).keys
     with pytest.raises(InvalidRequest, match=r"^n must be an integer"):
         read_spec({"grid": [{**table["grid"], "n": 0}]})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
+import workbench as wb
 from models.channel_notions import ChannelNotionModel
 from models.requirements import HOCKEY_STICK, POWER_CONE, Bound
 from solvers.backend import solve
@@ -29,3 +31,12 @@ def test_an_answer_from_inside_has_the_columns_of_its_program():
     answer, _ = polish(first, tangents, bounds, lambda *_: [equal], lambda program: solve(program, solver="highs"))
     assert answer.x.size == answer.program.shape[1]
     assert np.isfinite(answer.objective)
+
+
+@pytest.mark.parametrize(("k", "epsilon", "loss"), [(4, "1.1986", "squared"), (6, "1.3513", "squared")])
+def test_linear_programs_answer_where_cones_find_no_point(k: int, epsilon: str, loss: str):
+    """Clarabel ends these by InsufficientProgress, at every tolerance."""
+    made = wb.design(wb.Labels(range(k)), epsilon=epsilon, alpha=8, notion="renyi", method="lp", loss=loss)
+    assert made.private
+    assert made.bound is not None
+    assert made.bound <= made.objective <= made.bound * (1 + 1e-6)

@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from models.oracles.line_noise import staircase_integers
-from workbench.families.additive.wide_runs import lowered
+from workbench.families.noise.wide_runs import lowered
 from workbench.privacy.composition import composed_delta
 from workbench.privacy.repair_line import inverse_exponential
 
@@ -24,7 +24,7 @@ def test_it_is_proven_and_no_worse_than_the_split_budget(wide: wb.Design):
     assert composed_delta(wide.mechanism, 4, Fraction(3)) <= Fraction(1, 1000)
     assert wide.details["composed"]["delta"] <= 1e-3
     assert wide.certificate is not None
-    assert wide.certificate.record["composed"] == wide.details["composed"]
+    assert wide.certificate.composed.delta == wide.request.delta
     pure = staircase_integers(inverse_exponential(Fraction(3, 4)), 3, "squared")[0]
     assert wide.objective <= float(pure)
     assert 0 < wide.bound <= wide.objective

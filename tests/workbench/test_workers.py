@@ -18,7 +18,7 @@ from workbench.families.programs import chosen
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
-SPEC = '[[grid]]\nmodel = "noise"\nn = 6\nmax_shift = [1, 2]\ndelta = [0, 0.1]\nepsilon = "0.5:2:{}"\n'
+SPEC = '[[grid]]\nmodel = "modulo"\nn = 6\nmax_shift = [1, 2]\ndelta = [0, 0.1]\nepsilon = "0.5:2:{}"\n'
 
 
 def parent_of(pid: int) -> int:

@@ -10,7 +10,7 @@ import workbench as wb
 
 
 def direct(n: int, D: int, epsilon: float, delta: float, power: int, L: int) -> float:
-    """min t, t >= every answer's mean cost, over noise on -L..L."""
+    """min t, t >= every answer's mean loss, over noise on -L..L."""
     size = 2 * L + 1
     shifts = [s for s in range(-D, D + 1) if s]
     eta, count = np.arange(-L, L + 1), size * (1 + len(shifts)) + 1
@@ -35,33 +35,33 @@ def direct(n: int, D: int, epsilon: float, delta: float, power: int, L: int) -> 
         right.append(delta)
     whole = np.zeros((1, count))
     whole[0, :size] = 1
-    cost = np.zeros(count)
-    cost[-1] = 1
-    return float(linprog(cost, A_ub=np.array(rows), b_ub=right, A_eq=whole, b_eq=[1]).fun)
+    loss = np.zeros(count)
+    loss[-1] = 1
+    return float(linprog(loss, A_ub=np.array(rows), b_ub=right, A_eq=whole, b_eq=[1]).fun)
 
 
 @pytest.mark.parametrize(
-    ("n", "D", "cost", "epsilon", "delta"),
+    ("n", "D", "loss", "epsilon", "delta"),
     [(4, 1, "squared", 1, 0.1), (4, 4, "squared", 1, 0.1), (5, 2, "absolute", 1, 0.1)],
 )
-def test_worst_answer_is_bounded_from_both_sides(n: int, D: int, cost: str, epsilon: float, delta: float):
-    design = wb.design(wb.IntegerNoise(D, clamp=(0, n)), epsilon=epsilon, delta=delta, cost=cost, prior="worst")
-    value = direct(n, D, epsilon, delta, 2 if cost == "squared" else 1, 6 * D + 12)
+def test_worst_answer_is_bounded_from_both_sides(n: int, D: int, loss: str, epsilon: float, delta: float):
+    design = wb.design(wb.IntegerNoise(D, clamp=(0, n)), epsilon=epsilon, delta=delta, loss=loss, prior="worst")
+    value = direct(n, D, epsilon, delta, 2 if loss == "squared" else 1, 6 * D + 12)
     assert design.bound is not None
     assert design.bound <= design.objective <= design.bound * (1 + 2e-8)
     assert design.objective <= value * (1 + 1e-6)  # all noise against noise up to a length
     assert design.objective == pytest.approx(value, rel=2e-4)
-    each = [sum(p * abs(o - q) ** (2 if cost == "squared" else 1) for o, p in enumerate(row.floats))
+    each = [sum(p * abs(o - q) ** (2 if loss == "squared" else 1) for o, p in enumerate(row.floats))
             for q, row in enumerate(design.mechanism.rows)]  # fmt: skip
     assert max(each) == pytest.approx(design.objective)
-    mean = wb.design(wb.IntegerNoise(D, clamp=(0, n)), epsilon=epsilon, delta=delta, cost=cost)
+    mean = wb.design(wb.IntegerNoise(D, clamp=(0, n)), epsilon=epsilon, delta=delta, loss=loss)
     assert mean.objective < design.objective
     assert design.certificate is not None
     assert design.certificate.objective.holds(design.mechanism)
 
 
 def test_pure_noise_for_the_worst_answer_is_a_mixture_of_staircases():
-    design = wb.design(wb.IntegerNoise(2, clamp=(0, 5)), epsilon=1, notion="pure", cost="squared", prior="worst")
+    design = wb.design(wb.IntegerNoise(2, clamp=(0, 5)), epsilon=1, notion="pure", loss="squared", prior="worst")
     weights = {1: None, 2: None}
     for r in weights:  # the inner step: masses fall by 1/e where |eta| reaches r, r + 2, ...
         eta = np.arange(-80, 81)

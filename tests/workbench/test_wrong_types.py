@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import workbench as wb
 from solvers.backend import Options
+from workbench.families.modulo.design import ModuloDesigner
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 
 
-def five(value):  # no constraint; but a cost, the same for every noise value
+def five(value):  # no constraint; but a loss, the same for every noise value
     return 5
 
 
@@ -18,9 +23,9 @@ WRONG = [
     five, lambda f: [5], lambda: 1, lambda f: 1 / 0, "1e400",
 ]  # fmt: skip
 FINE = {
-    "epsilon": (2.5,), "delta": (None,), "budget": (None,), "prior": (None,), "constraints": (None,),
+    "epsilon": (2.5,), "delta": (None,), "max_loss": (None,), "prior": (None,), "constraints": (None,),
     "certify": (True,), "time_limit": (None, 2.5), "gap": (None, 2.5), "seed": (None,), "options": (None,),
-    "notion": (), "cost": (five,), "minimise": (), "solver": (), "method": (),
+    "notion": (), "loss": (five,), "minimise": (), "solver": (), "method": (),
 }  # fmt: skip
 
 
@@ -49,7 +54,7 @@ def test_every_argument_of_design(question, name):
 
 @pytest.mark.parametrize("start", [True, 3, "warm", []])
 def test_the_designers_own_start(question, start):
-    with wb.NoiseDesigner(question) as designer, pytest.raises(wb.InvalidRequest, match=r"^start must be one of"):
+    with ModuloDesigner(question) as designer, pytest.raises(wb.InvalidRequest, match=r"^start must be one of"):
         designer.design(1, 0.1, start=start)
 
 
@@ -70,7 +75,7 @@ def test_constraints_that_are_not_linear_or_fail_when_called(question):
     assert wb.design(question, epsilon=1, delta=0.1, constraints=lambda f: [f[1] == f[4]]).private
 
 
-def test_the_raw_objective_is_the_cost_of_the_mechanism_returned(question):
+def test_the_raw_objective_is_the_loss_of_the_mechanism_returned(question):
     """First-order methods return points that are no PMF by 1e-6; what is shown is what the mechanism costs."""
     loose = Options(feasibility_tolerance=1e-4)
     d = wb.design(question, epsilon=1, notion="dp", delta=0.1, solver="ortools:pdlp", certify=False, options=loose)
@@ -83,7 +88,7 @@ def test_without_a_bound_the_words_say_so(question, monkeypatch):
     from solvers.solution import Solution
 
     monkeypatch.setattr(Solution, "bound", property(lambda self: None))
-    d = wb.design(question, epsilon=1, notion="dp", delta=0.1)
+    d = wb.design(question, epsilon=1, notion="pdp", delta=0.1, loss="squared")
     assert d.bound is None
     assert any("gives no bound" in sentence for sentence in d.words)
 
@@ -102,3 +107,47 @@ def test_options_are_read_alike_by_every_design(question: object, request_: dict
     with pytest.raises(wb.InvalidRequest) as raised:
         wb.design(question, epsilon=1, **request_)
     assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("question", "more"),
+    [
+        (wb.IntegerNoise(1), {"epsilon": 1, "delta": 0.01}),
+        (wb.IntegerNoise(1, clamp=(0, 4)), {"epsilon": 1, "delta": 0.01}),
+        (wb.IntegerNoise(1), {"notion": "zcdp", "rho": 1}),
+        (wb.IntegerNoise(1), {"epsilon": 1, "delta": 0.01, "runs": 2}),
+        (wb.RealNoise(1), {"epsilon": 1, "delta": 0.01}),
+    ],
+)
+@pytest.mark.parametrize("wrong", [abs, 3, None, object(), {0: 0, 1: 1}, {0, 1}, True])
+def test_a_loss_on_the_line_is_a_name_or_a_list(question: Any, more: dict[str, Any], wrong: Any) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"^loss must be absolute, squared, error-rate, or losses of noise"):
+        wb.design(question, loss=wrong, **more)
+
+
+@pytest.mark.parametrize("wrong", [abs, 3, {0: 1}])
+def test_a_prior_of_clamped_answers_is_a_word_or_a_list(wrong: Any) -> None:
+    with pytest.raises(wb.InvalidRequest, match=r"^prior must be uniform, worst, or probabilities"):
+        wb.design(wb.IntegerNoise(1, clamp=(0, 4)), epsilon=1, delta=0.01, prior=wrong)
+
+
+@pytest.mark.timeout(60)
+def test_wrong_types_of_laws_are_one_sentence():
+    quantizer = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1).mechanism
+    group = wb.ModuloNoise(n=1, max_shift=1)
+    endless = range(10**12)
+    calls: list[tuple[Callable[[], Any], str]] = [
+        *((lambda x=x: quantizer.mae(density=x), "density must be uniform, or normal") for x in ("x", 3, [1], 0)),
+        (lambda: quantizer.mse(density=b"x"), "density must be"),
+        *((lambda x=x: wb.Channel.from_noise(x), "noise must be additive noise") for x in (None, 3, "x", quantizer)),
+        *((lambda x=x: AdditiveNoise.from_pmf(x, [1]), "question must be a ModuloNoise") for x in (None, 3, "x")),
+        *((lambda x=x: AdditiveNoise.from_pmf(group, x), "pmf must be") for x in (None, "ab", ["a", "b"], [1j, 2])),
+        (lambda: PiecewiseAffine(endless, quantizer.bins, quantizer.ends), "knots must be a tuple of rationals"),
+        (lambda: PiecewiseAffine((1, "a"), quantizer.bins, quantizer.ends), "knots must be a tuple of rationals"),
+        (lambda: PiecewiseAffine.of(endless, [1, 2], []), "knots must be at most 10000000 entries long"),
+        (lambda: PiecewiseAffine.from_ends("q", [1, 2], endless, []), "knots must be at most 10000000 entries"),
+        (lambda: wb.FiniteQuery(endless, max_shift=1), "inputs must be at most 10000000 entries"),
+    ]
+    for call, message in calls:
+        with pytest.raises(wb.InvalidRequest, match=f"^{message}"):
+            call()

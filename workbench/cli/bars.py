@@ -19,7 +19,8 @@ def under_a_bar(work: Callable[[Progress], Result], what: str = "solving") -> Re
     """Do some work under a bar with the time that is left, on stderr; work: told where to report its progress."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    described = TextColumn("{task.description}", markup=False)
+    columns = (described, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         return work(lambda done, total, what: bar.update(task, completed=done, total=total))

@@ -1,27 +1,37 @@
-"""`workbench audit`, `verify-certificate`, `sample` and `compose`: what can be done with a mechanism file alone."""
+"""`workbench audit`, `check`, `sample` and `compose`: what can be done with a mechanism file alone."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from workbench.cli.console import Json, emit_json, facts, out, table
 from workbench.cli.output_paths import html_file, output_file
-from workbench.errors import InvalidRequest
+from workbench.errors import CorruptFile, InvalidRequest, NotCertified
 from workbench.exact.numbers import exact
+from workbench.io.csv_column import whole_as_integers
 from workbench.io.files import distinct_files
 from workbench.io.parameter_grid import integers
+from workbench.mechanisms.baselines.named_quantizers import MECHANISMS, bounds, built
 
 if TYPE_CHECKING:
     from workbench.mechanisms.mechanism import Mechanism
     from workbench.privacy.loading import FileContents
 
-__all__ = ["AUDIT_EXAMPLES", "COMPOSE_EXAMPLES", "SAMPLE_EXAMPLES", "VERIFY_EXAMPLES", "audit", "compose", "sample",
-           "verify_certificate"]  # fmt: skip
+__all__ = [
+    "AUDIT_EXAMPLES",
+    "CHECK_EXAMPLES",
+    "COMPOSE_EXAMPLES",
+    "SAMPLE_EXAMPLES",
+    "audit",
+    "check",
+    "compose",
+    "sample",
+]  # fmt: skip
 
 AUDIT_EXAMPLES = """Examples:
 
@@ -29,17 +39,21 @@ AUDIT_EXAMPLES = """Examples:
 
   workbench audit noise.json --epsilon 0.5 --plot profile.png
 
+  workbench audit noise.json --loss squared --data column.csv     (exact, on true inputs)
+
+  workbench audit rqm --with bins=-2.7,-0.9,0.9,2.7 --with q=0.22 --loss absolute     (also erm, pbm, ...)
+
   workbench audit noise.json --risk --prior 0.01 --plot tradeoff.png    (what an attacker learns from one output)
 
   workbench audit pmf.csv --max-shift 2 --epsilon 1 --json       (a PMF: say which answers are neighbours)
 
   workbench audit matrix.csv --pairs 0-1,1-2 --epsilon 1         (a channel: all rows are neighbours by default)"""
 
-VERIFY_EXAMPLES = """Examples:
+CHECK_EXAMPLES = """Examples:
 
-  workbench verify-certificate noise.json
+  workbench check noise.json
 
-  workbench verify-certificate noise.json --json"""
+  workbench check noise.json --json"""
 
 SAMPLE_EXAMPLES = """Examples:
 
@@ -67,19 +81,32 @@ Pairs = Annotated[str | None, typer.Option(help='Neighbouring rows of a channel,
 Directed = Annotated[bool, typer.Option("--directed", help="Only the given sign or order of every pair.")]
 
 
-_KINDS = {"Channel": "ChannelPairs"}  # what scripts that read --json know it by
-
-
 def audit(
-    file: File,
+    file: Annotated[
+        Path, typer.Argument(help="A certificate, a mechanism, or a PMF or matrix as CSV or JSON; or rqm, erm, ...")
+    ],
     epsilon: Annotated[
-        str | None, typer.Option(help="Budget >= 0 at which δ is taken (a certificate's own by default).")
+        str | None, typer.Option(help="Budget >= 0 at which δ is taken (a certificate's own by default, else 0).")
     ] = None,
     sizes: Sizes = None,
     shifts: Shifts = None,
     max_shift: MaxShift = None,
     pairs: Pairs = None,
     directed: Directed = False,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="NAME=VALUE of a published quantizer: bins, q, gamma, levels, theta, epsilon, c."),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(help="Also its expected loss: absolute, squared, error-rate, pinball:τ or huber:h."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="For the loss: CSV file of one column of inputs; on real ones also uniform, normal:MU,SIGMA."
+        ),
+    ] = None,
     risk: Annotated[
         bool, typer.Option("--risk", help="Also what an attacker learns: trade-off curve, advantage, Rényi, ρ, μ.")
     ] = False,
@@ -91,98 +118,93 @@ def audit(
     html: Annotated[Path | None, typer.Option(help="Write a page that needs no network.")] = None,
     json: Json = False,
 ) -> None:
-    """The exact privacy of any mechanism file: pure ε, PDP and DP δ at a budget, the worst neighbours."""
+    """The exact privacy of any mechanism: pure ε, PDP and DP δ at a budget, the worst neighbours; its loss and risk."""
     if plot is not None:
         output_file(plot, "plot file", (".png", ".svg", ".pdf"))
         distinct_files({"mechanism": file}, {"plot file": plot})
     html_file(html, {"mechanism": file, "plot file": plot})
-    contents, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
-    from workbench.exact.numbers import positive
-    from workbench.io.files import spelled
-    from workbench.mechanisms.mechanism import Bias
+    certificate, published = None, dict[str, Any]()
+    if str(file) in MECHANISMS and not file.exists():
+        mechanism, published = _published(str(file), given or [])
+    else:
+        if given:
+            InvalidRequest.must("with", f"given for {', '.join(MECHANISMS)} alone", given[0])
+        contents, mechanism = _open(file, sizes, shifts, max_shift, pairs, directed)
+        certificate = contents.certificate
+    from workbench.exact.numbers import jsonable, positive
     from workbench.privacy.audit import audit
 
-    claim = contents.certificate
-    continuous = bool(mechanism.segments)
-    means = getattr(mechanism, "unbiased_means", None) if continuous else None
-    bias = None if means is None else Bias.of(mechanism, *means)
-    own = claim is not None and not (continuous and claim.claim.notion.per_distance)
-    budget: Any = claim.epsilon if own and claim is not None else None
-    if epsilon is not None:
-        budget = positive(epsilon, "epsilon", or_zero=True)
-    privacy = audit(mechanism, 0 if budget is None else budget)
-    values: dict[str, Any] = {
-        "file": file.name,
-        "kind": _KINDS.get(type(mechanism).__name__, type(mechanism).__name__),
-        "neighbours": len(privacy.pairs),
-        "one_sided": mechanism.one_sided,
-        "pure_epsilon": _number(privacy.pure_epsilon),
-        "epsilon": None if budget is None else _number(None if privacy.epsilon is None else float(privacy.epsilon)),
-        "pdp_delta": None if budget is None else privacy.worst("pdp").measured.upper,
-        "dp_delta": None if budget is None else privacy.dp_delta.upper,
-        "metric_epsilon": _metric(privacy) if continuous else None,
-        "bias": float(bias.worst) if bias is not None else None,
-        "certified": None if claim is None else claim.notion,
-    }
-    learnt = None
+    budget = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
+    privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
+    claim = None if certificate is None else certificate.claim
+    values = {"file": file.name, **privacy.to_dict(), **published, "certified": claim and claim.notion.name}
+    rows = privacy.facts() + [(name.replace("_", " "), repr(value)) for name, value in published.items()]
     if risk:
         from workbench.privacy.risk import risk as measure_risk
 
         learnt = measure_risk(mechanism, prior)
         values |= learnt.to_dict()
+        rows += learnt.facts()[1:]
         if plot is not None:
-            learnt.plot(plot, claim=None if claim is None else claim.claim)
+            learnt.plot(plot, claim=claim)
     elif plot is not None:
         from workbench.privacy.curve import plot_profile
 
-        plot_profile(mechanism, plot, [] if budget is None or isinstance(budget, dict) else [budget])
-    rows = [("mechanism", f"{values['kind']}, {values['neighbours']} ordered pairs of neighbours"),
-            ("exact pure epsilon", f"{values['pure_epsilon']} (rounded up)")]  # fmt: skip
-    if budget is None:
-        rows.append(("delta", "give --epsilon to see the exact delta at a budget"))
-    else:
-        at = "each pair's own epsilon" if privacy.epsilon is None else f"epsilon = {spelled(privacy.epsilon)}"
-        rows.append(("exact PDP delta", f"{values['pdp_delta']!r} at {at}"))
-        rows.append(("exact DP delta", f"{values['dp_delta']!r} at {at}"))
-    if continuous:
-        rows.append(("metric epsilon", f"{values['metric_epsilon']} for |x - x'|"))
-    if bias is not None:
-        rows.append(("largest bias", f"{values['bias']!r}"))
-    if values["one_sided"]:
-        rows.append(("note", "one-sided neighbours: real ones go both ways, and the other way was not compared"))
-    if learnt is not None:
-        rows += learnt.facts()[1:]
-    if claim is not None:
-        rows.append(("certificate", claim.words[1]))
+        plot_profile(mechanism, plot, [privacy.epsilon] if privacy.epsilon else [])
+    if certificate is not None:
+        rows.append(("certificate", certificate.words[1]))
     if html is not None:
         from workbench.explorer.export import audit_page, write_page
 
-        budgets = {"epsilon": budget, "delta": claim.delta if own and epsilon is None and claim is not None else None}
-        write_page(html, audit_page(mechanism, rows, budgets))
+        own = certificate is not None and epsilon is None and "delta" in certificate.claim.values
+        delta = certificate.delta if own and certificate is not None else None
+        write_page(html, audit_page(mechanism, rows, {"epsilon": privacy.epsilon or None, "delta": delta}))
     if json:
-        emit_json(values)
+        emit_json({name: jsonable(value) for name, value in values.items()})
     else:
         out.print(facts(rows), highlight=False)
 
 
-def verify_certificate(file: Annotated[Path, typer.Argument(help="A certificate file.")], json: Json = False) -> None:
-    """Prove a certificate again, from its file alone, and say what is proven."""
-    from workbench.privacy.certificate_file import verify_certificate as prove
+def _published(name: str, given: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+    """A published quantizer by its name and NAME=VALUE parameters, and what was published about it."""
+    parameters = {}
+    for text in given:
+        parameter, equals, value = text.partition("=")
+        if not equals:
+            InvalidRequest.must("with", "NAME=VALUE", text)
+        parameters[parameter.strip()] = int(value) if parameter == "levels" and value.isdigit() else value.strip()
+    mechanism = built(name, **parameters)
+    printed = {f"published_{key}": value for key, value in bounds(name, mechanism, parameters).items()}
+    return mechanism, {"mae_51": mechanism.mae_51, **printed}
 
-    proven = prove(file)
+
+def check(file: Annotated[Path, typer.Argument(help="A certificate file.")], json: Json = False) -> None:
+    """Prove a certificate again, from its file alone, and say what is proven; exit code 0 for proven, 1 for
+    false, 2 for undecided or unreadable."""
+    from workbench.privacy.audit_work import LIMIT
+    from workbench.privacy.certificate_file import check as prove
+    from workbench.privacy.notions.work import limited
+
+    try:
+        with limited(LIMIT):
+            proven = prove(file)
+            words = proven.words
+    except CorruptFile as error:
+        error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
+        raise
     if json:
-        claim = proven.to_dict()["claim"]
-        emit_json({"file": file.name, "proven": True, "claim": claim, "words": list(proven.words),
-                   "not_proven": dict(proven.record)})  # fmt: skip
+        composed = {} if proven.composed is None else {"composed": proven.composed.to_dict()}
+        emit_json({"file": file.name, "proven": True, "claim": proven.claim.to_dict(), **composed,
+                   "words": list(words), "not_proven": dict(proven.record)})  # fmt: skip
         return
     out.print(
         f"Proven from {_plain(file.name)} alone, in exact arithmetic:", style="bold", highlight=False, markup=False
     )
-    for sentence in proven.words:
+    for sentence in words:
         out.print(f"  {sentence}", highlight=False, markup=False)
     if proven.record:
         out.print("Recorded, not proven:", highlight=False)
-        noted = [(escape(f"  {_plain(key)}"), escape(_plain(value))) for key, value in proven.record.items()]
+        noted = [(f"  {_plain(key)}", _plain(value)) for key, value in proven.record.items()]
         out.print(facts(noted[:40]), highlight=False)
 
 
@@ -213,10 +235,10 @@ def sample(
         point = parts[0] if len(parts) == 1 else tuple(parts)
     values = draw(subject, count, answer=point, insecure_seed=insecure_seed)
     if json:
-        emit_json({"file": file.name, "secure": insecure_seed is None, "draws": values.tolist()})
+        emit_json({"file": file.name, "secure": insecure_seed is None, "draws": whole_as_integers(values)})
         return
     for start in range(0, count, 65536):
-        part = values[start : start + 65536].tolist()
+        part = whole_as_integers(values[start : start + 65536])
         lines = (",".join(map(str, row)) if isinstance(row, list) else str(row) for row in part)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
 
@@ -262,7 +284,10 @@ def compose(
         return
     heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]
     cells = [" + ".join(map(str, counts)), composed.epsilon, composed.epsilon_low, composed.delta, composed.delta_low]
-    caption = "Proven, for adaptive runs: the safe side is an upper bound over all neighbours of the mechanism."
+    caption = (
+        "Proven. Safe: for adaptive runs, over all neighbours of the mechanism, which may be others in every run. At "
+        "least: for neighbours that stay the same."
+    )
     if several:
         caption += " Of several, somebody is protected who changes each input by a pair of its mechanism's neighbours."
     out.print(table("Composition", heads, [cells], caption=caption))
@@ -295,10 +320,3 @@ def _plain(value: object) -> str:
 
 def _number(value: float | None) -> float | str | None:
     return "inf" if value == float("inf") else value
-
-
-def _metric(privacy: Any) -> float | str:
-    from workbench.exact.numbers import round_up
-
-    reached = privacy.worst("metric").measured.value
-    return "inf" if reached is None else round_up(reached)

@@ -41,17 +41,15 @@ app = typer.Typer(
 design_app = typer.Typer(
     cls=DesignGroup,
     help="Design one mechanism: its model, its solver's answer, its oracle, its exact audit.",
-    epilog=epilog(["design noise --n 8 --max-shift 3 --epsilon 1.5", "design noise --help"]),
+    epilog=epilog(["design modulo --n 8 --max-shift 3 --epsilon 1.5", "design noise --help"]),
 )
 frontier_app = typer.Typer(
     cls=FrontierGroup,
     help="Trade-offs between privacy and error: solver points, closed forms, baselines; CSV, PNG and SVG.",
     rich_markup_mode="rich",
-    epilog=epilog(["frontier noise --n 8 --max-shift 3 --epsilon 0.1:4:40 --html trade.html", "frontier noise --help"]),
-)
-evaluate_app = typer.Typer(
-    help="What a mechanism gets wrong and leaks: of a file or of a published quantizer.",
-    epilog=epilog(["evaluate quantizer --mechanism rqm --bins=-2.7,-0.9,0.9,2.7 --q 0.22"]),
+    epilog=epilog(
+        ["frontier modulo --n 8 --max-shift 3 --epsilon 0.1:4:40 --html trade.html", "frontier noise --help"]
+    ),
 )
 privatise_app = typer.Typer(
     help="Run a mechanism on a file of real data; nothing is written on an error.",
@@ -65,17 +63,15 @@ _PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
 
 
 def _mount() -> None:
-    from workbench.cli import certificate, compare, dql, evaluate, explore, privatise, programs, recommend, sweep
+    from workbench.cli import certificate, compare, explore, laplace, privatise, programs, recommend, sweep
 
-    evaluate_app.command("mechanism", epilog=evaluate.MECHANISM_EXAMPLES)(evaluate.evaluate_mechanism)
-    evaluate_app.command("quantizer", epilog=evaluate.QUANTIZER_EXAMPLES)(evaluate.evaluate_quantizer)
     privatise_app.command("labels", epilog=privatise.LABELS_EXAMPLES)(privatise.privatise_labels)
     privatise_app.command("noise", epilog=privatise.NOISE_EXAMPLES)(privatise.privatise_noise)
     privatise_app.command("quantizer", epilog=privatise.QUANTIZER_EXAMPLES)(privatise.privatise_quantizer)
     app.command("recommend", epilog=recommend.EXAMPLES)(recommend.recommend)
-    app.add_typer(dql.app, name="dql", no_args_is_help=True)
+    app.add_typer(laplace.app, name="laplace", no_args_is_help=True)
     app.command(epilog=certificate.AUDIT_EXAMPLES)(certificate.audit)
-    app.command("verify-certificate", epilog=certificate.VERIFY_EXAMPLES)(certificate.verify_certificate)
+    app.command(epilog=certificate.CHECK_EXAMPLES)(certificate.check)
     app.command(epilog=certificate.SAMPLE_EXAMPLES)(certificate.sample)
     app.command(epilog=certificate.COMPOSE_EXAMPLES)(certificate.compose)
     app.command(epilog=sweep.SWEEP_EXAMPLES)(sweep.sweep)
@@ -86,7 +82,6 @@ def _mount() -> None:
     app.add_typer(frontier_app, name="frontier", no_args_is_help=True)
     compare_app.callback(invoke_without_command=True, epilog=compare.EXAMPLES)(compare.compare)
     app.add_typer(compare_app, name="compare")
-    app.add_typer(evaluate_app, name="evaluate", no_args_is_help=True)
     app.add_typer(privatise_app, name="privatise", no_args_is_help=True)
 
 
@@ -110,41 +105,16 @@ def _root(
         load_file(file)
 
 
-@app.command(
-    epilog="Examples:\n\n  workbench solvers\n\n  workbench solvers --probe   (also asks Gurobi for its licence)"
-)
-def solvers(
-    probe: Annotated[
-        bool, typer.Option("--probe", help="Ask each solver for its licence state (may take one).")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """List the solvers: version, capabilities, licence state."""
-
-    from workbench.families import check_packages
-
-    check_packages()
-    from solvers.backend import listing
-
-    rows = listing(probe=probe)
-    if json:
-        emit_json({"solvers": rows})
-        return
-    columns = ["solver", "installed", "version", "capabilities", "licence"]
-    cells = [[row["name"], row["installed"], row["version"], row["capabilities"], row["licence"]] for row in rows]
-    out.print(table("Solvers", columns, cells))
-
-
 @app.command(epilog=doctor_module.EXAMPLES)
 def doctor(json: Json = False) -> None:
     """What is installed: whether that set is known to work, solvers and licences, extras, folders; exit 1 when bad."""
-    raise typer.Exit(doctor_module.doctor(json))
+    raise typer.Exit(doctor_module.doctor(json, console.answers()))
 
 
 @app.command(epilog="Examples:\n\n  workbench verify\n\n  workbench verify --family all --small --json")
 def verify(
     solvers: Annotated[str, typer.Option(help="Solvers to verify, comma-separated.")] = "highs",
-    family: Annotated[str, typer.Option(help="Families to verify, comma-separated, or all.")] = "noise",
+    family: Annotated[str, typer.Option(help="Families to verify, comma-separated, or all.")] = "modulo",
     small: Annotated[bool, typer.Option("--small", help="The small grid (seconds) instead of the full one.")] = False,
     json: Json = False,
 ) -> None:
@@ -157,8 +127,7 @@ def verify(
     bad = [row for row in result if row["agrees"] is False]
     groups = summary(result)
     if json:
-        rows = [row | {"kind": row["oracle_kind"], "value": row["oracle_value"]} for row in result]  # older names
-        emit_json({"requests": len(result), "disagreements": len(bad), "summary": groups, "rows": rows,
+        emit_json({"requests": len(result), "disagreements": len(bad), "summary": groups, "rows": result.rows,
                    "interrupted": result.interrupted})  # fmt: skip
     else:
         columns = ["solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly_private"]
@@ -170,7 +139,7 @@ def verify(
         out.print(table("Models against oracles", heads, [[g[c] for c in columns] for g in groups], caption=caption))
         for row in bad:
             request = " ".join(f"{name}={value}" for name, value in row.items() if name not in COLUMNS)
-            reason = row["error"] or f"{row['objective']:.9g} against {row['oracle_value']:.9g}"
+            reason = row["failure"] or f"{row['objective']:.9g} against {row['oracle_value']:.9g}"
             where = f"{row['solver']} on {row['question']} {request}"
             err.print(f"disagrees: {where}: {reason}", soft_wrap=True, **_PLAIN)
     if result.interrupted:
@@ -225,7 +194,8 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.showwarning = lambda message, category, *more: (
         _warn(message) if issubclass(category, PluginWarning) else show(message, category, *more)
     )
-    with console.own_stdout() if "--json" in given else contextlib.nullcontext():
+    shown = {"--help", "-h", "--version"} & set(given)
+    with console.own_stdout() if "--json" in given and not shown else contextlib.nullcontext():
         code = _run_and_report(given)
     sys.exit(code)
 
@@ -240,7 +210,7 @@ def _run_and_report(given: list[str]) -> int:
     try:
         if failure is not None and "--json" in given:
             emit_json(failure)
-        sys.stdout.flush()
+        console.answers().flush()
     except BrokenPipeError:  # the reader has left; say nothing more, not even at exit
         console.drop_output()
     except OSError as error:
@@ -264,11 +234,25 @@ def _trouble(error: OSError) -> str:
     return f"Cannot use the file {error.filename}: {error.strerror or error}."
 
 
+def _plugins_first(given: list[str]) -> list[str]:
+    """A command line with every --plugin before the command: what a file adds is known when the rest is read."""
+    end = given.index("--") if "--" in given else len(given)
+    first: list[str] = []
+    rest: list[str] = []
+    at = 0
+    while at < len(given):
+        taken = 2 if given[at] == "--plugin" else 1
+        chosen = first if at < end and given[at].partition("=")[0] == "--plugin" else rest
+        chosen += given[at : at + taken]
+        at += taken
+    return [*first, *rest]
+
+
 def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
     """Run a command: its exit code, and what went wrong."""
     try:
         with says_what_is_missing("This command"):
-            result = app(given, standalone_mode=False)
+            result = app(_plugins_first(given), standalone_mode=False)
         if result == _INTERRUPTED:  # typer's own translation of Ctrl-C
             return 2, {"error": "Interrupted", "message": "Interrupted."}
         return (result if isinstance(result, int) else 0), None
@@ -276,9 +260,14 @@ def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
         more = {"incumbent": error.incumbent, "bound": error.bound}
         return 2, {"error": "NotProven", "message": str(error), **more}
     except WorkbenchError as error:
-        return 2, {"error": type(error).__name__, "message": str(error)}
+        return error.exit_code, {"error": type(error).__name__, "message": str(error)}
     except (typer.Abort, KeyboardInterrupt):
         return 2, {"error": "Interrupted", "message": "Interrupted."}
+    except SystemExit as stop:
+        if not given:  # the completion of a shell ends so
+            raise
+        message = f"Code that was added to the workbench has ended the command (sys.exit, code {stop.code})."
+        return 2, {"error": "WorkbenchError", "message": message}
     except TyperException as error:
         message = usage_words(error.format_message(), given)
         return 2, {"error": "InvalidRequest", "message": message} if message else None

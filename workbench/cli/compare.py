@@ -30,13 +30,13 @@ EXAMPLES = """Examples:
 
   workbench compare --programs FOLDER --out ranking   (MPS files of `workbench programs export`, or your own)
 
-  workbench compare noise --n 8 --max-shift 3 --epsilon 1.5   (one request instead of a suite)"""
+  workbench compare modulo --n 8 --max-shift 3 --epsilon 1.5   (one request instead of a suite)"""
 
 
 def compare(
     context: typer.Context,
     suite: Annotated[str | None, typer.Option(help="default, small or library.")] = None,
-    solvers: Annotated[str | None, typer.Option(help="Names from `workbench solvers`; every installed one.")] = None,
+    solvers: Annotated[str | None, typer.Option(help="Names from `workbench doctor`; every installed one.")] = None,
     instances: Annotated[str | None, typer.Option(help='Patterns of instance names: "noise-milp-*,mvu-*".')] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds of one run.")] = 20.0,
     out: Annotated[
@@ -143,11 +143,12 @@ def _short(value: float | None) -> str:
 
 def _report(results: pd.DataFrame, suite: str) -> None:
     """The table of solvers."""
+    counts = ("private_as_returned", "certified")
     for kind, part in results.groupby("kind", sort=False):
         cells = [
             [r["solver"], f"{r['solved']} of {r['instances']}", f"{r['shifted_mean_seconds']:.3f}", f"{r['ratio']:.2f}",
              _short(r["worst_gap_to_best"]), _short(r["worst_residual"]),
-             f"{r['private_as_returned']} of {r['answers']}", f"{r['certified']} of {r['answers']}", r["not_solved"]]
+             *(f"{r[name]} of {r['answers']}" if r["answers"] else "-" for name in counts), r["not_solved"]]
             for _, r in part.iterrows()
         ]  # fmt: skip
         heads = [

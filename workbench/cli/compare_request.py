@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from workbench.io.result import Result
 __all__ = ["compare_commands"]
 
 _SOLVERS = Annotated[
-    str, typer.Option("--solvers", help="Names from `workbench solvers`, comma-separated; all: every installed one.")
+    str, typer.Option("--solvers", help="Names from `workbench doctor`, comma-separated; all: every installed one.")
 ]
 _MORE = (" --solvers highs,gurobi,scip", " --solvers all --json")
 _HEADS = {
@@ -28,6 +29,7 @@ _HEADS = {
     "pdp_delta": "PDP δ", "dp_delta": "DP δ", "pure_epsilon": "pure ε", "private": "private",
     "oracle_agrees": "agrees", "seconds": "seconds",
 }  # fmt: skip
+_LIMIT = f"Seconds; {TIME_LIMITS['request']:g} by default for solvers that take a limit."
 _ROUNDED_UP = ("pdp_delta", "dp_delta", "pure_epsilon")
 _FORMATS = {"residual": ".1g", "seconds": ".3f"}
 
@@ -41,8 +43,7 @@ def compare_commands() -> list[tuple[str, Callable[..., None], str]]:
 def _examples(kind: Family) -> str:
     """The examples of designing, on several solvers."""
     lines = [line.split(" --plot")[0].split(" --save")[0] for line in kind.examples if line.startswith("design ")]
-    own = "design " + (kind.name if kind.joins is None else kind.joins[0])  # a command that joins has no other here
-    stems = [line.replace(own, f"compare {kind.name}", 1).replace(" --json", "") for line in lines]
+    stems = [line.replace(f"design {kind.name}", f"compare {kind.name}", 1).replace(" --json", "") for line in lines]
     return epilog(stem + more for stem, more in zip(stems, _MORE, strict=False))
 
 
@@ -51,9 +52,14 @@ def _command(kind: Family) -> Callable[..., None]:
         names = solver_names(solvers)
         request = kind.request_of(values_of(kind, given, check="audit"))
         result = compare_request(
-            request, names, progress=lambda done, total, solver: err.print(f"{solver} ...", highlight=False)
+            request,
+            names,
+            limit=TIME_LIMITS["request"],
+            progress=lambda done, total, solver: err.print(f"{solver} ..."),
         )
         if json:
+            if given.get("time_limit") is None:
+                given["time_limit"] = TIME_LIMITS["request"]
             emit_json(_json(request.question, given, result))
         else:
             _report(result)
@@ -63,7 +69,7 @@ def _command(kind: Family) -> Callable[..., None]:
             raise typer.Exit(1)
 
     parameters = [
-        parameter(option, default=TIME_LIMITS["request"]) if option.name == "time_limit" else parameter(option)
+        parameter(replace(option, help=_LIMIT) if option.name == "time_limit" else option)
         for option in kind.given_in("command")
         if option.name != "solver"
     ]
@@ -76,7 +82,7 @@ def _json(question: Any, given: Mapping[str, Any], result: Result) -> dict[str, 
     """The request as it was given, and the rows; kind and agrees are older names for the error and oracle_agrees."""
     kinds = {word: kind.__name__ for kind, word in STATUS.items()}
     rows = [
-        row | {"kind": kinds.get(row["status"]) if row["error"] else None, "agrees": row["oracle_agrees"]}
+        row | {"kind": kinds.get(row["status"]) if row["failure"] else None, "agrees": row["oracle_agrees"]}
         for row in result.to_dict()["rows"]
     ]
     options = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
@@ -91,9 +97,9 @@ def _report(result: Result) -> None:
     caption = "δ, ε and private are of the mechanism as returned, in exact arithmetic; agrees: with the closed form."
     out.print(table(result.title, list(_HEADS.values()), cells, caption=caption))
     for row in result:
-        if row["error"]:
-            name = "" if row["error"].startswith(row["solver"]) else f"{row['solver']}: "
-            out.print(f"{name}{row['error']}", highlight=False, markup=False)
+        if row["failure"]:
+            name = "" if row["failure"].startswith(row["solver"]) else f"{row['solver']}: "
+            out.print(f"{name}{row['failure']}", highlight=False, markup=False)
     out.print(result.sentences[0], highlight=False, markup=False)
 
 

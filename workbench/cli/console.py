@@ -17,44 +17,69 @@ from typing import Annotated, Any, NoReturn, TextIO
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from workbench.io.files import is_number
+
 __all__ = [
-    "Json", "drop_output", "emit_json", "epilog", "err", "facts", "interrupted", "one_line", "open_streams", "out",
-    "own_stdout", "show_everything", "table",
+    "Json", "answers", "drop_output", "emit_json", "epilog", "err", "facts", "interrupted", "one_line", "open_streams",
+    "out", "own_stdout", "show_everything", "table",
 ]  # fmt: skip
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
 
-# Piped output has no terminal to fit; give tables room instead of rich's 80 columns.
-_WIDTH = None if sys.stdout is not None and sys.stdout.isatty() else 120
-out = Console(width=_WIDTH)
-err = Console(stderr=True)
+
+class _Output(Console):
+    """Where results go. A row that is wider than the output is not cut off: a number would lose its digits."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*objects, **{"crop": False, **options})
+
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process here; `main` ends it quietly, as for everything else that is printed."""
+        raise BrokenPipeError
+
+
+# Piped output has no terminal to fit; unless COLUMNS asks for a width, give tables room instead of rich's 80 columns.
+_FITS = (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdecimal()
+# What is printed names files and what others add: no word of it is markup, a colon's emoji or a number to be coloured.
+_PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+out = _Output(width=None if _FITS else 120, **_PLAIN)
+err = _Output(stderr=True, **_PLAIN)
+
+
+_answers: TextIO | None = None
 
 
 @contextlib.contextmanager
 def own_stdout() -> Iterator[None]:
-    """Keep stdout for ourselves: what native libraries print there meanwhile (Gurobi and SCIP do on Ctrl-C) goes to
-    stderr. Does nothing where stdout is not the process's own."""
-    try:
-        real = sys.stdout.fileno() == 1
-    except (io.UnsupportedOperation, AttributeError, ValueError):
-        real = False
-    if not real:
-        yield
-        return
-    before, kept = sys.stdout, os.dup(1)
-    before.flush()
-    os.dup2(2, 1)
-    sys.stdout = open(kept, "w", encoding=before.encoding, errors=before.errors, closefd=False)  # noqa: SIM115
+    """Keep stdout for `emit_json`: what others print there meanwhile, plug-ins and native libraries (Gurobi and SCIP do
+    on Ctrl-C), goes to stderr."""
+    global _answers
+    before, outer, kept = sys.stdout, _answers, None
+    _answers = before
+    with contextlib.suppress(io.UnsupportedOperation, AttributeError, ValueError):
+        if before.fileno() == 1:
+            before.flush()
+            kept = os.dup(1)
+            os.dup2(2, 1)
+            _answers = open(kept, "w", encoding=before.encoding, errors=before.errors, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stderr
     try:
         yield
     finally:
         with contextlib.suppress(OSError):  # whoever runs the command has said so
-            sys.stdout.flush()
-        sys.stdout = before
-        os.dup2(kept, 1)
-        os.close(kept)
+            _answers.flush()
+        sys.stdout, _answers = before, outer
+        if kept is not None:
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
+def answers() -> TextIO:
+    """Where the object of --json goes."""
+    return _answers or sys.stdout
 
 
 def open_streams() -> None:
@@ -73,7 +98,7 @@ def open_streams() -> None:
 def drop_output(stream: TextIO | None = None) -> None:
     """Forget what could not be written to stdout (or stderr): at exit Python would try again, and exit with 120."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or answers()).fileno())
 
 
 def show_everything() -> None:
@@ -90,13 +115,13 @@ def one_line(message: str) -> str:
 
 def emit_json(payload: Mapping[str, Any]) -> None:
     """Print one strict JSON object (no NaN, no Infinity) on stdout."""
-    sys.stdout.write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
+    answers().write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
+    answers().flush()
 
 
 def epilog(examples: Iterable[str]) -> str:
     """Examples as the end of a help text."""
-    lines = [text if text.startswith("(") else f"  workbench {text}" for text in examples]
+    lines = [escape(text if text.startswith("(") else f"  workbench {text}") for text in examples]
     return "\n\n".join(["Examples:", *lines])
 
 
@@ -114,7 +139,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, 
     )  # fmt: skip
     for k, column in enumerate(columns):
         numeric = any(isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows)
-        shown.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=k == 0 or numeric)
+        words = [word for row in rows for word in show(row[k]).split() if is_number(word)]
+        least = max(map(len, words), default=None)  # a number is never broken, however narrow the output
+        shown.add_column(
+            column, justify="right" if numeric else "left", overflow="fold", no_wrap=k == 0 or numeric, min_width=least
+        )
     for row in rows:
         shown.add_row(*map(show, row))
     return shown

@@ -70,11 +70,10 @@ def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 def _report(design: Design) -> None:
     kind = design.family
-    out.print(f"[bold]{escape(kind.heading(design))}[/bold]", highlight=False)
-    rows = [(label, escape(sentence)) for label, sentence in design.facts() if label != "note"]
-    out.print(facts(rows), highlight=False)
+    out.print(kind.heading(design), style="bold")
+    out.print(facts([fact for fact in design.facts() if fact[0] != "note"]))
     out.print()
     for title, heads, cells in kind.tables(design):
         out.print(table(title, heads, cells))
     for sentence in design.words:
-        out.print(f"[yellow]note[/yellow] {escape(sentence)}", highlight=False)
+        out.print(f"[yellow]note[/yellow] {escape(sentence)}", markup=True)

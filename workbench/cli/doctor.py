@@ -4,7 +4,7 @@ it runs where the packages of the other commands are missing."""
 from __future__ import annotations
 
 import json as json_text
-from typing import Any
+from typing import Any, TextIO
 
 from workbench.errors import WorkbenchError
 from workbench.io.extras import says_what_is_missing
@@ -29,14 +29,15 @@ def _solvers() -> tuple[list[dict[str, Any]], str | None]:
         return [], str(error)
 
 
-def doctor(json: bool = False) -> int:
-    """Print the state of the installation; the exit code: 0, or 1 where it is known to be bad or incomplete."""
+def doctor(json: bool = False, stream: TextIO | None = None) -> int:
+    """Print the state of the installation on a stream (stdout); the exit code: 0, or 1 where it is known to be
+    bad or incomplete."""
     report = installation()
     report["solvers"], report["solvers_error"] = _solvers()
     if json:
-        print(json_text.dumps(report, ensure_ascii=False))
+        print(json_text.dumps(report, ensure_ascii=False), file=stream)
     else:
-        print("\n".join(_lines(report)))
+        print("\n".join(_lines(report)), file=stream)
     return 1 if report["verdict"] in ("known bad", "incomplete") else 0
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
+from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -12,6 +14,7 @@ import typer
 from workbench.cli.console import err
 from workbench.cli.output_paths import output_file
 from workbench.errors import InvalidRequest
+from workbench.io.files import write_new
 
 __all__ = ["EXAMPLES", "SETTINGS", "explore"]
 
@@ -19,11 +22,11 @@ EXAMPLES = """Examples:
 
   workbench explore
 
-  workbench explore --family noise --n 8 --max-shift 3 --epsilon 1.5     (any option of `workbench design noise`)
+  workbench explore --family modulo --n 8 --max-shift 3 --epsilon 1.5     (any option of `workbench design modulo`)
 
   workbench explore --no-browser --port 8765
 
-  workbench explore --export noise.html --family noise --n 8 --max-shift 3 --epsilon 1.5"""
+  workbench explore --export noise.html --family modulo --n 8 --max-shift 3 --epsilon 1.5"""
 
 SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -78,12 +81,21 @@ def _serve(family: str | None, given: dict[str, object], texts: set[tuple[str, s
         before = signal.signal(signal.SIGINT, stop)
         try:
             print(f"Explorer: {address}", flush=True)
-            if browser:
-                import webbrowser
+            with TemporaryDirectory() as folder:
+                if browser:
+                    import webbrowser
 
-                if not webbrowser.open(address):
-                    err.print("No browser was found; open the address above.", highlight=False)
-            server.serve_forever(poll_interval=0.2)
+                    if not webbrowser.open(_forward(address, Path(folder))):
+                        err.print("No browser was found; open the address above.", highlight=False)
+                server.serve_forever(poll_interval=0.2)
         finally:
             signal.signal(signal.SIGINT, before)
         err.print("Stopped.", highlight=False)
+
+
+def _forward(address: str, folder: Path) -> str:
+    """A page of the owner's alone that goes to the address: the command line of a browser is there for all to see."""
+    page = folder / "explorer.html"
+    goes = f'<meta http-equiv="refresh" content="0;url={escape(address)}">'
+    write_new(page, f'<!doctype html><meta name="referrer" content="no-referrer">{goes}'.encode(), private=True)
+    return page.as_uri()

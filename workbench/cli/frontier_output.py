@@ -71,11 +71,11 @@ def _report(result: Result, files: list[Path]) -> None:
     bad = rows[rows["oracle_agrees"].eq(False)]
     for _, row in bad.iterrows():
         out.print(f"DISAGREES with {row['oracle']}: epsilon = {row['epsilon']:g}, delta = {row['delta']:g}")
-    reasons = rows.loc[rows["objective"].isna() & rows["error"].notna(), "error"].value_counts()
+    reasons = rows.loc[rows["objective"].isna() & rows["failure"].notna(), "failure"].value_counts()
     for reason, count in reasons.head(_REASONS).items():
         out.print(f"{count} without a value: {reason}", highlight=False, markup=False)
     if len(reasons) > _REASONS:
-        out.print(f"{len(reasons) - _REASONS} more reasons are in the table's column error.", highlight=False)
+        out.print(f"{len(reasons) - _REASONS} more reasons are in the table's column failure.", highlight=False)
     names = sorted({path.stem for path in files if path.suffix == ".png"})
     where = files[0].parent
     plots = f", and {', '.join(names)} as PNG and SVG" if names else ""

@@ -45,16 +45,6 @@ class _FamilyGroup(TyperGroup):
 class DesignGroup(_FamilyGroup):
     """`workbench design FAMILY`."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command of another family where an option says so: `design noise --on reals`."""
-        from workbench.families.registry import families
-
-        for kind in families():
-            given = args[1:] if kind.joins is not None and args[:1] == [kind.joins[0]] else []
-            if kind.joins is not None and any(arg.split("=")[0] == kind.joins[1] for arg in given):
-                args = [kind.name, *given]
-        return super().resolve_command(ctx, args)
-
     def of_families(self) -> Iterable[Named]:
         """One for every family."""
         from workbench.cli.console import epilog

@@ -46,7 +46,7 @@ def command(run: Callable[..., None], parameters: Iterable[inspect.Parameter], s
     ordered = sorted(parameters, key=lambda entry: entry.default is not inspect.Parameter.empty)
     called.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     called.__annotations__ = {entry.name: entry.annotation for entry in ordered} | {"return": None}
-    called.__doc__ = summary
+    called.__doc__ = escape(summary)
     return called
 
 

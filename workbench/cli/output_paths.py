@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from workbench.errors import InvalidRequest
-from workbench.io.files import distinct_files, write_whole
+from workbench.io.files import distinct_files, not_read_only, write_whole
 
 __all__ = ["html_file", "output_file", "output_files", "output_folder", "write_output"]
 
@@ -35,8 +35,7 @@ def output_file(path: Path, name: str, endings: tuple[str, ...] = ()) -> None:
         InvalidRequest.must(name, f"named {', '.join(endings[:-1])} or {endings[-1]}", path.name)
     if not path.absolute().parent.is_dir():
         InvalidRequest.must("output folder", "an existing folder", path.parent)
-    if path.is_dir():
-        InvalidRequest.must(name, "a file", f"the folder {path.name}")
+    not_read_only(path, name)
     if path.exists() and not path.is_file():  # a device or a pipe, which is written into
         return
     try:

@@ -1,13 +1,14 @@
 """`workbench privatise`: a mechanism run on a column of a CSV file, with exact draws of the system's randomness.
 
-Beside OUT.csv, OUT.csv.json states budget, mechanism and expected error: nothing in it but the number of rows, and of
-rows of one person where they are counted, depends on the data.
+Beside OUT.csv, OUT.csv.json states budget, mechanism and expected error: nothing in it but the number of rows depends
+on the data. How many rows one person has, and the budget that makes, is printed for the owner of the data alone.
 """
 
 from __future__ import annotations
 
 import json as json_module
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,6 @@ from workbench.errors import InvalidRequest
 from workbench.io.files import distinct_files, others_can_read
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from workbench.io.csv_column import CsvColumn
@@ -31,11 +31,11 @@ __all__ = ["LABELS_EXAMPLES", "NOISE_EXAMPLES", "QUANTIZER_EXAMPLES", "privatise
 
 NOISE_EXAMPLES = """Examples:
 
-  workbench design noise --on reals --sensitivity 200000 --epsilon 0.5 --delta 0.05 --cost absolute --save real.json
+  workbench design noise --on reals --sensitivity 200000 --epsilon 0.5 --delta 0.05 --loss absolute --save real.json
 
   workbench privatise noise salaries.csv --column salary --mechanism real.json --out private.csv
 
-  workbench design noise --n 120 --max-shift 120 --epsilon 2 --save noise.json
+  workbench design modulo --n 120 --max-shift 120 --epsilon 2 --save noise.json
 
   workbench privatise noise people.csv --column age --mechanism noise.json --out private.csv
 
@@ -68,6 +68,7 @@ Ledger = Annotated[
     Path | None, typer.Option(help="Your private account of releases of these data: budgets add up. Made if missing.")
 ]
 Raw = Annotated[bool, typer.Option("--raw", help="Take a mechanism without a certificate, which claims no privacy.")]
+_LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
 Insecure = Annotated[int | None, typer.Option(help="Repeatable and therefore NOT private: for experiments.")]
 
 
@@ -100,17 +101,17 @@ def _command(kind: str, summary: str) -> Callable[..., None]:
             "mechanism": subject.mechanism.describe(), "certified": subject.claim is not None,
             "claim": None if subject.claim is None else subject.claim.to_dict(),
             "pure_epsilon": subject.pure_epsilon, **account.report, "expected_error": subject.expected_error,
-            "clip": clip, "person": person, "rows_of_one_person": rows.most, "words": words,
+            "clip": clip, "person": person, "words": words,
         }  # fmt: skip
         _publish(account, target, sidecar, table, published, report)
         if json:
-            emit_json(report | {"file": str(target), "clipped_rows": rows.clipped})
+            emit_json(_for_owner(report, account, target) | {"clipped_rows": rows.clipped})
             return
         lines = [("wrote", f"{target} ({rows.values.size} rows) and {sidecar.name}"), ("budget", account.headline)]
         lines += [("error", f"{label}: {value:.9g}") for label, value in subject.expected_error.items()]
         if rows.clipped:
             lines.append(("clipped", f"{rows.clipped} of {rows.values.size} rows"))
-        _show(lines, words)
+        _show(lines, [*words, *account.own_words])
 
     sidecar_words = "Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error."
     privatise.__doc__ = f"{summary}\n\n{sidecar_words}"
@@ -129,7 +130,7 @@ def privatise_labels(
     epsilon: Annotated[str, typer.Option(help="The whole privacy budget > 0: of the prior and of the response.")],
     target: Annotated[Path, typer.Option("--out", help="CSV to write: the same rows, the column randomized.")],
     loss: Annotated[
-        str, typer.Option(help="squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h.")
+        str, typer.Option(help="squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h.")
     ] = "squared",
     labels: Annotated[
         str | None, typer.Option(help="The known label set: LOW..HIGH or a CSV. Default: the values of the column.")
@@ -138,26 +139,33 @@ def privatise_labels(
     split: Annotated[str, typer.Option(help="epsilon1 = SPLIT * sqrt(k/n); 1/2 or 1/4 suit large files.")] = "1",
     epsilon1: Annotated[str | None, typer.Option(help="epsilon1 itself, instead of --split.")] = None,
     projection: Annotated[str, typer.Option(help="Of the noisy counts: clip (as the paper) or simplex.")] = "clip",
+    method: Annotated[str, typer.Option(help="bins (least loss), or unbiased (least squared loss).")] = "bins",
     person: Person = None,
     ledger: Ledger = None,
-    seed: Annotated[int | None, typer.Option(help="Repeatable and therefore NOT private: for experiments.")] = None,
+    insecure_seed: Insecure = None,
     json: Json = False,
 ) -> None:
     """Randomize a column of labels under label DP (Algorithm 3), with a private prior and the best bins for it.
 
-    Beside OUT.csv, OUT.csv.json states the budgets, the method and the bins; all of it is safe to publish. A new
-    OUT.csv that copies other columns is readable by its owner only.
+    Bins shift means towards the middle; --method unbiased shifts none, at a larger loss. Beside OUT.csv, OUT.csv.json
+    states the budgets, the method, its outputs, expected error and bias; all of it is safe to publish. A new OUT.csv
+    that copies other columns is readable by its owner only.
     """
     import numpy as np
 
     from workbench.exact.random_source import Source
     from workbench.io.csv_column import CsvColumn
     from workbench.mechanisms.label_randomizers.labels import Labels
+    from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
     from workbench.privacy.column_release import Account, rows_of_one_person
     from workbench.privacy.releases import PrivacyBudget
 
     sidecar = _sidecar(target, {"input": source, "labels": labels}, ledger)
-    drawing = Source(insecure_seed=seed)
+    drawing = Source(insecure_seed)
+    if method not in _LABEL_METHODS:
+        InvalidRequest.must("method", f"one of {', '.join(_LABEL_METHODS)}", repr(method))
+    if method == "unbiased" and loss != "squared":
+        InvalidRequest.must("loss", "squared where method is unbiased", repr(loss))
     table = CsvColumn.read(source, column)
     values = given = table.numbers()
     most = None if person is None else rows_of_one_person(table, person)
@@ -165,13 +173,19 @@ def privatise_labels(
     if snap:
         values = known[np.maximum(np.searchsorted(known, values, side="right") - 1, 0)]
     elif labels is not None:
-        _check_members(values, known, source.name)
+        near = known[np.minimum(np.searchsorted(known, values), known.size - 1)]
+        table.refuse(near != values, f"one of the {known.size} labels", "--snap clips and rounds down")
+    from workbench.families.api import design
     from workbench.families.labels.design import best_bins
     from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
 
+    def best(prior: Labels, second: Fraction) -> Any:
+        if method == "bins":
+            return best_bins(prior, second, loss)
+        return design(prior, epsilon=second, method=method).mechanism
+
     release = LabelRandomizer(
-        known, epsilon, lambda prior, second: best_bins(prior, second, loss),
-        split=split, projection=projection, epsilon_prior=epsilon1,
+        known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1
     ).run(values, drawing)  # fmt: skip
     account = Account.of(PrivacyBudget(release.epsilon), "pure", table.name, target.name, given, most, ledger)
     words = [*account.words]
@@ -182,43 +196,38 @@ def privatise_labels(
         )
     if table.width > 1:
         words.append("Label DP protects the labels only: the other columns are copied as they are.")
-    if seed is not None:
+    if insecure_seed is not None:
         words.append("A seed was given: whoever knows it can undo the noise. Not for a release.")
     mechanism = release.mechanism
     report: dict[str, Any] = {
         "file": target.name, "column": column, "rows": int(values.size), "labels": mechanism.labels.k,
         "label_set": "given" if labels is not None else "taken from the column",
-        "method": "LabelRandomizer (Algorithm 3): private prior, RR-on-Bins",
+        "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",
         "epsilon": float(release.epsilon), "epsilon1": float(release.epsilon_prior),
         "epsilon2": float(release.epsilon_response), "neighbours": "columns that differ in the label of one row",
         "loss": loss, "split": None if epsilon1 is not None else split, "projection": projection,
-        "d": int(mechanism.outputs.size), "bins": mechanism.bins(), **account.report, "person": person,
-        "rows_of_one_person": most, "words": words,
+        "d": int(mechanism.outputs.size), "outputs": mechanism.outputs.tolist(),
+        "bins": mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None, **account.report,
+        "expected_error": release.expected_error, "person": person, "words": words,
     }  # fmt: skip
     _publish(account, target, sidecar, table, release.labels, report)
     if json:
-        emit_json(report | {"file": str(target)})
+        emit_json(_for_owner(report, account, target))
         return
     lines = [
         ("wrote", f"{target} ({values.size} rows) and {sidecar.name}"),
         ("budget", account.headline),
         ("epsilon", f"{report['epsilon']:g} = {report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"),
         ("labels", f"{mechanism.labels.k}, {report['label_set']}"),
-        ("bins", f"{mechanism.outputs.size}, the best for the private prior under {loss} loss"),
+        ("outputs", f"{mechanism.outputs.size}, of {_LABEL_METHODS[method]}, best for the private prior, {loss} loss"),
+        *(("error", f"{label}: {value:.9g}") for label, value in release.expected_error.items()),
     ]
-    _show(lines, words)
+    _show(lines, [*words, *account.own_words])
 
 
-def _check_members(values: NDArray[np.float64], known: NDArray[np.float64], name: str) -> None:
-    import numpy as np
-
-    at = np.minimum(np.searchsorted(known, values), known.size - 1)
-    wrong = np.flatnonzero(known[at] != values)
-    if wrong.size:
-        more = f" ({wrong.size} such rows; --snap clips and rounds down)"
-        raise InvalidRequest(
-            f"row {wrong[0] + 1} of {name} must be one of the {known.size} labels. Got {values[wrong[0]]:g}{more}."
-        )
+def _for_owner(report: Mapping[str, Any], account: Account, target: Path) -> dict[str, Any]:
+    """The report with what is not published: how many rows somebody has, and what that makes of the budget."""
+    return {**report, **account.own, "file": str(target), "words": [*report["words"], *account.own_words]}
 
 
 def _sidecar(target: Path, inputs: Mapping[str, Path | str | None], ledger: Path | None = None) -> Path:
@@ -259,4 +268,4 @@ def _write(target: Path, sidecar: Path, table: CsvColumn, values: NDArray[Any], 
 def _show(lines: list[tuple[str, str]], words: list[str]) -> None:
     out.print(facts(lines))
     for sentence in words:
-        out.print(f"[yellow]note[/yellow] {escape(sentence)}", highlight=False)
+        out.print(f"[yellow]note[/yellow] {escape(sentence)}", markup=True)

@@ -59,7 +59,7 @@ def _tell(done: int, total: int, what: str) -> None:
                     "  workbench programs solve mine.mps --solver all --json")  # fmt: skip
 def solve(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Named .mps or .mps.gz; ours or anybody's.")],
-    solver: Annotated[str, typer.Option(help="Names from `workbench solvers`, or all.")] = "highs",
+    solver: Annotated[str, typer.Option(help="Names from `workbench doctor`, or all.")] = "highs",
     time_limit: TimeLimit = 60.0,
     json: Json = False,
 ) -> None:
@@ -78,8 +78,8 @@ def solve(
         )  # fmt: skip
         out.print(table(file.name, heads, [[row[head] for head in heads] for row in rows], caption=caption))
         for row in rows:
-            if row["error"]:
-                out.print(row["error"], highlight=False, markup=False)
+            if row["failure"]:
+                out.print(row["failure"], highlight=False, markup=False)
     _exit(any(row["agrees"] is False for row in rows))
 
 

@@ -18,13 +18,13 @@ EXAMPLES = """Examples:
 
   workbench recommend --answers 0..100 --max-shift 1 --epsilon 1 --delta 1e-5
 
-  workbench recommend --answers 0..20 --max-shift 2 --epsilon 0.5 --cost absolute --prior worst --plot classes.png
+  workbench recommend --answers 0..20 --max-shift 2 --epsilon 0.5 --loss absolute --prior worst --plot classes.png
 
   workbench recommend --answers 0..20 --max-shift 1 --epsilon 1 --delta 0.3 --baseline pmf.csv
 
-  workbench recommend --range 0..200000 --epsilon 0.5 --delta 0.05 --cost absolute --html classes.html
+  workbench recommend --range 0..200000 --epsilon 0.5 --delta 0.05 --loss absolute --html classes.html
 
-  workbench recommend --answers red,green,blue --neighbours all --epsilon 1 --cost error-rate --json"""
+  workbench recommend --answers red,green,blue --neighbours all --epsilon 1 --loss error-rate --json"""
 
 
 def recommend(
@@ -40,7 +40,7 @@ def recommend(
     neighbours: Annotated[str | None, typer.Option("--neighbours", help="all, consecutive or a CSV of pairs.")] = None,
     outputs: Annotated[str | None, typer.Option("--outputs", help="What may be published; the answers.")] = None,
     prior: Annotated[str, typer.Option("--prior", help="uniform, worst, weights or a CSV of them.")] = "uniform",
-    cost: Annotated[str, typer.Option("--cost", help="squared, absolute, error-rate, ... or a CSV.")] = "squared",
+    loss: Annotated[str, typer.Option("--loss", help="squared, absolute, error-rate, ... or a CSV.")] = "squared",
     delta: Annotated[str, typer.Option("--delta", help="In [0, 1].")] = "0",
     notion: Annotated[str, typer.Option("--notion", help="dp, pure, pdp or metric.")] = "dp",
     baseline: Annotated[
@@ -50,10 +50,10 @@ def recommend(
     plot: Annotated[Path | None, typer.Option("--plot", help="Write a picture (.png, .svg or .pdf).")] = None,
     json: Json = False,
 ) -> None:
-    """Which class of mechanisms for a query: each at its best, with proven numbers, best first."""
+    """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
     from workbench.comparison.recommend import recommend as recommended
 
-    files = {"answers": answers, "neighbours": neighbours, "outputs": outputs, "prior": prior, "cost": cost}
+    files = {"answers": answers, "neighbours": neighbours, "outputs": outputs, "prior": prior, "loss": loss}
     output_files(None, plot, files)
     files_given = {f"baseline {k}": path for k, path in enumerate(baseline or [])}
     output_files(None, plot, files_given)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,13 +25,13 @@ __all__ = ["SWEEP_EXAMPLES", "app", "sweep"]
 
 SWEEP_EXAMPLES = """Examples:
 
-  workbench sweep examples/sweeps/noise.toml
+  workbench sweep examples/sweeps/modulo.toml
 
   workbench sweep examples/sweeps/models.toml --jobs 2 --ledger mine.sqlite --json
 
-  workbench sweep examples/sweeps/noise.toml --dry-run
+  workbench sweep examples/sweeps/modulo.toml --dry-run
 
-  workbench sweep examples/sweeps/noise.toml --cluster tcp://head:8786   (extra "cluster")
+  workbench sweep examples/sweeps/modulo.toml --cluster tcp://head:8786   (extra "cluster")
 
 Ctrl-C loses nothing: the same command goes on where it stopped."""
 
@@ -45,7 +47,7 @@ _EXPORT_EXAMPLES = """Examples:
 
   workbench results export table.csv
 
-  workbench results export table.parquet --spec examples/sweeps/noise.toml   (extra "parquet")
+  workbench results export table.parquet --spec examples/sweeps/modulo.toml   (extra "parquet")
 
   workbench results export rescued.csv --salvage   (what can be read of a damaged ledger)"""
 
@@ -125,8 +127,8 @@ def _watching(*, quiet: bool) -> Iterator[Progress]:
 
     begin = last_shown = time.monotonic()
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),
-        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as bar:
         task = bar.add_task("sweep")
@@ -155,15 +157,17 @@ def list_(
 ) -> None:
     """The rows of the ledger: what was asked, and what came of it."""
     with Ledger(ledger, create=False) as book:
-        rows = [row for row in book.rows() if _wanted(row, model, status)]
-        total = len(book)
-    chosen = rows[-limit:] if limit else rows
+        total, matching, chosen = len(book), 0, deque[Row](maxlen=limit or None)
+        for row in book.rows():
+            if _wanted(row, model, status):
+                matching += 1
+                chosen.append(row)
     lines = [_brief(row) for row in chosen]
     if json:
-        emit_json({"ledger": str(ledger), "rows_in_ledger": total, "matching": len(rows), "rows": lines})
+        emit_json({"ledger": str(ledger), "rows_in_ledger": total, "matching": matching, "rows": lines})
         return
     heads = ["key", "model", "backend", "asked", "status", "objective", "bound", "audited", "private"]
-    caption = f"{len(chosen)} of {len(rows)} matching rows, {total} in {ledger}"
+    caption = f"{len(chosen)} of {matching} matching rows, {total} in {ledger}"
     cells = [[line["key"][:12], *(line[name] for name in heads[1:])] for line in lines]
     out.print(table("Ledger", heads, cells, caption=caption))
 
@@ -173,15 +177,14 @@ def _wanted(row: Row, model: str | None, status: str | None) -> bool:
 
 
 def _brief(row: Row) -> dict[str, Any]:
-    from workbench.families.outcome import renamed
 
-    request, answer = row.request_values, renamed(row.answer_values)
-    names = ("sizes", "levels", "notion", "cost", "loss", "method", "bits", "epsilon", "delta", "budget")
+    request, answer = row.request_values, row.answer_values
+    names = ("sizes", "levels", "notion", "loss", "method", "bits", "epsilon", "delta", "max_loss")
     given = request["parameters"]
     words = ", ".join(f"{name} {given[name]}" for name in names if given.get(name) is not None)
     shown = {name: answer.get(name) for name in ("status", "objective", "bound", "audited", "private")}
     line = {"key": row.key, "model": request["model"], "backend": request["backend"], "asked": words}
-    return line | shown | {"reason": answer.get("error")}
+    return line | shown | {"failure": answer.get("failure")}
 
 
 @app.command(epilog=_SHOW_EXAMPLES)
@@ -216,7 +219,7 @@ def export(
 ) -> None:
     """Write the rows as a flat table, sorted by request, with their provenance."""
     from workbench.sweeps.export import export as write
-    from workbench.sweeps.export import flat, provenance, writable
+    from workbench.sweeps.export import writable
 
     writable(target)
     if not target.absolute().parent.is_dir():
@@ -229,17 +232,20 @@ def export(
         from workbench.sweeps.specification import read_spec
 
         wanted = set(read_spec(spec).keys)
-    with Ledger(ledger, create=False) as book:
-        rows, lost = book.salvage() if salvage else (list(book.rows()), 0)
-        rows = [row for row in rows if wanted is None or row.key in wanted]
-        origin = provenance(book, rows, unreadable=lost)
-    missing = 0 if wanted is None else len(wanted) - len(rows)
-    files = write(flat(rows, effort=effort), origin, target)
-    report = {"files": [str(file) for file in files], "rows": len(rows), "unreadable_rows": lost, "missing": missing}
+    with TemporaryDirectory() as folder:
+        source, lost = ledger, 0
+        if salvage:
+            source = Path(folder) / "salvaged.sqlite"
+            lost = Ledger.salvage(ledger, source)
+        with Ledger(source, create=False) as book:
+            origin = {"ledger": str(ledger), "unreadable_rows": lost}
+            files, count = write(book, target, keys=wanted, effort=effort, origin=origin)
+    missing = 0 if wanted is None else len(wanted) - count
+    report = {"files": [str(file) for file in files], "rows": count, "unreadable_rows": lost, "missing": missing}
     if json:
         emit_json(report)
         return
-    words = f"Wrote {len(rows)} rows to {' and '.join(file.name for file in files)}."
+    words = f"Wrote {count} rows to {' and '.join(file.name for file in files)}."
     if lost:
         words += f" {lost} rows of the ledger cannot be read."
     if missing:

@@ -32,8 +32,10 @@ def _words(message: str, given: Sequence[str]) -> str:
         return f"{_plain(match['name'])} must be given. Got none."
     if match := _UNKNOWN.fullmatch(text):
         hint = _HINT.fullmatch(match["hint"] or "")
-        near = f" (such as {hint[1]})" if hint else ""
-        return f"{match['kind']} must be one that --help lists{near}. Got {match['got']}."
+        near = (
+            f"did you mean {' or '.join(hint[1].rsplit(', ', 1))}?" if hint else f"--help lists the {match['kind']}s."
+        )
+        return f"No such {match['kind']} {match['got']}; {near}"
     if match := _EXTRA.fullmatch(text):
         return f"arguments must be those that --help lists. Got {match['got']} besides."
     return text

@@ -9,10 +9,10 @@ from typer.core import TyperGroup
 __all__ = ["WorkflowGroup"]
 
 _PANELS = {
-    "Design": ("explore", "design", "recommend", "frontier", "evaluate"),
-    "Prove and use": ("audit", "verify-certificate", "sample", "privatise", "compose", "dql"),
-    "Study": ("sweep", "results", "compare", "verify", "reproduce"),
-    "This machine": ("solvers", "doctor"),
+    "Design": ("explore", "design", "recommend", "frontier"),
+    "Prove and use": ("audit", "check", "sample", "privatise", "compose", "laplace"),
+    "Study": ("sweep", "results", "compare", "verify", "reproduce", "programs"),
+    "This machine": ("doctor",),
 }
 _PANEL = {name: panel for panel, names in _PANELS.items() for name in names}
 

@@ -9,13 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.comparison.run import GOOD, Progress, installed, run_suite
+from solvers.backend import backend
+from solvers.solution import relative_gap
+from workbench.comparison.report import preferred
+from workbench.comparison.run import GOOD, installed, run_suite
 from workbench.errors import InvalidRequest
 from workbench.families.base import Family, Request
 from workbench.families.outcome import COLUMNS, attempt
 from workbench.families.programs import SUITES, chosen
 from workbench.families.registry import family_of
-from workbench.io.result import Result, Row
+from workbench.io.result import Progress, Result, Row, check_progress, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +38,7 @@ def compare(
     solvers: Solvers = None,
     *,
     instances: str | None = None,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
     **request: Any,
 ) -> Result:
     """The same on several solvers: status, bound, residual, exact privacy, time, and which one to use.
@@ -50,7 +53,7 @@ def compare(
     Args:
         question: of any family whose requests go to a solver; or a suite of programs, "small", "default" or
             "library"; or the Path of a folder of MPS files (`workbench programs export`, or your own).
-        solvers: names from `workbench solvers`, a list or a text "highs,gurobi"; "all" and None: every installed one.
+        solvers: names from `workbench doctor`, a list or a text "highs,gurobi"; "all" and None: every installed one.
         instances: of a suite: patterns of instance names, "noise-milp-*,mvu-*".
         progress: told (runs done, runs, what is next).
         request: of a question: as `wb.design`, without solver and certify; of a suite: time_limit alone; of a
@@ -58,15 +61,15 @@ def compare(
 
     Returns:
         Of a question one row per solver: the columns of `workbench.families.outcome`, of the mechanism as returned
-        (without repair), and solver, version, seconds. Of a suite one row per instance and solver, each run in a
+        (without repair), but for certified: whether a second solve led to a certificate; certified_objective, what that
+        one costs; and solver, version, seconds. Of a suite one row per instance and solver, each run in a
         process of its own (`workbench.comparison.report.COLUMNS`). `sentences` say which solver to use and why. After
         Ctrl-C the finished runs.
 
     Raises:
         InvalidRequest, SolverUnavailable: what is wrong for every solver; what one of them cannot do is a row.
     """
-    if not callable(progress):
-        InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
+    check_progress(progress)
     if isinstance(question, Path):
         return compare_programs(question, solvers, instances=instances, progress=progress, **request)
     if isinstance(question, str):
@@ -80,9 +83,9 @@ def compare(
     for name in ("solver", "certify"):
         if name in request:
             InvalidRequest.must("request", f"made of options of wb.design but {name}, which differs here", name)
-    if not {"time_limit", "options"} & set(request):
-        request["time_limit"] = TIME_LIMITS["request"]
-    return compare_request(kind.request(question, certify=False, **request), solver_names(solvers), progress=progress)
+    limit = None if {"time_limit", "options"} & set(request) else TIME_LIMITS["request"]
+    compared_request = kind.request(question, certify=False, **request)
+    return compare_request(compared_request, solver_names(solvers), limit=limit, progress=progress)
 
 
 def compared(kind: Family) -> Family:
@@ -104,54 +107,74 @@ def solver_names(solvers: Solvers) -> list[str]:
 
 
 def compare_request(
-    request: Request, solvers: Sequence[str], *, progress: Progress = lambda done, total, what: None
+    request: Request,
+    solvers: Sequence[str],
+    *,
+    limit: float | None = None,
+    progress: Progress = silent,
 ) -> Result:
-    """Design the same mechanism on every solver, cold and without a certificate; see `compare`."""
+    """Design the same mechanism on every solver, cold, as the solver returns it and certified; see `compare`. limit:
+    seconds of those that take a time limit, where the request has none."""
     rows: list[Row] = []
     begin = time.perf_counter()
     try:
         for solver in solvers:
             progress(len(rows), len(solvers), solver)
             start = time.perf_counter()
-            row, _ = attempt(partial(_design, request, solver))
+            row, _ = attempt(partial(_design, request, solver, limit))
             if row.get("seconds") is None and row["objective"] is not None:  # of a search with several programs
                 row["seconds"] = time.perf_counter() - start
+            if row["objective"] is not None and request.family.certifies:
+                _, certified = attempt(partial(_design, replace(request, check="certify"), solver, limit))
+                if certified is not None and certified.certificate is not None:
+                    row |= {"certified": True, "certified_objective": certified.objective}
             rows.append(row | {"solver": solver})
     except KeyboardInterrupt:
         pass
     title = f"{request.question!r} on {len(solvers)} solver{'' if len(solvers) == 1 else 's'}"
-    return Result(title, rows, "comparison", ("solver", "version", *COLUMNS, "seconds"), _plots, len(rows),
-                  len(solvers), time.perf_counter() - begin, (recommendation(rows),))  # fmt: skip
+    columns = ("solver", "version", *COLUMNS, "certified_objective", "seconds")
+    seconds = time.perf_counter() - begin
+    return Result(title, rows, "comparison", columns, _plots, len(rows), len(solvers), seconds, (recommendation(rows),))
 
 
-def _design(request: Request, solver: str) -> Design:
+def _design(request: Any, solver: str, limit: float | None) -> Design:
     kind = request.family
-    named = kind.option("solver").of(solver)
-    with kind.open(replace(request, solver=named)) as session:  # type: ignore[call-arg]
-        return session.design()
+    named, options = kind.option("solver").of(solver), request.options
+    if options.time_limit is None and "time_limit" in backend(named).supported_options:
+        options = replace(options, time_limit=limit)
+    with kind.open(replace(request, solver=named, options=options)) as session:
+        design: Design = session.design()
+    return design
 
 
 def recommendation(rows: Sequence[Row]) -> str:
-    """Which solver to use for a request, and why: proven first, then private as returned, then fast."""
+    """Which solver to use for a request, and why: proven first, then certified, then as `preferred` says."""
     answered = [row for row in rows if row["objective"] is not None and row.get("oracle_agrees") is not False]
     if not answered:
         return "No solver can be recommended for this request: none of them gave an answer that can be trusted."
 
-    def order(row: Row) -> tuple[bool, bool, bool, float]:
-        seconds = row.get("seconds")
-        late = float("inf") if seconds is None else seconds
-        return not _proven(row), not _closed(row), not row.get("private"), late
+    def worth(row: Row) -> tuple[bool, bool, bool]:
+        return _proven(row), _closed(row), bool(row.get("certified"))
 
-    best = min(answered, key=order)
+    most = max(map(worth, answered))
+    best = preferred([row | {"left": _left(row)} for row in answered if worth(row) == most], "left", "seconds")
     proven = "does not prove an optimum, and none of the others does"
     if _proven(best):
         proven = "proves the optimum"
     elif _closed(best):
         proven = f"proves the optimum to within {100 * best['gap']:.2g} %, as was asked"
-    private = "is private as returned" if best.get("private") else "must be repaired to be private"
+    private = "is private as returned" if best.get("private") else "is private once it is repaired"
+    if not best.get("private") and not best.get("certified"):
+        private = "could not be certified"
     took = [row["seconds"] for row in answered if row.get("seconds") is not None]
     speed = f" ({best['seconds']:.3g} s cold, {best['seconds'] / min(took):.3g} times the fastest)" if took else ""
     return f"Use {best['solver']} for this request: it {proven}, and its mechanism {private}{speed}."
+
+
+def _left(row: Row) -> float | None:
+    """The gap of what is certified to the solver's own bound."""
+    certified = row.get("certified_objective")
+    return relative_gap(row["objective"] if certified is None else certified, row.get("bound"))
 
 
 def _closed(row: Row) -> bool:
@@ -170,7 +193,7 @@ def compare_suite(
     *,
     instances: str | None = None,
     time_limit: float = TIME_LIMITS["suite"],
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
 ) -> Result:
     """A versioned suite of programs on several solvers; see `compare`."""
     _check_time(time_limit)
@@ -191,7 +214,7 @@ def compare_programs(
     instances: str | None = None,
     time_limit: float = TIME_LIMITS["suite"],
     hot: bool = True,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
 ) -> Result:
     """The MPS files of a folder on several solvers, judged against the optima beside them; see `compare`.
 

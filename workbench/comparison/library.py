@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from sys import float_info
 from typing import Any
 
 import workbench
@@ -42,6 +43,7 @@ from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, chosen
 from workbench.io.files import named, parse_json, read_bytes, write_whole
+from workbench.io.result import Progress, Row, silent
 
 __all__ = ["export", "folder_instances", "library", "listing", "read_program", "solve_file", "verify_folder"]
 
@@ -51,10 +53,7 @@ _JUDGED = 5000  # non-zeros up to which answers are judged as mechanisms
 _SCALE = "scale "  # in the head of a file
 _UNITS = 2.0**20
 _CLOSED = 1e-11  # relative gap at which nothing more is tried
-_ANSWER = ("version", "status", "objective", "bound", "residual", "seconds", "agrees", "error")
-
-Row = dict[str, Any]
-Progress = Callable[[int, int, str], None]
+_ANSWER = ("version", "status", "objective", "bound", "residual", "seconds", "agrees", "failure")
 
 
 def _row(instance: Instance, program: Program) -> Row:
@@ -87,7 +86,7 @@ def listing(names: str | None = None, most: int | None = None) -> list[Row]:
 
 def export(
     folder: Path, names: str | None = None, most: int | None = None, *, time_limit: float = 60.0,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
 ) -> list[Row]:  # fmt: skip
     """Write programs with what is known of their optima, solved by HiGHS; returns their rows.
 
@@ -132,7 +131,7 @@ def _sharp(data: Data, x: Sequence[float], seconds: float) -> tuple[Sequence[flo
     relaxation.
 
     Some programs are so ill-conditioned that a residual of 1e-7 hides 1e-5 of the optimum. They are solved in units of
-    2^-20 with costs multiplied as well, by simplex and, where that leaves a gap, by interior point with crossover.
+    2^-20 with losses multiplied as well, by simplex and, where that leaves a gap, by interior point with crossover.
     """
     whole, best, dual = data.is_mip, tuple(x), None
     relaxed = replace(data, integrality=data.integrality & False, c=data.c * _UNITS)
@@ -180,8 +179,28 @@ def read_program(path: Path) -> tuple[Program, Row]:
             digest = hashlib.sha256(text.encode()).hexdigest()
             if known.get("sha256", digest) != digest:
                 raise CorruptFile(f"The record is of another program than {path.name}: their sha256 differ.")
-    scale = next((float(line.removeprefix(_SCALE)) for line in program.comments if line.startswith(_SCALE)), 1.0)
+            _check_point(known, program.data)
+    scale = next((_scale(line.removeprefix(_SCALE)) for line in program.comments if line.startswith(_SCALE)), 1.0)
+    if not 0 < scale < math.inf:
+        raise CorruptFile(f"The comment {_SCALE.strip()!r} of {path.name} must be followed by a finite number > 0.")
     return Program(program.name, program.data, program.sense, scale=scale), known
+
+
+def _scale(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _check_point(known: Row, data: Data) -> None:
+    for name, length in (("point", data.c.size), ("dual", data.A.shape[0])):
+        values = known.get(name)
+        if values is None:
+            continue
+        finite = isinstance(values, list) and all(type(v) in (int, float) and abs(v) <= float_info.max for v in values)
+        if not finite or len(values) != length:
+            raise CorruptFile(f"{name} must be a list of {length} numbers.")
 
 
 def _check_record(known: Any) -> None:
@@ -249,7 +268,7 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
             with translated_errors():
                 solution = solve(program, {}, solver, _options(solver, time_limit))
         except WorkbenchError as error:
-            rows.append(row | {"status": "failed", "error": str(error)})
+            rows.append(row | {"status": "failed", "failure": str(error)})
             continue
         row |= {"version": solution.version, "status": str(solution.termination), "objective": solution.objective,
                 "bound": solution.bound, "residual": solution.residuals and solution.residuals.worst,

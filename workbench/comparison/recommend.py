@@ -1,4 +1,4 @@
-"""`wb.recommend`: one query, one budget, every class of mechanisms that can serve it, the best first.
+"""`wb.recommend`: one query, one budget, classes of mechanisms that can serve it, the one that costs least first.
 
 column        what it holds
 class         of mechanisms; its optimum lies in [bound, objective] where a bound is proven
@@ -21,10 +21,11 @@ from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.numbers import exact, positive
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.request import ChannelTooLarge
-from workbench.families.integer_laws import NotApplicable
+from workbench.families.frontier_plan import NotApplicable
 from workbench.families.option import Option, one_of
 from workbench.families.own_baseline import read_baselines
 from workbench.families.recommendation import Candidate, Query, RealQuery, all_candidates, texts
+from workbench.frontiers.run import read
 from workbench.io.result import Plots, Result, Row
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["OPTIONS", "recommend"]
 
 COLUMNS = ("class", "objective", "bound", "certified", "command", "notes")
+_NONE = "No class serves this query with a certificate."
 _LOSS = FAMILY.option("loss")
 OPTIONS: tuple[Option, ...] = (
     *(option for option in FAMILY.options if option.question),
-    Option("cost", _LOSS.read, "squared", _LOSS.help, aliases=("loss",)),
+    Option("loss", _LOSS.read, "squared", _LOSS.help),
     FAMILY.option("notion"),
     FAMILY.option("delta"),
     Option("epsilon", FAMILY.option("epsilon").read, help="Privacy budget > 0.", required=True),
@@ -57,15 +59,17 @@ def _range(value: Any, name: str) -> tuple[Fraction, Fraction]:
 REAL_OPTIONS: tuple[Option, ...] = (
     Option("range", _range, help="Real answers between two numbers: 0..200000.", required=True),
     Option("sensitivity", positive, help="How far neighbouring answers differ at most; all of the range."),
-    Option("cost", one_of("absolute", "squared"), "squared", "absolute or squared."),
+    Option("loss", one_of("absolute", "squared"), "squared", "absolute or squared."),
     Option("notion", one_of("dp", "pure"), "dp", "dp or pure."),
     FAMILY.option("delta"),
     Option("epsilon", positive, help="Privacy budget > 0.", required=True),
 )
 
 
-def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "squared", **question: Any) -> Result:
-    """Every class of mechanisms for a finite or real query at one budget, with proven numbers, best first.
+def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", loss: Any = "squared", **question: Any) -> Result:
+    """Classes of mechanisms for a finite or real query at one budget, with proven numbers, the least loss first.
+
+    Of mechanisms outside the classes compared nothing is claimed: another one may cost less.
 
         >>> import workbench as wb
         >>> table = wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5")
@@ -73,42 +77,33 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", cost: Any = "
         ['best channel', 'integer noise, clamped']
 
     Args:
-        epsilon, delta, notion: the budget. cost: a loss by name, a matrix (answers, outputs), or a function.
+        epsilon, delta, notion: the budget. loss: a loss by name, a matrix (answers, outputs), or a function.
         question: range and perhaps sensitivity, for real answers between two numbers (neighbours: every two unless a
             sensitivity is given; costs are means over answers uniform on the range); or answers, outputs, max_shift or
             neighbours, prior, as `workbench.FiniteQuery` takes them; baseline: your own, a PMF {noise: probability}, a
             matrix, a function (epsilon, delta) -> one of these, a CSV file, or a mapping from names to such.
 
     Returns:
-        One row for each class (the module's columns); a class that does not apply says why.
+        One row for each class compared (the module's columns); a class that does not apply says why.
 
     Raises:
         InvalidRequest: a wrong value, before anything is solved.
     """
-    given = {"epsilon": epsilon, "delta": delta, "notion": notion, "cost": cost, **question}
+    given = {"epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, **question}
     if "range" in given:
-        return _real(given)
-    known = {option.name: option for option in OPTIONS}
-    for name in given:
-        if name not in known:
-            InvalidRequest.must("request", f"made of {', '.join(known)}", name)
-    values = {name: option.of(given[name]) if name in given else option.default for name, option in known.items()}
+        return _real(read(REAL_OPTIONS, given, "request with a range"))
+    values = read(OPTIONS, given)
     finite_query = FAMILY.spelled_question({"answers": None, **values})
     query = Query(
         question=finite_query, epsilon=values["epsilon"], delta=values["delta"] or Fraction(0), notion=values["notion"],
-        loss=values["cost"], words=texts(given), own=values["baseline"] or (),
+        loss=values["loss"], words=texts(given), own=values["baseline"] or (),
     )  # fmt: skip
     _check(query)
     return _compared(query, f"{finite_query!r}, {query.losses.name} loss")
 
 
-def _real(given: dict[str, Any]) -> Result:
+def _real(values: Mapping[str, Any]) -> Result:
     """The same for real answers in a range."""
-    known = {option.name: option for option in REAL_OPTIONS}
-    for name in given:
-        if name not in known:
-            InvalidRequest.must("request with a range", f"made of {', '.join(known)}", name)
-    values = {name: option.of(given[name]) if name in given else option.default for name, option in known.items()}
     low, high = values["range"]
     width, delta = high - low, values["delta"] or Fraction(0)
     spread = values["sensitivity"] or width
@@ -118,17 +113,17 @@ def _real(given: dict[str, Any]) -> Result:
         InvalidRequest.must("delta", "0 for the notion pure", float(delta))
     query = RealQuery(
         low=low, high=high, sensitivity=spread, epsilon=values["epsilon"], delta=delta, notion=values["notion"],
-        cost=values["cost"],
+        loss=values["loss"],
     )  # fmt: skip
     relation = "every two neighbours" if query.local else f"neighbours at most {float(spread):g} apart"
-    return _compared(query, f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.cost} error")
+    return _compared(query, f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.loss} error")
 
 
 def _compared(query: Query | RealQuery, subject: str) -> Result:
     begin = time.perf_counter()
     candidates = list(all_candidates(query))
     rows = sorted(map(_row, candidates), key=_order)
-    extra = {candidate.name: candidate.extra_cost for candidate in candidates if candidate.extra_cost}
+    extra = {candidate.name: candidate.extra_loss for candidate in candidates if candidate.extra_loss}
     title = f"{subject}, {query.notion} at epsilon = {float(query.epsilon):g}, delta = {float(query.delta):g}"
     sentences = tuple(_of_reals(query, rows) if isinstance(query, RealQuery) else _sentences(rows, extra))
     return Result(
@@ -165,36 +160,52 @@ def _order(row: Row) -> tuple[bool, float]:
     return row["objective"] is None, row["objective"] or 0.0
 
 
+def _certified(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["objective"] is not None and row["certified"]]
+
+
+def _use(best: Row, where: str = "") -> str:
+    """The sentence that recommends a class, with what is proven of it: the bound where it does not show the loss."""
+    loss, bound = _shown(best["objective"]), best["bound"]
+    than = "" if bound is None or _shown(bound) == loss else f" than {_shown(bound)}"
+    proven = "" if bound is None else f", and none of its class costs less{than}"
+    return f"Use the {best['class']}{where}: {loss}{proven}."
+
+
 def _sentences(rows: list[Row], extra: Mapping[str, str]) -> Iterator[str]:
     """What to use, and what others cost beside it. extra: class -> what makes it cost more."""
-    served = [row for row in rows if row["objective"] is not None and row["certified"]]
+    served = _certified(rows)
     if not served:
-        yield "No class serves this query with a certificate."
+        yield _NONE
         return
-    best = served[0]
-    proven = best["bound"] is not None and best["bound"] >= best["objective"] * (1 - 1e-6)
-    yield f"Use the {best['class']}: {best['objective']:.9g}" + (
-        ", and none of its class costs less." if proven else "."
-    )
+    tied = [row for row in served if _shown(row["objective"]) == _shown(served[0]["objective"])]
+    best = next((row for row in tied if row["bound"] is not None), tied[0])
+    yield _use(best)
+    if others := [row["class"] for row in tied if row is not best]:
+        yield f"At the same loss: {'; '.join(others)}."
     for row in served[1:]:
         if row["class"] in extra and row["objective"] > 1.05 * best["objective"]:
             yield f"{extra[row['class']]} costs {row['objective'] / best['objective']:.3g}x."
 
 
+def _shown(loss: float) -> str:
+    return f"{loss:.9g}"
+
+
 def _of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
     """The unbiased mechanism to use, and what one answer alone is worth at this budget."""
-    served = [row for row in rows if row["objective"] is not None and row["certified"]]
+    served = _certified(rows)
     if not served:
-        yield "No class serves this query with a certificate."
+        yield _NONE
         return
     unbiased = [row for row in served if row["notes"].startswith("unbiased")]
     if unbiased:
-        best = unbiased[0]
-        bound = "" if best["bound"] is None else f", and none of its class costs less than {best['bound']:.9g}"
-        yield f"Use the {best['class']} where many answers are averaged (unbiased): {best['objective']:.9g}{bound}."
+        yield _use(unbiased[0], " where many answers are averaged (unbiased)")
     if served[0] not in unbiased:
-        yield f"One answer alone is published best by the {served[0]['class']} (biased): {served[0]['objective']:.9g}."
-    constant = float(query.width / 4 if query.cost == "absolute" else query.width**2 / 12)
+        loss = _shown(served[0]["objective"])
+        yield (f"For one answer alone the {served[0]['class']} (biased) costs least of the classes compared: {loss}. "
+               "Others may cost less.")  # fmt: skip
+    constant = float(query.width / 4 if query.loss == "absolute" else query.width**2 / 12)
     if served[0]["objective"] > constant:
         middle = float(query.low + query.width / 2)
         yield f"Publishing {middle:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."
@@ -202,15 +213,13 @@ def _of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
 
 def _draw(table: pd.DataFrame, title: str) -> Plots:
     def bars() -> Figure | None:
-        from matplotlib.figure import Figure
-
         from workbench.families.frontier_plots import plain_log
+        from workbench.io.figures import panels
 
         shown = table.dropna(subset=["objective"])
         if shown.empty:
             return None
-        figure = Figure(figsize=(7, 0.5 * len(shown) + 1.6), layout="constrained")
-        axes = figure.subplots()
+        figure, (axes,) = panels(width=7, height=0.5 * len(shown) + 1.6)
         axes.barh(shown["class"][::-1], shown["objective"][::-1].astype(float))
         axes.set_xlabel("expected loss")
         if shown["objective"].max() > 20 * shown["objective"].min() > 0:

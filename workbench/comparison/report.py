@@ -5,36 +5,44 @@
     performance profile         Dolan and Moré 2002: share of instances a solver solves within τ times the fastest
                                 solver's seconds; a failure is infinitely slow
 
-"Solved" is optimal, feasible and within 1e-6 of the best bound of all solvers (`run.verdict_rows`).
+"Solved" is optimal, feasible and within 1e-6 of the best bound of all solvers (`run.verdict_rows`). Of solvers that
+solve and certify as many, which to use is decided by the gap of what is certified, in powers of ten down to EXACT, then
+by seconds that differ by more than a factor of 2 (shifted), and then by the order of `workbench doctor`.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from solvers.backend import names
 from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
+from workbench.io.result import records
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from workbench.io.result import Plots
+    from workbench.io.result import Plots, Row
 
-__all__ = ["COLUMNS", "SHIFT", "draw_profile", "draw_scatter", "plots", "profile", "recommendations", "shifted_mean",
-           "summary"]  # fmt: skip
+__all__ = ["COLUMNS", "EXACT", "SHIFT", "draw_profile", "draw_scatter", "plots", "preferred", "profile",
+           "recommendations", "shifted_mean", "summary"]  # fmt: skip
 
+EXACT = 1e-9  # residuals and gaps up to here are rounding
 SHIFT = 0.01  # seconds
+_ALIKE = 2.0  # times the least seconds, shifted, which are not told apart from them
 LEAST = 1e-3  # seconds below which times are not told apart
 
 COLUMNS = (
     "instance", "model", "kind", "rows", "columns", "solver", "version", "status", "solved", "seconds", "objective",
     "bound", "gap", "best_objective", "best_bound", "gap_to_best", "contradicted", "residual", "claimed_epsilon",
-    "exact_epsilon", "claimed_delta", "exact_delta", "private", "certified", "certified_objective", "iterations",
-    "nodes", "left_out", "judgement", "error",
+    "exact_epsilon", "claimed_delta", "exact_delta", "private", "certified", "certified_objective", "certified_gap",
+    "iterations", "nodes", "left_out", "judgement", "failure",
 )  # fmt: skip
 
 
@@ -60,6 +68,7 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
                 "worst_residual": points["residual"].max(), "worst_gap_to_best": points["gap_to_best"].max(),
                 "answers": len(audited), "private_as_returned": int(audited.eq(True).sum()),
                 "certified": int(part["certified"].eq(True).sum()),
+                "worst_certified_gap": part["certified_gap"].astype(float).max(),
                 "not_solved": ", ".join(
                     f"{count} {'optimal only by its own word' if status == 'optimal' else status}"
                     for status, count in failed.items()
@@ -70,6 +79,23 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
     fastest = frame.groupby("kind")["shifted_mean_seconds"].transform("min")
     frame.insert(5, "ratio", (frame["shifted_mean_seconds"] + SHIFT) / (fastest + SHIFT))
     return frame.sort_values(["kind", "shifted_mean_seconds"], kind="stable").reset_index(drop=True)
+
+
+def preferred(rows: Sequence[Row], gap: str, seconds: str) -> Row:
+    """What to use of rows of solvers that are worth as much otherwise; gap, seconds: columns. See the module."""
+
+    def power(row: Row) -> float:
+        return math.floor(math.log10(max(row[gap], EXACT))) if row[gap] is not None and row[gap] >= 0 else math.inf
+
+    def time(row: Row) -> float:
+        return row[seconds] + SHIFT if row.get(seconds) is not None else math.inf
+
+    least = min(map(power, rows))
+    close = [row for row in rows if power(row) == least]
+    latest = _ALIKE * min(map(time, close))
+    known = names()
+    quick = [row for row in close if time(row) <= latest]
+    return min(quick, key=lambda row: known.index(row["solver"]) if row["solver"] in known else len(known))
 
 
 def _hot(part: pd.DataFrame) -> dict[str, float]:
@@ -156,9 +182,8 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
         points = here[here["residual"].notna() & here["gap_to_best"].notna()]
         floor = 1e-17
         axes[1].plot(points["residual"].clip(lower=floor), points["gap_to_best"].clip(lower=floor), **style)
-        proven = here[here["certified_objective"].notna() & here["best_bound"].notna()]
-        gap = (proven["certified_objective"] - proven["best_bound"]).abs() / proven["best_bound"].abs().clip(lower=1)
-        axes[2].plot(proven["gap_to_best"].clip(lower=floor), gap.clip(lower=floor), **style)
+        proven = here[here["certified_gap"].notna()]
+        axes[2].plot(proven["gap_to_best"].clip(lower=floor), proven["certified_gap"].clip(lower=floor), **style)
     _diagonal(axes[0])
     axes[0].set_xlabel(f"seconds of {reference}")
     axes[0].set_ylabel("seconds of another solver")
@@ -196,16 +221,17 @@ def recommendations(table: pd.DataFrame) -> tuple[str, ...]:
     """A `summary` in one sentence for each kind of program: which solver to use, and why."""
     sentences = []
     for kind, part in table.groupby("kind", sort=False):
-        ordered = part.sort_values(
-            ["solved", "private_as_returned", "shifted_mean_seconds"], ascending=[False, False, True], kind="stable"
-        )
-        best = ordered.iloc[0]
+        most = max(zip(part["solved"], part["certified"], strict=True))
+        equal = [row for row in records(part) if (row["solved"], row["certified"]) == most]
+        gap = "worst_certified_gap" if most[1] else "worst_gap_to_best"
+        best = preferred(equal, gap, "shifted_mean_seconds")
         if not best["solved"]:
             sentences.append(f"For {kind}s no solver can be recommended: none solved any of them.")
             continue
+        privacy = f"{best['certified']} of its {best['answers']} answers are certified"
+        privacy += f" ({best['private_as_returned']} private as returned), "
         sentences.append(
             f"For {kind}s use {best['solver']}: it solved {best['solved']} of {best['instances']}, "
-            f"{best['private_as_returned']} of its {best['answers']} answers are private as returned and "
-            f"{best['certified']} after repair, at {best['ratio']:.3g} times the seconds of the fastest."
+            f"{privacy if best['answers'] else ''}at {best['ratio']:.3g} times the seconds of the fastest."
         )
     return tuple(sentences)

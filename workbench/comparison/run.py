@@ -24,21 +24,19 @@ import numpy as np
 
 from solvers.backend import Backend, backend, names
 from solvers.solution import relative_gap
-from workbench.comparison.report import COLUMNS, plots, recommendations, summary
+from workbench.comparison.report import COLUMNS, EXACT, plots, recommendations, summary
 from workbench.comparison.task import read_answer, read_task, write_task
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.outcome import translated_errors
 from workbench.families.programs import Instance, Judged
-from workbench.io.result import Result, Row
+from workbench.io.result import Progress, Result, Row, silent
 
 __all__ = ["GRACE", "installed", "run_one", "run_suite", "verdict_rows"]
 
 Runner = Callable[[Instance, Path, str, float], Row]
-Progress = Callable[[int, int, str], None]  # told (runs done, runs, what is next)
 
 GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
 GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
-EXACT = 1e-9  # residuals up to here are rounding
 _ONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -60,14 +58,14 @@ def run_suite(
     *,
     title: str = "Solver comparison",
     time_limit: float = 20.0,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
     runner: Runner | None = None,
     hot: bool = False,
 ) -> Result:
     """Every solver on every instance, judged; Ctrl-C stops it and the rows so far are kept.
 
     time_limit: seconds of one solve. runner: of one run, for tests. hot: whether linear programs are re-solved hot,
-    too, with every cost moved by up to 1 % (row "hot_seconds").
+    too, with every loss moved by up to 1 % (row "hot_seconds").
     """
     rows: list[Row] = []
     run = runner or (partial(run_one, hot=True) if hot else run_one)
@@ -106,7 +104,7 @@ def _unfit(solver: Backend, program: Any) -> Row | None:
     whole = bool(program.template.integrality.all())
     if (able.milp if program.is_mip else able.lp) and (whole or not able.integer_only):
         return None
-    return {"status": "not applicable", "error": f"{solver.label} solves {able.words()}"}
+    return {"status": "not applicable", "failure": f"{solver.label} solves {able.words()}"}
 
 
 def run_one(instance: Instance, task: Path, solver: str, time_limit: float, *, hot: bool = False) -> Row:
@@ -130,7 +128,7 @@ def run_one(instance: Instance, task: Path, solver: str, time_limit: float, *, h
     except subprocess.TimeoutExpired:
         _end(process)
         return {"status": "killed", "wall": time.perf_counter() - begin,
-                "error": f"no answer {GRACE:g} s after the time limit"}  # fmt: skip
+                "failure": f"no answer {GRACE:g} s after the time limit"}  # fmt: skip
     except BaseException:
         _end(process)
         raise
@@ -138,7 +136,7 @@ def run_one(instance: Instance, task: Path, solver: str, time_limit: float, *, h
     if process.returncode == 0 and target.exists():
         row |= read_answer(target)
     else:
-        row |= {"status": "crashed", "error": _why(process.returncode, stderr)}
+        row |= {"status": "crashed", "failure": _why(process.returncode, stderr)}
     if left_out:
         row["left_out"] = ", ".join(left_out)
     return row
@@ -172,7 +170,8 @@ def verdict_rows(rows: Sequence[Row]) -> list[Row]:
     best_objective: the least that is reached beyond doubt, by a certified mechanism or (without one) a point whose
         residual is up to EXACT; a point with residuals of 1e-6 may lie below the optimum by much more than that;
     best_bound: the largest bound that this does not contradict;
-    gap_to_best: |objective - best_bound| / max(1, |objective|); contradicted: a bound above what is reached;
+    gap_to_best, certified_gap: |objective - best_bound| / max(1, |objective|), as returned and as certified;
+    contradicted: a bound above what is reached;
     solved: optimal, with residuals and a gap to the best bound up to GOOD.
     """
     rows_with_verdicts = []
@@ -190,6 +189,7 @@ def verdict_rows(rows: Sequence[Row]) -> list[Row]:
             row | {
                 "best_objective": best, "best_bound": bound, "gap_to_best": gap,
                 "gap": relative_gap(row.get("objective"), own),
+                "certified_gap": relative_gap(row.get("certified_objective"), bound),
                 "contradicted": own is not None and best is not None and own > best + slack,
                 "solved": row["status"] == "optimal" and _feasible(row, GOOD) and gap is not None and gap <= GOOD,
             }

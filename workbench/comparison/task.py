@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from solvers.data import Data
 from solvers.program import Program
+from workbench.io.files import write_whole
 
 __all__ = ["read_answer", "read_task", "write_answer", "write_task"]
 
@@ -51,9 +52,7 @@ def read_task(path: Path) -> tuple[Program, str, dict[str, Any]]:
 
 def write_answer(path: Path, row: Mapping[str, Any]) -> None:
     """Write an answer whole or not at all."""
-    unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_text(json.dumps({name: _plain(value) for name, value in row.items()}), encoding="utf-8")
-    unfinished.replace(path)
+    write_whole(path, json.dumps(dict(row), default=lambda value: value.tolist()).encode())
 
 
 def read_answer(path: Path) -> dict[str, Any]:
@@ -62,7 +61,3 @@ def read_answer(path: Path) -> dict[str, Any]:
     if row.get("x") is not None:
         row["x"] = np.array(row["x"], dtype=float)
     return row
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

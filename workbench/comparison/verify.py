@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from solvers.backend import backend
 from workbench.comparison.compare import Solvers, solver_names
-from workbench.comparison.run import Progress
 from workbench.errors import InvalidRequest, SolverUnavailable, WorkbenchError
 from workbench.exact.plain import plain_list
 from workbench.families.base import Family, Session
 from workbench.families.outcome import attempt, failure, translated_errors
 from workbench.families.registry import families
 from workbench.families.verification import Group
-from workbench.io.result import Result, Row
+from workbench.io.result import Progress, Result, Row, check_progress, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,15 +27,15 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "summary", "verify"]
 
 COLUMNS = ("question", "solver", "status", "objective", "bound", "oracle", "oracle_kind", "oracle_value", "difference",
-           "agrees", "private", "error")  # fmt: skip
+           "agrees", "private", "failure")  # fmt: skip
 
 
 def verify(
     solvers: Solvers = ("highs",),
     *,
-    family: str | Sequence[str] = "noise",
+    family: str | Sequence[str] = "modulo",
     small: bool = False,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
 ) -> Result:
     """Solve requests whose closed forms are known on every solver, and judge each answer (`workbench verify`).
 
@@ -67,8 +66,7 @@ def verify(
                 raise SolverUnavailable(f"solver must be an installed one. Got {name!r}.")
     if not isinstance(small, bool):
         InvalidRequest.must("small", "True or False", repr(small))
-    if not callable(progress):
-        InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
+    check_progress(progress)
     grid = [(kind, group) for kind in _kinds(family) for group in _groups(kind, small)]
     runs = [
         (solver if _asked(kind, group) else "none", kind, group)
@@ -141,14 +139,14 @@ def _solve(session: Session, kind: Family, point: Mapping[str, Any]) -> Callable
 
 def _judged(group: Group, point: Mapping[str, Any], solver: str, row: Row, design: Design | None) -> Row:
     cannot = row["status"] in ("unavailable", "licence")  # another kind of program than this solver's
-    agrees = None if cannot else False if row["error"] is not None else row["oracle_agrees"]
+    agrees = None if cannot else False if row["failure"] is not None else row["oracle_agrees"]
     oracle = "not for this solver" if cannot else row.get("oracle")
     return {
         "question": repr(group.question), **group.options, **point, "solver": solver, "status": row["status"],
         "objective": row["objective"], "bound": row["bound"], "oracle": oracle,
         "oracle_kind": row.get("oracle_kind"), "oracle_value": row.get("oracle_value"),
         "difference": None if design is None else design.oracle.difference, "agrees": agrees,
-        "private": row.get("private"), "error": row["error"],
+        "private": row.get("private"), "failure": row["failure"],
     }  # fmt: skip
 
 
@@ -185,7 +183,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         key = (
             row["solver"],
-            row["oracle"] or ("failed" if row["error"] else "no closed form"),
+            row["oracle"] or ("failed" if row["failure"] else "no closed form"),
             row["oracle_kind"] or "-",
         )
         groups.setdefault(key, []).append(row)

@@ -38,20 +38,20 @@ def answer(program: Any, solver: str, options: dict[str, Any]) -> dict[str, Any]
         quick = limit is None or solution.seconds.total < limit / 4  # so much again is left before the process is ended
         resolved = _hot_seconds(program, chosen, Options(**options)) if hot and quick else None
     except LicenceExceeded as error:
-        return {"status": "licence", "error": str(error)}
+        return {"status": "licence", "failure": str(error)}
     except SolverError as error:
-        return {"status": "error", "error": str(error)}
+        return {"status": "error", "failure": str(error)}
     return {
         "status": str(solution.termination), "x": solution.x, "objective": solution.objective, "bound": solution.bound,
         "residual": None if solution.residuals is None else solution.residuals.worst, "seconds": solution.seconds.total,
         "iterations": solution.iterations, "nodes": solution.nodes, "version": solution.version,
         "said": solution.raw_status,
-        "error": None, **({"hot_seconds": resolved} if hot else {}),
+        "failure": None, **({"hot_seconds": resolved} if hot else {}),
     }  # fmt: skip
 
 
 def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
-    """Seconds of a second solve, hot, with every cost moved by up to 1 %; None where a backend has no hot start."""
+    """Seconds of a second solve, hot, with every loss moved by up to 1 %; None where a backend has no hot start."""
     import numpy as np
     import scipy.sparse as sp
 
@@ -60,12 +60,12 @@ def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
 
     if program.is_mip or not chosen.capabilities().hot_start:
         return None
-    cost = program.template.c
-    part = np.arange(cost.size), np.zeros(cost.size), sp.csr_array(sp.eye_array(cost.size))
-    moving = replace(program, parameters={"c": (cost.size,)}, moves=Moves({"c": part}, cost.size))
+    loss = program.template.c
+    part = np.arange(loss.size), np.zeros(loss.size), sp.csr_array(sp.eye_array(loss.size))
+    moving = replace(program, parameters={"c": (loss.size,)}, moves=Moves({"c": part}, loss.size))
     with chosen.open(moving, options) as session:
-        session.solve({"c": cost}, start=Start.COLD)
-        solution = session.solve({"c": cost * (1 + 0.01 * np.sin(np.arange(cost.size)))}, start=Start.HOT)
+        session.solve({"c": loss}, start=Start.COLD)
+        solution = session.solve({"c": loss * (1 + 0.01 * np.sin(np.arange(loss.size)))}, start=Start.HOT)
     return solution.seconds.total if solution.termination is Termination.OPTIMAL else None
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.plain import is_whole, plain_list, plain_numbers, refuse_masked
+from workbench.exact.plain import is_whole, plain_list, plain_numbers, refuse_marked
 
 __all__ = ["Distribution", "over_common"]
 
@@ -46,7 +46,7 @@ class Distribution:
 
         values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact. Raises InvalidRequest.
         """
-        refuse_masked(values, name, "an array of finite numbers >= 0")
+        refuse_marked(values, name, "an array of finite numbers >= 0")
         try:
             given = np.asarray(values)
         except ValueError:

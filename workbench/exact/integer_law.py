@@ -74,15 +74,14 @@ class IntegerLaw:
 
     def weight(self, eta: int) -> Fraction:
         """f(η), not normalised."""
-        if self.first <= eta <= self.last:
-            return Fraction(self.weights[eta - self.first])
-        if not self.ratio:
-            return Fraction(0)
-        if eta > self.last:
-            blocks = -(-(eta - self.last) // self.period)
-            return self.weights[eta - blocks * self.period - self.first] * self.ratio**blocks
-        blocks = -(-(self.first - eta) // self.period)
-        return self.weights[eta + blocks * self.period - self.first] * self.ratio**blocks
+        inside, blocks = self.in_blocks(eta)
+        return inside * self.ratio**blocks
+
+    def in_blocks(self, eta: int) -> tuple[int, int]:
+        """(w, b): f(η) = w ratio^b, not normalised."""
+        blocks = -(-max(eta - self.last, self.first - eta, 0) // self.period)
+        near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period
+        return (self.weights[near - self.first] if self.ratio or not blocks else 0), blocks
 
     def window(self, low: int, high: int) -> list[Fraction]:
         """f(low..high), not normalised."""
@@ -130,12 +129,12 @@ class IntegerLaw:
         block = self.weights[-self.period :]
         return self.ratio**blocks * (tail * self.ends[1] - self.ratio * sum(block[:rest]))
 
-    def mean(self, cost: Callable[[int], Fraction], beyond: tuple[Fraction, ...] = ()) -> Fraction:
-        """E cost(η). beyond: coefficients of 1, |η|, |η|² of the cost in the tails; none for a law without tails."""
-        total = sum((w * cost(self.first + i) for i, w in enumerate(self.weights) if w), Fraction(0))
+    def mean(self, loss: Callable[[int], Fraction], beyond: tuple[Fraction, ...] = ()) -> Fraction:
+        """E loss(η). beyond: coefficients of 1, |η|, |η|² of the loss in the tails; none for a law without tails."""
+        total = sum((w * loss(self.first + i) for i, w in enumerate(self.weights) if w), Fraction(0))
         if self.ratio:
             if not beyond:
-                InvalidRequest.must("cost", "known beyond the weights of a law with tails", "a list")
+                InvalidRequest.must("loss", "known beyond the weights of a law with tails", "a list")
             right = [(eta, eta) for eta in range(self.last + 1 - self.period, self.last + 1)]
             left = [(eta, -eta) for eta in range(self.first, self.first + self.period)]
             for eta, outwards in right + left:  # |η| = outwards + b period in block b

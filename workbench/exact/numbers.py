@@ -6,6 +6,7 @@ a = b = 0 and the refinement always ends. ε = 0 is compared exactly.
 
     meaning                                  name
     the value a request asks for             exact, positive, probability
+    the number a cell spells, of any size    rational
     ⌊2^p e^ε⌋ and ⌈2^p e^ε⌉                  exp_bounds
     sign of a - b e^ε                        sign_exp
     the number a - b e^ε itself              ExpNumber
@@ -16,14 +17,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cmp_to_key, lru_cache
 from typing import Any, TypeAlias
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, NotProven
 
 __all__ = [
     "ExpNumber",
@@ -31,11 +32,13 @@ __all__ = [
     "ball_ends",
     "exact",
     "exp_bounds",
+    "jsonable",
     "largest",
     "ln_up",
     "nearest_float",
     "positive",
     "probability",
+    "rational",
     "round_down",
     "round_up",
     "sign_exp",
@@ -44,7 +47,8 @@ __all__ = [
 Real: TypeAlias = "str | int | float | Decimal | Fraction"
 
 _ZERO = Fraction(0)
-_MAX_EXPONENT = 5000  # decimal digits of a request, before or after the point; more is a mistake or an attack
+_MAX_EXPONENT = 5000  # decimal digits of a number, before or after the point; more is a mistake or an attack
+_LARGEST, _LEAST = Fraction(sys.float_info.max), Fraction(5, 10**324)  # of a double, as it is written
 
 
 def exact(value: Any, name: str, constraint: str = "a finite number") -> Fraction:
@@ -54,11 +58,14 @@ def exact(value: Any, name: str, constraint: str = "a finite number") -> Fractio
     float (or NumPy float) is the decimal its repr shows, so 0.1 means 1/10 and not 3602879701896397/2^55.
 
     value: str | int | float | Decimal | Fraction or a NumPy scalar; name: what the error message calls it.
-    Raises InvalidRequest for NaN, infinities, booleans, other types, and beyond 5000 decimal digits.
+    Raises InvalidRequest for NaN, infinities, booleans, other types, and what floating point would take for infinite
+    or, unless it is a Fraction already, for 0: models and pictures are made of doubles.
     """
-    number = _read(value)
+    number = rational(value)
     if number is None:
         InvalidRequest.must(name, constraint, value)
+    if abs(number) > _LARGEST or (number and abs(number) < _LEAST and not isinstance(value, Fraction)):
+        InvalidRequest.must(name, "0, or of a size from 5e-324 to 1.79e308", value)
     return number
 
 
@@ -80,7 +87,8 @@ def probability(value: Any, name: str) -> Fraction:
     return number
 
 
-def _read(value: Any) -> Fraction | None:
+def rational(value: Any) -> Fraction | None:
+    """The number that `exact` reads, of any size within 5000 decimal digits; None for what is no finite number."""
     if type(value) is Fraction:
         return value
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
@@ -100,7 +108,7 @@ def _read(value: Any) -> Fraction | None:
         if len(text) > 2 * _MAX_EXPONENT or not text.isascii() or "_" in text:  # "1_0" and full-width digits
             return None
         if "/" in text:
-            parts = [_read(part) for part in text.split("/")]
+            parts = [rational(part) for part in text.split("/")]
             if len(parts) != 2 or parts[0] is None or not parts[1]:
                 return None
             return parts[0] / parts[1]
@@ -161,13 +169,15 @@ def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
 
 
 def ball_ends(ball: Any) -> tuple[Fraction, Fraction]:
-    """The two ends of a finite flint ball, as exact rationals."""
+    """The two ends of a flint ball, as exact rationals. Raises NotProven for a ball without ends."""
     low, high, exponent = _ball(ball)
     return _dyadic(low, exponent), _dyadic(high, exponent)
 
 
 def _ball(ball: Any) -> tuple[int, int, int]:
-    """Integers (l, h, e): the ends of a finite flint ball are l 2^e and h 2^e."""
+    """Integers (l, h, e): the ends of a flint ball are l 2^e and h 2^e. Raises NotProven for a ball without ends."""
+    if not ball.is_finite():
+        raise NotProven("A number is beyond what can be enclosed.")
     (mid, mid_exp), (rad, rad_exp) = ball.mid().man_exp(), ball.rad().man_exp()
     exponent = int(min(mid_exp, rad_exp))
     centre, radius = int(mid) << int(mid_exp) - exponent, int(rad) << int(rad_exp) - exponent
@@ -330,3 +340,14 @@ def _plain(value: Any) -> Fraction | None:
 def largest(numbers: Iterable[ExpNumber]) -> ExpNumber:
     """The largest of some numbers a - b e^ε, decided exactly. Raises ValueError when there is none."""
     return max(dict.fromkeys(numbers), key=cmp_to_key(ExpNumber.compare))
+
+
+def jsonable(value: Any) -> Any:
+    """Strict JSON for one value: rationals as floats, infinities as "inf", shifts as strings."""
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else ",".join(map(str, key)): jsonable(v) for key, v in value.items()}
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value

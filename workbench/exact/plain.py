@@ -1,14 +1,15 @@
 """Arrays of numbers as they are handed in: the one place where what is not a plain number is refused.
 
-A masked entry would be published as whatever lies under its mask, a time span as a count of some unit, the text "1_0"
-as 10: none of them is a number somebody meant.
+A masked entry would be published as whatever lies under its mask, a time span or a length as a count of some unit, the
+text "1_0" as 10: none of them is a number somebody meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,23 +17,22 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 
-__all__ = ["is_whole", "plain_list", "plain_numbers", "refuse_masked"]
+__all__ = ["is_whole", "plain_list", "plain_numbers", "refuse_marked", "whole_column"]
+
+_MOST = 10_000_000  # entries of a list: a range may have any number of them
 
 
 def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") -> NDArray[np.float64]:
     """Numbers as floats, in the shape given; NaN and infinities are left to the caller.
 
     values: an int, float, Fraction or Decimal, an array or (nested) list of them.
-    Raises InvalidRequest for masked arrays, dates, time spans, text, complex numbers and anything else.
+    Raises InvalidRequest for masked arrays, units, dates, time spans, text, complex numbers and anything else.
     """
-    refuse_masked(values, name, constraint)
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError):
-        InvalidRequest.must(name, constraint, type(values).__name__)
+    array = _array(values, name, constraint)
     if array.dtype.kind == "O":
         for entry in array.flat:
-            if not isinstance(entry, (int, float, Fraction, Decimal, np.integer, np.floating)):
+            number = isinstance(entry, (int, float, Fraction, Decimal, np.integer, np.floating))
+            if not number or isinstance(entry, np.timedelta64):
                 InvalidRequest.must(name, constraint, repr(entry)[:60])
     elif array.dtype.kind not in "biuf":
         InvalidRequest.must(name, constraint, f"an array of {array.dtype}")
@@ -42,29 +42,65 @@ def plain_numbers(values: Any, name: str, constraint: str = "finite numbers") ->
         return InvalidRequest.must(name, constraint, type(values).__name__)
 
 
+def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> NDArray[np.int64]:
+    """A column (n,) of integers in low..high, NumPy's or Python's. Raises InvalidRequest."""
+    array = _array(values, name, constraint)
+    column = array.dtype.kind in "iu" and array.ndim == 1
+    if not column or (array.size and not low <= array.min() <= array.max() <= high):
+        InvalidRequest.must(name, constraint, values)
+    return array.astype(np.int64)
+
+
+def _array(values: Any, name: str, constraint: str) -> NDArray[Any]:
+    refuse_marked(values, name, constraint)
+    try:
+        return np.asarray(_frame(values))
+    except (TypeError, ValueError):
+        return InvalidRequest.must(name, constraint, type(values).__name__)
+
+
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer, NumPy's included; no truth value, and no time span, which NumPy takes for one."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
 def plain_list(values: Any, name: str, constraint: str = "a list") -> list[Any]:
-    """The entries of a list, tuple, array or other iterable that is no text. Raises InvalidRequest."""
+    """The entries of a list, tuple, array or other iterable in an order, no text and no mapping; of a data frame its
+    rows, or the entries of its only column. Raises InvalidRequest."""
+    refuse_marked(values, name, constraint)
     try:
-        if isinstance(values, (str, bytes)):
+        if isinstance(values, (str, bytes, Mapping, Set)):
             raise TypeError
-        return list(values)
+        entries = list(islice(_frame(values), _MOST + 1))
+        if len(entries) > _MOST:
+            InvalidRequest.must(name, f"at most {_MOST} entries long", type(values).__name__)
+        return entries
     except TypeError:
         return InvalidRequest.must(name, constraint, repr(values))
 
 
-def refuse_masked(values: Any, name: str, constraint: str = "finite numbers") -> None:
-    """Raise InvalidRequest for a masked array, or a (nested) list with one in it."""
-    if _masked(values):
-        InvalidRequest.must(name, f"{constraint}, none of them masked", "a masked array")
+def _frame(values: Any) -> Any:
+    """A data frame as lists: of rows, or of its only column. Anything else as it is."""
+    if not (hasattr(values, "columns") and hasattr(values, "to_numpy")):
+        return values
+    rows = values.to_numpy().tolist()
+    return rows if len(values.columns) > 1 else [row[0] for row in rows]
 
 
-def _masked(values: Any, depth: int = 3) -> bool:
-    """Whether there is a masked array in lists of lists of this depth."""
+def refuse_marked(values: Any, name: str, constraint: str = "finite numbers") -> None:
+    """Raise InvalidRequest for a masked array or one with units, or a (nested) list with such an entry."""
+    mark = _mark(values)
+    if mark is not None:
+        InvalidRequest.must(name, f"{constraint}, none of them {mark}", type(values).__name__)
+
+
+def _mark(values: Any, depth: int = 3) -> str | None:
+    """What NumPy would drop from an array, or from one in lists of lists of this depth: a mask, or a unit."""
+    if type(values) in (int, float, str, bytes, range):
+        return None
     if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
-        return any(_masked(part, depth - 1) for part in values)
-    return isinstance(values, np.ma.MaskedArray)
+        return next((mark for part in values if (mark := _mark(part, depth - 1))), None)
+    if isinstance(values, np.ma.MaskedArray):
+        return "masked"
+    kind = type(values)
+    return "with a unit" if hasattr(kind, "unit") or hasattr(kind, "units") else None

@@ -1,7 +1,7 @@
 """Designs and their trade-offs in a browser: live on this machine, or as one self-contained file.
 
     given         option texts, as a page or a command line gives them ──▶ exact values, a command, a Python call
-    figures       a design's law ──▶ plain data that the page draws; privacy_figures, cost_figures the rest of it
+    figures       a design's law ──▶ plain data that the page draws; privacy_figures, loss_figures the rest of it
     tasks         what a page can ask for; runs in a worker process
     processes     workers that can be stopped at any moment
     server        HTTP on loopback, with a token

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
 from workbench.explorer import figures
-from workbench.explorer.cost_figures import tradeoffs
+from workbench.explorer.loss_figures import tradeoffs
 from workbench.explorer.page import page
 from workbench.explorer.privacy_figures import profile_figures
 from workbench.io.files import write_whole
+from workbench.io.html import picture
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
@@ -123,15 +124,15 @@ def result_page(result: Result) -> str:
     table = result.to_frame()
     rows = result.to_dict()["rows"]
     drawn = [
-        {"kind": "picture", "title": name.replace("_", " "), "svg": figures.svg_text(picture)}
+        {"kind": "picture", "title": name.replace("_", " "), "svg": picture(lambda: figure)}
         for name, draw in result.draw(table).items()
-        if (picture := draw()) is not None
+        if (figure := draw()) is not None
     ]
     sections = [
         *([_section("What follows", *({"kind": "text", "text": words} for words in result.sentences), narrow=False)]
           if result.sentences else []),
         *(_section("", figure) for figure in tradeoffs(rows)),
-        *(_section("", picture, narrow=False) for picture in drawn),
+        *(_section("", part, narrow=False) for part in drawn),
         _section(f"{len(rows)} rows", numbers("Show them", list(table.columns), [list(row.values()) for row in rows]),
                  narrow=False),
     ]  # fmt: skip

@@ -8,22 +8,23 @@
     table        heads, rows
 
 look: line, dashed, hollow (a solver's word), filled (proven), halo (around other marks), segments (pairs of points),
-dashed-segments, band (low..y). None in x or y is a gap.
+dashed-segments, band (low..y). None in x or y is a gap. steps: whether a value is kept until the next point.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.io.html import picture
+
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
-__all__ = ["Figure", "law_figure", "law_figures", "lines", "plain", "series", "svg_text", "table"]
+__all__ = ["Figure", "law_figure", "law_figures", "lines", "plain", "series", "table"]
 
 Figure = dict[str, Any]
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
@@ -70,7 +71,7 @@ def law_figures(design: Design) -> list[Figure]:
     mechanism = design.mechanism
     figure = None if mechanism is None else law_figure(mechanism)
     if figure is None and mechanism is not None and design.family.draws:
-        figure = {"kind": "picture", "title": "The mechanism", "svg": svg_text(design.plot())}
+        figure = {"kind": "picture", "title": "The mechanism", "svg": picture(design.plot)}
     tables = [table(title, heads, rows) for title, heads, rows in design.family.tables(design)] if mechanism else []
     return [figure, *([] if figure["kind"] != "picture" else tables)] if figure is not None else tables
 
@@ -131,13 +132,3 @@ def _affine(mechanism: Any) -> Figure | None:
 
 def _names(values: Iterable[Any]) -> list[str]:
     return [f"{value:g}" if isinstance(value, (int, float, np.generic)) else str(value) for value in values]
-
-
-def svg_text(figure: Any) -> str:
-    """A matplotlib figure as SVG; it is closed."""
-    from matplotlib.pyplot import close
-
-    buffer = StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    close(figure)
-    return buffer.getvalue()

@@ -119,7 +119,7 @@ def _examples(kind: Family) -> Iterable[tuple[str, Given]]:
     """The family's example commands that design, with the texts of their options."""
     for text in kind.examples:
         words = shlex.split(text)
-        if words[:2] == ["design", kind.joins[0] if kind.joins else kind.name]:
+        if words[:2] == ["design", kind.name]:
             yield text, from_words(kind, words[2:], ignore=("json", "plot", "save", "html", "raw"))
 
 
@@ -198,7 +198,8 @@ def exact_values(kind: Family, given: Any, files: Collection[tuple[str, str, Any
 def _typed(option: Option, value: Any) -> Any:
     """A text of a page as the command line would hand it to the option's reader."""
     texts = value if isinstance(value, list) else [value]
-    if any(not isinstance(text, (str, bool)) or len(str(text)) > _LONGEST for text in texts):
+    allowed = bool if option.kind is bool else str
+    if any(not isinstance(text, (str, allowed)) or len(str(text)) > _LONGEST for text in texts):
         InvalidRequest.must(option.name, f"a text of at most {_LONGEST} characters", type(value).__name__)
     if option.kind is int and isinstance(value, str):
         try:

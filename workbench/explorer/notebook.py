@@ -19,7 +19,7 @@ def explore(family: str | None = None, **options: Any) -> ExplorerWidget:
     """The explorer as a Jupyter widget: designs and trade-offs at once, answered by the kernel's own machine.
 
         >>> import workbench as wb
-        >>> widget = wb.explore("noise", n=8, max_shift=3, epsilon=1.5)
+        >>> widget = wb.explore("modulo", n=8, max_shift=3, epsilon=1.5)
         >>> widget.given
         {'n': '8', 'max_shift': '3', 'epsilon': '1.5'}
         >>> widget.close()

@@ -6,8 +6,8 @@
 Nothing in a request names a file: there are these two routes, and the page is in memory. Every request is refused
 unless its Host is this server and its Origin, where it has one, too: another site that the browser has open cannot
 reach it, and a name that is rebound to 127.0.0.1 is no Host of ours. Heads, bodies, the time to send them and the
-number of connections are bounded. An answer is lines of JSON, the last one the result, blank ones while it is computed:
-when the reader leaves, writing fails and the task is stopped.
+number of connections are bounded; one that has not shown the token makes room for the next. An answer is lines of JSON,
+the last one the result, blank ones while it is computed: when the reader leaves, writing fails and the task is stopped.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         try:
-            self._check_place()
+            # a browser comes here from the file that `workbench explore` opens, which is another place
+            self._check_place(anywhere=self.headers.get("Sec-Fetch-Dest") == "document")
             parts = urlsplit(self.path)
             if parts.path != "/":
                 raise _Refused(404, "There is nothing here but the page at / and its requests.")
@@ -108,19 +109,20 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._compute(task, body)
 
-    def _check_place(self) -> None:
+    def _check_place(self, *, anywhere: bool = False) -> None:
         hosts = [f"{name}:{self.server.port}" for name in _HOSTS]
         if self.headers.get_all("Host", []) not in [[host] for host in hosts]:
             raise _Refused(403, "The Host is not this server.")
         origins = self.headers.get_all("Origin", [])
         if origins and origins not in [[f"http://{host}"] for host in hosts]:
             raise _Refused(403, "The Origin is not this server.")
-        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        if not anywhere and self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             raise _Refused(403, "Other sites have no access.")
 
     def _check_token(self, given: str) -> None:
         if not hmac.compare_digest(given.encode(), self.server.token.encode()):
             raise _Refused(403, "The token is missing or wrong: open the address that workbench explore printed.")
+        self.server.keep_place(self.connection)
 
     def _body(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")
@@ -173,7 +175,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _line(self, message: Mapping[str, Any]) -> None:
-        line = (json.dumps(message, allow_nan=False, ensure_ascii=False) if message else "").encode() + b"\n"
+        text = json.dumps(message, allow_nan=False, ensure_ascii=False) if message else ""
+        line = text.encode(errors="backslashreplace") + b"\n"  # half a character is \\ud... in JSON, too
         self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
 
 
@@ -188,7 +191,8 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 16
 
     def __init__(self, port: int = 0, files: Collection[tuple[str, str, Any]] = ()) -> None:
-        self._places = threading.BoundedSemaphore(_CONNECTIONS)
+        self._open: dict[Any, bool] = {}  # connection -> whether it has shown the token, oldest first
+        self._changing = threading.Lock()
         super().__init__(("127.0.0.1", port), _Handler)
         self.port: int = self.server_address[1]
         self.token = secrets.token_urlsafe(24)
@@ -210,22 +214,38 @@ class Server(ThreadingHTTPServer):
         return as_page(task, message)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for a connection, where there is room for one more."""
-        if not self._places.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        """A thread for a connection; where there is no room, instead of the oldest that has not shown the token."""
+        with self._changing:
+            if len(self._open) >= _CONNECTIONS:
+                oldest = next((link for link, proven in self._open.items() if not proven), None)
+                if oldest is None:
+                    self.shutdown_request(request)
+                    return
+                del self._open[oldest]
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread then ends
+            self._open[request] = False
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._places.release()
+            self._left(request)
             raise
+
+    def _left(self, request: Any) -> None:
+        with self._changing:
+            self._open.pop(request, None)
+
+    def keep_place(self, request: Any) -> None:
+        """A connection has shown the token, and keeps its place."""
+        with self._changing:
+            self._open[request] = True
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """The connection, whose place is free again when it ends."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            self._left(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that breaks off is nothing to report."""

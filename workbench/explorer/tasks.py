@@ -22,14 +22,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from sys import float_info
 from typing import Any
 
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError
-from workbench.explorer import cost_figures, figures
+from workbench.explorer import figures, loss_figures
 from workbench.explorer.given import command_line, exact_values, listing, option_range, python_call, suggestions
 from workbench.explorer.privacy_figures import profile_figures
 from workbench.families.base import Family, Session
 from workbench.families.design import Design
+from workbench.families.frontier_plots import jumps
 from workbench.families.outcome import attempt
 from workbench.families.registry import family
 from workbench.frontiers.run import frontier_of, plan_of, read, run
@@ -201,7 +203,8 @@ class Tasks:
         others = [row for row in rows if row[name] != values[name]]
         if all(row["status"] == "refused" for row in others):  # such as a delta > 0 under the notion pure
             return {"figure": None, "rows": figures.plain(rows)}
-        return {"figure": cost_figures.along(name, label, rows, log=log), "rows": figures.plain(rows)}
+        steps = jumps({"notion": values.get("notion"), **_point(kind, values), name: row[name]} for row in rows)
+        return {"figure": loss_figures.along(name, label, rows, log=log, steps=steps), "rows": figures.plain(rows)}
 
     def rivals(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """Exact pieces and other mechanisms, from the family's frontier."""
@@ -211,7 +214,7 @@ class Tasks:
             rows = self._frontier(kind, given, values, tell)
         except InvalidRequest as error:
             raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
-        return cost_figures.rivals(rows) | {"rows": figures.plain(rows)}
+        return loss_figures.rivals(rows) | {"rows": figures.plain(rows)}
 
     def _frontier(self, kind: Family, given: Any, values: Any, tell: Tell) -> list[dict[str, Any]]:
         """The rows of the family's frontier at one budget."""
@@ -235,27 +238,27 @@ class Tasks:
     def inverse(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:
         """By bisection between the ends of the slider; the objective is taken to be monotone."""
         name, limit = request.get("along"), request.get("limit")
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not math.isfinite(limit):
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not abs(limit) <= float_info.max:
             InvalidRequest.must("limit", "a finite number", repr(limit))
         reach = _range(kind, name)
         session = self._session(kind, given, values).session
 
-        def cost(value: Fraction) -> float:
+        def loss(value: Fraction) -> float:
             row, _ = attempt(partial(session.design, _point(kind, values, **{name: value})))
             objective = row.get("objective")
             return math.inf if objective is None else float(objective)
 
         low, high = _short(reach["low"]), _short(reach["high"])
-        if cost(high) > limit:
+        if loss(high) > limit:
             raise InvalidRequest(f"No {name} up to {float(high):g} brings the objective to {limit:.6g}.")
-        if cost(low) <= limit:
+        if loss(low) <= limit:
             return {"value": _spelled(low), "below": None}
         for done in range(60):
             tell(done, 60)
             middle = _short(math.sqrt(low * high) if low > 0 and reach["scale"] == "log" else float(low + high) / 2)
             if middle in (low, high):
                 break
-            low, high = (low, middle) if cost(middle) <= limit else (middle, high)
+            low, high = (low, middle) if loss(middle) <= limit else (middle, high)
         return {"value": _spelled(high), "below": _spelled(low)}
 
     def export(self, kind: Family, given: Any, values: Any, request: Any, tell: Tell) -> View:

@@ -1,13 +1,13 @@
 """`workbench.design` and `workbench.list_families`: every family through one function, whose help is the options.
 
 >>> import workbench as wb
->>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212)
+>>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212, notion="pdp")
 >>> round(d.objective, 9), d.oracle.agrees
 (0.450172331, True)
 >>> round(wb.design("channel", answers="0..100", max_shift=1, epsilon=1, delta="1e-5").objective, 8)
 1.79167543
 >>> wb.list_families()[0]
-noise: additive noise modulo a finite group (question: ModuloNoise)
+modulo: additive noise modulo a finite group (question: ModuloNoise)
 """
 
 from __future__ import annotations

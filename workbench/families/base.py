@@ -115,9 +115,6 @@ class Family(ABC):
     summary: ClassVar[str]
     examples: ClassVar[Sequence[str]] = ()
     options: ClassVar[Sequence[Option]]
-    joins: ClassVar[tuple[str, str] | None] = (
-        None  # (name, option): its command too is that of a family, once it is given
-    )
     certifies: ClassVar[bool] = True  # whether its designs have certificates, and files of their mechanisms
     draws: ClassVar[bool] = True  # whether its mechanisms have a picture
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`
@@ -165,7 +162,7 @@ class Family(ABC):
 
     @cached_property
     def _named(self) -> dict[str, Option]:
-        return {name: option for option in self.options for name in (*option.aliases, option.name)}
+        return {option.name: option for option in self.options}
 
     def option(self, name: str) -> Option:
         """The option of a name, or of one it had before. Raises KeyError."""
@@ -221,11 +218,7 @@ class Family(ABC):
 
     def key(self, values: Values) -> dict[str, Any]:
         """The fixed options of a sweep as they enter its keys, so that two spellings of one question share one."""
-        return {
-            option.name: spell(values[option.name])
-            for option in self.given_in("sweep")
-            if not option.hot and not (option.added and values[option.name] == option.default)
-        }
+        return {option.name: spell(values[option.name]) for option in self.given_in("sweep") if not option.hot}
 
     def completed(self, values: Values, point: Values) -> Values:
         """A point with its defaults; values: the fixed options. Where a family minimises one of several things, δ is 0
@@ -243,7 +236,7 @@ class Family(ABC):
 
     # Mechanisms from elsewhere (`workbench.families.baseline`).
 
-    def cost(self, request: Any, mechanism: Any) -> float:
+    def loss(self, request: Any, mechanism: Any) -> float:
         """What a mechanism costs that was made for a request. Raises InvalidRequest for one that does not fit it."""
         raise InvalidRequest(f"The family {self.name} takes no baselines from outside.")
 

@@ -15,7 +15,7 @@ __all__ = ["check_runs", "composed_exact", "composed_facts"]
 
 def check_runs(request: Any) -> None:
     """Refuse what cannot be asked for more than one run. Raises InvalidRequest."""
-    if request.notion != "dp" or request.minimise != "error" or isinstance(request.epsilon, Mapping):
+    if request.notion != "dp" or request.minimise != "loss" or isinstance(request.epsilon, Mapping):
         InvalidRequest.must("runs", "1 but for notion dp, one epsilon, and minimise error", request.runs)
     if not request.certified and request.check != "audit":
         InvalidRequest.must("runs", f"1 where check is {request.check}", request.runs)
@@ -32,6 +32,6 @@ def composed_facts(design: Design) -> list[tuple[str, str]]:
 
 def composed_exact(design: Design) -> dict[str, Any]:
     """The exact audit of one run, with the composition, for JSON."""
-    from workbench.families.design import jsonable
+    from workbench.exact.numbers import jsonable
 
     return {**{name: jsonable(value) for name, value in design.exact.items()}, "composed": design.details["composed"]}

@@ -77,6 +77,10 @@ def solve_with_cuts(
         if solution.x is None:
             if solution.termination is Termination.INFEASIBLE and is_proven(solution):
                 raise Infeasible(f"Nothing meets this request ({solution.solver} says {solution.raw_status!r}).")
+            if last is None and columns is not None and program.cones:
+                with translated_errors():  # no conic answer to start from: linear programs start without a budget
+                    start = _solved(state({label: [] for label in bounds}), solver, options)
+                last, best = (None if start.x is None else start), start.bound
             if last is None:
                 raise NotProven(f"{solution.solver} says {solution.raw_status!r} and returned no point.", bound=best)
             break  # out of digits: the answer before is repaired

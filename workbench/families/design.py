@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.exact.numbers import ExpNumber
+from workbench.exact.numbers import ExpNumber, jsonable
 from workbench.families.oracle import OracleVerdict
 from workbench.privacy.claim import Claim
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workbench.families.base import Family
     from workbench.privacy.certificate import Certificate
 
-__all__ = ["Claim", "Design", "OracleVerdict", "jsonable", "upward"]
+__all__ = ["Claim", "Design", "OracleVerdict", "upward"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +36,8 @@ class Design:
             meets the request and the family has that as an answer.
         objective: what `mechanism` costs (with minimise="delta": the delta it reaches; with certify=False the one the
             solver claims), exactly, as a float.
-        bound: what the solver proved (None: nothing), or the closed form where `words` says so.
+        bound: what the solver proved (None: nothing) or the exact program that was certified, or the closed form where
+            `words` says so.
         claim: what `mechanism` is audited for: the request's notion and budgets, with δ as it was reached where it is
             minimised.
         oracle: the closed form's verdict on what the solver claims.
@@ -46,7 +47,7 @@ class Design:
         certificate: the proof, None with certify=False.
         raw: the solver's own answer as a mechanism, None where `mechanism` is it.
         route: where the certified masses come from, in words.
-        optimum: a proven lower bound on the cost of any mechanism that breaks the budget where this one does.
+        optimum: a proven lower bound on the loss of any mechanism that breaks the budget where this one does.
         details: what only its family knows.
     """
 
@@ -85,12 +86,12 @@ class Design:
         return claimed
 
     @property
-    def loss(self) -> float:
-        """objective - claimed: what certifying cost (negative: it improved). A claim may be out of reach."""
+    def above_claimed(self) -> float:
+        """objective - claimed: what certifying loss (negative: it improved). A claim may be out of reach."""
         return self.objective - self.claimed
 
     @property
-    def loss_to_bound(self) -> float | None:
+    def above_bound(self) -> float | None:
         """objective - bound: no mechanism is better than the one returned by more, if the bound is right."""
         return None if self.bound is None else self.objective - self.bound
 
@@ -118,7 +119,7 @@ class Design:
 
     @property
     def proof(self) -> str:
-        """Whether there is a certificate, and what it cost, in one sentence."""
+        """Whether there is a certificate, and what it loss, in one sentence."""
         if self.certificate is None:
             if self.private is None:
                 return "not certified, and not audited"
@@ -128,8 +129,8 @@ class Design:
             return words
         if getattr(self.request, "minimise", None) == "epsilon":
             return words
-        more = "" if self.loss_to_bound is None else f", {self.loss_to_bound:+.2g} to the proven bound"
-        return f"{words}, {self.loss:+.2g} to the solver's claim{more}"
+        more = "" if self.above_bound is None else f", {self.above_bound:+.2g} to the proven bound"
+        return f"{words}, {self.above_claimed:+.2g} to the solver's claim{more}"
 
     @property
     def bound_words(self) -> str:
@@ -179,12 +180,12 @@ class Design:
 
     def save(self, path: str | Path) -> None:
         """Write the certificate; with certify=False the bare mechanism, which claims nothing."""
-        from workbench.privacy.certificate_file import save_certificate, save_mechanism
+        from workbench.privacy.certificate_file import save
 
         if self.certificate is not None:
-            save_certificate(self.certificate, Path(path))
+            save(self.certificate, Path(path))
         else:
-            save_mechanism(self.family.bare(self), Path(path))
+            save(self.family.bare(self), Path(path))
 
     def row(self) -> dict[str, Any]:
         """One row of a table: the columns of `workbench.families.outcome`."""
@@ -209,8 +210,8 @@ class Design:
         if self.solution is not None:
             record |= {
                 "solver": self.solution.solver, "version": self.solution.version,
-                "seconds": self.solution.seconds.total, "claimed": self.claimed, "loss": self.loss,
-                "loss_to_bound": self.loss_to_bound,
+                "seconds": self.solution.seconds.total, "claimed": self.claimed, "above_claimed": self.above_claimed,
+                "above_bound": self.above_bound,
             }  # fmt: skip
         return record | self.family.json(self)
 
@@ -243,14 +244,3 @@ def exact_words(design: Design) -> dict[str, str]:
             value = min(value, float(delta)) if whole <= delta else value
         words[name] = upward(value, *(budgets if name == "pure_epsilon" else [float(delta)]))
     return words
-
-
-def jsonable(value: Any) -> Any:
-    """Strict JSON for one value: rationals as floats, infinities as "inf", shifts as strings."""
-    if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else ",".join(map(str, key)): jsonable(v) for key, v in value.items()}
-    if isinstance(value, Fraction):
-        return float(value)
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value

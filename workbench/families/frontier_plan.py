@@ -2,23 +2,24 @@
 
 A family has a frontier when its `Family.frontier` names a module with `FRONTIER = Frontier(...)`, which is loaded to
 list commands and therefore imports no model. Every row has the COLUMNS below and whatever else its family says. What
-fails is a row with its error, not a crash.
+fails is a row with its `failure`, not a crash.
 
     curve        "point" (asked for), "level" (least delta at a given error), "piece" (an exact piece of the frontier
                  between two deltas), "baseline" (a published mechanism at the same budget), "limit" (a proven bound),
-                 "failed" (a task that did not get as far as rows of its own: see `error`)
+                 "failed" (a task that did not get as far as rows of its own: see `failure`)
     objective, bound     the optimum lies in [bound, objective]; of a baseline the objective is its error, exactly
     pdp_delta, dp_delta, pure_epsilon     of the mechanism itself, by the exact audit
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import WorkbenchError
+from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.option import Option, Reader, listed
 from workbench.families.outcome import attempt, failure
 from workbench.io.parameter_grid import grid
@@ -33,26 +34,42 @@ if TYPE_CHECKING:
 __all__ = [
     "COLUMNS",
     "EPSILON",
+    "LEAST_EPSILON",
     "BudgetTask",
     "Frontier",
+    "NotApplicable",
     "Plan",
     "Plots",
     "Row",
     "Task",
+    "baseline_task",
     "budget_row",
+    "compared",
     "design_row",
+    "design_task",
     "failed_row",
+    "later",
     "several",
 ]
 
 COLUMNS = (
-    "curve", "mechanism", "notion", "cost", "epsilon", "delta", "objective", "bound", "pdp_delta", "dp_delta",
+    "curve", "mechanism", "notion", "loss", "epsilon", "delta", "objective", "bound", "pdp_delta", "dp_delta",
     "pure_epsilon", "private", "certified", "oracle", "oracle_value", "oracle_kind", "oracle_agrees", "status",
-    "solver", "seconds", "error",
+    "solver", "seconds", "failure",
 )  # fmt: skip
-_OF_THE_SOLVE = ("gap", "residual", "start", "audited", "version")  # columns of a design that a trade-off leaves out
+LEAST_EPSILON = "least epsilon"  # mechanism of a row whose objective is an ε
+# columns of a design that a trade-off leaves out
+_OF_THE_SOLVE = ("gap", "residual", "start", "audited", "version", "bins_used")
 
 Task = Callable[[], Iterable[Row]]
+
+
+class NotApplicable(InvalidRequest):
+    """A published mechanism cannot serve a query; the message says why. status: of its row."""
+
+    def __init__(self, message: str, status: str = "not applicable") -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -116,10 +133,54 @@ def several(read_one: Reader) -> Reader:
     return lambda value, name: tuple(dict.fromkeys(read(value, name)))
 
 
-def design_row(solve: Callable[[], Design], **known: Any) -> Row:
-    """The row of a design; of an unproven one its incumbent and bound, of a failed one the error."""
-    row, _ = attempt(solve)
-    return known | _shown(row)
+def later(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module that is imported when it is called: listing frontiers loads neither models nor solvers."""
+    return lambda *given: getattr(importlib.import_module(module), name)(*given)
+
+
+def compared(
+    points: Callable[[Any, Mapping[str, Any]], Iterable[tuple[Row, Request]]], **fixed: Any
+) -> Callable[[Any, Mapping[str, Any]], Iterable[tuple[Row, Request]]]:
+    """Of some points those that baselines are compared at: a loss minimised, of one run. fixed: values of options."""
+    return lambda question, values: [
+        (row, request)
+        for row, request in points(question, {**values, **fixed})
+        if getattr(request, "minimise", "loss") == "loss" and getattr(request, "runs", 1) == 1
+    ]
+
+
+def design_row(solve: Callable[[], Design], more: Callable[[Design], Row] = lambda design: {}, **known: Any) -> Row:
+    """The row of a design; of an unproven one its incumbent and bound, of a failed one the error. more: its columns
+    that the design's own row has not."""
+    row, design = attempt(solve)
+    return known | _shown(row) | ({} if design is None else more(design))
+
+
+def design_task(row: Row, request: Request, mechanism: str, more: Callable[[Design], Row] = lambda design: {}) -> Task:
+    """The task of one point: its design as a row, of a mechanism, or of the least ε where that is asked for."""
+    least = getattr(request, "minimise", "loss") == "epsilon"
+    known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": mechanism}
+
+    def compute() -> list[Row]:
+        with request.family.open(request) as session:
+            return [design_row(session.design, more, **known, **row)]
+
+    return compute
+
+
+def baseline_task(name: str, point: Row, answer: Callable[[], Row], curve: str = "baseline") -> Task:
+    """The task of a published mechanism at one point, or of a limit; what does not apply there says why."""
+
+    def compute() -> list[Row]:
+        known = {"curve": curve, "mechanism": name, **point}
+        try:
+            return [known | answer()]
+        except NotApplicable as error:
+            return [known | {"status": error.status, "failure": str(error)}]
+        except WorkbenchError as error:
+            return [failed_row(error, **known)]
+
+    return compute
 
 
 def failed_row(error: WorkbenchError, **known: Any) -> Row:

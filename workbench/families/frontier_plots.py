@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,22 +10,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
+from workbench.privacy.notions import notion as named
+from workbench.privacy.notions.delta_notion import DeltaNotion
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Quantity", "Series", "all_series", "budget_plots", "by_panel", "few", "heat", "lines"]
+OPEN = 1e-6  # a gap from here on is drawn as a band
+
+__all__ = ["Quantity", "Series", "all_series", "band", "budget_plots", "by_panel", "drawstyle", "few", "heat",
+           "is_open", "jumps", "lines"]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Series:
-    """How a mechanism is drawn: its name in the legend, its colour (index) and dash."""
+    """How a mechanism is drawn: its name in the legend, its colour (index) and dash; jumps: whether its error jumps as
+    the budget grows, as that of the best of finitely many does."""
 
     label: str
     colour: int
-    dash: str = "-"
+    dash: Any = "-"
+    jumps: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,11 +44,42 @@ class Quantity:
     log: bool = False
 
 
-def few(values: Sequence[float], most: int = 5) -> list[float]:
+def few(values: Iterable[Any], most: int = 5) -> list[Any]:
     """At most so many of the values, spread over their order."""
     ordered = sorted(set(values))
     places = np.unique(np.linspace(0, len(ordered) - 1, min(most, len(ordered))).round().astype(int))
     return [ordered[k] for k in places]
+
+
+def jumps(rows: Iterable[Mapping[Any, Any]]) -> bool:
+    """Whether optima like those of some rows may jump as the budget grows.
+
+    The laws that meet a notion convex in them are a convex set, around the uniform law where ε > 0: their least error
+    is continuous. Those that meet PDP with δ > 0 are not convex.
+    """
+    names = {row.get("notion") for row in rows if row.get("delta") != 0}
+    known = [named(name) for name in names if isinstance(name, str)]
+    return any(isinstance(notion, DeltaNotion) and not notion.convex for notion in known)
+
+
+def drawstyle(rows: pd.DataFrame) -> str:
+    """How a line joins computed optima: where they may jump, by keeping the last one, which holds until the next."""
+    return "steps-post" if jumps(rows.to_dict("records")) else "default"
+
+
+def band(axis: Axes, rows: pd.DataFrame, x: str, high: str, **look: Any) -> None:
+    """The proven interval [bound, value] of computed optima; between two that may jump, from the bound of the next."""
+    low, steps = rows["bound"].astype(float), drawstyle(rows) != "default"
+    if steps:
+        low = low.shift(-1).fillna(low)
+    axis.fill_between(rows[x].astype(float), low, rows[high].astype(float), step="post" if steps else None, alpha=0.25,
+                      linewidth=0, **look)  # fmt: skip
+
+
+def is_open(rows: pd.DataFrame) -> bool:
+    """Whether a proven interval [bound, objective] is not closed; without any bound it reaches down to 0."""
+    objective = rows["objective"].astype(float)
+    return bool((objective - rows["bound"].astype(float).fillna(0.0) > OPEN * objective.abs().clip(lower=1)).any())
 
 
 def all_series(ours: Mapping[str, Series], table: pd.DataFrame) -> dict[str, Series]:
@@ -69,7 +107,7 @@ def by_panel(
     *, most: int = 4,
 ) -> Figure | None:  # fmt: skip
     """One line per mechanism, one panel per value of another column, whose label is a format of it; None with too few
-    rows. most: of panels.
+    rows. most: of panels of numbers.
 
     Points have markers, baselines none. Rows without a value of the panel's column (Laplace has no number of outputs)
     stand in every panel; a "limit" is a band from its bound to its objective.
@@ -77,36 +115,50 @@ def by_panel(
     rows, x = table[table[up.column].notna()], across.column
     if rows.empty or panel.column not in rows or x not in rows:
         return None
-    values = few(rows[rows["curve"] == "point"][panel.column].dropna().astype(float).tolist(), most)
-    if not values or rows[rows["curve"] == "point"][x].nunique() < 2:
+    points = rows[rows["curve"] == "point"]
+    known = points[panel.column].dropna().tolist()
+    values = list(dict.fromkeys(known)) if isinstance(next(iter(known), 0), str) else few(known, most)
+    if not values or points[x].nunique() < 2:
         return None
-    figure, axes = panels(len(values), width=max(3.6, 11.0 / max(2, len(values))), height=4.0)
-    span = rows[rows["curve"] == "point"][x].astype(float)
-    for axis, value in zip(axes, values, strict=True):
+    columns = len(values) if len(values) <= most else -(-len(values) // 2)
+    deep = -(-len(values) // columns)
+    figure, axes = panels(columns, deep, width=max(3.6, 11.0 / max(2, columns)), height=4.0 if deep == 1 else 3.2)
+    span = points[x].astype(float)
+    for axis, value in zip(axes, values, strict=False):
         here = rows[(rows[panel.column] == value) | rows[panel.column].isna()]
         _band(axis, here[here["curve"] == "limit"], x, (float(span.min()), float(span.max())))
         for name, look in series.items():
-            part = here[(here["mechanism"] == name) & (here["curve"] != "limit")]
-            if part.empty:
-                continue
-            style: dict[str, Any] = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
-            if part[x].isna().all():  # a mechanism without this coordinate is a level line
-                axis.axhline(float(part[up.column].iloc[0]), **style)
-                continue
-            part = part.dropna(subset=[x]).sort_values(x)
-            if (part["curve"] == "point").any():
-                style |= {"marker": MARKERS[look.colour], "markersize": 4.5}
-            axis.plot(part[x].astype(float), part[up.column], linewidth=1.5, **style)
+            _line(axis, here[(here["mechanism"] == name) & (here["curve"] != "limit")], x, up.column, look)
         axis.set_title(panel.label.format(value), fontsize=10)
         axis.set_xlabel(across.label)
         if up.log:
             plain_log(axis, "y")
         else:
             axis.set_ylim(0, 1.08 * float(here[up.column].max()))
+    for axis in axes[len(values) :]:
+        axis.set_axis_off()
     axes[0].set_ylabel(up.label)
     figure.suptitle(title, fontsize=10)
     legend_below(figure, axes, columns=4)
     return figure
+
+
+def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series) -> None:
+    """One series: points with markers, closed forms without, open gaps as bands, a level line where it has no x."""
+    if part.empty:
+        return
+    style: dict[str, Any] = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
+    if part[x].isna().all():
+        axis.axhline(float(part[y].iloc[0]), **style)
+        return
+    part = part.dropna(subset=[x]).sort_values(x)
+    points = (part["curve"] == "point").any()
+    if points:
+        style |= {"marker": MARKERS[look.colour], "markersize": 4.5}
+    joined = "steps-post" if look.jumps and x == "epsilon" else drawstyle(part)
+    axis.plot(part[x].astype(float), part[y].astype(float), linewidth=1.5, drawstyle=joined, **style)
+    if points and y == "objective" and (part["objective"] - part["bound"] > OPEN * part["objective"].abs()).any():
+        band(axis, part, x, y, color=COLOURS[look.colour])
 
 
 def _band(axis: Axes, limit: pd.DataFrame, x: str, span: tuple[float, float]) -> None:
@@ -125,24 +177,35 @@ def _band(axis: Axes, limit: pd.DataFrame, x: str, span: tuple[float, float]) ->
     axis.fill_between(line[x].astype(float), line["bound"].astype(float), line["objective"].astype(float), **look)
 
 
-def heat(table: pd.DataFrame, across: Quantity, up: Quantity, value: Quantity, title: str) -> Figure | None:
-    """A column over two others, one row of cells per value of `up`; None unless both have several values."""
+def heat(
+    table: pd.DataFrame, across: Quantity, up: Quantity, value: Quantity, title: str, panel: str | None = None
+) -> Figure | None:
+    """A column over two others, one row of cells per value of `up`, one panel per notion in the column `panel`; None
+    unless both have several values."""
     x, y, column = across.column, up.column, value.column
     rows = table[table[column].notna()] if column in table and y in table else table[:0]
     if rows.empty or rows[x].nunique() < 2 or rows[y].nunique() < 2:
         return None
-    grid = rows.pivot_table(index=y, columns=x, values=column)
-    at = np.asarray(grid.columns, dtype=float)
-    edges = np.concatenate([[at[0]], (at[1:] + at[:-1]) / 2, [at[-1]]])
-    figure, (axis,) = panels(width=6.4, height=min(6.0, 1.6 + 0.45 * len(grid)))
-    image = axis.pcolormesh(edges, np.arange(len(grid) + 1) - 0.5, grid.to_numpy(dtype=float), cmap="viridis")
-    axis.grid(False)
-    step = max(1, len(grid) // 12)
-    axis.set_yticks(range(0, len(grid), step), [f"{float(level):.4g}" for level in grid.index][::step])
-    axis.set_xlabel(across.label)
-    axis.set_ylabel(up.label)
-    axis.set_title(title, fontsize=10)
-    figure.colorbar(image, ax=axis, label=value.label)
+    parts = (
+        [(title, rows)] if panel is None else [(named(str(key)).title, p) for key, p in rows.groupby(panel, sort=False)]
+    )
+    figure, axes = panels(len(parts), width=6.4, height=min(6.0, 1.6 + 0.45 * rows[y].nunique()))
+    low, high = float(rows[column].min()), float(rows[column].max())
+    for axis, (words, part) in zip(axes, parts, strict=True):
+        grid = part.pivot_table(index=y, columns=x, values=column)
+        at = np.asarray(grid.columns, dtype=float)
+        edges = np.concatenate([[at[0]], (at[1:] + at[:-1]) / 2, [at[-1]]])
+        cells = grid.to_numpy(dtype=float)
+        image = axis.pcolormesh(edges, np.arange(len(grid) + 1) - 0.5, cells, cmap="viridis", vmin=low, vmax=high)
+        axis.grid(False)
+        step = max(1, len(grid) // 12)
+        axis.set_yticks(range(0, len(grid), step), [f"{float(level):.4g}" for level in grid.index][::step])
+        axis.set_xlabel(across.label)
+        axis.set_ylabel(up.label)
+        axis.set_title(words, fontsize=10)
+    figure.colorbar(image, ax=axes, label=value.label)
+    if panel is not None:
+        figure.suptitle(title, fontsize=10)
     return figure
 
 
@@ -156,16 +219,7 @@ def lines(
         return None
     figure, (axis,) = panels(width=7.2, height=4.6)
     for key, look in series.items():
-        part = rows[rows[by] == key].sort_values(x)
-        if part.empty:
-            continue
-        style: dict[str, Any] = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
-        if (part["curve"] == "point").any():
-            style |= {"marker": MARKERS[look.colour], "markersize": 4.5}
-        axis.plot(part[x].astype(float), part[y].astype(float), linewidth=1.5, **style)
-        if y == "objective" and (part["objective"] - part["bound"] > 1e-6 * part["objective"].abs()).any():
-            axis.fill_between(part[x].astype(float), part["bound"].astype(float), part[y].astype(float),
-                              color=COLOURS[look.colour], alpha=0.25, linewidth=0)  # fmt: skip
+        _line(axis, rows[rows[by] == key], x, y, look)
     axis.set_xlabel(across.label)
     axis.set_ylabel(up.label)
     if up.log:

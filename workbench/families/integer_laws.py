@@ -16,20 +16,21 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
+from workbench.families.frontier_plan import NotApplicable
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.claim import Claim
 from workbench.privacy.measure import holds
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
-__all__ = ["NAMES", "FittedLaw", "NotApplicable", "clamped_table", "fitted_laws", "least_parameter", "masses"]
+__all__ = ["NAMES", "FittedLaw", "clamped_rows", "fitted_laws", "least_parameter", "masses"]
 
 Vector = NDArray[np.float64]
 
@@ -39,10 +40,6 @@ _AUDITED = 400_000  # noise values times shifts that an exact audit works throug
 _SHIFTS = 128  # up to which geometric noise is audited at a δ; beyond, and without one, by group privacy
 _SLACKS = (0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3)  # off the tie, so that exact arithmetic agrees
 _TAIL = 46.0  # e^-46 is 1e-20
-
-
-class NotApplicable(InvalidRequest):
-    """A published mechanism cannot serve a query; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -226,11 +223,16 @@ def masses(law: IntegerLaw, size: int) -> tuple[Vector, Vector]:
     return f, below[np.clip(at + 1, 0, known.size)] / below[-1]
 
 
-def clamped_table(law: IntegerLaw, count: int) -> Vector:
-    """Pr[output j | answer i] of noise clamped into 0..count-1, as floats. Shape (count, count)."""
-    _, cdf = masses(law, count)
-    gap = np.arange(count)[None, :] - np.arange(count)[:, None]
-    upper = cdf[gap + count]  # Pr[noise <= j - i]
-    upper[:, -1] = 1.0
-    table: Vector = np.diff(upper, axis=1, prepend=0.0)
-    return np.maximum(table, 0.0)
+def clamped_rows(law: IntegerLaw, count: int, number: Callable[[Fraction], Any] = float) -> Iterator[NDArray[Any]]:
+    """Pr[output j | answer i] of noise clamped into 0..count-1, a row of shape (count,) for each answer in turn.
+
+    number: what arithmetic is in, of a rational: floats, or balls. Only numbers >= 0 are added, so that none loses
+    digits, however small it is.
+    """
+    ratio, parts = number(law.ratio), [law.in_blocks(eta) for eta in range(1 - count, count)]
+    masses = np.array([number(inside / law.total) * ratio**blocks for inside, blocks in parts])
+    below = np.cumsum(masses) + number(law.below(1 - count) / law.total)  # Pr[noise <= η]
+    above = np.cumsum(masses[::-1])[::-1] + number(1 - law.below(count) / law.total)  # Pr[noise >= η]
+    for first in range(count - 1, -1, -1):
+        inside = masses[first + 1 : first + count - 1]
+        yield np.concatenate([below[first : first + 1], inside, above[first + count - 1 : first + count]])

@@ -1,6 +1,6 @@
 """The least ε, or δ, at which some mechanism costs no more than a budget: by bisection and chords over exact intervals.
 
-At every ε tried, a certified mechanism (cost <= budget: ε is enough) or a proven lower bound (> budget: it is not)
+At every ε tried, a certified mechanism (loss <= budget: ε is enough) or a proven lower bound (> budget: it is not)
 decides; what neither decides ends the search. The least error falls with ε, so what is below an ε that is not enough is
 not enough either. The same holds of δ at a fixed ε.
 """
@@ -19,19 +19,19 @@ from workbench.families.design import Design, OracleVerdict
 __all__ = ["least_epsilon"]
 
 _CLOSE = 1e-10  # relative, of the ends
-_STEP = 4e-7  # relative, from where a cost and its bound lie on both sides of the budget
+_STEP = 4e-7  # relative, from where a loss and its bound lie on both sides of the budget
 _TURNS = 80
 
-Tried = tuple[Design, Fraction, Fraction | None]  # the design at an ε, its cost, the bound on every cost there
+Tried = tuple[Design, Fraction, Fraction | None]  # the design at an ε, its loss, the bound on every loss there
 
 
 def least_epsilon(
-    at: Callable[[Fraction], Tried], budget: Fraction, cost: str, limit: Fraction, least: Fraction,
+    at: Callable[[Fraction], Tried], budget: Fraction, loss: str, limit: Fraction, least: Fraction,
     name: str = "epsilon",
 ) -> Design:  # fmt: skip
     """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound.
 
-    at: the least error at an ε; budget: of the cost, named `cost`; limit: of ε; least: of those tried; name: epsilon,
+    at: the least error at an ε; budget: of the loss, named `loss`; limit: of ε; least: of those tried; name: epsilon,
     or delta where that is what is tried. The request of the design is that of its ε, which the caller replaces.
     Raises Infeasible where the limit of ε is not enough, NotProven.
     """
@@ -39,10 +39,10 @@ def least_epsilon(
     if reached > budget:
         if bound is not None and bound > budget:
             raise Infeasible(
-                f"{cost} at most {float(budget):g} needs {name} > {float(limit):g}: there the least is "
+                f"{loss} at most {float(budget):g} needs {name} > {float(limit):g}: there the least is "
                 f"{float(bound):.9g}."
             )
-        raise NotProven(f"Whether {cost} of {float(budget):g} is in reach at {name} = {float(limit):g} is undecided.")
+        raise NotProven(f"Whether {loss} of {float(budget):g} is in reach at {name} = {float(limit):g} is undecided.")
     low, high = Fraction(0), limit
     ends = [math.inf, float(reached - budget)]  # excess of the budget at low and high
     stuck = 0

@@ -2,14 +2,14 @@
 
 δ = 0    T runs are ε-private exactly where one run is ε/T-private: the one-run optimum at ε/T
 δ > 0    the cheapest of the one-run optima that are proven to compose to the budget (`workbench.privacy.composition`),
-         each at about the end of a path of falling cost:
+         each at about the end of a path of falling loss:
              (ε', s δ/T), ε' from ε/T on, for a few shares s              (ε/T, s δ/T), s from 1 on
              the curve of the best integer noise for as many runs (`models.repeated_noise`), its losses stretched,
              where the family designs within a curve
 
-What is certified of one run is that budget; the composed guarantee is in the certificate's record, computed again by
-`workbench compose`. The bound: every mechanism whose T runs are within the budget has H_E <= h(E) in one run
-(`models.composed_event_bound`), so that it costs no less than the one-run bounds at (ln E, h(E)).
+Certified are that budget of one run, and the whole one of all runs. The bound: every mechanism whose T runs are within
+the budget has H_E <= h(E) in one run (`models.composed_event_bound`), so that it costs no less than the one-run bounds
+at (ln E, h(E)).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from workbench.exact.numbers import round_up
 from workbench.families.base import Request, Session, Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.privacy.certificate import Certificate
-from workbench.privacy.composition import composed_delta
+from workbench.privacy.composition import ComposedClaim, composed_delta
 
 __all__ = ["ManyRuns"]
 
@@ -41,9 +41,8 @@ _MOST = Fraction(16)  # s at ε/T, from 1 on
 _NARROW = Fraction(1, 300)  # ε/T below which integer noise is too wide to be worth the search
 _STRETCH = (Fraction(1, 2), Fraction(6, 5))  # factors of losses
 _LEVELS = (1.0, 0.9, 0.75, 0.5, 0.25, 0.02, 1.25, 2.0)  # of ln E, in units of ε/T
-_HALVINGS, _CLOSE = 10, 5e-4  # of a path; of its cost, where it is as good as ended
+_HALVINGS, _CLOSE = 10, 5e-4  # of a path; of its loss, where it is as good as ended
 _ON_CURVE, _LIGHT = 16, 1e-8  # points, and the mass of the last loss on it
-_POINTS = 1 << 12  # of grids of losses
 Curve = Sequence[tuple[Fraction, Fraction]]
 WithinCurve = Callable[[Any, Curve], Design]
 
@@ -110,7 +109,7 @@ class _Search:
             reached = Fraction(0)  # the largest losses add up
         else:
             mechanism = self.request.family.bare(design)  # with the neighbours that are asked for
-            reached = composed_delta(mechanism, runs, epsilon, delta, points=_POINTS)
+            reached = composed_delta(mechanism, runs, epsilon, delta)
         if reached > delta:
             return False
         if self.best is None or design.objective < self.best.objective:
@@ -118,8 +117,8 @@ class _Search:
         return True
 
     def along(self, path: Callable[[Fraction], Design], low: Fraction, high: Fraction) -> None:
-        """From the low end of a path of falling cost to about the last design within the budget. Ended where what is
-        left of the path, whose cost is no less than at its high end, is not cheaper than the best by a share."""
+        """From the low end of a path of falling loss to about the last design within the budget. Ended where what is
+        left of the path, whose loss is no less than at its high end, is not cheaper than the best by a share."""
         for turn in range(_HALVINGS + 2):
             between = Fraction(math.sqrt(low * high)).limit_denominator(10**6)
             point = (high, low, between)[min(turn, 2)]
@@ -215,16 +214,16 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
     certificate = None
     if best.certificate is not None:
         old = best.certificate
-        record = {**old.record, "bound": bound, "composed": composed}
+        mechanism = old.privacy.mechanism
         certificate = Certificate(
-            old.privacy.mechanism, old.notion, old.epsilon, old.delta, old.objective, old.bias, record, old.parameters,
-            audited=old.privacy,
+            mechanism, old.notion, old.epsilon, old.delta, old.objective, old.bias, {**old.record, "bound": bound},
+            old.parameters, audited=old.privacy,
+            composed=ComposedClaim.of(mechanism, runs, request.epsilon, request.delta),
         )  # fmt: skip
     budget = ", ".join(f"{name} = {float(value):g}" for name, value in best.claim.values.items() if name != "curve")
     words = [
-        f"Certified is one run, {best.claim.notion.name} at {budget or 'several (epsilon, delta)'}; that {runs} runs "
-        f"are ({float(request.epsilon):g}, {delta:g})-private is proven by convolution in integers, and again by "
-        "`workbench compose`."
+        f"Certified are one run, {best.claim.notion.name} at {budget or 'several (epsilon, delta)'}, and that {runs} "
+        f"runs are ({float(request.epsilon):g}, {delta:g})-private together, by convolution in integers."
     ]
     if search.stopped:
         words.append("The search stopped at its time limit; this is the best it had.")

@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.families.base import Request
-from workbench.families.frontier_plan import Plots, Row, Task, design_row
+from workbench.families.base import Family
+from workbench.families.frontier_plan import LEAST_EPSILON, Plots, Row
 from workbench.families.frontier_plots import Quantity, Series, few, lines
 from workbench.families.option import Option
 from workbench.io.parameter_grid import grid
@@ -26,10 +26,9 @@ from workbench.privacy.notions import notion
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BUDGET", "LEAST_EPSILON", "OPTIONS", "budget_points", "design_task", "least_points", "notion_plots"]
+__all__ = ["BUDGET", "OPTIONS", "budget_points", "least_points", "loss_name", "notion_plots", "notion_requests"]
 
-LEAST_EPSILON = "least epsilon"  # mechanism of a row whose objective is an ε
-BUDGET = Option("budget", grid, help="Grid of errors: the least ε of each, of notions with ε and δ.")
+BUDGET = Option("max_loss", grid, help="Grid of errors: the least ε of each, of notions with ε and δ.")
 OPTIONS = (
     Option("epsilon", grid, help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2"; of notions with an ε.'),
     Option("delta", grid, "0", "Grid of δ in [0, 1], as --epsilon."),
@@ -51,7 +50,7 @@ def budget_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, An
     """(columns that name a point, the options of its request). Raises InvalidRequest."""
     for named in values["notion"]:
         parameters = notion(named).parameters
-        if values["budget"] and not values["epsilon"] and set(parameters) == {"epsilon", "delta"}:
+        if values["max_loss"] and not values["epsilon"] and set(parameters) == {"epsilon", "delta"}:
             continue  # only the least ε is wanted
         if not set(parameters) <= {"epsilon", "delta", "alpha", "rho", "mu"}:
             wanted = "one with an epsilon, rho or mu to draw against (curves are designed one by one)"
@@ -68,25 +67,28 @@ def budget_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, An
 
 def least_points(values: Mapping[str, Any]) -> Iterator[tuple[Row, dict[str, Any]]]:
     """The same of the least ε of error budgets."""
-    for named in values["notion"] if values["budget"] else ():
+    for named in values["notion"] if values["max_loss"] else ():
         if set(notion(named).parameters) != {"epsilon", "delta"}:
             continue
         for delta in values["delta"] if notion(named).has_delta else [Fraction(0)]:
-            for budget in values["budget"]:
-                row = {"notion": named, "budget": float(budget), "delta": float(delta)}
-                yield row, {"notion": named, "delta": delta, "budget": budget, "minimise": "epsilon"}
+            for budget in values["max_loss"]:
+                row = {"notion": named, "max_loss": float(budget), "delta": float(delta)}
+                yield row, {"notion": named, "delta": delta, "max_loss": budget, "minimise": "epsilon"}
 
 
-def design_task(row: Row, request: Request, mechanism: str) -> Task:
-    """The task of one point: its design as a row, of a mechanism, or of the least ε where that is asked for."""
-    least = getattr(request, "minimise", "error") == "epsilon"
-    known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": mechanism}
+def notion_requests(kind: Family, question: Any, values: Mapping[str, Any]) -> Iterator[tuple[Row, Any]]:
+    """(columns that name a point, its request) of a family whose requests take a notion, a loss and perhaps runs."""
+    query = question or kind.spelled_question(values)
+    common = {name: values[name] for name in ("loss", "solver", "certify", "time_limit") if name in values}
+    for row, given in [*budget_points(values), *least_points(values)]:
+        for runs in [{"runs": number} for number in values["runs"]] if "runs" in values else [{}]:
+            request: Any = kind.request(query, **runs, **common, **given)
+            yield {**row, "loss": loss_name(request), **runs}, request
 
-    def compute() -> list[Row]:
-        with request.family.open(request) as session:
-            return [design_row(session.design, **known, **row)]
 
-    return compute
+def loss_name(request: Any) -> str:
+    """The name of a request's loss."""
+    return str(request.loss_name if hasattr(request, "loss_name") else request.losses.name)
 
 
 def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:
@@ -111,7 +113,7 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
             f"{title}: Rényi DP",
         ),
         "epsilon_budget": partial(
-            lines, least, Quantity("budget", words), Quantity("objective", "least ε", True), "delta",
+            lines, least, Quantity("max_loss", words), Quantity("objective", "least ε", True), "delta",
             _each(least, "delta", "δ"), f"{title}: the least ε",
         ),
     }  # fmt: skip

@@ -21,6 +21,8 @@ from workbench.io.files import spelled
 
 __all__ = [
     "EVERYWHERE",
+    "MAX_LOSS",
+    "MINIMISE",
     "NOTION_PARAMETERS",
     "OPTIONS",
     "PROGRESS",
@@ -37,6 +39,7 @@ __all__ = [
     "listed",
     "one_of",
     "or_zero",
+    "parameter",
     "progress",
     "share",
     "spell",
@@ -62,8 +65,6 @@ class Option:
     argument of the question's class in Python.
     kind, command, least, most: what a command line takes it as (str, int, float, bool, Path, list), under which name
     if not --name, and the bounds shown for an integer. places: where it can be given.
-    aliases: names it had before, still read. added: it came after keys were frozen, so that it enters a key only where
-    it differs from its default.
     """
 
     name: str
@@ -79,8 +80,6 @@ class Option:
     least: int | None = None
     most: int | None = None
     places: frozenset[Place] = EVERYWHERE
-    aliases: tuple[str, ...] = ()
-    added: bool = False
 
     @property
     def meaning(self) -> str:
@@ -244,16 +243,17 @@ def order(value: Any, name: str) -> Fraction:
 
 # Options that several families have.
 
-SOLVER = Option("solver", solver, "highs", "A name from `workbench solvers`.")
+SOLVER = Option("solver", solver, "highs", "A name from `workbench doctor`.")
 TIME_LIMIT = Option("time_limit", seconds, help="Seconds.", kind=float, solver=True)
+MINIMISE = Option("minimise", one_of("loss", "delta", "epsilon"), "loss", "loss; delta or epsilon for a --max-loss.")
+MAX_LOSS = Option("max_loss", exact, help="Largest loss allowed, where delta or epsilon is minimised.", hot=True)
 NOTION_PARAMETERS = (  # budgets other than ε and δ
-    Option("alpha", order, help="renyi: the order > 1.", added=True),
-    Option("rho", parameter, help="zcdp: the budget > 0.", added=True),
-    Option("mu", parameter, help="gdp: the budget > 0.", added=True),
-    Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.', added=True),
+    Option("alpha", order, help="renyi: the order > 1."),
+    Option("rho", parameter, help="zcdp: the budget > 0."),
+    Option("mu", parameter, help="gdp: the budget > 0."),
+    Option("curve", anything, help='curve: "0.5:0.1,1:0.01", each epsilon with its delta.'),
     Option(
         "tradeoff", anything, help='tradeoff: points alpha:beta of a trade-off function, "0:1,0.1:0.6,0.4:0.2,1:0".',
-        added=True,
     ),
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ These are the columns of ledgers, frontiers and comparisons, the same for every 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -31,20 +31,14 @@ from workbench.errors import (
 if TYPE_CHECKING:
     from workbench.families.design import Design
 
-__all__ = ["COLUMNS", "RENAMED", "STATUS", "attempt", "failure", "renamed", "row", "translated_errors"]
+__all__ = ["COLUMNS", "STATUS", "attempt", "failure", "row", "translated_errors"]
 
 Row = dict[str, Any]
 
 COLUMNS = (
-    "status", "error", "objective", "bound", "gap", "residual", "start", "audited", "private", "certified",
+    "status", "failure", "objective", "bound", "gap", "residual", "start", "audited", "private", "certified",
     "pure_epsilon", "pdp_delta", "dp_delta", "oracle", "oracle_kind", "oracle_value", "oracle_agrees",
 )  # fmt: skip
-
-# a column of an older ledger -> its name today
-RENAMED = {
-    "reason": "error", "agrees": "oracle_agrees", "exact_pure_epsilon": "pure_epsilon", "exact_epsilon": "pure_epsilon",
-    "exact_pdp_delta": "pdp_delta", "exact_dp_delta": "dp_delta", "exact_delta": "dp_delta", "exact_bias": "bias",
-}  # fmt: skip
 
 # kind of error -> status of its row, the narrower kinds first
 STATUS: dict[type[WorkbenchError], str] = {
@@ -58,7 +52,7 @@ def row(design: Design) -> Row:
     family, oracle, solution = design.family, design.oracle, design.solution
     residuals = None if solution is None else solution.residuals
     return {
-        "status": design.status, "error": None, "objective": design.objective, "bound": design.bound,
+        "status": design.status, "failure": None, "objective": design.objective, "bound": design.bound,
         "gap": design.gap, "residual": None if residuals is None else residuals.worst,
         "start": "cold" if solution is None else str(solution.start), "audited": design.privacy is not None,
         "private": design.private, "certified": design.certificate is not None if family.certifies else None,
@@ -85,7 +79,7 @@ def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
     effort: Row = {}
     if solution is not None:
         effort = {"solver": solution.solver, "version": solution.version, "seconds": solution.seconds.total}
-    return row(design) | effort | {"error": error}, design
+    return row(design) | effort | {"failure": error}, design
 
 
 def failure(error: Exception) -> Row:
@@ -94,15 +88,10 @@ def failure(error: Exception) -> Row:
         raise KeyboardInterrupt from None
     status = next((word for kind, word in STATUS.items() if isinstance(error, kind)), "failed")
     reason = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
-    row: Row = {"status": status, "error": reason, "objective": None, "bound": None, "audited": False}
+    row: Row = {"status": status, "failure": reason, "objective": None, "bound": None, "audited": False}
     if isinstance(error, NotProven):
         row |= {"objective": error.incumbent, "bound": error.bound}
     return row
-
-
-def renamed(line: Mapping[str, Any]) -> Row:
-    """A row of any age under today's names."""
-    return {RENAMED.get(name, name): value for name, value in line.items()}
 
 
 @contextmanager

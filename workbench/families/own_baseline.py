@@ -15,7 +15,7 @@ Whatever it is, the exact audit decides whether it is private at a budget, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -29,7 +29,7 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact, nearest_float
 from workbench.exact.plain import is_whole, plain_list
 from workbench.families.baseline import Baseline
-from workbench.io.files import read_rows
+from workbench.io.files import read_table
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
@@ -100,29 +100,29 @@ def _from_file(path: Path, name: str) -> Law:
         if isinstance(held, Distribution):
             InvalidRequest.must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
         return _law(held, name)
-    rows = [row for row in read_rows(path, name) if any(cell.strip() for cell in row)]
+    rows = read_table(path, name, header=True)
     headed = bool(rows) and not _numbers(rows[0])
     body = rows[1:] if headed else rows
-    if not body or not all(map(_numbers, body)):
-        InvalidRequest.must(name, f"{path.name} with numbers alone below its header", "something else")
-    cells = [[exact(cell.strip(), f"a cell of {path.name}") for cell in row] for row in body]
+    if not body:
+        InvalidRequest.must(name, f"{path.name} with numbers below its header", "none")
+    cells = [[exact(cell, f"a cell of {path.name}") for cell in row] for row in body]
     first = [row[0] for row in cells if len(row) == 2 and row[0].denominator == 1]
     stochastic = len(cells) > 1 and all(sum(row) == 1 for row in cells)
     if headed and not stochastic and len(rows[0]) > 2 and _numbers(rows[0][1:]) and {*map(len, body)} == {len(rows[0])}:
         for row in cells:
             _sums_to_one(row[1:], name)
-        outputs = [exact(cell.strip(), f"an output of {path.name}") for cell in rows[0][1:]]
+        outputs = [exact(cell, f"an output of {path.name}") for cell in rows[0][1:]]
         return _Table([row[0] for row in cells], outputs, [row[1:] for row in cells])
-    if len(first) == len(cells) and ((headed and rows[0][0].strip() == "noise") or not stochastic):
+    if len(first) == len(cells) and ((headed and rows[0][0] == "noise") or not stochastic):
         if len(set(first)) < len(cells):
             InvalidRequest.must(name, "a PMF with every noise value once", path.name)
         return _law({int(row[0]): row[1] for row in cells}, name)
     return _law(cells, name)
 
 
-def _numbers(row: list[str]) -> bool:
+def _numbers(row: Sequence[str]) -> bool:
     try:
-        return bool([exact(cell.strip(), "a cell") for cell in row])
+        return bool([exact(cell, "a cell") for cell in row])
     except InvalidRequest:
         return False
 

@@ -96,10 +96,10 @@ def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
     return instances
 
 
-def certified_or_not(certify: Callable[[], Any], cost: Callable[[Any], float | None]) -> tuple[bool, float | None]:
-    """(whether `certify` succeeded, the cost of what it made)."""
+def certified_or_not(certify: Callable[[], Any], loss: Callable[[Any], float | None]) -> tuple[bool, float | None]:
+    """(whether `certify` succeeded, the loss of what it made)."""
     try:
-        return True, cost(certify())
+        return True, loss(certify())
     except NotCertified:
         return False, None
 

@@ -16,13 +16,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbench.families.base import Family
 from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
 from workbench.families.registry import families
 from workbench.io.files import spelled
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.privacy.notions import notion
 
-__all__ = ["Candidate", "Query", "Value", "all_candidates", "texts"]
+__all__ = ["Candidate", "Query", "RealQuery", "Value", "all_candidates", "designed", "texts"]
 
 
 class Value(NamedTuple):
@@ -36,12 +37,19 @@ class Value(NamedTuple):
     parameter: str = ""
 
 
+def designed(kind: Family, question: Any, **options: Any) -> Value:
+    """What the certified design of a family costs, with its bound. Raises WorkbenchError."""
+    with kind.open(kind.request(question, **options)) as session:
+        design = session.design()
+    return Value(design.objective, design.bound, design.certificate is not None)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One class of mechanisms for a query.
 
     name: of the class; needs: what it does with answers, in a few words; command: the one that makes it, or None.
-    solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_cost: what makes the
+    solve: its value, computed when asked for; reason: why the class does not apply, instead. extra_loss: what makes the
     class cost more than another, such as "Wrapping around", where that is worth a sentence.
     """
 
@@ -50,7 +58,7 @@ class Candidate:
     command: str | None = None
     solve: Callable[[], Value] | None = None
     reason: str | None = None
-    extra_cost: str | None = None
+    extra_loss: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +126,7 @@ class Query:
 class RealQuery:
     """A query with real answers in [low, high], of which neighbours differ by at most `sensitivity`, with its budget.
 
-    local: whether every two answers are neighbours; cost: absolute or squared, of published minus true answer, the
+    local: whether every two answers are neighbours; loss: absolute or squared, of published minus true answer, the
     answers uniform on the range.
     """
 
@@ -128,7 +136,7 @@ class RealQuery:
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     notion: str = "dp"
-    cost: str = "absolute"
+    loss: str = "absolute"
 
     @property
     def width(self) -> Fraction:

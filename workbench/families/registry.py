@@ -1,7 +1,7 @@
 """Which families there are, found by name or by the class of a question; and `workbench.design`.
 
 >>> import workbench as wb
->>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212)
+>>> d = wb.design(wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212, notion="pdp")
 >>> round(d.objective, 9), d.oracle.agrees
 (0.450172331, True)
 """
@@ -21,12 +21,12 @@ __all__ = ["OURS", "families", "family", "family_of", "names", "our_families"]
 
 # name -> module with its `FAMILY`; one line per family
 OURS = {
+    "modulo": "workbench.families.modulo.family",
     "noise": "workbench.families.noise.family",
+    "channel": "workbench.families.channel.family",
     "quantizer": "workbench.families.quantizer.family",
     "labels": "workbench.families.labels.family",
     "laplace": "workbench.families.laplace.family",
-    "channel": "workbench.families.channel.family",
-    "additive": "workbench.families.additive.family",
 }
 
 
@@ -37,10 +37,11 @@ def names() -> list[str]:
 
 def family(name: str) -> Family:
     """The family of a name. Raises InvalidRequest."""
-    if name in OURS:
-        return _ours(name)
+    known = name if isinstance(name, str) else ""
+    if known in OURS:
+        return _ours(known)
     foreign: dict[str, Family] = added("families")
-    return foreign.get(name) or InvalidRequest.must("family", f"one of {', '.join(names())}", repr(name))
+    return foreign.get(known) or InvalidRequest.must("family", f"one of {', '.join(names())}", repr(name))
 
 
 def _ours(name: str) -> Family:

@@ -56,7 +56,7 @@ def help_text(kinds: Sequence[Family]) -> str:
         "Design the best mechanism for a question, certified unless certify=False.",
         "",
         "The class of the question says of which family it is, and so which options there are. The name of a family",
-        'instead of a question takes the question\'s own options by name: design("noise", n=8, max_shift=3, ...).',
+        'instead of a question takes the question\'s own options by name: design("modulo", n=8, max_shift=3, ...).',
         *(line for kind in kinds for line in ("", str(kind))),
         "",
         "Returns a Design. Raises InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven or",
@@ -65,9 +65,9 @@ def help_text(kinds: Sequence[Family]) -> str:
     return "\n".join(lines)
 
 
-def stub(homes: Mapping[str, str], aliases: Mapping[str, str], docstring: str) -> str:
-    """The text of the stub. homes: public name -> module; aliases: earlier name -> name; docstring: of the package."""
-    names, questions = sorted([*homes, *aliases, "__version__"]), [kind.question for kind in our_families()]
+def stub(homes: Mapping[str, str], docstring: str) -> str:
+    """The text of the stub. homes: public name -> module; docstring: of the package."""
+    names, questions = sorted([*homes, "__version__"]), [kind.question for kind in our_families()]
     lines = [
         "# Made by `python -m workbench.families.signatures` from the tables of options; not edited by hand.",
         f'"""{docstring.splitlines()[0]}"""',
@@ -77,8 +77,6 @@ def stub(homes: Mapping[str, str], aliases: Mapping[str, str], docstring: str) -
         "from workbench.exact.numbers import Real",
         *sorted(f"from {home} import {name} as {name}" for name, home in homes.items() if name != "design"),
         *sorted({f"from {each.__module__} import {each.__name__}" for each in questions if each.__name__ not in homes}),
-        "",
-        *(f"{old} = {new}" for old, new in aliases.items()),
         "",
         "__version__: str",
         f"__all__ = {names!r}",
@@ -111,7 +109,7 @@ def main() -> None:
     import workbench
 
     face = vars(workbench)
-    STUB.write_text(stub(face["_HOMES"], face["_ALIASES"], face["__doc__"]), "utf-8")
+    STUB.write_text(stub(face["_HOMES"], face["__doc__"]), "utf-8")
 
 
 if __name__ == "__main__":

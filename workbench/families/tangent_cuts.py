@@ -151,9 +151,9 @@ def polish(
     x = first.x[: tangents.program.shape[1]]
     middle = tangents.completed(tangents.equal_laws(x), solve)
     share = _cut(tangents, known, more, middle, x)
-    costs = tangents.program.template.c
+    losses = tangents.program.template.c
     reached = middle + share * (x - middle)
-    least = float(costs @ reached) if _meets(tangents, more, reached) else np.inf
+    least = float(losses @ reached) if _meets(tangents, more, reached) else np.inf
     inside = middle + _INWARDS * share * (x - middle)
     best: float | None = None
     answer, last, idle, start = first, first, 0, middle
@@ -171,15 +171,15 @@ def polish(
         start, reached = inside, inside + share * (x - inside)
         inside = inside + _INWARDS * share * (x - inside) if share else (inside + middle) / 2  # it breaks a new bound
         idle = idle + 1 if gain < _GAIN * max(abs(best or 0.0), 1e-9) else 0
-        if costs @ reached < least and _meets(tangents, more, reached):
-            answer, least = replace(solution, x=tangents.nearest(reached, solution.x)), float(costs @ reached)
+        if losses @ reached < least and _meets(tangents, more, reached):
+            answer, least = replace(solution, x=tangents.nearest(reached, solution.x)), float(losses @ reached)
         if len(tangents.rows) == before or (idle >= _IDLE and share > 1 - _SMALL):
             break
     if best is not None and least - best <= _SMALL * max(abs(best), 1e-9):
         return answer, best
     for inwards in _AT_LAST:  # what is outside by some digits
         moved = reached + inwards * (start - reached)
-        if costs @ moved < least and _meets(tangents, more, moved):
+        if losses @ moved < least and _meets(tangents, more, moved):
             return replace(last, x=tangents.nearest(moved, _whole(last))), best
     return (answer if least < np.inf else replace(last, x=tangents.nearest(inside, _whole(last)))), best
 

@@ -20,9 +20,9 @@ from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import BudgetTask, Plan, several
 from workbench.families.option import Option, one_of
 from workbench.families.registry import families
-from workbench.frontiers.run import Progress, frontier_of, read, run
+from workbench.frontiers.run import frontier_of, read, run
 from workbench.io.parameter_grid import Grid, grid
-from workbench.io.result import Result, Row, records
+from workbench.io.result import Progress, Result, Row, records, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["budget_table", "options"]
 
 _KEYS = ("task", "group", "epsilon", "delta", "bits")
-COLUMNS = (*_KEYS, "mechanism", "objective", "bound", "needs_bits", "note", "error", "fits", "gap", "best")
+COLUMNS = (*_KEYS, "mechanism", "objective", "bound", "needs_bits", "note", "failure", "fits", "gap", "best")
 
 
 def _tasks() -> dict[str, BudgetTask]:
@@ -56,13 +56,13 @@ def budget_table(
     delta: Grid = "0,0.01",
     bits: Grid = "2,4,6",
     *,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
     **more: Any,
 ) -> Result:
     """Which mechanism for which budget: all that fit a task, and the best of those that may be compared.
 
-        >>> import workbench as wb
-        >>> table = wb.budget_table(1, 0, 3, task="count", n=4).to_frame()
+        >>> from workbench.frontiers.budget_table import budget_table
+        >>> table = budget_table(1, 0, 3, task="count", n=4).to_frame()
         >>> table[table["best"] & table["group"].str.contains("-DP")]["mechanism"].tolist()
         ['channel LP', 'clamped geometric']
 
@@ -111,7 +111,7 @@ def spread(rows: Iterable[Row], bits: Sequence[Fraction]) -> pd.DataFrame:
     ]  # fmt: skip
     keys = list(_KEYS)
     table = pd.DataFrame(every).reindex(
-        columns=[*keys, "mechanism", "objective", "bound", "needs_bits", "note", "error"]
+        columns=[*keys, "mechanism", "objective", "bound", "needs_bits", "note", "failure"]
     )
     needs = table["needs_bits"].astype(float).fillna(math.inf)
     table["fits"] = needs <= table["bits"] + 1e-9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -14,19 +14,18 @@ from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.families.base import Family
 from workbench.families.baseline import baseline_tasks
 from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row
-from workbench.families.option import Option
+from workbench.families.option import Option, count
 from workbench.families.own_baseline import own_baselines, read_baselines
 from workbench.families.registry import families, family, family_of
 from workbench.io.parameter_grid import Grid
-from workbench.io.result import Result, Row
+from workbench.io.result import Progress, Result, Row, check_progress, silent
 
-__all__ = ["Progress", "frontier", "frontier_of", "plan_of", "read", "run"]
+__all__ = ["frontier", "frontier_of", "plan_of", "read", "run"]
 
 BASELINE = Option(
     "baseline", read_baselines, kind=list,
     help="Repeatable: your own, a CSV of noise,probability or a matrix, or .json (Python: or a function of ε, δ).",
 )  # fmt: skip
-Progress = Callable[[int, int, str], None]  # told (tasks done, tasks, what they are)
 
 
 def frontier(
@@ -34,7 +33,7 @@ def frontier(
     *,
     epsilon: Grid | None = None,
     jobs: int = 1,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = silent,
     **options: Any,
 ) -> Result:
     """The trade-off between privacy and error: designs on a grid, closed forms, baselines (`workbench frontier`).
@@ -56,15 +55,13 @@ def frontier(
 
     Returns:
         One row for every point, with the columns of `workbench.families.frontier_plan`; a request that fails is a row
-        with its error. Ctrl-C ends it with the rows of the tasks finished so far (`interrupted`).
+        with its `failure`. Ctrl-C ends it with the rows of the tasks finished so far (`interrupted`).
 
     Raises:
         InvalidRequest, SolverUnavailable: a wrong value, before anything is solved.
     """
-    if not callable(progress):
-        InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024:
-        InvalidRequest.must("jobs", "an integer in 1..1024", jobs)
+    check_progress(progress)
+    count(1, 1024)(jobs, "jobs")
     by_name = isinstance(question, str)
     kind = _named(question) if by_name else family_of(question)
     offered = frontier_of(kind)
@@ -111,14 +108,14 @@ def _named(name: str) -> Family:
     return kind or InvalidRequest.must("family", f"one of {', '.join(_names())}", repr(name))
 
 
-def read(options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The exact value of every option, its default where it is not given. Raises InvalidRequest."""
-    named = {name: option for option in options for name in (*option.aliases, option.name)}
+def read(options: Sequence[Option], given: Mapping[str, Any], what: str = "request") -> dict[str, Any]:
+    """The exact value of every option, its default where it is not given; what: they make up. Raises InvalidRequest."""
+    named = {option.name: option for option in options}
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name not in named:
-            InvalidRequest.must("request", f"made of {', '.join(option.name for option in options)}", name)
-        values[named[name].name] = named[name].of(value)
+            InvalidRequest.must(what, f"made of {', '.join(named)}", name)
+        values[name] = named[name].of(value)
     for option in options:
         if values.get(option.name) is None:
             if option.required:
@@ -127,7 +124,7 @@ def read(options: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def run(plan: Plan, progress: Progress = lambda done, total, what: None, jobs: int = 1) -> Result:
+def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
     """The rows of a plan; Ctrl-C ends it after those of the tasks finished so far. jobs: processes; 1 is this one.
 
     Raises WorkbenchError where tasks cannot be sent to other processes.

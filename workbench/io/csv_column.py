@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
-from workbench.io.files import read_rows
+from workbench.io.files import lines_of, read_rows
 
-__all__ = ["CsvColumn", "column_text", "locate", "read_column"]
+__all__ = ["CsvColumn", "column_text", "locate", "read_column", "whole_as_integers"]
 
 
 def _number(cell: str) -> float:
@@ -45,7 +45,7 @@ class CsvColumn:
 
         The first row is a header when its cell in the chosen column begins with a letter and spells no number (nan and
         inf are numbers). Raises InvalidRequest for an unreadable or empty file, an unknown column and a row of another
-        width (an empty line included), CorruptFile for a file that is too large or no CSV.
+        width (an empty line before the last row included), CorruptFile for a file that is too large or no CSV.
         """
         rows, path = read_rows(path), Path(path)
         if not rows:
@@ -54,9 +54,9 @@ class CsvColumn:
         table = cls(path.name, rows, at, header)
         if not table.body:
             InvalidRequest.must("input", "a CSV file with at least one number", f"{path.name}, which has only a header")
-        for number, row in enumerate(table.body, 1):
+        for index, row in enumerate(table.body):
             if len(row) != table.width:
-                InvalidRequest.must(table.row(number - 1), f"{table.width} cells wide", f"{len(row)} cells")
+                InvalidRequest.must(table.line(index), f"{table.width} cells wide", f"{len(row)} cells")
         return table
 
     @property
@@ -74,9 +74,9 @@ class CsvColumn:
         """The column's name in the header, or its number."""
         return self.rows[0][self.at].strip() if self.header else f"column {self.at + 1}"
 
-    def row(self, index: int) -> str:
-        """What a message calls a row; rows are counted from 1 below the header."""
-        return f"row {index + 1} of {self.file}"
+    def line(self, index: int) -> str:
+        """What a message calls a row of the body: its line in the file."""
+        return f"line {1 + lines_of(self.rows[: index + self.header])} of {self.file}"
 
     def numbers(self, largest: float = sys.float_info.max) -> npt.NDArray[np.float64]:
         """The column as finite numbers; shape (rows,). largest: a public bound on their size. Raises InvalidRequest."""
@@ -92,13 +92,13 @@ class CsvColumn:
             first, rows = int(bad[0]), f"{bad.size} such rows" if bad.size > 1 else ""
             aside = "; ".join(filter(None, (rows, more)))
             got = repr(self.body[first][self.at][:60]) + (f" ({aside})" if aside else "")
-            raise InvalidRequest(f"{self.row(first)} must be {constraint}. Got {got}.")
+            column = self.name if self.header else self.at + 1
+            raise InvalidRequest(f"{self.line(first)}, column {column}, must be {constraint}. Got {got}.")
 
     def replaced(self, values: npt.NDArray[Any]) -> bytes:
         """The file with other numbers (rows,) in the column, whole ones without a point."""
-        whole = [not isinstance(value, float) or value.is_integer() for value in values.tolist()]
-        text = [repr(int(v)) if w else repr(v) for v, w in zip(values.tolist(), whole, strict=True)]
-        body = [[*row[: self.at], cell, *row[self.at + 1 :]] for row, cell in zip(self.body, text, strict=True)]
+        cells = map(repr, whole_as_integers(values))
+        body = [[*row[: self.at], cell, *row[self.at + 1 :]] for row, cell in zip(self.body, cells, strict=True)]
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([self.rows[0], *body] if self.header else body)
         return buffer.getvalue().encode()
@@ -107,6 +107,11 @@ class CsvColumn:
 def read_column(path: Path, column: str | None = None, largest: float = sys.float_info.max) -> npt.NDArray[np.float64]:
     """The finite numbers of one column of a UTF-8 CSV file; shape (rows,). Arguments and errors as `CsvColumn`."""
     return CsvColumn.read(path, column).numbers(largest)
+
+
+def whole_as_integers(values: npt.NDArray[Any]) -> list[Any]:
+    """Published values as a list, whole floats as integers: 1 is published where 1 is an output, not 1.0."""
+    return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values.tolist()]
 
 
 def _is_name(cell: str) -> bool:
@@ -132,10 +137,15 @@ def _place(head: list[str], column: str | None, name: str) -> int:
     if not isinstance(column, str):
         InvalidRequest.must("column", "a name, or a number from 1 as text", repr(column))
     names = [cell.strip() for cell in head]
-    if names.count(column.strip()) == 1:
-        return names.index(column.strip())
+    same = [str(at) for at, cell in enumerate(names, 1) if cell == column.strip()]
+    if len(same) == 1:
+        return int(same[0]) - 1
     if column.isascii() and column.isdecimal() and len(column) < 10 and 1 <= int(column) <= len(head):
         return int(column) - 1
+    if same:
+        InvalidRequest.must(
+            "column", f"one of {' and '.join(same)}, by number: {name} has {len(same)} columns {column}", column
+        )
     raise InvalidRequest(
         f"column must be a column of {name}: one of {', '.join(names)}, or 1 to {len(head)}. Got {column!r}."
     )

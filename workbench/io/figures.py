@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,14 +45,18 @@ SOLVER: dict[str, Any] = {"linestyle": "none", "markerfacecolor": "white", "mark
 
 def panels(columns: int = 1, rows: int = 1, *, width: float = 5.2, height: float = 3.8) -> tuple[Figure, list[Axes]]:
     """A figure of rows x columns panels without a display; the axes row-major, inches per panel."""
+    first = "matplotlib" not in sys.modules
+    named = os.environ.pop("MPLBACKEND", None)  # matplotlib is not imported where it knows no such backend
     import matplotlib as mpl
+    from matplotlib.figure import Figure  # without pyplot, which would want one
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained"
-    )
+    if named is not None:
+        os.environ["MPLBACKEND"] = named
+    if named is not None and first:
+        with suppress(ValueError):
+            mpl.rcParams["backend"] = named
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
     flat = [axis for row in axes for axis in row]
     for axis in flat:
         axis.spines[["top", "right"]].set_visible(False)

@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
@@ -20,14 +20,17 @@ from typing import Any, NoReturn
 from workbench.errors import CorruptFile, InvalidRequest
 
 __all__ = [
-    "CSV_LIMIT", "LIMIT", "distinct_files", "file_path", "is_there", "named", "no_files", "others_can_read",
-    "parse_json", "ratio", "read_bytes", "read_rows", "read_text", "spelled", "whole", "write_new", "write_whole",
+    "CSV_LIMIT", "LIMIT", "Cell", "distinct_files", "file_path", "is_number", "is_there", "lines_of", "named",
+    "names_file", "no_files", "not_read_only", "others_can_read", "parse_json", "ratio", "read_bytes", "read_rows",
+    "read_table", "read_text", "spelled", "spreadsheet_text", "whole", "write_new", "write_whole",
 ]  # fmt: skip
 
 LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
 CSV_LIMIT = 1 << 28  # some 10^7 numbers, which take ten times that in memory
 _DIGITS = 400  # of a JSON number
+_ZEROS = 30  # at either end of a decimal, beyond which it has an exponent
 _NUMERAL = 1 << 16  # characters of a number in a string
+_NUMBERS = frozenset("+-0123456789.,;:/e inf")  # lists of numbers, which are no formulas
 _LETTERS = frozenset("0123456789abcdefABCDEF")
 _reading: ContextVar[bool] = ContextVar("reading", default=True)
 
@@ -44,7 +47,15 @@ def no_files() -> Iterator[None]:
 
 def is_there(path: Path | str) -> bool:
     """Whether there is a file or a folder of that name; within `no_files` there is none."""
-    return _reading.get() and Path(path).exists()
+    with contextlib.suppress(OSError, ValueError):  # a text too long for a name, or with a zero byte
+        return _reading.get() and Path(path).exists()
+    return False
+
+
+def names_file(given: object) -> bool:
+    """Whether an option names a file of data: a path, or a text that is the name of one or ends as such names do."""
+    suffixes = (".csv", ".tsv", ".txt", ".json")
+    return isinstance(given, Path) or (isinstance(given, str) and (given.endswith(suffixes) or is_there(given)))
 
 
 def file_path(path: object, name: str = "file") -> Path:
@@ -54,16 +65,18 @@ def file_path(path: object, name: str = "file") -> Path:
     return Path(text)
 
 
-def write_whole(path: Path | str, content: bytes, *, private: bool = False) -> None:
+def write_whole(path: Path | str, content: bytes | Iterable[bytes], *, private: bool = False) -> None:
     """Write a file whole or not at all: beside it, then renamed onto it. A device or pipe is written into, and a
-    symbolic link followed: neither is replaced by a file.
+    symbolic link followed: neither is replaced by a file. content: at once, or in parts.
 
     An existing file keeps its mode; a new one gets what the umask allows, or, private, is its owner's alone.
+    Raises InvalidRequest for a folder and for a file that is read-only, OSError.
     """
     path = file_path(path)
+    not_read_only(path, "file")
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +89,7 @@ def write_whole(path: Path | str, content: bytes, *, private: bool = False) -> N
         raise
 
 
-def write_new(path: Path, content: bytes, *, private: bool = False, like: Path | None = None) -> None:
+def write_new(path: Path, content: bytes | Iterable[bytes], *, private: bool = False, like: Path | None = None) -> None:
     """Write a file that must not exist yet; nothing is left of one that could not be written. Raises OSError.
 
     private: its owner's alone (mode 600); like: a file whose mode it gets, if there is one.
@@ -87,10 +100,18 @@ def write_new(path: Path, content: bytes, *, private: bool = False, like: Path |
             if like is not None:
                 with contextlib.suppress(FileNotFoundError):
                     os.chmod(path, stat.S_IMODE(like.stat().st_mode))
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+
+
+def not_read_only(path: Path, name: str) -> None:
+    """Refuse a folder, and a file that nobody may write: renaming another onto it would. Raises InvalidRequest."""
+    if path.is_dir():
+        InvalidRequest.must(name, "a file", f"the folder {path.name or path}")
+    if path.is_file() and not path.stat().st_mode & 0o222:
+        InvalidRequest.must(name, "a file that can be written", f"{path.name}, which is read-only")
 
 
 def others_can_read(path: Path) -> bool:
@@ -170,7 +191,7 @@ def named(path: Path | str) -> Iterator[None]:
         name = Path(path).name
         if name in str(error):
             raise
-        raise type(error)(f"{name}: {error}") from None
+        raise type(error)(f"{name}: {error}") from error.__cause__
 
 
 def read_text(path: Path | str, limit: int = LIMIT, name: str = "file") -> str:
@@ -183,12 +204,63 @@ def read_text(path: Path | str, limit: int = LIMIT, name: str = "file") -> str:
 
 
 def read_rows(path: Path | str, name: str = "input", limit: int = CSV_LIMIT) -> list[list[str]]:
-    """The rows of a CSV file in UTF-8, with or without a byte order mark. Raises InvalidRequest, CorruptFile."""
+    """The rows of a CSV file in UTF-8, with or without a byte order mark, but for empty lines at its end.
+
+    Raises InvalidRequest, CorruptFile.
+    """
     text = read_text(path, limit, name).removeprefix("\ufeff")
     try:
-        return list(csv.reader(io.StringIO(text, newline="")))
+        rows = list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error as error:
         raise CorruptFile(f"{Path(path).name} is not a CSV file: {error}.") from None
+    while rows and len(rows[-1]) < 2 and not "".join(rows[-1]).strip():
+        rows.pop()
+    return rows
+
+
+def lines_of(rows: Iterable[Sequence[str]]) -> int:
+    """How many lines of a CSV file some rows fill: a quoted cell may go on over several."""
+    return sum(1 + sum(c.count("\n") + c.count("\r") - c.count("\r\n") for c in row) for row in rows)
+
+
+class Cell(str):
+    """A cell of a table, without spaces around it; place: what a message calls it."""
+
+    place: str
+
+
+def read_table(path: Path | str, name: str = "input", *, header: bool = False) -> list[list[Cell]]:
+    """The rows of a small CSV file that hold something, as `Cell`s: a message names a bad one by line and column.
+
+    header: keep a first row of names, one that spells no number in a column of numbers. Raises InvalidRequest,
+    CorruptFile.
+    """
+    table: list[list[Cell]] = []
+    line = 1
+    for row in read_rows(path, name):
+        cells = [Cell(cell.strip()) for cell in row]
+        for column, cell in enumerate(cells, 1):
+            cell.place = f"line {line}, column {column} of {Path(path).name}"
+        table += [cells] if any(cells) else []
+        line += lines_of([row])
+    numbers = [[is_number(cell) for cell in row] for row in table]
+    named = len(table) > 1 and not any(numbers[0]) and any(all(column) for column in zip(*numbers[1:], strict=False))
+    return table[1:] if named and not header else table
+
+
+def is_number(cell: Any) -> bool:
+    """Whether a cell is a number or spells one."""
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def spreadsheet_text(cell: Any) -> Any:
+    """A cell of a table as it is, but a text that a spreadsheet would take for a formula after an apostrophe."""
+    formula = isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _NUMBERS.issuperset(cell)
+    return f"'{cell}" if formula else cell
 
 
 def parse_json(text: str, *, decimals: bool = False) -> Any:
@@ -244,21 +316,18 @@ def whole(text: Any, what: str, bits: int = 4 * _NUMERAL) -> int:
 
 def ratio(text: Any, what: str, characters: int = 5000) -> Fraction:
     """An exact number in a string: "0.1", "1e-9", "-1/3", "0x1f/0x20". Raises CorruptFile."""
-    from workbench.exact.numbers import exact
+    from workbench.exact.numbers import rational
 
     if isinstance(text, str) and text.lstrip("-").startswith("0x") and text.count("/") == 1:
         top, bottom = (whole(part, what) for part in text.removeprefix("-").split("/"))
         if not bottom:
             raise CorruptFile(f"{what} divides by zero.")
         return Fraction(-top if text.startswith("-") else top, bottom)
-    if not isinstance(text, str) or not 0 < len(text) <= characters or not text.isascii() or text != text.strip():
+    short = isinstance(text, str) and 0 < len(text) <= characters and text == text.strip()
+    value = rational(text) if short else None
+    if value is None:
         raise CorruptFile(f"{what} must be an exact number in a string, such as '0.1' or '1/3'.")
-    if "_" in text:
-        raise CorruptFile(f"{what} must be an exact number in a string, such as '0.1' or '1/3'.")
-    try:
-        return exact(text, what)
-    except (InvalidRequest, ValueError) as error:
-        raise CorruptFile(f"{what} must be an exact number: {error}") from None
+    return value
 
 
 def spelled(value: Fraction) -> str:
@@ -276,8 +345,12 @@ def spelled(value: Fraction) -> str:
     places = max(twos, fives)
     if rest != 1 or places > 400:
         return f"{value.numerator}/{value.denominator}" if value.denominator != 1 else str(value.numerator)
-    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    digits = str(abs(value.numerator) * 10**places // value.denominator)
     sign = "-" if value < 0 else ""
+    if places - len(digits) > _ZEROS:
+        return f"{sign}{digits}e-{places}"
+    digits = digits.rjust(places + 1, "0")
     if not places:
-        return sign + digits
+        short = digits.rstrip("0")
+        return f"{sign}{short}e{len(digits) - len(short)}" if len(digits) - len(short) > _ZEROS else sign + digits
     return f"{sign}{digits[:-places]}.{digits[-places:]}"

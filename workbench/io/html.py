@@ -39,13 +39,11 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
 def picture(draw: Callable[[], Figure]) -> str:
     """A figure as inline SVG; nothing without matplotlib."""
     try:
-        from matplotlib.pyplot import close
+        figure = draw()
     except ImportError:
         return ""
-    figure = draw()
     buffer = StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
-    close(figure)
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 

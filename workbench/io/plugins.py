@@ -72,7 +72,7 @@ def plugins(group: str) -> dict[str, Plugin]:
             package = entry.value.partition(":")[0] if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
             try:
                 _add(entry.load(), package, group)
-            except Exception as error:  # whatever somebody's module raises
+            except (Exception, SystemExit) as error:  # whatever somebody's module raises
                 text = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
                 line = f"{entry.name} of {package} is left out of workbench.{group}. {' '.join(text.split())}"
                 warnings.warn(line, PluginWarning, stacklevel=2)
@@ -104,7 +104,7 @@ def load_file(path: Path | str) -> None:
     with _as_package(file.name):
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             text = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             raise InvalidRequest(f"plugin {file.name} cannot be loaded. {' '.join(text.split())}") from error
     given = [*filter(None, os.environ.get(FILES, "").split(os.pathsep))]

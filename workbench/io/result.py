@@ -20,13 +20,25 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Plots", "Result", "Row", "csv_bytes", "records", "table_of"]
+__all__ = ["Plots", "Progress", "Result", "Row", "check_progress", "csv_bytes", "records", "silent", "table_of"]
 
 Row = dict[str, Any]
 Plots = Mapping[str, "Callable[[], Figure | None]"]  # a plot is drawn when it is called; None: too few rows
 
+Progress = Callable[[int, int, str], None]  # told (parts done, parts, what is next)
+
 _SHOWN = 30  # rows in a notebook
 _PICTURES = (".png", ".svg", ".pdf")
+
+
+def silent(done: int, total: int, what: str) -> None:
+    """Nobody is told."""
+
+
+def check_progress(progress: Any) -> None:
+    """Raise InvalidRequest for what cannot be told how far a computation is."""
+    if not callable(progress):
+        InvalidRequest.must("progress", "a function of (done, total, what)", repr(progress))
 
 
 def _no_plots(table: pd.DataFrame) -> Plots:
@@ -114,18 +126,16 @@ class Result(Sequence[Row]):
         target = Path(path)
         ending = target.suffix.lower()
         if ending in _PICTURES:
-            from matplotlib.pyplot import close
-
-            close(self.plot(target))
+            self.plot(target)
         elif ending in (".csv", ".json"):
             _write(target, csv_bytes(self._table) if ending == ".csv" else self.to_json().encode())
+        elif ending and not target.is_dir():
+            InvalidRequest.must("path", "named .csv, .json, .png, .svg or .pdf, or a folder without an ending", target)
         else:
             return self._save_all(target)
         return [target]
 
     def _save_all(self, folder: Path) -> list[Path]:
-        from matplotlib.pyplot import close
-
         from workbench.io.figures import save_figure
 
         try:
@@ -141,7 +151,6 @@ class Result(Sequence[Row]):
             for ending in (".png", ".svg"):
                 files.append(folder / f"{name}{ending}")
                 save_figure(figure, files[-1])
-            close(figure)
         return files
 
     def to_dict(self) -> dict[str, Any]:
@@ -202,7 +211,11 @@ def records(table: pd.DataFrame) -> list[Row]:
 
 
 def csv_bytes(table: pd.DataFrame) -> bytes:
-    """A table as CSV with twelve significant digits."""
+    """A table as CSV with twelve significant digits; texts that spreadsheets take for formulas after an apostrophe."""
+    from workbench.io.files import spreadsheet_text
+
+    texts = table.select_dtypes(exclude=["number", "bool"]).columns
+    table = table.assign(**{name: table[name].map(spreadsheet_text) for name in texts})
     return bytes(table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
 
 

@@ -6,7 +6,7 @@ f is held exactly (`Distribution`), so that what is audited, saved and sampled i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.plain import plain_numbers, refuse_masked
+from workbench.exact.plain import plain_numbers, refuse_marked, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import law_record, listed, read_law, refuse, take
 from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
 from workbench.mechanisms.modulo import MAX_FACTORS, ModuloNoise
-from workbench.mechanisms.noise_costs import known_costs
+from workbench.mechanisms.noise_losses import known_losses
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class AdditiveNoise(ShownMechanism):
         answer) is divided out. pmf: shape (N,) row-major, or the sizes of the group.
         Raises InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
         """
-        refuse_masked(pmf, "pmf", "an array of finite numbers >= 0")
+        if not isinstance(question, ModuloNoise):
+            InvalidRequest.must("question", "a ModuloNoise", question)
+        refuse_marked(pmf, "pmf", "an array of finite numbers >= 0")
         try:
             array = np.asarray(pmf)
         except ValueError:
@@ -142,13 +144,10 @@ class AdditiveNoise(ShownMechanism):
         """
         if not self.question.scalar:
             InvalidRequest.must("mechanism", "noise on scalar answers", self.describe())
-        refuse_masked(answers, "answers")
-        given, top = np.asarray(answers), self.question.order - 1
-        column = given.dtype.kind in "iu" and given.ndim == 1
-        if not column or (given.size and not 0 <= given.min() <= given.max() <= top):
-            InvalidRequest.must("answers", f"a column of integers in 0..{top}", answers)
+        top = self.question.order - 1
+        given = whole_column(answers, "answers", 0, top, f"a column of integers in 0..{top}")
         noise = self.draws(None, given.size, Source(insecure_seed))
-        return np.asarray((given.astype(np.int64) + noise) % self.question.order)
+        return np.asarray((given + noise) % self.question.order)
 
     def publisher(self) -> Callable[[int], int]:
         """`publish` of one answer 0..N-1 of a scalar query at a time; what it draws from is built once."""
@@ -172,10 +171,22 @@ class AdditiveNoise(ShownMechanism):
         )
 
     def published_error(self) -> dict[str, float]:
-        """How often an answer is wrong, and how far off it is around the circle."""
-        steps = np.arange(self.question.order)
-        around = self.expected(np.minimum(steps, steps.size - steps))
-        return {"probability of a wrong answer": self.error_rate, "mean distance modulo n + 1": around}
+        """How often an answer is wrong, and how far off it is: around the circle, and as the number it is.
+
+        x + η is published as it is, η above x, for η < N - x, and else as x + η - N, N - η below x.
+        """
+        n = self.question.order
+        steps, f = np.arange(n), self.pmf
+        above, below = np.cumsum(f * steps), np.cumsum((f * (n - steps))[::-1])  # of η <= k; of η >= N - 1 - k
+        below = np.append(0.0, below[:-1])  # of η >= N - x, for every x
+        off, shift = above[::-1] + below, above[::-1] - below
+        return {
+            "probability of a wrong answer": self.error_rate,
+            "mean distance modulo n + 1": self.expected(np.minimum(steps, n - steps)),
+            "mean absolute error of answers spread evenly": float(off.mean()),
+            "largest mean absolute error of any answer": float(off.max()),
+            "largest shift of the mean of any answer": float(np.abs(shift).max()),
+        }
 
     def describe(self) -> str:
         """One line."""
@@ -198,11 +209,6 @@ class AdditiveNoise(ShownMechanism):
         return self.masses.floats
 
     @property
-    def joint_pmf(self) -> NDArray[np.float64]:
-        """f as floats in the shape of the group: f(η) at the index η. Shape `question.sizes`, read-only."""
-        return self.masses.floats.reshape(self.question.sizes)
-
-    @property
     def exact_pmf(self) -> list[Fraction]:
         """f as exact rationals. N of them, row-major."""
         return [self.masses[i] for i in range(len(self.masses))]
@@ -212,35 +218,35 @@ class AdditiveNoise(ShownMechanism):
         """ER = Pr[η != 0] = 1 - f(0), the float nearest to the exact value."""
         return float(1 - self.masses[0])
 
-    def exact_cost(self, name: str, costs: tuple[Fraction, ...] | None) -> Fraction:
-        """Σ f(η) cost(η), exact. costs: (N,), None for error-rate; a name that is known must have its own costs.
+    def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
+        """Σ f(η) loss(η), exact. losses: (N,), None for error-rate; a name that is known must have its own losses.
 
         Raises InvalidRequest.
         """
         k, total = self.masses.integers, self.masses.total
-        if (costs is None) != (name == "error-rate"):
-            raise InvalidRequest("costs must be given for every objective but error-rate, and not there.")
+        if (losses is None) != (name == "error-rate"):
+            raise InvalidRequest("losses must be given for every objective but error-rate, and not there.")
         if name == "worst-squared":
-            raise InvalidRequest("objective must be left out for worst-squared, which has no one cost for each noise.")
-        if costs is None:
+            raise InvalidRequest("objective must be left out for worst-squared, which has no one loss for each noise.")
+        if losses is None:
             return Fraction(total - k[0], total)
-        if len(costs) != len(k):
-            InvalidRequest.must("costs", f"{len(k)} numbers", len(costs))
-        if known_costs(name, self.question.sizes) not in (None, costs):
-            raise InvalidRequest(f"costs must be those of {name}, or have a name of their own.")
-        return sum((c * w for c, w in zip(costs, k, strict=True) if c and w), Fraction(0)) / total
+        if len(losses) != len(k):
+            InvalidRequest.must("losses", f"{len(k)} numbers", len(losses))
+        if known_losses(name, self.question.sizes) not in (None, losses):
+            raise InvalidRequest(f"losses must be those of {name}, or have a name of their own.")
+        return sum((c * w for c, w in zip(losses, k, strict=True) if c and w), Fraction(0)) / total
 
     def within(self, distance: int) -> AdditiveNoise:
         """The same noise on a scalar query under the relation "answers at most so far apart", both ways."""
         return AdditiveNoise(ModuloNoise(sizes=self.question.sizes, max_shift=distance), self.masses)
 
-    def expected(self, cost: ArrayLike) -> float:
-        """Σ f(η) cost(η), correct to a few ulps. cost: shape (N,) row-major, or the sizes of the group; finite."""
-        array = plain_numbers(cost, "cost")
+    def expected(self, loss: ArrayLike) -> float:
+        """Σ f(η) loss(η), correct to a few ulps. loss: shape (N,) row-major, or the sizes of the group; finite."""
+        array = plain_numbers(loss, "loss")
         if array.shape not in {(self.question.order,), self.question.sizes}:
-            InvalidRequest.must("cost", f"an array of {self.question.order} numbers", f"shape {array.shape}")
+            InvalidRequest.must("loss", f"an array of {self.question.order} numbers", f"shape {array.shape}")
         if not np.isfinite(array).all():
-            InvalidRequest.must("cost", "an array of finite numbers", array)
+            InvalidRequest.must("loss", "an array of finite numbers", array)
         return math.fsum(self.pmf * array.reshape(-1))
 
     def to_dict(self) -> dict[str, Any]:
@@ -249,20 +255,7 @@ class AdditiveNoise(ShownMechanism):
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveNoise:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest.
-
-        Also reads what earlier versions wrote: a question and weights.
-        """
-        if not (isinstance(data, Mapping) and set(data) == {"question", "weights"}):
-            return cls._read(data)
-        question = ModuloNoise.from_dict(data["question"])
-        try:
-            return cls(question, [int(k, 16) for k in data["weights"]])
-        except (TypeError, ValueError) as error:
-            raise CorruptFile(f"The weights in the file are not valid: {error}") from error
-
-    @classmethod
-    def _read(cls, data: Any) -> AdditiveNoise:
+        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
         entries = take(data, "The noise", {"kind", "sizes", "shifts", "directed", "total", "weights"})
         sizes, shifts = listed(entries["sizes"], "sizes"), listed(entries["shifts"], "shifts")
         if not all(type(size) is int and 0 < size < 1 << 40 for size in sizes):

@@ -104,6 +104,8 @@ class Channel(ShownMechanism):
     @classmethod
     def from_noise(cls, noise: AdditiveNoise) -> Channel:
         """Additive noise as a channel between row-major positions: Pr[k|q] = f(k - q) in the group. N x N masses."""
+        if not isinstance(noise, AdditiveNoise):
+            InvalidRequest.must("noise", "additive noise on a group", type(noise).__name__)
         question = noise.question
         rows = []
         for q in range(question.order):
@@ -284,13 +286,13 @@ class Channel(ShownMechanism):
         """Pr[k|q] as floats. Shape (answers, outputs)."""
         return np.array([row.floats for row in self.rows])
 
-    def expected(self, cost: ArrayLike) -> float:
-        """1/(n+1) Σ_q Σ_k Pr[k|q] cost[q, k], correct to a few ulps. cost: shape (answers, outputs)."""
-        table = plain_numbers(cost, "cost")
+    def expected(self, loss: ArrayLike) -> float:
+        """1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps. loss: shape (answers, outputs)."""
+        table = plain_numbers(loss, "loss")
         if table.shape != self.matrix.shape:
-            InvalidRequest.must("cost", f"an array of shape {self.matrix.shape}", f"shape {table.shape}")
+            InvalidRequest.must("loss", f"an array of shape {self.matrix.shape}", f"shape {table.shape}")
         if not np.isfinite(table).all():
-            InvalidRequest.must("cost", "an array of finite numbers", table)
+            InvalidRequest.must("loss", "an array of finite numbers", table)
         return math.fsum((self.matrix * table).reshape(-1)) / len(self.rows)
 
     @property

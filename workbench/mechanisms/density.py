@@ -8,14 +8,13 @@ take 24 nodes on every interval. Point masses (a normal clipped to [-c, c] has t
     f_X(x), uniform on [-c, c]                         uniform()
     N(μ, σ²) clipped to [-c, c] (Table 2)              normal(mu, sigma): masses Φ beyond ±c sit at ±c
     ∫ f_X over [B_i, B_{i+1})  (Theorem 4)             Density.masses(breaks)
-    an estimate from samples                           histogram(edges, masses), samples(values)
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,9 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
-from workbench.exact.plain import plain_numbers
 
-__all__ = ["Density", "from_function", "histogram", "normal", "samples", "spelled", "uniform"]
+__all__ = ["Density", "from_function", "normal", "spelled", "uniform"]
 
 Vector = NDArray[np.float64]
 
@@ -82,33 +80,16 @@ class Density:
         inside = (x >= cuts[0]) & (x <= cuts[-1])
         return np.asarray(np.bincount(place[inside], weights=w[inside], minlength=cuts.size - 1), dtype=np.float64)
 
-    def draw(self, count: int, rng: np.random.Generator) -> Vector:
-        """Independent inputs, by the inverse of the distribution function on 4096 cells. Shape (count,)."""
-        if self.shape is None:
-            return rng.uniform(-self.c, self.c, count)
-        cuts = np.linspace(-self.c, self.c, 4097)
-        whole = np.array([p for _, p in self.atoms])
-        inner = replace_atoms(self).masses(cuts)
-        weights = np.concatenate([inner, whole])
-        cell = rng.choice(weights.size, size=count, p=weights / weights.sum())
-        values = cuts[np.minimum(cell, 4095)] + rng.random(count) * (cuts[1] - cuts[0])
-        at = np.array([a for a, _ in self.atoms] + [0.0])
-        return np.where(cell < 4096, values, at[np.minimum(np.maximum(cell - 4096, 0), at.size - 1)])
-
     def scaled(self, c: float) -> Density:
         """The same density stretched to [-c, c]."""
         if c == self.c:
             return self
         shape, factor = self.shape, c / self.c
-        return Density(
-            self.name,
-            c,
-            None if shape is None else lambda y: np.asarray(shape(y / factor) / factor),
-            tuple(factor * x for x in self.breaks),
-            tuple((math.copysign(c, x) if abs(x) == self.c else factor * x, mass) for x, mass in self.atoms),
-            self.symmetric,
-            self.nodes,
-        )
+        return replace(
+            self, c=c, shape=None if shape is None else lambda y: np.asarray(shape(y / factor) / factor),
+            breaks=tuple(factor * x for x in self.breaks),
+            atoms=tuple((math.copysign(c, x) if abs(x) == self.c else factor * x, mass) for x, mass in self.atoms),
+        )  # fmt: skip
 
     def checked(self) -> Density:
         """Itself, when it is a density. Raises InvalidRequest when it is negative, not finite or not of mass 1."""
@@ -119,11 +100,6 @@ class Density:
         if abs(total - 1) > 1e-6:
             InvalidRequest.must("density", "of total mass 1 on [-c, c]", f"mass {total:.6g} for {self.name}")
         return self
-
-
-def replace_atoms(density: Density) -> Density:
-    """The same density without its atoms."""
-    return Density(density.name, density.c, density.shape, density.breaks, (), density.symmetric, density.nodes)
 
 
 @lru_cache(maxsize=8)
@@ -185,34 +161,6 @@ def _double(value: Any, name: str) -> float:
         return float(exact(value, name))
     except OverflowError:
         InvalidRequest.must(name, "a number that a double can hold", value)
-
-
-def histogram(edges: ArrayLike, masses: ArrayLike, c: float | None = None) -> Density:
-    """Constant between edges, which run from -c to c. edges: (k + 1,) increasing; masses: (k,) >= 0, sum 1."""
-    cuts, parts = plain_numbers(edges, "edges"), plain_numbers(masses, "masses")
-    good = cuts.ndim == 1 and parts.shape == (cuts.size - 1,) and np.isfinite(cuts).all() and (np.diff(cuts) > 0).all()
-    if not good or not np.isfinite(parts).all() or (parts < 0).any() or abs(parts.sum() - 1) > 1e-9:
-        InvalidRequest.must("histogram", "increasing edges and masses >= 0 that sum to 1", f"{cuts}, {parts}")
-    half = float(cuts[-1]) if c is None else float(c)
-    if cuts[0] != -half or cuts[-1] != half:
-        InvalidRequest.must("edges", f"from {-half:g} to {half:g}", f"{cuts[0]:g} to {cuts[-1]:g}")
-    heights = parts / np.diff(cuts)
-
-    def shape(x: Vector) -> Vector:
-        return heights[np.clip(np.searchsorted(cuts, x, side="right") - 1, 0, heights.size - 1)]
-
-    even = bool(np.allclose(cuts, -cuts[::-1]) and np.allclose(parts, parts[::-1]))
-    return Density("histogram", half, shape, tuple(cuts[1:-1].tolist()), (), even, nodes=3)
-
-
-def samples(values: ArrayLike, c: float = 1.0) -> Density:
-    """The empirical distribution of samples in [-c, c]: one atom a sample. Raises InvalidRequest for others."""
-    numbers = plain_numbers(values, "samples").ravel()
-    if not numbers.size or not np.isfinite(numbers).all() or (np.abs(numbers) > c).any():
-        InvalidRequest.must("samples", f"finite numbers in [-{c:g}, {c:g}]", f"{numbers[:3]}")
-    at, counts = np.unique(numbers, return_counts=True)
-    atoms = tuple(zip(at.tolist(), (counts / numbers.size).tolist(), strict=True))
-    return Density("samples", float(c), lambda x: np.zeros_like(x), (), atoms, nodes=1)
 
 
 def from_function(

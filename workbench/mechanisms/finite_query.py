@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
 from workbench.exact.plain import plain_list
-from workbench.io.files import read_rows, spelled
-from workbench.mechanisms.points import Point, is_number, is_zero, point, points, rationals_of, shown
+from workbench.io.files import is_number, names_file, read_table, spelled
+from workbench.mechanisms.points import Point, is_zero, point, points, rationals_of, shown
 
 __all__ = ["FiniteQuery"]
 
@@ -163,9 +163,9 @@ class FiniteQuery:
         if isinstance(given, str) and given in ("all", "consecutive"):
             return (None if given == "all" else tuple((i, i + 1) for i in range(self.k - 1))), None
         if isinstance(given, (str, Path)):
-            if not Path(given).exists():
+            if not names_file(given):
                 InvalidRequest.must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(given)))
-            rows = [row for row in read_rows(Path(given), "neighbours") if any(cell.strip() for cell in row)]
+            rows = read_table(given, "neighbours", header=True)
             if rows and not self._known(rows[0]) and any(self._known(row) for row in rows[1:]):
                 rows = rows[1:]  # a header
             return self._listed(rows)
@@ -253,9 +253,14 @@ class FiniteQuery:
             return (Fraction(1, self.k),) * self.k
         if isinstance(given, str) and given == "worst":
             return None
-        if isinstance(given, (str, Path)):
-            given = self._prior_file(given)
-        weights = [exact(weight, "every weight of the prior") for weight in plain_list(given, "prior", "a list")]
+        if isinstance(given, str) and "," in given and not names_file(given):
+            given = given.split(",")
+        elif isinstance(given, (str, Path)) and not names_file(given):
+            InvalidRequest.must("prior", "uniform, worst, weights or a CSV file of them", repr(str(given)))
+        given = read_table(given, "prior") if isinstance(given, (str, Path)) else plain_list(given, "prior", "a list")
+        if any(isinstance(row, list) for row in given):
+            given = self._paired(given)
+        weights = [exact(weight, "every weight of the prior") for weight in given]
         if len(weights) != self.k:
             InvalidRequest.must("prior", f"uniform, worst, or {self.k} weights, one for every input", len(weights))
         if min(weights) < 0 or not any(weights):
@@ -263,15 +268,8 @@ class FiniteQuery:
         total = sum(weights)
         return tuple(weight / total for weight in weights)
 
-    def _prior_file(self, given: str | Path) -> list[Any]:
-        """Weights from a CSV of one column, or of inputs and weights; or from a text "1,2,3"."""
-        if not Path(given).exists():
-            if isinstance(given, str) and "," in given:
-                return given.split(",")
-            InvalidRequest.must("prior", "uniform, worst, weights or a CSV file of them", repr(str(given)))
-        rows = [row for row in read_rows(Path(given), "prior") if any(cell.strip() for cell in row)]
-        if rows and not is_number(rows[0][-1]):
-            rows = rows[1:]
+    def _paired(self, rows: list[Any]) -> list[Any]:
+        """The weights of a table of one column, or of inputs and weights: those of inputs it leaves out are 0."""
         if all(len(row) == 1 for row in rows):
             return [row[0] for row in rows]
         weights: list[Any] = [0] * self.k
@@ -279,7 +277,7 @@ class FiniteQuery:
         for row in rows:
             at = self._positions.get(point(row[0], "an input of the prior")) if len(row) == 2 else None
             if at is None or at in seen:
-                InvalidRequest.must("prior", "a CSV of inputs, each once, and their weights", ",".join(row))
+                InvalidRequest.must("prior", "a CSV of inputs, each once, and their weights", ",".join(map(str, row)))
             seen.add(at)
             weights[at] = row[1]
         return weights

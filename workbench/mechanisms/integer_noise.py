@@ -22,7 +22,7 @@ from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import positive
-from workbench.exact.plain import is_whole
+from workbench.exact.plain import is_whole, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio as read_ratio
@@ -39,18 +39,19 @@ from workbench.mechanisms.mechanism import (
     extreme_pairs,
     pair_budgets,
 )
+from workbench.mechanisms.noise_losses import PART_LOSSES
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LAW", "OWN_COSTS", "AdditiveIntegerNoise", "IntegerNoise", "LineNoise", "UnboundedNoise",
+__all__ = ["LAW", "OWN_LOSSES", "AdditiveIntegerNoise", "IntegerNoise", "LineNoise", "UnboundedNoise",
            "law_entries", "line_comparisons", "line_size", "ratio_bits", "read_entries",
            "shift_budgets"]  # fmt: skip
 
 MAX_SENSITIVITY = 10_000
 MAX_ANSWERS = 10_001
-OWN_COSTS = "costs must be left out for absolute and squared, and for noise on the reals."
+OWN_LOSSES = "losses must have a name of their own, and be left out for absolute, squared and noise on the reals."
 LAW = {"first", "period", "ratio", "total", "weights"}  # the entries of a law's record
 
 
@@ -99,7 +100,7 @@ class LineNoise(ShownMechanism):
     repaired_by: ClassVar[str] = "line"
 
     @abstractmethod
-    def cost(self, name: str) -> Fraction:
+    def loss(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"). Raises InvalidRequest."""
 
     @property
@@ -112,8 +113,8 @@ class LineNoise(ShownMechanism):
 
     def published_error(self) -> dict[str, float] | None:
         """What a number plus noise is off by; None where what is published depends on the answer."""
-        squared = float(self.cost("squared"))
-        return {"mean absolute error": float(self.cost("absolute")), "root mean squared error": squared**0.5}
+        squared = float(self.loss("squared"))
+        return {"mean absolute error": float(self.loss("absolute")), "root mean squared error": squared**0.5}
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,19 +200,12 @@ class AdditiveIntegerNoise(LineNoise):
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[np.int64]:
         """One draw for each of many true answers. answers: (n,) integers. Raises InvalidRequest."""
-        given = np.asarray(answers)
         clamp = self.question.clamp
         low, high = (-(1 << 62), 1 << 62) if clamp is None else clamp
-        if (
-            given.dtype.kind not in "iu"
-            or given.ndim != 1
-            or (given.size and not low <= given.min() <= given.max() <= high)
-        ):
-            InvalidRequest.must(
-                "answers", "a column of integers" if clamp is None else f"integers in {low}..{high}", answers
-            )
+        constraint = "a column of integers" if clamp is None else f"integers in {low}..{high}"
+        given = whole_column(answers, "answers", low, high, constraint)
         noise = self.noise.draw(given.size, Source(insecure_seed))
-        published: NDArray[np.int64] = np.clip(given.astype(np.int64) + noise, low, high)
+        published: NDArray[np.int64] = np.clip(given + noise, low, high)
         return published
 
     @property
@@ -226,7 +220,7 @@ class AdditiveIntegerNoise(LineNoise):
         """Of unclamped noise; clamped it depends on the answer."""
         return None if self.question.clamp is not None else super().published_error()
 
-    def cost(self, name: str) -> Fraction:
+    def loss(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared") of unclamped noise."""
         power = {"absolute": 1, "squared": 2}.get(name)
         if power is None or self.question.clamp is not None:
@@ -235,15 +229,15 @@ class AdditiveIntegerNoise(LineNoise):
             )
         return self.noise.mean(lambda eta: Fraction(abs(eta) ** power), (Fraction(0),) * power + (Fraction(1),))
 
-    def exact_cost(self, name: str, costs: tuple[Fraction, ...] | None) -> Fraction:
-        """`cost`, or Σ f(η) cost(η) of costs of one's own, one for each weight. Raises InvalidRequest."""
-        if costs is None:
-            return self.cost(name)
-        if name in ("absolute", "squared"):
-            raise InvalidRequest(OWN_COSTS)
-        if self.noise.ratio or self.question.clamp is not None or len(costs) != len(self.noise.weights):
-            raise InvalidRequest("costs must be one for each weight of unclamped noise without tails.")
-        return sum((c * w for c, w in zip(costs, self.noise.weights, strict=True)), Fraction(0)) / self.noise.total
+    def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
+        """`loss`, or Σ f(η) loss(η) of losses of one's own, one for each weight. Raises InvalidRequest."""
+        if losses is None:
+            return self.loss(name)
+        if name in ("absolute", "error-rate", *PART_LOSSES):
+            raise InvalidRequest(OWN_LOSSES)
+        if self.noise.ratio or self.question.clamp is not None or len(losses) != len(self.noise.weights):
+            raise InvalidRequest("losses must be one for each weight of unclamped noise without tails.")
+        return sum((c * w for c, w in zip(losses, self.noise.weights, strict=True)), Fraction(0)) / self.noise.total
 
     # Repair, files, words.
 

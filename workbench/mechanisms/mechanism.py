@@ -22,7 +22,7 @@ Beside what the protocol lists, a mechanism may have these; what it has not is r
     rows                           the laws of finitely many inputs, over which a certificate states an expected loss
     unbiased_means                 (published values, the mean of them that every row should have)
     bias_of(outputs, inputs)       the `Bias` of its means
-    exact_cost(name, costs)        what an objective of that name costs, exactly
+    exact_loss(name, costs)        what an objective of that name costs, exactly
     proof_words                    sentences that a proof about it needs
     labelled                       (the input of every row, what every output publishes), of rows that stand for them
     record_digits, short_record()  the size of `to_dict` where it may be large, and a shorter form of it

@@ -25,7 +25,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import CorruptFile, InvalidRequest
+from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, positive
 from workbench.exact.plain import is_whole
 
@@ -184,18 +184,8 @@ class ModuloNoise:
         return str(shift[0]) if self.scalar else str(shift)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description, read back by `from_dict`."""
+        """A JSON-ready description."""
         return {"sizes": list(self.sizes), "shifts": [list(shift) for shift in self.shifts], "directed": self.directed}
-
-    @classmethod
-    def from_dict(cls, data: Any) -> ModuloNoise:
-        """The question written by `to_dict`. Raises CorruptFile."""
-        if not isinstance(data, Mapping) or set(data) != {"sizes", "shifts", "directed"}:
-            raise CorruptFile("A query domain must have exactly the entries sizes, shifts and directed.")
-        try:
-            return cls(sizes=data["sizes"], shifts=data["shifts"], directed=data["directed"])
-        except InvalidRequest as error:
-            raise CorruptFile(f"The query domain in the file is not valid: {error}") from error
 
     def __repr__(self) -> str:
         where = f"n={self.sizes[0] - 1}" if self.scalar else f"sizes={self.sizes}"

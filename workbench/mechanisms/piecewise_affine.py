@@ -27,17 +27,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from workbench.errors import CorruptFile, InvalidRequest
+from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exact, nearest_float, positive, round_down, round_up
-from workbench.exact.plain import plain_numbers
+from workbench.exact.plain import plain_list
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.files import spelled
 from workbench.io.records import law_record, listed, numbers, read_law, take
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.density import Density
+from workbench.mechanisms.density import spelled as density_of
 from workbench.mechanisms.mechanism import (
     AuditSize,
     Bias,
@@ -49,7 +50,7 @@ from workbench.mechanisms.mechanism import (
     compare_pairs,
     extreme_pairs,
 )
-from workbench.mechanisms.quantization_error import cost_weights, error_function, grid_51
+from workbench.mechanisms.quantization_error import RealErrors, loss_weights
 from workbench.mechanisms.real_inputs import rationals, read_bins, read_inputs
 from workbench.mechanisms.shown_mechanism import ShownMechanism, law_plot
 
@@ -62,7 +63,7 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class PiecewiseAffine(ShownMechanism):
+class PiecewiseAffine(RealErrors, ShownMechanism):
     """knots: K+1 increasing rationals; bins: m published values; ends: 2K laws, piece k between ends[2k] (at knots[k]+)
     and ends[2k+1] (at knots[k+1]-); name: for tables.
 
@@ -79,6 +80,8 @@ class PiecewiseAffine(ShownMechanism):
     one_sided: ClassVar[bool] = False  # every two inputs are compared in both orders
 
     def __post_init__(self) -> None:
+        if not isinstance(self.knots, tuple) or not all(isinstance(knot, (int, Fraction)) for knot in self.knots):
+            InvalidRequest.must("knots", "a tuple of rationals", type(self.knots).__name__)
         if len(self.knots) < 2 or any(a >= b for a, b in pairwise(self.knots)):
             InvalidRequest.must("knots", "at least two increasing numbers", [round_up(x) for x in self.knots[:8]])
         if len(self.ends) != 2 * len(self.knots) - 2:
@@ -97,8 +100,8 @@ class PiecewiseAffine(ShownMechanism):
     def from_ends(cls, name: str, bins: Any, knots: Sequence[Any], ends: ArrayLike | Sequence[Any]) -> PiecewiseAffine:
         """A quantizer of a request or a solver: knots from -c to c and bins are the decimals they are written as, end
         laws as `of`, with a solver's negative rounding errors as 0. Raises InvalidRequest."""
-        cuts = tuple(exact(k, "a knot") for k in knots)
-        if cuts[0] != -cuts[-1]:
+        cuts = tuple(exact(k, "a knot") for k in plain_list(knots, "knots"))
+        if not cuts or cuts[0] != -cuts[-1]:
             InvalidRequest.must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
         pieces: Any = ends.reshape(-1, 2, ends.shape[-1]) if isinstance(ends, np.ndarray) else ends
         laws = tuple(_law(end) for piece in pieces for end in piece)
@@ -263,31 +266,11 @@ class PiecewiseAffine(ShownMechanism):
 
     # How well it does it.
 
-    def expected(self, cost: Any = "mae", density: Density | None = None) -> float:
-        """E error under a density (uniform by default), by exact integration. cost: as `error_function`."""
-        under = density or uniform(float(self.c))
-        weights = cost_weights(self._cuts, self.outputs, under, cost)
+    def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
+        """E error under a density (uniform by default), by exact integration. loss: as `error_function`."""
+        under = density_of("uniform" if density is None else density, float(self.c))
+        weights = loss_weights(self._cuts, self.outputs, under, loss)
         return float(np.sum(weights * self.matrix.reshape(weights.shape)))
-
-    def mae(self, density: Density | None = None) -> float:
-        """E|M(X) - X|."""
-        return self.expected("mae", density)
-
-    def mse(self, density: Density | None = None) -> float:
-        """E(M(X) - X)²."""
-        return self.expected("mse", density)
-
-    def error_at(self, x: ArrayLike, cost: Any = "mae") -> Vector:
-        """The expected error at given inputs (Fig. 3). Shape of x."""
-        values = plain_numbers(x, "x")
-        a, b = error_function(cost)
-        gap = np.abs(self.outputs - values[..., None])
-        return np.asarray((self.probabilities(values) * (a * gap + b * gap**2)).sum(axis=-1))
-
-    @property
-    def mae_51(self) -> float:
-        """The paper's convention: the mean error over the 51 points of `grid_51`."""
-        return float(self.error_at(grid_51(float(self.c))).mean())
 
     @cached_property
     def bias(self) -> Fraction:
@@ -324,23 +307,10 @@ class PiecewiseAffine(ShownMechanism):
 
     @classmethod
     def from_dict(cls, data: Any) -> PiecewiseAffine:
-        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest.
-
-        Also reads what earlier versions wrote: name, bins, knots and pieces.
-        """
-        if isinstance(data, Mapping) and set(data) == {"name", "bins", "knots", "pieces"}:
-            return cls._earlier(data)
+        """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
         entries = take(data, "The quantizer", {"kind", "knots", "outputs", "ends"})
         ends = tuple(read_law(end, "An end law") for end in listed(entries["ends"], "ends"))
         return cls(numbers(entries["knots"], "knots"), numbers(entries["outputs"], "outputs"), ends)
-
-    @classmethod
-    def _earlier(cls, data: Mapping[str, Any]) -> PiecewiseAffine:
-        try:
-            pieces = [[[int(k, 16) for k in end] for end in piece] for piece in data["pieces"]]
-            return cls.from_ends(str(data["name"]), data["bins"], data["knots"], pieces)
-        except (TypeError, ValueError, IndexError) as error:
-            raise CorruptFile(f"The quantizer in the file is not valid: {error}") from error
 
     def __repr__(self) -> str:
         bins = ", ".join(f"{b:g}" for b in self.outputs) if self.m <= 8 else f"{self.m} outputs"

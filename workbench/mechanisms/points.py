@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import exact, rational
 from workbench.exact.plain import plain_list
-from workbench.io.files import read_rows, spelled
+from workbench.io.files import is_number, names_file, read_table, spelled
 
-__all__ = ["Point", "is_number", "is_zero", "number_table", "point", "points", "rationals_of", "shown"]
+__all__ = ["Point", "cells_of", "is_zero", "number_table", "point", "points", "rationals_of", "shown"]
 
 Point: TypeAlias = "Fraction | str | tuple[Any, ...]"
 
@@ -35,11 +35,11 @@ def points(given: Any, name: str) -> tuple[Point, ...]:
 def _spelled(given: str | Path, name: str) -> Iterable[Any]:
     text = str(given)
     expected = 'LOW..HIGH, LOW..HIGH:STEP, "a,b,c" or a CSV file of one column'
-    if Path(given).exists():
-        rows = [row for row in read_rows(Path(given), name) if any(cell.strip() for cell in row)]
+    if names_file(given):
+        rows = read_table(given, name)
         if any(len(row) != 1 for row in rows):
             InvalidRequest.must(name, "a CSV file of one column", Path(given).name)
-        return [row[0].strip() for row in rows]
+        return [row[0] for row in rows]
     if ".." in text:
         ends, _, by = text.partition(":")
         low, _, high = ends.partition("..")
@@ -53,6 +53,13 @@ def _spelled(given: str | Path, name: str) -> Iterable[Any]:
     return [part.strip() for part in text.split(",")]
 
 
+def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as a CSV file") -> list[Any]:
+    """The entries of a list or of a data frame of one column, or the cells of a CSV file. Raises InvalidRequest."""
+    if isinstance(given, (str, Path)):
+        return [cell for row in read_table(given, name) for cell in row if cell]
+    return plain_list(given, name, constraint)
+
+
 def point(value: Any, name: str) -> Point:
     """A number as the decimal it shows, a text that spells none as itself, a tuple part by part."""
     if isinstance(value, (tuple, list)):
@@ -61,7 +68,7 @@ def point(value: Any, name: str) -> Point:
         try:
             return exact(value, name)
         except InvalidRequest:
-            if not value.strip() or value.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            if not value.strip() or rational(value) is not None or is_number(value):  # too large, or nan and inf
                 raise
             return value.strip()
     return exact(value, name, "a finite number, a text or a tuple of these")
@@ -80,15 +87,6 @@ def rationals_of(values: Sequence[Point]) -> tuple[Fraction, ...] | None:
     return rationals if len(rationals) == len(values) else None
 
 
-def is_number(cell: Any) -> bool:
-    """Whether a cell is a number or spells one."""
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def is_zero(cell: Any) -> bool:
     """Whether a cell is a number, and 0."""
     return is_number(cell) and float(cell) == 0
@@ -97,8 +95,7 @@ def is_zero(cell: Any) -> bool:
 def number_table(given: Any, name: str, shape: tuple[int, ...]) -> list[list[Fraction]]:
     """A matrix (rows, columns) of exact numbers >= 0 from a matrix or a CSV file of one. Raises InvalidRequest."""
     if isinstance(given, (str, Path)):
-        rows = [row for row in read_rows(Path(given), name) if any(cell.strip() for cell in row)]
-        given = rows[1:] if rows and len(rows) == shape[0] + 1 and not all(map(is_number, rows[0])) else rows
+        given = read_table(given, name)
     expected = f"a matrix of {shape[0]} rows and {shape[1]} columns of finite numbers >= 0"
     entries = [plain_list(row, name, expected) for row in plain_list(given, name, expected)]
     if len(entries) != shape[0] or any(len(row) != shape[1] for row in entries):

@@ -1,12 +1,13 @@
-"""What a quantizer's error is: the cost functions, and their exact integrals over a law that is affine between knots.
+"""What a quantizer's error is: the loss functions, and their exact integrals over a law that is affine between knots.
 
 paper (Cai et al. 2024)  code
-E|M(X) - X|, eq. (5)     cost_weights(..., "mae"): an exact integral; the paper's average over 51 points: grid_51
+E|M(X) - X|, eq. (5)     loss_weights(..., "absolute"): an exact integral; the paper's average over 51 points: mae_51
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -14,25 +15,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
+from workbench.exact.plain import plain_numbers
 from workbench.mechanisms.density import Density
 
-__all__ = ["cost_weights", "cost_weights_and_slopes", "error_function", "grid_51", "places"]
+__all__ = [
+    "RealErrors",
+    "error_function",
+    "error_of",
+    "loss_weights",
+    "loss_weights_and_slopes",
+    "places",
+    "slope_of",
+]
 
 Vector = NDArray[np.float64]
 
 
-def grid_51(c: float = 1.0) -> Vector:
-    """The 51 points -c, -0.96 c, ..., c of the paper's Table 1."""
-    return np.linspace(-c, c, 51)
-
-
-def error_function(cost: Any) -> tuple[float, float]:
-    """(a, b) of the error a |e| + b e²: cost "mae", "mse", or a number λ in [0, 1] for λ|e| + (1 - λ) e²."""
-    if cost in ("mae", "mse"):
-        return (1.0, 0.0) if cost == "mae" else (0.0, 1.0)
-    share = exact(cost, "cost", "mae, mse, or a share of mae in [0, 1]")
+def error_function(loss: Any) -> tuple[float, float]:
+    """(a, b) of the error a |e| + b e²: loss "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e²."""
+    if loss in ("absolute", "squared"):
+        return (1.0, 0.0) if loss == "absolute" else (0.0, 1.0)
+    share = exact(loss, "loss", "absolute, squared, or a share of absolute in [0, 1]")
     if not 0 <= share <= 1:
-        InvalidRequest.must("cost", "mae, mse, or a share of mae in [0, 1]", cost)
+        InvalidRequest.must("loss", "absolute, squared, or a share of absolute in [0, 1]", loss)
     return float(share), float(1 - share)
 
 
@@ -43,24 +48,65 @@ def places(knots: Vector, x: Vector) -> tuple[NDArray[np.intp], Vector]:
     return piece, (x - knots[piece]) / np.where(width > 0, width, 1.0)
 
 
-def cost_weights(knots: ArrayLike, bins: ArrayLike, density: Density, cost: Any = "mae") -> Vector:
+def error_of(gap: Vector, loss: Any) -> Vector:
+    """a |e| + b e² of distances |e|. Shape of gap."""
+    a, b = error_function(loss)
+    return a * gap + b * gap**2
+
+
+def loss_weights(knots: Vector, bins: Vector, density: Density, loss: Any = "absolute") -> Vector:
     """W with E error = Σ W * end laws: the exact integral of p(x, i) e(B_i - x) f(x). Shape (pieces, 2, m).
 
-    knots: (K + 1,) from -c to c; bins: (m,); cost: as `error_function`.
+    knots: (K + 1,) from -c to c; bins: (m,); loss: as `error_function`.
     """
-    cuts, outputs = np.asarray(knots, dtype=float), np.asarray(bins, dtype=float)
-    a, b = error_function(cost)
-    nodes = _Nodes(cuts, outputs, density)
-    gap = np.abs(nodes.gap)
-    return nodes.integrals(a * gap + b * gap**2)
-
-
-def cost_weights_and_slopes(knots: Vector, bins: Vector, density: Density, cost: Any) -> tuple[Vector, Vector]:
-    """`cost_weights`, and their slopes in the outputs at fixed knots, ∂W/∂B_i. Shapes (pieces, 2, m)."""
-    a, b = error_function(cost)
     nodes = _Nodes(knots, bins, density)
-    size = np.abs(nodes.gap)
-    return nodes.integrals(a * size + b * size**2), nodes.integrals(a * np.sign(nodes.gap) + 2 * b * nodes.gap)
+    return nodes.integrals(error_of(np.abs(nodes.gap), loss))
+
+
+def loss_weights_and_slopes(knots: Vector, bins: Vector, density: Density, loss: Any) -> tuple[Vector, Vector]:
+    """`loss_weights`, and their slopes in the outputs at fixed knots, ∂W/∂B_i. Shapes (pieces, 2, m)."""
+    nodes = _Nodes(knots, bins, density)
+    return nodes.integrals(error_of(np.abs(nodes.gap), loss)), nodes.integrals(slope_of(nodes.gap, loss))
+
+
+def slope_of(gap: Vector, loss: Any) -> Vector:
+    """The derivative of the error in e, at signed distances e. Shape of gap."""
+    a, b = error_function(loss)
+    return np.asarray(a * np.sign(gap) + 2 * b * gap)
+
+
+class RealErrors(ABC):
+    """The expected errors of a mechanism on [-c, c] with outputs (m,) and floating-point laws."""
+
+    outputs: Any
+    c: Any
+
+    @abstractmethod
+    def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
+        """p(x, i) as floats. Shape x.shape + (m,)."""
+
+    @abstractmethod
+    def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
+        """E error under a density (uniform by default). loss: as `error_function`."""
+
+    def mae(self, density: Density | None = None) -> float:
+        """E|M(X) - X|."""
+        return self.expected("absolute", density)
+
+    def mse(self, density: Density | None = None) -> float:
+        """E(M(X) - X)²."""
+        return self.expected("squared", density)
+
+    def error_at(self, x: ArrayLike, loss: Any = "absolute") -> Vector:
+        """The expected error at given inputs (Fig. 3). Shape of x."""
+        values = plain_numbers(x, "x")
+        gap = np.abs(self.outputs - values[..., None])
+        return np.asarray((self.probabilities(values) * error_of(gap, loss)).sum(axis=-1))
+
+    @property
+    def mae_51(self) -> float:
+        """The paper's convention: the mean error over the 51 points -c, -0.96 c, ..., c of its Table 1."""
+        return float(self.error_at(np.linspace(-float(self.c), float(self.c), 51)).mean())
 
 
 class _Nodes:

@@ -37,7 +37,7 @@ from workbench.io.files import spelled
 from workbench.io.records import refuse, take
 from workbench.mechanisms.integer_noise import (
     LAW,
-    OWN_COSTS,
+    OWN_LOSSES,
     LineNoise,
     UnboundedNoise,
     law_entries,
@@ -193,7 +193,7 @@ class AdditiveRealNoise(LineNoise):
         """All finite numbers, but for the largest."""
         return ColumnInputs("noise", -1e300, 1e300, "a number of size at most 1e300", False, bounded=False)
 
-    def cost(self, name: str) -> Fraction:
+    def loss(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"), before rounding to the grid."""
         if name not in ("absolute", "squared"):
             InvalidRequest.must("objective", "absolute or squared for noise on the reals", name)
@@ -204,11 +204,11 @@ class AdditiveRealNoise(LineNoise):
             mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
         return mean * self.cells.total / self.total
 
-    def exact_cost(self, name: str, costs: tuple[Fraction, ...] | None) -> Fraction:
-        """`cost`; there are none of one's own. Raises InvalidRequest."""
-        if costs is not None:
-            raise InvalidRequest(OWN_COSTS)
-        return self.cost(name)
+    def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
+        """`loss`; there are none of one's own. Raises InvalidRequest."""
+        if losses is not None:
+            raise InvalidRequest(OWN_LOSSES)
+        return self.loss(name)
 
     # Repair, files, words.
 

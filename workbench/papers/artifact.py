@@ -1,8 +1,9 @@
 """What a reproduction is made of: artifacts (a table, a figure, printed numbers beside ours) and errata with checks.
 
-A paper's module defines functions that return an `Artifact` and registers them in its `Paper`; `reproduce` writes each
-as CSV, PNG and SVG, and assembles results/README.md. Printed numbers live in papers/printed/<paper>.toml, are only ever
-compared with, and never used to compute ours.
+A paper's module defines functions that compute tables and registers them in its `Paper`; titles, captions, figures and
+the words of errata are data in papers/declared/<paper>.toml, which `artifact` and `erratum` fill in. `reproduce` writes
+each as CSV, PNG and SVG, and assembles results/README.md. Printed numbers live in papers/printed/<paper>.toml, are only
+ever compared with, and never used to compute ours.
 """
 
 from __future__ import annotations
@@ -14,25 +15,38 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from workbench.papers.figure import Drawing, declared
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["DIGITS", "Artifact", "Comparison", "Erratum", "InParts", "Paper", "printed", "rounded"]
+__all__ = [
+    "DIGITS",
+    "Artifact",
+    "Comparison",
+    "Erratum",
+    "InParts",
+    "Paper",
+    "artifact",
+    "erratum",
+    "printed",
+    "rounded",
+]
 
 
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
 _NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
 
 
-def rounded(value: float, digits: int = DIGITS) -> float:
+def rounded(value: float, digits: int = DIGITS, noise: float = _NOISE) -> float:
     """The value to so many significant digits, the same on every machine that agrees to two digits more.
 
-    Rounded twice: a value that sits on a tie but for rounding errors is first put onto it.
+    Rounded twice: a value that sits on a tie but for rounding errors is first put onto it. noise: below it, 0.
     """
     if not math.isfinite(value):
         return value
-    return 0.0 if abs(value) < _NOISE else float(f"{float(f'{value:.{digits + 2}g}'):.{digits}g}")
+    return 0.0 if abs(value) < noise else float(f"{float(f'{value:.{digits + 2}g}'):.{digits}g}")
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,8 @@ class Comparison:
     what: the quantity; place: where the paper prints it; printed, ours: the numbers; tolerance: half a unit of the
     last printed digit (or wider, with the reason in `remark`); expected: whether they should agree at all, False where
     the printed number is wrong and `remark` says which erratum shows it; explained: False where a difference is known
-    and nothing we computed accounts for it.
+    and nothing we computed accounts for it; apart: in words that follow "printed numbers", why agreement says little,
+    as beside a stand-in that was fitted to them: such numbers are counted apart.
     """
 
     what: str
@@ -53,6 +68,7 @@ class Comparison:
     expected: bool = True
     remark: str = ""
     explained: bool = True
+    apart: str = ""
 
     @property
     def shown(self) -> float:
@@ -112,6 +128,7 @@ class Artifact:
         comparisons: printed numbers beside ours.
         digits: significant digits of columns that a search or a solver stands behind, as many as it converges to on
             every machine; the others have DIGITS.
+        measured: whether the table is of one run on one machine (seconds, residuals), whose small numbers are no noise.
     """
 
     name: str
@@ -121,15 +138,47 @@ class Artifact:
     caption: str
     comparisons: Sequence[Comparison] = ()
     digits: Mapping[str, int] = field(default_factory=dict)
+    measured: bool = False
 
     def shown(self) -> pd.DataFrame:
         """The table as it is written and drawn: every float rounded to its column's digits."""
-        table = self.table.copy()
+        table, noise = self.table.copy(), 0.0 if self.measured else _NOISE
         for column in table.columns:
             count = self.digits.get(str(column), DIGITS)
-            table[column] = [rounded(v, count) if isinstance(v, float) else v for v in table[column]]
+            table[column] = [rounded(v, count, noise) if isinstance(v, float) else v for v in table[column]]
         table.attrs = self.table.attrs
         return table
+
+
+def artifact(
+    paper: str,
+    name: str,
+    table: pd.DataFrame,
+    comparisons: Sequence[Comparison] = (),
+    /,
+    *,
+    digits: Mapping[str, int] | None = None,
+    draw: Callable[[pd.DataFrame], Figure] | None = None,
+    further: Mapping[str, pd.DataFrame] | None = None,
+    **words: Any,
+) -> Artifact:
+    """An artifact with the title, caption and figure that papers/declared/<paper>.toml states.
+
+    draw: in place of a declared figure; further: tables beside this one that it draws; words: of the templates.
+    """
+    stated = declared(paper)
+    own = stated[name]
+    if "figure" in own:
+        draw = Drawing(own["figure"], words, stated.get("styles", {}), further or {})
+    title, caption = (own[key].format(**words) for key in ("title", "caption"))
+    return Artifact(name, title, table, draw, caption, comparisons, digits or {})
+
+
+def erratum(paper: str, name: str, holds: bool, /, **words: Any) -> Erratum:
+    """The erratum that papers/declared/<paper>.toml states; words: what its templates ask for."""
+    stated = declared(paper)["errata"][name]
+    place, printed, right, evidence = (stated[key].format(**words) for key in ("place", "printed", "right", "evidence"))
+    return Erratum(place, printed, right, evidence, holds)
 
 
 @dataclass(frozen=True)

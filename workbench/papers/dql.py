@@ -12,23 +12,18 @@ In fig3 the curve of the MVU mechanism comes from the quantization models (workb
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from workbench.families.laplace.design import design_laplace
+from workbench.families.laplace.least_ell import least_ell
 from workbench.families.quantizer.mvu import mvu_curve
-from workbench.io.figures import COLOURS, panels
 from workbench.mechanisms.dyadic_laplace.dyadic_law import component, levels
 from workbench.mechanisms.dyadic_laplace.elias import check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw, mean_bits, theorem8_bounds
-from workbench.papers.artifact import Artifact, Comparison, Paper, printed, rounded
+from workbench.papers.artifact import Artifact, Comparison, Paper, artifact, printed, rounded
 from workbench.papers.dql_errata import errata
 from workbench.privacy.quantizer import audit_quantizer
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["PAPER"]
 
@@ -55,18 +50,11 @@ def _fig2(full: bool) -> Artifact:
     mixture = sum(law.pmf[t] * component(ell, t).density(wide) for t in range(48))
     lipschitz = claims["lipschitz"]
     gap = float(np.abs(below[-1] - frame["laplace"]).max())
-    return Artifact(
-        name="fig2",
-        title="Fig. 2: the Laplace law as a mixture of piecewise-linear laws (ℓ = 2)",
-        table=frame,
-        draw=_draw_fig2,
-        caption=(
-            "Left: F_T(t) g_δt for t = 0, 1, ..., the area between neighbours filled. Middle: the parts p_T(t) f_t. "
-            "Right: the same on a log scale. The range of x and the number of levels are ours. The paper's caption "
-            "counts the areas from 1; T starts at 0 (erratum). The first 48 parts add up to the Laplace density "
-            f"within {gap:.1g} on the range drawn."
-        ),
-        comparisons=(
+    return artifact(
+        "dql",
+        "fig2",
+        frame,
+        (
             Comparison(
                 "area under all parts", claims["place"], claims["mass"], float(np.trapezoid(mixture, wide)), 1e-6
             ),
@@ -85,30 +73,8 @@ def _fig2(full: bool) -> Artifact:
                 1e-9,
             ),
         ),
+        gap=gap,
     )
-
-
-def _draw_fig2(table: pd.DataFrame) -> Figure:
-    figure, axes = panels(3, width=4.8, height=4.0)
-    x = table["x"].to_numpy()
-    laplace = table["laplace"].to_numpy()
-    previous = np.zeros_like(x)
-    for t in range(_DRAWN):
-        colour = COLOURS[t]
-        heights, part = table[f"F_T({t}) g_{t}"].to_numpy(), table[f"p_T({t}) f_{t}"].to_numpy()
-        axes[0].fill_between(x, previous, heights, color=colour, alpha=0.35, linewidth=0)
-        axes[0].plot(x, heights, color=colour, linewidth=1.2, label=f"t = {t}")
-        axes[1].plot(x, part, color=colour, linewidth=1.2, label=f"t = {t}")
-        axes[2].semilogy(x, part, color=colour, linewidth=1.2, label=f"t = {t}")
-        previous = heights
-    for axis in axes:
-        axis.plot(x, laplace, color="black", linewidth=1, linestyle=":", label="Laplace(0, 1)")
-        axis.set_xlabel("x")
-    axes[0].set_ylabel(r"$F_T(t)\,g_{\delta_t}(x)$")
-    axes[1].set_ylabel(r"$p_T(t)\,f_t(x)$")
-    axes[2].set_ylabel(r"$p_T(t)\,f_t(x)$, log scale")
-    axes[0].legend(frameon=False, fontsize=8)
-    return figure
 
 
 def _spaced(low: float, high: float, count: int) -> list[float]:
@@ -122,18 +88,9 @@ def _fig3(full: bool) -> Artifact:
     data = DataLaw.uniform(claims["parameters"]["low"], claims["parameters"]["high"])
     rows = []
     for epsilon in [*_spaced(0.1, 10.0, 81 if full else _POINTS), 10.2, 10.4, _LIMIT]:
-        design = design_laplace(epsilon, float(claims["parameters"]["bits"]), code, data)
-        rows.append(
-            [
-                epsilon,
-                design.mse,
-                design.ell,
-                design.delta0,
-                design.database_epsilon,
-                design.decoder_epsilon,
-                design.mean_bits,
-            ]
-        )
+        least = least_ell(epsilon, float(claims["parameters"]["bits"]), code, data)
+        private = (None, None) if least.ell is None else (2 / epsilon**2, epsilon)
+        rows.append([epsilon, private[0], least.ell, least.delta0, private[1], least.decoder_epsilon, least.mean_bits])
     columns = ["epsilon", "mse", "ell", "delta0", "database_epsilon", "decoder_epsilon", "mean_bits"]
     frame = pd.DataFrame(rows, columns=columns, dtype=float)
     size = 2 ** int(claims["parameters"]["bits"])
@@ -150,22 +107,11 @@ def _fig3(full: bool) -> Artifact:
     frame.insert(0, "mechanism", "DQL")
     table = pd.concat([frame, mvu], ignore_index=True)
     place = claims["place"]
-    return Artifact(
-        name="fig3",
-        title="Fig. 3: privacy of database and decoder against the mean squared error, 5 bits a scalar",
-        table=table,
-        draw=_draw_fig3,
-        caption=(
-            "x ~ Unif(-1, 1), signed Elias gamma code, for each ε the smallest ℓ whose exact mean length is 5 bits. "
-            f"Database: ε with MSE 2/ε²; decoder: ℓε. The range of ε is ours. It ends at ε = {_LIMIT}, just beyond "
-            "which no ℓ brings the mean length down to 5 bits; towards it the decoder's guarantee becomes void (ℓ = "
-            f"{frame['ell'].iloc[-1]:.2g} at the last point, cut off in the figure). MVU: at most {size} outputs (5 "
-            "bits), as many dithering points (our choice), ε·d-private for all real inputs in [-1, 1] by exact audit; "
-            "its outputs minimise the exact mean squared error, dithering included, by a local search, so a better "
-            "MVU may exist. Its decoder sees what the database publishes: one ε for both. "
-            f"{_crossing(frame, mvu)}"
-        ),
-        comparisons=(
+    return artifact(
+        "dql",
+        "fig3",
+        table,
+        (
             Comparison(
                 "mean length, longest of the curve", place, claims["mean_bits"], float(frame["mean_bits"].max()), 1e-9
             ),
@@ -173,6 +119,10 @@ def _fig3(full: bool) -> Artifact:
                 "mean length, shortest of the curve", place, claims["mean_bits"], float(frame["mean_bits"].min()), 1e-6
             ),
         ),
+        LIMIT=_LIMIT,
+        ell=frame["ell"].iloc[-1],
+        size=size,
+        crossing=_crossing(frame, mvu),
     )
 
 
@@ -194,25 +144,6 @@ def _crossing(dql: pd.DataFrame, mvu: pd.DataFrame) -> str:
     )
 
 
-def _draw_fig3(table: pd.DataFrame) -> Figure:
-    figure, (axis,) = panels(width=6.4, height=4.6)
-    mvu = table[table["mechanism"] == "MVU"]
-    table = table[table["mechanism"] == "DQL"]
-    size = np.log(table["mse"])
-    axis.plot(size, np.log(table["decoder_epsilon"]), color=COLOURS[1], linestyle="--", label="DQL, decoder (ℓε)")
-    axis.plot(size, np.log(table["database_epsilon"]), color=COLOURS[0], label="DQL, database (ε)")
-    axis.plot(np.log(mvu["mse"]), np.log(mvu["database_epsilon"]), color=COLOURS[2], marker="o", markersize=3.5,
-              label="MVU, at most 32 outputs (database and decoder)")  # fmt: skip
-    edge = float(size.min())
-    axis.axvline(edge, color=COLOURS[7], linewidth=1, linestyle=":")
-    axis.text(edge + 0.1, 0.9, f"no ℓ gives 5 bits\njust above ε = {_LIMIT}", fontsize=8, va="top")
-    axis.set_ylim(-2.6, 5.0)
-    axis.set_xlabel("ln E[(X̂ − x)²]")
-    axis.set_ylabel("ln of the ε for ε·d-privacy")
-    axis.legend(frameon=False, loc="lower left")
-    return figure
-
-
 def _theorem8(full: bool) -> Artifact:
     claims = printed("dql")["theorem8"]
     excess = np.array(_spaced(1e-6, 1e6, 241))
@@ -222,35 +153,16 @@ def _theorem8(full: bool) -> Artifact:
     tight = int(np.argmin(bound - exact))
     u = np.linspace(-0.5, 0.5, 1_000_001)
     constant = 2 * float(np.trapezoid(np.abs(u + 0.25), u)) + 0.5
-    return Artifact(
-        name="theorem8",
-        title="Theorem 8: E[-ln δ_T] and the bound the paper reads off a plot",
-        table=frame,
-        draw=_draw_theorem8,
-        caption=(
-            "E[-ln δ_T] by summation against ln(e/(ℓ-1) + 1) - 1/2. "
-            + ("The bound holds" if (bound > exact).all() else "The bound FAILS somewhere")
-            + f" on the {excess.size} points drawn, 1 + 10^-6 <= ℓ <= 1 + 10^6; least slack "
-            f"{bound[tight] - exact[tight]:.4f} at ℓ = {1 + excess[tight]:.7g}. A check on a grid, as in the paper, "
-            "not a proof."
-        ),
-        comparisons=(Comparison("2 E|U + 1/4| + 1/2", claims["place"], claims["nine_eighths"], constant, 1e-9),),
+    return artifact(
+        "dql",
+        "theorem8",
+        frame,
+        (Comparison("2 E|U + 1/4| + 1/2", claims["place"], claims["nine_eighths"], constant, 1e-9),),
+        bound="The bound holds" if (bound > exact).all() else "The bound FAILS somewhere",
+        size=excess.size,
+        bound_2=bound[tight] - exact[tight],
+        excess=1 + excess[tight],
     )
-
-
-def _draw_theorem8(table: pd.DataFrame) -> Figure:
-    figure, axes = panels(2, width=5.0)
-    excess = table["ell_minus_1"]
-    axes[0].semilogx(excess, table["bound"], color=COLOURS[1], linestyle="--", label="ln(e/(ℓ − 1) + 1) − 1/2")
-    axes[0].semilogx(excess, table["mean_neg_log_delta"], color=COLOURS[0], label="E[−ln δ_T], exact")
-    axes[0].set_ylabel("nats")
-    axes[0].legend(frameon=False)
-    axes[1].semilogx(excess, table["slack"], color=COLOURS[0])
-    axes[1].axhline(0, color="black", linewidth=0.8)
-    axes[1].set_ylabel("bound − exact")
-    for axis in axes:
-        axis.set_xlabel("ℓ − 1")
-    return figure
 
 
 _EPSILONS = (0.1, 1.0, 4.0, 20.0)
@@ -267,37 +179,7 @@ def _bits(full: bool) -> Artifact:
             rows.append([epsilon, 1 + e, gamma, delta, *theorem8_bounds(epsilon, law, data.mean_size)])
     frame = pd.DataFrame(rows, columns=["epsilon", "ell", "gamma_bits", "delta_bits", "theorem8", "theorem8_printed"])
     ratio = frame["theorem8"] / frame["delta_bits"]
-    return Artifact(
-        name="bits",
-        title="Mean description length against ℓ, with Theorem 8's bounds (not in the paper)",
-        table=frame,
-        draw=_draw_bits,
-        caption=(
-            "x ~ Unif(-1, 1), one panel for each ε. Exact mean lengths of signed Elias delta and gamma; for delta, "
-            "Theorem 8's bound with E[-ln δ_T] and with its numeric replacement, at ‖x‖₁/n = E|x| = 1/2. The former "
-            f"is {ratio.min():.2f} to {ratio.max():.2f} times the exact length of delta here, so ℓ is chosen by the "
-            "exact one."
-        ),
-    )
-
-
-def _draw_bits(table: pd.DataFrame) -> Figure:
-    figure, axes = panels(2, 2, width=5.0, height=3.4)
-    lines = (
-        ("theorem8_printed", "Theorem 8, numeric (delta)", COLOURS[2], ":"),
-        ("theorem8", "Theorem 8 (delta)", COLOURS[1], "--"),
-        ("delta_bits", "delta, exact", COLOURS[0], "-"),
-        ("gamma_bits", "gamma, exact", COLOURS[3], "-."),
-    )
-    for axis, (epsilon, rows) in zip(axes, table.groupby("epsilon"), strict=True):
-        for column, label, colour, style in lines:
-            axis.semilogx(rows["ell"] - 1, rows[column], color=colour, linestyle=style, linewidth=1.5, label=label)
-        axis.set_title(f"ε = {epsilon:g}", fontsize=10)
-        axis.set_xlabel("ℓ − 1")
-        axis.set_ylabel("mean bits a scalar")
-        axis.set_ylim(0, 1.08 * table[[column for column, *_ in lines]].to_numpy().max())
-    axes[0].legend(frameon=False, fontsize=8)
-    return figure
+    return artifact("dql", "bits", frame, least_ratio=ratio.min(), most_ratio=ratio.max())
 
 
 PAPER = Paper(

@@ -2,13 +2,13 @@
 
     letter                          here
     ε, δ, Δf = 1                    rows, columns
-    O, midpoint of their bounds     [lower, cost]: no noise costs less; the certified mechanism's exact cost
+    O, midpoint of their bounds     [lower, loss]: no noise costs less; the certified mechanism's exact loss
     BUB                             truncated Laplace noise (`models.oracles.line_noise.truncated_laplace`)
     BLB                             Geng et al. 2020 (`geng_formula`, which is no lower bound everywhere)
 
     Table 4 = 100 (BUB - O) / max(O, 1)     Table 5 = 100 (O - BLB) / max(O, 1)    Table 1 = 4 + 5    Table 6: 1 for η²
 
-table1 and table6 recompute a subset of the cells; table1_full and table6_full, with `full` only, all 100 of each cost,
+table1 and table6 recompute a subset of the cells; table1_full and table6_full, with `full` only, all 100 of each loss,
 on two processes. Each cell is kept as it is done, so that an interrupted table goes on where it stopped. What a printed
 cell implies, and what is proven of it, is worked out in `dro_verdicts`.
 """
@@ -21,20 +21,16 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from models.oracles.line_noise import geng_formula, truncated_laplace
 from workbench import __version__ as VERSION
 from workbench.families.api import design
-from workbench.io.figures import panels
 from workbench.mechanisms.real_noise import RealNoise
-from workbench.papers.artifact import Artifact, Comparison, InParts, Paper, printed
+from workbench.papers.artifact import Artifact, Comparison, InParts, Paper, artifact, printed
 from workbench.papers.dro_verdicts import verdict_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["PAPER"]
 
@@ -53,12 +49,12 @@ _DIGITS = 5  # to which the mechanism of a search is the same on every machine
 
 
 def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, Any]:
-    """One cell: (ε, δ, cost) -> the proven interval. gap: relative, the family's default without."""
-    epsilon, delta, cost = request
-    optimum = design(RealNoise(1), epsilon=epsilon, delta=delta, cost=cost, **({} if gap is None else {"gap": gap}))
+    """One cell: (ε, δ, loss) -> the proven interval. gap: relative, the family's default without."""
+    epsilon, delta, loss = request
+    optimum = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **({} if gap is None else {"gap": gap}))
     assert optimum.bound is not None
     return {
-        "epsilon": float(epsilon), "delta": float(delta), "lower": optimum.bound, "cost": optimum.objective,
+        "epsilon": float(epsilon), "delta": float(delta), "lower": optimum.bound, "loss": optimum.objective,
         "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective, "steps": optimum.mechanism.steps,
         "atom": float(optimum.mechanism.atom / optimum.mechanism.total),
     }  # fmt: skip
@@ -66,20 +62,20 @@ def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, A
 
 def _gap(request: tuple[str, str, str]) -> float | None:
     """What a cell is computed to, None for the family's default."""
-    epsilon, _, cost = request
-    return None if cost != "squared" else _SQUARED_GAP if float(epsilon) <= 2 else 2 * _SQUARED_GAP
+    epsilon, _, loss = request
+    return None if loss != "squared" else _SQUARED_GAP if float(epsilon) <= 2 else 2 * _SQUARED_GAP
 
 
-def _subset(name: str, cost: str, join: Callable[..., Artifact]) -> InParts:
+def _subset(name: str, loss: str, join: Callable[..., Artifact]) -> InParts:
     """An artifact of the subset of the cells, the same with `full`."""
-    keys = [(e, d, cost) for e, d in _SUBSET]
+    keys = [(e, d, loss) for e, d in _SUBSET]
     return InParts(keys, lambda key, _: cell(key, _gap(key)), lambda cells, _: join(name, cells))
 
 
-def _all(name: str, cost: str, join: Callable[..., Artifact], _: bool, kept: Path | None = None) -> Artifact:
+def _all(name: str, loss: str, join: Callable[..., Artifact], _: bool, kept: Path | None = None) -> Artifact:
     """An artifact of all cells, on two processes. kept: file of the cells that are done."""
     claims = printed("dro")
-    requests = [(e, d, cost) for e in claims["epsilon"] for d in claims["delta"]]
+    requests = [(e, d, loss) for e in claims["epsilon"] for d in claims["delta"]]
     rows = _kept(kept)
     waiting = [request for request in requests if request not in rows]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -101,9 +97,9 @@ def _kept(path: Path | None) -> dict[tuple[str, str, str], dict[str, Any]]:
     for line in path.read_text("utf-8").splitlines() if path is not None and path.exists() else ():
         try:
             entry = json.loads(line)
-            epsilon, delta, cost = entry["request"]
-            if (entry["version"], entry["gap"]) == (VERSION, _gap((epsilon, delta, cost))):
-                rows[epsilon, delta, cost] = entry["row"]
+            epsilon, delta, loss = entry["request"]
+            if (entry["version"], entry["gap"]) == (VERSION, _gap((epsilon, delta, loss))):
+                rows[epsilon, delta, loss] = entry["row"]
         except (ValueError, KeyError, TypeError):
             continue
     return rows
@@ -133,7 +129,7 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
     known = {key: dict(_values(table)) for key, table in tables.items()}
     key, comparisons = "table4" if squared else name, []
     for row in frame.to_dict("records"):
-        place, proven = (row["epsilon"], row["delta"]), (row["lower"], row["cost"])
+        place, proven = (row["epsilon"], row["delta"]), (row["lower"], row["loss"])
         cells = {table: values[place] for table, values in known.items()}
         verdict = verdict_of(key, cells, row[ours], place, proven, claims["gap"], squared=squared)
         comparisons.append(Comparison(
@@ -150,7 +146,7 @@ def _table1(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
     ]
     places = zip(frame.epsilon, frame.delta, strict=True)
     frame["geng_formula"] = [geng_formula(e, d, 1) for e, d in places]
-    middle = (frame.lower + frame.cost) / 2
+    middle = (frame.lower + frame.loss) / 2
     unit = 100 / middle.clip(lower=1)
     frame["upper_percent"] = (frame.truncated_laplace - middle) * unit
     frame["lower_percent"] = (middle - frame.geng_formula) * unit
@@ -160,10 +156,7 @@ def _table1(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
         *_beside(frame, "table4", "upper_percent", "of truncated Laplace noise"),
         *_beside(frame, "table5", "lower_percent", "of the lower bound"),
     ]
-    return Artifact(
-        name, f"Tables 1, 4 and 5: benchmarks against the optimum, E|η|{_cells_words(frame)}", frame, _draw,
-        _caption(frame, "E|η|"), comparisons, _digits(frame),
-    )  # fmt: skip
+    return artifact("dro", name, frame, comparisons, digits=_digits(frame), **_words(frame))
 
 
 def _table6(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
@@ -171,13 +164,10 @@ def _table6(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
     frame["truncated_laplace"] = [
         truncated_laplace(e, d, 1, "squared") for e, d in zip(frame.epsilon, frame.delta, strict=True)
     ]
-    middle = (frame.lower + frame.cost) / 2
+    middle = (frame.lower + frame.loss) / 2
     frame["upper_percent"] = (frame.truncated_laplace - middle) * 100 / middle.clip(lower=1)
-    return Artifact(
-        name, f"Table 6, its upper part: truncated Laplace noise against the optimum, E η²{_cells_words(frame)}", frame,
-        _draw, _caption(frame, "E η²") + " Of Table 6 the part of the upper bound is shown, as in the supplement.",
-        _beside(frame, "table4_squared", "upper_percent", "of truncated Laplace noise, squared"), _digits(frame),
-    )  # fmt: skip
+    comparisons = _beside(frame, "table4_squared", "upper_percent", "of truncated Laplace noise, squared")
+    return artifact("dro", name, frame, comparisons, digits=_digits(frame), **_words(frame))
 
 
 def _digits(frame: pd.DataFrame) -> dict[str, int]:
@@ -185,40 +175,11 @@ def _digits(frame: pd.DataFrame) -> dict[str, int]:
     return {str(name): 2 if name == "gap_percent" else _DIGITS for name in frame.columns if name not in given}
 
 
-def _cells_words(frame: pd.DataFrame) -> str:
-    return ", all 100 cells" if len(frame) == 100 else ""
-
-
-def _caption(frame: pd.DataFrame, what: str) -> str:
+def _words(frame: pd.DataFrame) -> dict[str, Any]:
+    """Of the caption: how far the bounds are apart for small and for large ε."""
     small, large = (frame[rows].gap_percent.max() for rows in (frame.epsilon <= 2, frame.epsilon > 2))
     more = "" if large != large else f", {large:.2g} % at ε = 5"
-    return (
-        f"{len(frame)} of the paper's 100 cells. lower: no noise on the reals has less {what}; cost: that of a "
-        f"certified mechanism. They are at most {small:.2g} % apart for ε <= 2{more}. Percentages are of max(O, 1) as "
-        "in the paper, O the middle of our interval. In some cells the closed form of the lower bound exceeds what a "
-        "certified mechanism costs; what the paper prints there is not that form."
-    )
-
-
-def _draw(table: pd.DataFrame) -> Figure:
-    import matplotlib as mpl
-
-    figure, (axis,) = panels(width=6.0)
-    groups = list(table.groupby("epsilon"))
-    colours = mpl.colormaps["viridis_r"].resampled(256)
-    for k, (epsilon, rows) in enumerate(groups):  # darker for larger ε, each its own colour
-        colour = colours(0.08 + 0.92 * k / max(1, len(groups) - 1))
-        axis.plot(rows.delta, rows.truncated_laplace / rows.cost, "o-", color=colour, label=f"ε = {epsilon:g}",
-                  linewidth=1, markersize=3)  # fmt: skip
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    ticks = [tick for tick in (1, 1.2, 1.5, 2, 3, 5, 10) if tick <= 1.1 * (table.truncated_laplace / table.cost).max()]
-    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.set_yticks([], minor=True)
-    axis.set_xlabel("δ")
-    axis.set_ylabel("cost of truncated Laplace noise / cost of ours")
-    axis.legend(frameon=False, fontsize=7, ncols=2)
-    return figure
+    return {"count": len(frame), "small": small, "more": more}
 
 
 PAPER = Paper(

@@ -95,12 +95,12 @@ def verdict_of(
 
 def _outside(implied: Interval, proven: Interval, by: str) -> list[str]:
     """One sentence where no O that is implied lies in what is proven."""
-    (first, last), (least, cost) = implied, proven
+    (first, last), (least, loss) = implied, proven
     middle, unit = f"{by}it implies O in [{first:.5g}, {last:.5g}]", 100 / max(least, 1.0)
     if last < least:
         below = f"{unit * (least - last):.2f} % of max(O, 1) below {least:.5g}"
         return [f"{middle}, {below}, than which no private noise costs less"]
-    if first > cost:
-        above = f"{unit * (first - cost):.2f} % of max(O, 1) above the {cost:.5g}"
+    if first > loss:
+        above = f"{unit * (first - loss):.2f} % of max(O, 1) above the {loss:.5g}"
         return [f"{middle}, {above} of a certified mechanism"]
     return []

@@ -50,17 +50,17 @@ def _laplace(full: bool) -> Result:
 
 
 def _additive(full: bool) -> Result:
-    return frontier("additive", epsilon=4, delta="1e-5", runs="1,2,4,8,16,32,64" if full else "1,4,16")
+    return frontier("noise", epsilon=4, delta="1e-5", runs="1,2,4,8,16,32,64" if full else "1,4,16")
 
 
 _FRONTIERS: dict[str, Callable[[bool], Result]] = {
-    "noise": _noise, "quantizer": _quantizer, "labels": _labels, "laplace": _laplace,
-    "additive": _additive,
+    "modulo": _noise, "quantizer": _quantizer, "labels": _labels, "laplace": _laplace,
+    "noise": _additive,
 }  # fmt: skip
 
 
 # significant digits that a solver's or a search's tolerance leaves certain; of the others, the usual number
-_CONVERGED = {"additive": 5, "labels": 5, "quantizer": 5, "dp_delta": 6}  # of a kind of frontier, or of a column
+_CONVERGED = {"noise": 5, "labels": 5, "quantizer": 5, "dp_delta": 6}  # of a kind of frontier, or of a column
 
 
 @lru_cache
@@ -70,14 +70,14 @@ def _computed(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
     if result.interrupted:
         raise KeyboardInterrupt
     table = result.to_frame()
-    failed = table[table["objective"].isna() & table["error"].notna() & ~table["status"].isin(_EXPECTED)]
+    failed = table[table["objective"].isna() & table["failure"].notna() & ~table["status"].isin(_EXPECTED)]
     if len(failed):
-        raise WorkbenchError(f"The {kind} frontier has a row that failed: {failed['error'].iloc[0]}")
+        raise WorkbenchError(f"The {kind} frontier has a row that failed: {failed['failure'].iloc[0]}")
     table = table.drop(columns=["seconds"])
-    if kind == "additive":  # what one run of a search's noise is private to hangs on masses that cost next to nothing
+    if kind == "noise":  # what one run of a search's noise is private to hangs on masses that cost next to nothing
         table = table.drop(columns=["pdp_delta", "dp_delta", "pure_epsilon"])
     if kind == "labels":  # how many outputs an LP's optimum uses is not determined where several laws are optimal
-        table.loc[table["mechanism"] == "unbiased", "outputs"] = None
+        table.loc[table["mechanism"] == "unbiased", "outputs_used"] = None
     for column in table.columns.difference(["epsilon", "delta"]):
         digits = min(_CONVERGED.get(name, DIGITS) for name in (kind, str(column)))
         table[column] = [rounded(v, digits) if isinstance(v, float) else v for v in table[column]]
@@ -113,7 +113,7 @@ def _budgets(full: bool) -> Artifact:
     if result.interrupted:
         raise KeyboardInterrupt
     table = result.to_frame()
-    best = table[table["best"]].drop(columns=["best", "fits", "error", "gap"])
+    best = table[table["best"]].drop(columns=["best", "fits", "failure", "gap"])
     caption = (
         "The least error of every comparable group at a budget, among the mechanisms that fit its bits; ties are all "
         "listed. bound: no mechanism of the group errs less, where one is proven. Only rows of one group may be "
@@ -131,25 +131,26 @@ PAPER = Paper(
     citation="Computed by `workbench frontier`; no paper's figures, but the models, laws and baselines of all of them.",
     artifacts={
         "noise_error_epsilon": _artifact(
-            "noise_error_epsilon", "noise", "error_epsilon", ("point",), "Optimal noise: error against ε",
+            "noise_error_epsilon", "modulo", "error_epsilon", ("point",), "Optimal noise: error against ε",
             _QUERY + "Every marker is a certified design. At small δ the PDP optimum is that of δ = 0.",
         ),
         "noise_error_delta": _artifact(
-            "noise_error_delta", "noise", "error_delta", ("point", "piece"), "Optimal noise: error against δ",
+            "noise_error_delta", "modulo", "error_delta", ("point", "piece"), "Optimal noise: error against δ",
             _QUERY + "Lines: the exact optimal value function, PDP by proven pieces (their ends marked), DP by the law "
             "(1 - δ)ρ₀. Under PDP an error moves only where δ pays for a whole set of violations.",
         ),
         "noise_level_curves": _artifact(
-            "noise_level_curves", "noise", "level_curves", ("level",), "Optimal noise: least δ at a fixed error rate",
-            _QUERY + "Markers: minimum-δ programs (15), certified; lines: the exact frontier inverted at 40 ε "
-            "and more, joined by straight lines.",
+            "noise_level_curves", "modulo", "level_curves", ("level",), "Optimal noise: least δ at a fixed error rate",
+            _QUERY + "Markers: minimum-δ programs (15), certified; lines: the exact frontier inverted at 40 ε and "
+            "more. Under PDP the least δ jumps, and keeps its last value until the next of these ε; under DP it is "
+            "continuous, and they are joined by straight lines.",
         ),
         "noise_heat_map": _artifact(
-            "noise_heat_map", "noise", "heat_map", ("point",), "Optimal noise: error over ε and δ",
+            "noise_heat_map", "modulo", "heat_map", ("point",), "Optimal noise: error over ε and δ",
             _QUERY + "One row of cells for every δ.",
         ),
         "noise_baselines": _artifact(
-            "noise_baselines", "noise", "baselines", ("point", "baseline"),
+            "noise_baselines", "modulo", "baselines", ("point", "baseline"),
             "Optimal noise beside the papers' baselines at the same budget",
             _QUERY + "Each baseline has the smallest parameter that meets (ε, δ) by the exact audit, found by a scan. "
             "Baselines protect answers within 3 of each other, modulo noise also those that wrap around.",
@@ -173,12 +174,12 @@ PAPER = Paper(
             "whose exact mean length fits. Missing points: no ℓ fits.",
         ),
         "runs": _artifact(
-            "runs", "additive", "cost_runs", ("point", "limit", "baseline"),
-            "Noise on the integers for many runs under one budget: the cost of one run",
-            "Sensitivity 1, squared cost, ε = 4 and δ = 1e-5 for all runs together. Ours: the best found, its "
+            "runs", "noise", "loss_runs", ("point", "limit", "baseline"),
+            "Noise on the integers for many runs under one budget: the loss of one run",
+            "Sensitivity 1, squared loss, ε = 4 and δ = 1e-5 for all runs together. Ours: the best found, its "
             "composition proven by convolution in integers; for one run the optimum. The bound holds for all symmetric "
             "noise. "
-            "Geometric and discrete Gaussian noise have the least cost at which the same budget is met.",
+            "Geometric and discrete Gaussian noise have the least loss at which the same budget is met.",
         ),
         "budgets": _budgets,
     },

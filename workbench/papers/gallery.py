@@ -71,17 +71,23 @@ def _artifact(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def agreement(records: Sequence[dict[str, Any]]) -> str:
-    """How many printed numbers agree, and what is to be said of the rest."""
-    verdicts = [c["verdict"] for c in records]
+    """How many printed numbers agree, and what is to be said of the rest; those that stand apart after the others."""
+    groups: dict[str, list[str]] = {}
+    for c in sorted(records, key=lambda c: bool(c.get("apart"))):
+        groups.setdefault(c.get("apart", ""), []).append(c["verdict"])
+    return "; ".join(_counted(f"printed numbers {apart}".strip(), verdicts) for apart, verdicts in groups.items())
+
+
+def _counted(what: str, verdicts: Sequence[str]) -> str:
     agree = sum(v == "agrees" for v in verdicts)
     errata = sum(v == "differs: erratum" for v in verdicts)
     unexplained = sum(v == "differs: not explained" for v in verdicts)
-    words = f"{agree} of {len(records)} printed numbers agree"
+    words = f"{agree} of {len(verdicts)} {what} agree"
     if errata:
         words += f", {errata} differ because of an erratum"
     if unexplained:
         words += f", {unexplained} differ and are not explained"
-    if unexpected := len(records) - agree - errata - unexplained:
+    if unexpected := len(verdicts) - agree - errata - unexplained:
         words += f", {unexpected} are unexpected"
     return words
 

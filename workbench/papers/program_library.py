@@ -30,7 +30,7 @@ PAPER = comparison_paper(
     "Every backend on the MPS files of `workbench programs export`: `workbench compare --programs FOLDER`.",
     _compare,
     (
-        "Seconds are of the cold solve. Linear programs are solved once more hot, with every cost moved by up to 1 %: "
+        "Seconds are of the cold solve. Linear programs are solved once more hot, with every loss moved by up to 1 %: "
         "their_cold_seconds and their_hot_seconds are shifted means over the programs that were (hot_instances).",
     ),
 )

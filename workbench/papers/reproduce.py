@@ -22,8 +22,9 @@ from workbench.io.files import write_whole
 from workbench.io.result import Plots, Result
 from workbench.papers import PAPERS, load
 from workbench.papers.artifact import Erratum, Paper
+from workbench.papers.figure import Drawing, declared, draw
 from workbench.papers.gallery import FOLD, Shown, agreement, write_index
-from workbench.papers.steps import Progress, Reproduction, in_order, separate, write_artifact
+from workbench.papers.steps import Progress, Reproduction, in_order, write_artifact
 from workbench.sweeps.workers import cores
 
 if TYPE_CHECKING:
@@ -70,21 +71,11 @@ def reproduce(
     """
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024):
         InvalidRequest.must("jobs", "an integer in 1..1024", jobs)
-    names = [papers] if isinstance(papers, str) else list(papers or ())
+    chosen = _chosen(papers, full)
     artifacts = [only] if isinstance(only, str) else only
-    chosen = [paper for name in (names or PAPERS) if not (paper := load(name)).on_demand or full or names]
-    known = [artifact for paper in chosen for artifact in paper.artifacts]
-    for name in artifacts or ():
-        if name not in known:
-            listed = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in chosen]
-            InvalidRequest.must("only", f"one of {'; '.join(listed)}", repr(name))
-    large = {artifact for paper in chosen for artifact in paper.only_full} if not full else set()
-    for name in large.intersection(artifacts or ()):
-        InvalidRequest.must("only", f"given with --full for {name}, which takes minutes", repr(name))
-    wanted = [name for name in known if name not in large and (artifacts is None or name in artifacts)]
-    tasks = [(paper, name) for paper in chosen for name in paper.artifacts if name in wanted]
-    lacking = [(paper, name) for paper, name in tasks if name in paper.needs and not present(EXTRAS[paper.needs[name]])]
-    tasks = [task for task in tasks if task not in lacking]
+    wanted = _wanted(chosen, artifacts, full)
+    lacking = [task for task in wanted if not _installed(*task)]
+    tasks = [task for task in wanted if task not in lacking]
     for paper, name in lacking if artifacts else ():
         if name not in [other for _, other in tasks]:  # named by the user: refused before anything runs
             need(paper.needs[name], f"{paper.name} {name}")
@@ -92,15 +83,10 @@ def reproduce(
     begin = time.perf_counter()
     for note in notes:
         progress(0, len(tasks), note)
-    steps = in_order(chosen, tasks, errata=artifacts is None)
-    apart, alone = separate(chosen, steps)
-    processes = min(jobs or cores(), len(apart))
     run = Reproduction(chosen, [(paper.name, name) for paper, name in tasks], Path(results), full, progress)
     done = len(tasks)
     try:
-        if processes > 1:
-            run.take_in_processes(apart, processes)
-        run.take(alone if processes > 1 else steps)
+        run.run(in_order(chosen, tasks, errata=artifacts is None), jobs or cores())
     except KeyboardInterrupt:
         done = min(run.done, len(tasks) - 1)  # an interrupted check of errata, too
     finally:  # an artifact that fails costs none of those before it
@@ -109,6 +95,31 @@ def reproduce(
     sentences = ((f"{agreement(run.rows)}.",) if run.rows else ()) + notes
     return Result("Printed numbers beside ours", run.rows, "printed_numbers", COLUMNS, _plots, done, len(tasks),
                   time.perf_counter() - begin, sentences)  # fmt: skip
+
+
+def _chosen(papers: str | Iterable[str] | None, full: bool) -> list[Paper]:
+    """The papers named; without names, all that are not only on demand."""
+    if papers:
+        return [load(name) for name in ([papers] if isinstance(papers, str) else papers)]
+    return [paper for paper in map(load, PAPERS) if full or not paper.on_demand]
+
+
+def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool) -> list[tuple[Paper, str]]:
+    """The artifacts named, in the papers' order; without names, all. Raises InvalidRequest."""
+    tasks = [(paper, name) for paper in chosen for name in paper.artifacts]
+    for name in artifacts or ():
+        papers = [paper for paper, other in tasks if other == name]
+        if not papers:
+            listed = [f"{', '.join(paper.artifacts)} ({paper.name})" for paper in chosen]
+            InvalidRequest.must("only", f"one of {'; '.join(listed)}", repr(name))
+        if not full and any(name in paper.only_full for paper in papers):
+            InvalidRequest.must("only", f"given with --full for {name}, which takes minutes", repr(name))
+    return [(paper, name) for paper, name in tasks
+            if (full or name not in paper.only_full) and (artifacts is None or name in artifacts)]  # fmt: skip
+
+
+def _installed(paper: Paper, name: str) -> bool:
+    return name not in paper.needs or present(EXTRAS[paper.needs[name]])
 
 
 def _left_out(lacking: Sequence[tuple[Paper, str]]) -> Iterator[str]:
@@ -124,20 +135,7 @@ def _plots(table: pd.DataFrame) -> Plots:
 
 def _draw(table: pd.DataFrame) -> Figure | None:
     """|ours - printed| in units of the tolerance, one mark for every printed number."""
-    if table.empty:
-        return None
-    from workbench.io.figures import COLOURS, legend_below, panels
-
-    figure, (axis,) = panels(width=7.2)
-    units = (table["difference"].abs() / table["tolerance"]).clip(lower=1e-3)
-    for k, (verdict, part) in enumerate(table.groupby("verdict", sort=False)):
-        axis.plot(part.index, units[part.index], "o", color=COLOURS[k % len(COLOURS)], label=str(verdict))
-    axis.axhline(1.0, color="#999999", linewidth=0.8)
-    axis.set_yscale("log")
-    axis.set_xlabel("printed numbers")
-    axis.set_ylabel("|ours - printed| / tolerance")
-    legend_below(figure, [axis])
-    return figure
+    return None if table.empty else draw(Drawing(declared("agreement")["figure"]), table.reset_index(names="number"))
 
 
 def gallery(results: Path) -> Path:

@@ -118,6 +118,14 @@ class Reproduction:
         """Those of the artifacts finished so far, in the order of the papers."""
         return [row for key in self.names for row in self.known.get(key, ())]
 
+    def run(self, steps: Sequence[Step], jobs: int) -> None:
+        """All steps, on `jobs` processes where that many can be used. Raises WorkbenchError."""
+        apart, alone = separate(self.papers, steps)
+        processes = min(jobs, len(apart))
+        if processes > 1:
+            self.take_in_processes(apart, processes)
+        self.take(alone if processes > 1 else steps)
+
     def take(self, steps: Iterable[Step]) -> None:
         """One step after the other, in this process. Raises WorkbenchError."""
         for step in steps:
@@ -250,7 +258,7 @@ def _written(paper: str, name: str, artifact: Artifact, results: Path) -> list[R
         {
             "paper": paper, "artifact": name, "what": c.what, "place": c.place, "printed": c.printed,
             "ours": c.ours, "difference": c.difference, "tolerance": c.tolerance, "verdict": c.verdict,
-            "surprising": c.surprising, "remark": c.remark,
+            "surprising": c.surprising, "remark": c.remark, "apart": c.apart,
         }
         for c in artifact.comparisons
     ]  # fmt: skip
@@ -258,8 +266,6 @@ def _written(paper: str, name: str, artifact: Artifact, results: Path) -> list[R
 
 def write_artifact(artifact: Artifact, folder: Path) -> None:
     """Write an artifact's table, figure and record into a folder."""
-    import matplotlib.pyplot as plt
-
     shown = artifact.shown()
     table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
     write_whole(folder / f"{artifact.name}.csv", table.encode())
@@ -267,7 +273,6 @@ def write_artifact(artifact: Artifact, folder: Path) -> None:
         figure = artifact.draw(shown)
         save_figure(figure, folder / f"{artifact.name}.png")
         save_figure(figure, folder / f"{artifact.name}.svg")
-        plt.close(figure)
     record = {
         "name": artifact.name,
         "title": artifact.title,
@@ -275,7 +280,7 @@ def write_artifact(artifact: Artifact, folder: Path) -> None:
         "figure": artifact.draw is not None,
         "comparisons": [
             {
-                **asdict(c),
+                **{name: value for name, value in asdict(c).items() if name != "apart" or value},
                 "ours": c.shown,
                 "difference": rounded(c.shown - c.printed, 4),
                 "tolerance": float(f"{c.tolerance:.6g}"),

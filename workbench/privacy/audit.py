@@ -25,8 +25,7 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import ExpNumber, Real, positive, round_up
 from workbench.io.files import spelled, write_whole
 from workbench.io.shown import Shown
-from workbench.mechanisms.channel import Channel, Rows
-from workbench.mechanisms.mechanism import Budget, Comparison, Mechanism, as_mechanism, on_real_inputs
+from workbench.mechanisms.mechanism import Bias, Budget, Comparison, Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.claim import Claim
 from workbench.privacy.measure import measure, measure_whole
 from workbench.privacy.notions import Notion, notion
@@ -36,7 +35,9 @@ from workbench.privacy.notions.notion import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PairAudit", "Privacy", "audit", "audit_channel", "audit_extremes", "audit_for"]
+    from workbench.privacy.expected_error import ExpectedError
+
+__all__ = ["PairAudit", "Privacy", "audit", "audit_extremes", "audit_for"]
 
 _REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
 
@@ -75,12 +76,14 @@ class Privacy(Shown):
     epsilon: the common budget, None when the pairs have different ones (see `pairs`);
     pdp_delta: the largest PDP δ, exact; dp_delta: the largest DP δ, the exact number a - b e^ε with float bounds
     `.lower` and `.upper`; pure_ratio: the largest ratio e^ε must reach, None when a zero mass is reachable;
-    pure_epsilon: its logarithm rounded up, inf for None; pairs: the details for each difference or pair of rows.
+    pure_epsilon: its logarithm rounded up, inf for None; pairs: the details for each difference or pair of rows;
+    error: the expected loss, where one was asked for.
     """
 
     epsilon: Fraction | None
     pairs: tuple[PairAudit, ...]
     mechanism: Mechanism = field(repr=False, compare=False)
+    error: ExpectedError | None = field(default=None, repr=False, compare=False)
     _measured: list[tuple[Claim, tuple[Result, ...]]] = field(default_factory=list, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -89,12 +92,39 @@ class Privacy(Shown):
 
     def facts(self) -> list[tuple[str, str]]:
         """The exact values, rounded up."""
-        at = "each pair's own epsilon" if self.epsilon is None else f"epsilon = {float(self.epsilon):g}"
-        rows = [("mechanism", self.mechanism.describe()), ("exact pure epsilon", repr(self.pure_epsilon)),
-                ("exact DP delta", f"{self.dp_delta.upper!r} at {at}")]  # fmt: skip
-        if not on_real_inputs(self.mechanism):
-            rows.append(("exact PDP delta", f"{round_up(self.pdp_delta)!r} at {at}"))
-        return rows
+        at = "each pair's own epsilon" if self.epsilon is None else f"epsilon = {spelled(self.epsilon)}"
+        values = self.to_dict()
+        rows = [("mechanism", self.mechanism.describe()), ("neighbours", f"{len(self.pairs)} ordered pairs"),
+                ("exact pure epsilon", f"{values['pure_epsilon']} (rounded up)")]  # fmt: skip
+        rows += [
+            (f"exact {name} delta", f"{values[key]!r} at {at}")
+            for name, key in (("PDP", "pdp_delta"), ("DP", "dp_delta"))
+            if values[key] is not None
+        ]
+        if values["metric_epsilon"] is not None:
+            rows.append(("metric epsilon", f"{values['metric_epsilon']} for |x - x'|"))
+        if values["bias"] is not None:
+            rows.append(("largest bias", repr(values["bias"])))
+        if self.mechanism.one_sided:
+            rows.append(("note", "one-sided neighbours: real ones go both ways, and the other way was not compared"))
+        return rows if self.error is None else rows + self.error.facts()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; every number rounded against the mechanism, "inf" for unbounded ones. metric_epsilon, bias: of
+        mechanisms on real inputs; loss, data, mean_error, worst_error, worst_input: where a loss was asked for."""
+        decided = self.mechanism.segments is not None
+        means = getattr(self.mechanism, "unbiased_means", None) if self.mechanism.segments else None
+        steepest = self.worst("metric").measured.value if self.mechanism.segments else None
+        metric = "inf" if steepest is None else round_up(steepest)
+        return {
+            "kind": type(self.mechanism).__name__, "neighbours": len(self.pairs),
+            "one_sided": self.mechanism.one_sided, "pure_epsilon": _number(self.pure_epsilon),
+            "epsilon": None if self.epsilon is None else float(self.epsilon),
+            "pdp_delta": self.worst("pdp").measured.upper if decided else None, "dp_delta": self.dp_delta.upper,
+            "metric_epsilon": metric if self.mechanism.segments else None,
+            "bias": None if means is None else float(Bias.of(self.mechanism, *means).worst),
+            **({} if self.error is None else self.error.to_dict()),
+        }  # fmt: skip
 
     @property
     def drawable(self) -> bool:
@@ -251,14 +281,37 @@ def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
     return privacy
 
 
-def audit(mechanism: Any, epsilon: Budget) -> Privacy:
-    """The exact audit of a mechanism: every comparison of it, each under its own budget.
+def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = None, data: Any = None) -> Privacy:
+    """The exact audit of a mechanism: every comparison of it, each under its own budget; what it gets wrong, too.
+
+        >>> import workbench as wb
+        >>> noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])
+        >>> found = wb.audit(noise, 1, loss="squared", data=[0, 0, 2])
+        >>> found.pure_epsilon, float(found.error.mean), float(found.error.worst), found.error.worst_input
+        (0.6931471805599454, 1.25, 1.25, 0)
 
     mechanism: any, or a Design or Certificate of one; epsilon: a finite number >= 0, or a mapping label -> number
-    (shifts of additive noise, pairs of rows of a channel). Raises InvalidRequest.
+    (shifts of additive noise, pairs of rows of a channel), by default a certificate's own, else 0; loss, data: as
+    `workbench.privacy.expected_error.expected_error` takes them, data also a CSV file of one column; with either, its
+    exact expected loss is `error`. Raises InvalidRequest.
     """
     subject = as_mechanism(mechanism)
-    return _audit(subject, subject.comparisons(), subject.budgets(epsilon))
+    if epsilon is None:
+        epsilon = _own_budget(mechanism, subject)
+    error = None
+    if loss is not None or data is not None:
+        from workbench.privacy.expected_error import expected_error
+
+        error = expected_error(subject, loss or "absolute", data)
+    return _audit(subject, subject.comparisons(), subject.budgets(epsilon), error)
+
+
+def _own_budget(given: Any, subject: Mechanism) -> Any:
+    """The ε that a Certificate or the certificate of a Design claims, where its comparisons have one; else 0."""
+    claim: Claim | None = getattr(getattr(given, "certificate", given), "claim", None)
+    if claim is None or (subject.segments and claim.notion.per_distance):
+        return 0
+    return claim.values.get("epsilon", 0)
 
 
 def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
@@ -269,16 +322,12 @@ def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
     return _audit(subject, extremes, {comparison.label: value for comparison in extremes})
 
 
-def audit_channel(rows: Rows, pairs: Iterable[Any], epsilon: Budget, *, directed: bool = False) -> Privacy:
-    """The exact audit of a finite channel. rows: a Channel, floats read as the rationals they are, or exact numbers,
-    each row normalised by its exact sum; pairs: of neighbouring rows. Raises InvalidRequest.
-    """
-    return audit(Channel.of(rows, pairs, directed=directed), epsilon)
-
-
-def _audit(mechanism: Mechanism, comparisons: Iterable[Comparison], budgets: Mapping[Any, Fraction]) -> Privacy:
+def _audit(
+    mechanism: Mechanism, comparisons: Iterable[Comparison], budgets: Mapping[Any, Fraction],
+    error: ExpectedError | None = None,
+) -> Privacy:  # fmt: skip
     pairs = (_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label], {}) for pair in comparisons)
-    return _privacy(list(pairs), mechanism)
+    return _privacy(list(pairs), mechanism, error)
 
 
 def _pair(label: tuple[int, ...], laws: Laws, epsilon: Fraction, known: Mapping[str, Any]) -> PairAudit:
@@ -291,7 +340,11 @@ def _pair(label: tuple[int, ...], laws: Laws, epsilon: Fraction, known: Mapping[
     return PairAudit(label, epsilon, measured)
 
 
-def _privacy(pairs: Sequence[PairAudit], mechanism: Mechanism) -> Privacy:
+def _privacy(pairs: Sequence[PairAudit], mechanism: Mechanism, error: ExpectedError | None = None) -> Privacy:
     different = {id(pair.epsilon): pair.epsilon for pair in pairs}.values()  # one number for all is one object
     same = len(different) == 1 or len({*different}) == 1
-    return Privacy(pairs[0].epsilon if same else None, tuple(pairs), mechanism)
+    return Privacy(pairs[0].epsilon if same else None, tuple(pairs), mechanism, error)
+
+
+def _number(value: float) -> float | str:
+    return "inf" if value == float("inf") else value

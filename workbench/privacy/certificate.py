@@ -2,8 +2,9 @@
 
     mechanism    noise: sizes, shifts, weights · channel: rows of weights, pairs · quantizer: knots, outputs, end laws
     claim        a notion and its parameters: epsilon (one, or one for each shift or pair) and delta, or others
-    objective    a cost and what the mechanism costs, recomputed where one is stated (`workbench.privacy.objective`)
+    objective    a loss and what the mechanism costs, recomputed where one is stated (`workbench.privacy.objective`)
     bias         max |E[output | input] - input|, where the mechanism is one of numbers, recomputed
+    composed     of a design for many runs: what so many adaptive runs are together, composed again
     record       solver, versions, its claim and bound: written down, not proven here
 
 The claim is decided by its notion, in an exact audit, every time a certificate is made or read; what a file says counts
@@ -30,8 +31,9 @@ from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Bias, Mechanism, on_real_inputs
 from workbench.mechanisms.points import points
 from workbench.privacy.audit import Privacy, audit, audit_extremes
-from workbench.privacy.audit_cost import affordable
+from workbench.privacy.audit_work import affordable
 from workbench.privacy.claim import Claim
+from workbench.privacy.composition import ComposedClaim
 from workbench.privacy.notions import Notion
 from workbench.privacy.objective import ExpectedLoss, Objective
 
@@ -39,8 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "COLUMNS",
-    "EXPECTED_LOSS",
     "FORMAT",
     "VERSION",
     "Bias",
@@ -48,12 +48,10 @@ __all__ = [
     "ExpectedLoss",
     "Mechanism",
     "Objective",
-    "check_cost",
+    "check_work",
 ]
 
 FORMAT, VERSION = "dp-workbench certificate", 1
-EXPECTED_LOSS = 2  # the version that brought the cost of a channel
-COLUMNS = 3  # ... and the one that brought columns, for channels whose rows would be too long a file
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,6 +62,7 @@ class Certificate(Shown):
     parameters: of a notion that has others than epsilon and delta. Decimals are meant: 0.1 is 1/10.
     record: what is known beyond the proof.
     audited: an exact audit of this very mechanism, which is then not repeated (`workbench.privacy.audit.audit_for`).
+    composed: what many runs together are, claimed beside what one is.
     Raises NotCertified when the exact audit refuses the claim, InvalidRequest when it makes no sense.
     """
 
@@ -76,6 +75,7 @@ class Certificate(Shown):
     record: Mapping[str, Any] = field(default_factory=dict, compare=False)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     audited: InitVar[Privacy | None] = None
+    composed: ComposedClaim | None = None
     claim: Claim = field(init=False, repr=False, compare=False)
 
     def __post_init__(self, audited: Privacy | None) -> None:
@@ -99,6 +99,8 @@ class Certificate(Shown):
                 self.__dict__["deciding"] = audited
         if not self.holds():
             raise NotCertified(self.deciding.words(self.claim))
+        if self.composed is not None:
+            self.composed.check(self.mechanism)
         if self.objective is not None and not self.objective.holds(self.mechanism):
             exact = round_up(self.objective.of(self.mechanism))
             raise NotCertified(f"The {self.objective.name} is {exact!r}, not {round_up(self.objective.value)!r}.")
@@ -128,7 +130,7 @@ class Certificate(Shown):
         """Copies and messages between processes are proven again."""
         epsilon = dict(self.epsilon) if isinstance(self.epsilon, Mapping) else self.epsilon
         parts = (self.mechanism, self.claim.notion, epsilon, self.delta, self.objective, self.bias)
-        return Certificate, (*parts, dict(self.record), dict(self.parameters))
+        return Certificate, (*parts, dict(self.record), dict(self.parameters), None, self.composed)
 
     @cached_property
     def privacy(self) -> Privacy:
@@ -165,9 +167,10 @@ class Certificate(Shown):
             if not on_real_inputs(p.mechanism):
                 more = f"exact PDP delta {round_up(p.pdp_delta)!r}, {more}"
             sentences.append(f"At that budget: {more} (each rounded up).")
+        sentences += [] if self.composed is None else [f"{self.composed.words}."]
         if self.mechanism.one_sided:
             sentences.append("Only one side of each pair of neighbours is protected (directed differences).")
-        sentences.append("It states no cost." if self.objective is None else self.objective.words)
+        sentences.append("It states no loss." if self.objective is None else self.objective.words)
         if self.bias is not None:
             worst = self.bias.worst
             sentences.append("It is exactly unbiased." if not worst else f"Its largest bias is {round_up(worst)!r}.")
@@ -189,12 +192,12 @@ class Certificate(Shown):
         columns: a channel whose rows are all neighbours by its columns.
         """
         objective, bias = self.objective, self.bias
-        version = EXPECTED_LOSS if isinstance(objective, ExpectedLoss) else VERSION
         return {
             "format": FORMAT,
-            "version": COLUMNS if columns else version,
+            "version": VERSION,
             "mechanism": (self._short_record() if columns else None) or self.mechanism.to_dict(),
             "claim": self.claim.to_dict(),
+            "composed": None if self.composed is None else self.composed.to_dict(),
             "objective": None if objective is None else objective.to_dict(),
             "bias": None
             if bias is None
@@ -206,14 +209,14 @@ class Certificate(Shown):
             "record": {**self.record, **({"checked_by": self.foreign} if self.foreign else {})},
         }
 
-    def check_cost(self) -> None:
+    def check_work(self) -> None:
         """Raise CorruptFile where proving all that it states would take too long."""
-        check_cost(self.mechanism, self.claim.notion, self.claim.values, self.objective, self.bias)
+        check_work(self.mechanism, self.claim.notion, self.claim.values, self.objective, self.bias, self.composed)
 
     def content(self) -> bytes:
         """What its file holds. Raises NotCertified when it would be too large to be proven again."""
         try:
-            self.check_cost()
+            self.check_work()
         except CorruptFile as error:
             raise NotCertified(f"The certificate could not be proven again from its file. {error}") from None
         content = b"" if getattr(self.mechanism, "record_digits", 0) > LIMIT else self._content()
@@ -257,16 +260,17 @@ class Certificate(Shown):
         return "\n".join(self.words)
 
 
-def check_cost(
+def check_work(
     mechanism: Mechanism,
     notion: Notion,
     values: Mapping[str, Any],
     objective: Objective | ExpectedLoss | None,
     bias: Bias | None,
+    composed: ComposedClaim | None = None,
 ) -> None:
     """Raise CorruptFile where proving all that a certificate states would be beyond the limit."""
     numbers = () if objective is None else objective.numbers
     if bias is not None:
         numbers = (*numbers, *bias.outputs, *bias.inputs, bias.worst)
     labels = len(objective.labels) if isinstance(objective, ExpectedLoss) else 0
-    affordable(mechanism, notion, values, numbers, labels)
+    affordable(mechanism, notion, values, numbers, labels, runs=composed is not None)

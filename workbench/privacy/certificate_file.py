@@ -3,22 +3,20 @@
     {"format": "dp-workbench certificate", "version": 1,
      "mechanism": {"kind": "noise", "sizes": [9], "shifts": [[1]], "directed": false, "total": "0x..", "weights": [..]},
      "claim": {"notion": "pdp", "epsilon": "1.5", "delta": "0.1"},        see `workbench.privacy.claim`
-     "objective": null | {"name": .., "value": "..", "costs": null | [..]}           of noise
+     "objective": null | {"name": .., "value": "..", "losses": null | [..]}          of noise
                        | {"name": .., "value": "..", "labels": [..], "prior": [..], "outputs": [..], "rows": [..]},
      "bias": null | {"outputs": [..], "inputs": [..], "worst": ".."},
+     "composed": null | {"runs": 4, "epsilon": "1", "delta": "1e-6", "step": ".."},                 of many runs
      "record": {...}}                                                      what was known when it was written
 
 Weights and totals are hexadecimal integers (read in linear time), other numbers exact decimals or ratios in strings.
-The second objective is that of a channel and came with version 2. Version 3 brought another form of a channel whose
-rows are all neighbours, by its columns, each a list of runs downwards (so many rows of this weight):
+The second objective is that of a channel. A channel whose rows are all neighbours, and would exceed the largest file,
+is written by its columns, each a list of runs downwards (so many rows of this weight):
 
     {"kind": "channel", "rows": 3, "columns": [[1, "0x3", 2, "0x1"], ..], "pairs": "all"}
 
-A file is written in the oldest version that can hold it: what has no such objective still is version 1, byte for byte,
-and columns are written where rows would exceed the largest file.
-
 A reader allocates no more than the file holds: sizes, weights and pairs are counted before anything is built, and
-what would take longer than about a minute is refused before it starts (`workbench.privacy.audit_cost`).
+what would take longer than about ten seconds is refused before it starts (`workbench.privacy.audit_work`).
 """
 
 from __future__ import annotations
@@ -41,10 +39,8 @@ from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.mechanisms.shown_mechanism import MECHANISM
 from workbench.mechanisms.shown_mechanism import VERSION as MECHANISM_VERSION
-from workbench.privacy.audit_cost import affordable
+from workbench.privacy.audit_work import LIMIT, affordable
 from workbench.privacy.certificate import (
-    COLUMNS,
-    EXPECTED_LOSS,
     FORMAT,
     VERSION,
     Bias,
@@ -52,12 +48,22 @@ from workbench.privacy.certificate import (
     ExpectedLoss,
     Mechanism,
     Objective,
-    check_cost,
+    check_work,
 )
 from workbench.privacy.claim import Claim
+from workbench.privacy.composition import ComposedClaim
+from workbench.privacy.notions.work import limited
 
-__all__ = ["FORMAT", "MECHANISM", "VERSION", "any_mechanism", "from_dict", "load_certificate", "mechanism_of",
-           "save", "save_certificate", "save_mechanism", "verify_certificate"]  # fmt: skip
+__all__ = [
+    "FORMAT",
+    "MECHANISM",
+    "VERSION",
+    "any_mechanism",
+    "check",
+    "from_dict",
+    "mechanism_of",
+    "save",
+]  # fmt: skip
 
 # kind of a record -> its class; these are what a certificate can hold
 KINDS: dict[str, Any] = {
@@ -83,19 +89,9 @@ def save(given: Any, path: Path | str) -> None:
     """
     proof = getattr(given, "certificate", given)
     if isinstance(proof, Certificate):
-        save_certificate(proof, path)
-    else:
-        save_mechanism(as_mechanism(given), path)
-
-
-def save_certificate(certificate: Certificate, path: Path | str) -> None:
-    """`Certificate.save`."""
-    certificate.save(path)
-
-
-def save_mechanism(mechanism: Any, path: Path | str) -> None:
-    """`save` of a mechanism. Raises InvalidRequest."""
-    subject: Any = as_mechanism(mechanism)
+        proof.save(path)
+        return
+    subject: Any = as_mechanism(given)
     if hasattr(subject, "save"):
         subject.save(path)
         return
@@ -103,7 +99,7 @@ def save_mechanism(mechanism: Any, path: Path | str) -> None:
     write_whole(Path(path), (json.dumps(data, indent=1) + "\n").encode())
 
 
-def load_certificate(path: Path | str) -> Certificate:
+def check(path: Path | str) -> Certificate:
     """Read and prove a certificate file. Raises CorruptFile with the reason when it is malformed or proves nothing,
     InvalidRequest for a file that cannot be read."""
     text = read_text(path)
@@ -111,43 +107,39 @@ def load_certificate(path: Path | str) -> Certificate:
         return from_dict(parse_json(text))
 
 
-verify_certificate = load_certificate
-
-
 def from_dict(data: Any) -> Certificate:
-    """The certificate `to_dict` wrote, proven again. Raises CorruptFile."""
-    fields = take(data, "A certificate", {"format", "version", "mechanism", "claim", "objective", "bias", "record"})
+    """The certificate `to_dict` wrote, proven again. Raises CorruptFile, caused by NotCertified for a claim that is
+    false and by NotProven for one that stays undecided."""
+    names = {"format", "version", "mechanism", "claim", "composed", "objective", "bias", "record"}
+    fields = take(data, "A certificate", names)
     if fields["format"] != FORMAT:
         raise CorruptFile(f"The format must be {FORMAT!r}.")
     version = fields["version"]
-    if type(version) is not int or version < VERSION:
-        refuse("The version", f"{VERSION} to {COLUMNS}")
-    if version > COLUMNS:
-        raise CorruptFile(
-            f"The certificate is of version {version}, newer than this reader, which knows versions up to {COLUMNS}."
-        )
+    if type(version) is not int or version != VERSION:
+        refuse("The version", f"{VERSION}, the one that this reader knows")
     if not isinstance(fields["record"], dict):
         refuse("The record", "an object")
-    if version < COLUMNS and isinstance(fields["mechanism"], dict) and "columns" in fields["mechanism"]:
-        raise CorruptFile(f"A channel has columns from version {COLUMNS} on.")
     try:
         mechanism = _built(fields["mechanism"])
         measuring, values = Claim.read(fields["claim"])
-        objective, bias = _objective(fields["objective"], version), _bias(fields["bias"])
-        check_cost(mechanism, measuring, values, objective, bias)
+        objective, bias = _objective(fields["objective"]), _bias(fields["bias"])
+        composed = None if fields["composed"] is None else ComposedClaim.read(fields["composed"])
+        check_work(mechanism, measuring, values, objective, bias, composed)
         others = {name: value for name, value in values.items() if name not in {"epsilon", "delta"}}
-        proven = Certificate(
-            mechanism,
-            measuring.name,
-            values.get("epsilon"),
-            values.get("delta"),
-            objective,
-            bias,
-            fields["record"],
-            others,
-        )
+        with limited(LIMIT):
+            proven = Certificate(
+                mechanism,
+                measuring.name,
+                values.get("epsilon"),
+                values.get("delta"),
+                objective,
+                bias,
+                fields["record"],
+                others,
+                composed=composed,
+            )
     except (NotCertified, NotProven) as error:
-        raise CorruptFile(f"The certificate does not prove its claim. {error}") from None
+        raise CorruptFile(f"The certificate does not prove its claim. {error}") from error
     except InvalidRequest as error:
         raise CorruptFile(f"The certificate makes no sense: {error}") from None
     if any(isinstance(value, dict) and value != proven.claim.values[name] for name, value in values.items()):
@@ -193,13 +185,13 @@ def _foreign(data: Any) -> Any:
         raise CorruptFile(f"{known[kind].package} cannot read it: {type(error).__name__}: {error}.") from error
 
 
-def _objective(data: Any, version: int) -> Objective | ExpectedLoss | None:
+def _objective(data: Any) -> Objective | ExpectedLoss | None:
     if data is None:
         return None
-    if version < EXPECTED_LOSS or not isinstance(data, dict) or "costs" in data:
-        fields = take(data, "The objective", {"name", "value", "costs"})
-        costs = None if fields["costs"] is None else numbers(fields["costs"], "costs")
-        return Objective(short_text(fields["name"], "The name"), ratio(fields["value"], "The value"), costs)
+    if not isinstance(data, dict) or "losses" in data:
+        fields = take(data, "The objective", {"name", "value", "losses"})
+        losses = None if fields["losses"] is None else numbers(fields["losses"], "losses")
+        return Objective(short_text(fields["name"], "The name"), ratio(fields["value"], "The value"), losses)
     fields = take(data, "The objective", {"name", "value", "labels", "prior", "outputs", "rows"})
     rows = listed(fields["rows"], "rows")
     if not all(type(row) is int for row in rows):

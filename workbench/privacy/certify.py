@@ -11,7 +11,7 @@ found by `solvers.rational_refinement` at the level of designs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -19,9 +19,7 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact, positive
-from workbench.mechanisms.channel import Channel, Rows
 from workbench.mechanisms.mechanism import Budget, as_mechanism
-from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.real_inputs import rationals
 from workbench.privacy.audit import Privacy, audit_for
 from workbench.privacy.certificate import Bias, Certificate, Mechanism, Objective
@@ -33,7 +31,7 @@ from workbench.privacy.repair import repair_noise
 from workbench.privacy.repair_channel import repair_rows
 from workbench.privacy.repair_line import repair_line
 
-__all__ = ["certify", "certify_channel", "certify_quantizer", "rounded_objective"]
+__all__ = ["certify", "rounded_objective"]
 
 Metric = Callable[[int, int], Real] | Sequence[Any] | np.ndarray[Any, Any]
 
@@ -127,30 +125,9 @@ def _means(
     return getattr(subject, "unbiased_means", (None, None))
 
 
-# Earlier names: the mechanism and its certificate in one call.
-
-
-def certify_channel(
-    rows: Rows, pairs: Iterable[Any] | str = "all", *, directed: bool = False, **options: Any
-) -> Certificate:
-    """`certify` of a channel. rows: a matrix (answers, outputs) or rows of exact numbers; pairs: neighbouring rows
-    (i, j), both orders unless directed; "all" for every two. Raises InvalidRequest, NotCertified."""
-    if isinstance(pairs, str) and pairs != "all":
-        InvalidRequest.must("pairs", "'all' or a list of pairs of rows", repr(pairs))
-    return certify(Channel.of(rows, None if isinstance(pairs, str) else pairs, directed=directed), **options)
-
-
-def certify_quantizer(
-    knots: Sequence[Any], outputs: Sequence[Any], ends: Any, *, unbiased: bool = True, **options: Any
-) -> Certificate:
-    """`certify` of a mechanism on real inputs. knots: (K+1,) increasing; outputs: (m,) values published; ends: laws at
-    both ends of every piece, see `PiecewiseAffine.of`. Raises InvalidRequest, NotCertified."""
-    return certify(PiecewiseAffine.of(knots, outputs, ends), unbiased=unbiased, **options)
-
-
-def rounded_objective(name: str, value: Fraction, costs: tuple[Fraction, ...] | None) -> Objective:
-    """An exact cost, rounded up to a decimal of 17 significant digits or more."""
-    return Objective(name, rounded_value(value), costs)
+def rounded_objective(name: str, value: Fraction, losses: tuple[Fraction, ...] | None) -> Objective:
+    """An exact loss, rounded up to a decimal of 17 significant digits or more."""
+    return Objective(name, rounded_value(value), losses)
 
 
 def _proof(

@@ -135,10 +135,16 @@ class Rows:
 
 @dataclass(frozen=True)
 class Account:
-    """What a release costs, in words and for its report; ledger: the file to be brought up to date, None without."""
+    """What a release costs, in words and for its report; ledger: the file to be brought up to date, None without.
+
+    own_words, own: for the owner of the data alone. The largest number of rows of one person, the budget it makes and
+    the sums of a ledger are not private, and stand in nothing that is published.
+    """
 
     words: list[str]
     report: dict[str, Any]
+    own_words: list[str]
+    own: dict[str, Any]
     headline: str
     ledger: Path | None
     after: ReleaseLedger | None = field(repr=False)
@@ -154,29 +160,33 @@ class Account:
         largest number of rows of one person, None where persons are not known. Raises CorruptFile, InvalidRequest.
         """
         whole = None if row is None else together([row], most or 1)
-        words = _person_words(row, whole, most)
-        report: dict[str, Any] = {"budget_of_a_row": _shown(row), "budget": _shown(whole)}
+        counts = " (--person counts them)" if most is None else ""
+        words = [f"The budget is that of one row; of somebody with k rows it is k times as large{counts}."]
+        report: dict[str, Any] = {"budget_of_a_row": _shown(row)} | ({"budget": _shown(row)} if most is None else {})
+        own: dict[str, Any] = {"budget": _shown(whole), "rows_of_one_person": most}
+        own_words = [] if most is None else _person_words(row, whole, most)
         headline = "see the claim: its notion has no epsilon" if whole is None else str(whole)
         if ledger is None:
             words.append("Another release of the same people's data adds its budget to this one (--ledger adds up).")
-            return cls(words, report, headline, None, None)
+            return cls(words, report, own_words, own, headline, None, None)
         known = ReleaseLedger.read(ledger)
         release = Release(column[:100], known.digest(given), notion, whole, output[:100])
         same, every = known.of_same_column(release), known.releases
-        report["releases_of_this_column"] = len(same) + 1
-        report["budget_of_all_releases_of_this_column"] = None
+        own["releases_of_this_column"] = len(same) + 1
+        own["budget_of_all_releases_of_this_column"] = None
         for earlier, what in ((same, "this column"), (every, "these data")):
             if not earlier or (what == "these data" and len(every) == len(same)):
                 continue
             total = _sum([*earlier, release])
             if what == "this column":
-                report["budget_of_all_releases_of_this_column"] = _shown(total)
+                own["budget_of_all_releases_of_this_column"] = _shown(total)
             number = f"This is release {len(earlier) + 1} of {what} in the ledger"
             if total is None:
-                words.append(f"{number}; their budgets are of kinds that are not added up here, but they do add up.")
+                kinds = "their budgets are of kinds that are not added up here, but they do add up"
+                own_words.append(f"{number}; {kinds}.")
             else:
-                words.append(f"{number}: budgets add up to {total} (basic composition).")
-        return cls(words, report, headline, ledger, known.add(release))
+                own_words.append(f"{number}: budgets add up to {total} (basic composition).")
+        return cls(words, report, own_words, own, headline, ledger, known.add(release))
 
     def save(self) -> Callable[[], None]:
         """Enter the release into the ledger, before it is published; returns what takes it out again.
@@ -201,7 +211,7 @@ def rows_of_one_person(table: CsvColumn, person: str) -> int:
         InvalidRequest.must("person", "another column than the private one", repr(person))
     names = [row[at].strip() for row in table.body]
     if "" in names:
-        raise InvalidRequest(f"{table.row(names.index(''))} must say whose row it is. Got an empty cell.")
+        raise InvalidRequest(f"{table.line(names.index(''))} must say whose row it is. Got an empty cell.")
     return max(Counter(names).values())
 
 
@@ -214,9 +224,7 @@ def _sum(releases: list[Release]) -> PrivacyBudget | None:
     return together(known)
 
 
-def _person_words(row: PrivacyBudget | None, whole: PrivacyBudget | None, most: int | None) -> list[str]:
-    if most is None:
-        return ["The budget is that of one row; of somebody with k rows it is k times as large (--person counts them)."]
+def _person_words(row: PrivacyBudget | None, whole: PrivacyBudget | None, most: int) -> list[str]:
     if most == 1:
         return ["No person has more than one row."]
     if whole is None:

@@ -8,28 +8,37 @@ exactly, in rationals:
 
     outcome j      Q*_j = slope change at E_j,  P*_j = E_j Q*_j       and one outcome with Q* = 0, P* = h(∞)
 
-The product is convolved in integers (`loss_law`); nothing is a float before the answer is rounded to its side.
+The product is convolved in integers (`loss_law`); nothing is a float before the answer is rounded to its side. What it
+gives is an upper bound: no run need attain the pair, as different comparisons may attain h at different E. The lower
+bounds are those of actual neighbours, one comparison of each mechanism in all of its runs.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from functools import cmp_to_key
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up, sign_exp
-from workbench.io.files import write_whole
-from workbench.io.shown import Shown
-from workbench.mechanisms.mechanism import as_mechanism
-from workbench.privacy.loss_law import LossLaw
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Composition", "DominatingPair", "compose", "composed_delta", "dominating_pair"]
+from workbench.errors import InvalidRequest, NotCertified, NotProven
+from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up, sign_exp
+from workbench.io.files import ratio, spelled, write_whole
+from workbench.io.records import refuse, take
+from workbench.io.shown import Shown
+from workbench.mechanisms.mechanism import Comparison, as_mechanism
+from workbench.privacy.audit_work import LIMIT
+from workbench.privacy.loss_law import LossLaw
+from workbench.privacy.notions.wording import decimal
+
+__all__ = ["ComposedClaim", "Composition", "DominatingPair", "compose", "composed_delta", "dominating_pair"]
 
 
 @dataclass(frozen=True)
@@ -78,22 +87,15 @@ class DominatingPair:
 
 def dominating_pair(mechanism: Any) -> DominatingPair:
     """The exact dominating pair of a mechanism with its neighbour relation. Raises InvalidRequest."""
-    lines = {(Fraction(0), Fraction(0)), (Fraction(1), Fraction(1))}
-    seen = set()
-    for pair in as_mechanism(mechanism).comparisons():
-        if (pair.p, pair.q) in seen:
-            continue
-        seen.add((pair.p, pair.q))
-        order = sorted(
-            ((k, l) for k, l in zip(pair.p.integers, pair.q.integers, strict=True) if k or l),
-            key=_ratio,
-            reverse=True,
-        )
+    points = [(0, 1, 0, 1), (1, 1, 1, 1)]  # A, B of the lines, each as a numerator and a denominator
+    for pair in _different(mechanism):
         of_p, of_q = 0, 0
-        for k, l in order:
+        masses = (mass for mass in zip(pair.p.integers, pair.q.integers, strict=True) if any(mass))
+        for k, l in sorted(masses, key=cmp_to_key(_larger_first)):
             of_p, of_q = of_p + k, of_q + l
-            lines.add((Fraction(of_p, pair.p.total), Fraction(of_q, pair.q.total)))
-    hull = _upper(lines)
+            points.append((of_p, pair.p.total, of_q, pair.q.total))
+    near = _near_the_upper([a / total for a, total, *_ in points], [b / total for *_, b, total in points])
+    hull = _upper({(Fraction(a, of_a), Fraction(b, of_b)) for a, of_a, b, of_b in map(points.__getitem__, near)})
     p, q = [hull[-1][0]], [Fraction(0)]  # beyond the last vertex h is constant: mass that Q cannot produce
     for (high, b), (low, d) in pairwise(hull):
         q.append(b - d)
@@ -104,9 +106,39 @@ def dominating_pair(mechanism: Any) -> DominatingPair:
     return DominatingPair(tuple(p[i] for i in keep), tuple(q[i] for i in keep))
 
 
-def _ratio(pair: tuple[int, int] | tuple[Fraction, Fraction]) -> tuple[int, Fraction]:
+def _different(mechanism: Any) -> Iterator[Comparison]:
+    """The comparisons of different pairs of laws."""
+    seen = set()
+    for pair in as_mechanism(mechanism).comparisons():
+        if (pair.p, pair.q) not in seen:
+            seen.add((pair.p, pair.q))
+            yield pair
+
+
+def _ratio(pair: tuple[Fraction, Fraction]) -> tuple[int, Fraction]:
     k, l = pair
-    return (1, Fraction(0)) if not l else (0, Fraction(k) / l)
+    return (1, Fraction(0)) if not l else (0, k / l)
+
+
+def _larger_first(first: tuple[int, int], second: tuple[int, int]) -> int:
+    """Of masses (k, l) by k/l."""
+    return second[0] * first[1] - first[0] * second[1]
+
+
+def _near_the_upper(heights: list[float], slopes: list[float]) -> list[int]:
+    """The lines A - B E that may be on their upper envelope: those whose (B, A) lie no further below the concave curve
+    over all of them than floats may err, or whose B is beyond floats."""
+    a, b = np.array(heights), np.array(slopes)
+    hull: list[tuple[float, float]] = []
+    for x, y in sorted({*zip(slopes, heights, strict=True)}):
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) <= (y - hull[-2][1]) * (
+            hull[-1][0] - hull[-2][0]
+        ):
+            hull.pop()
+        hull.append((x, y))
+    curve = np.interp(b, *np.array(hull).T)
+    listed: list[int] = np.flatnonzero((a >= curve - 1e-12) | (b < 1e-290)).tolist()
+    return listed
 
 
 def _upper(lines: set[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
@@ -132,7 +164,8 @@ def _upper(lines: set[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fracti
 @dataclass(frozen=True)
 class Composition(Shown):
     """Privacy of `times` runs (of each mechanism, where there are several): epsilon bounds what they cost at `delta`
-    from above, epsilon_low from below (or delta, delta_low at epsilon, when that was given). All four are proven."""
+    from above, for adaptive runs on any neighbours, epsilon_low from below, for neighbours that are the same in every
+    run (or delta, delta_low at epsilon, when that was given). All four are proven."""
 
     times: int | tuple[int, ...]
     epsilon: float
@@ -191,37 +224,116 @@ def compose(
     runs = [(dominating_pair(subject), count) for subject, count in zip(subjects, counts, strict=True)]
     shown = tuple(counts) if several else counts[0]
     if given is not None:
-        high, low = _epsilons(runs, given, Fraction(interval))
+        high, low = _epsilons(subjects, runs, given, Fraction(interval))
         return Composition(shown, high, low, float(given), float(given))
     assert at is not None
-    deltas = _deltas(runs, at, Fraction(interval))
+    deltas = _deltas(subjects, runs, at, Fraction(interval))
     return Composition(shown, round_up(at), round_down(at), round_up(deltas[0]), round_down(deltas[1]))
 
 
-def composed_delta(
-    mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None, *, points: int = 1 << 18
-) -> Fraction:
-    """A proven upper bound of δ at ε > 0 after as many runs, of a finer grid than `compose` takes.
+def composed_delta(mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None) -> Fraction:
+    """A proven upper bound of δ at ε after as many runs, on the grids that certificates are proven on; `compose` gives
+    no larger one. wanted: the first bound that is at most this will do."""
+    runs = [(dominating_pair(mechanism), times)]
+    return _above(runs, epsilon, _grids(runs, epsilon / times, _PROOF), wanted)[0]
 
-    Of two grids: losses of ε/T are no higher on one that has ε/T on it, and the largest loss on one that has that. The
-    lower bound counts, and the first one that is at most `wanted`. points: of a grid, about.
+
+@dataclass(frozen=True)
+class ComposedClaim:
+    """That `runs` adaptive runs of a mechanism are (epsilon, delta)-private together, which a certificate may state.
+
+    step: of the grid of losses on which the composition is proven: a hint, which no choice of makes a false claim hold.
+
+    Decided exactly where every run is ε/runs-private, which is all there is for δ = 0; else by the composed dominating
+    pair from above, and that of fixed neighbours, on a grid of an eighth of the step, from below.
     """
-    pair = dominating_pair(mechanism)
-    step, delta = _step([(pair, times)], Fraction(1, 10**6), points), Fraction(1)
-    share = epsilon / times
-    for grid in dict.fromkeys((step if share < step else share / math.ceil(share / step), step)):
-        delta = min(delta, LossLaw.of(pair.p, pair.q, grid, upper=True).power(times).delta(epsilon))
-        if wanted is not None and delta <= wanted:
-            break
-    return delta
+
+    runs: int
+    epsilon: Fraction
+    delta: Fraction
+    step: Fraction
+
+    @classmethod
+    def of(cls, mechanism: Any, runs: int, epsilon: Fraction, delta: Fraction) -> ComposedClaim:
+        """The claim on a grid that proves it, where one of ours does."""
+        pairs = [(dominating_pair(mechanism), runs)]
+        if _pure(pairs[0][0], epsilon / runs):
+            return cls(runs, epsilon, delta, epsilon / runs or Fraction(1))
+        return cls(runs, epsilon, delta, _above(pairs, epsilon, _grids(pairs, epsilon / runs, _PROOF), delta)[1])
+
+    def check(self, mechanism: Any) -> None:
+        """Raises NotCertified where the claim is false, NotProven where it is not decided."""
+        pair = dominating_pair(mechanism)
+        if _pure(pair, self.epsilon / self.runs):
+            return
+        if not self.delta:
+            raise NotCertified(f"The mechanism misses {self.words}: the largest losses add up to more.")
+        self._affordable(pair)
+        bits = _bits(self.delta)
+        if _law([(pair, self.runs)], self.step, upper=True, bits=bits).delta(self.epsilon) <= self.delta:
+            return
+        runs = _fixed([mechanism], [(pair, self.runs)], epsilon=self.epsilon)
+        least = _law(runs, self.step / 8, upper=False, bits=bits).delta(self.epsilon)
+        if least > self.delta:
+            raise NotCertified(f"The mechanism misses {self.words}: delta is at least {round_down(least):.6g}.")
+        raise NotProven(f"On its grid of losses it is not decided whether {self.words}.")
+
+    def _affordable(self, pair: DominatingPair) -> None:
+        """Raises NotProven for a convolution beyond the limit, counted as in `workbench.privacy.audit_work`."""
+        losses = [a / b for a, b in zip(pair.p, pair.q, strict=True) if a and b]
+        points = math.ceil((ln_up(max(losses)) + ln_up(1 / min(losses))) / self.step) + 1 if losses else 1
+        digits = 30 + len(str(self.runs)) + math.floor(self.epsilon / 2)
+        digits += len(str(math.floor(1 / self.delta))) if self.delta * 10**_DIGITS > 1 else _DIGITS
+        longest = points * min(self.runs, 4 * math.isqrt(self.runs * digits) + 4)
+        units = len(pair.p) * (500 + 10 * digits) + 7 * longest * (20 + 3 * digits)
+        if digits > _DIGITS or units > LIMIT:
+            raise NotProven(
+                f"{units} units of work for {self.runs} runs are refused as too large; {LIMIT} are allowed."
+            )
+
+    @property
+    def words(self) -> str:
+        """The claim in words."""
+        budget = f"epsilon = {decimal(self.epsilon)}, delta = {decimal(self.delta)}"
+        return f"{self.runs} adaptive runs together are private at {budget}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        numbers = {name: spelled(getattr(self, name)) for name in ("epsilon", "delta", "step")}
+        return {"runs": self.runs, **numbers}
+
+    @classmethod
+    def read(cls, data: Any) -> ComposedClaim:
+        """What `to_dict` wrote. Raises CorruptFile."""
+        fields = take(data, "The composed claim", {"runs", "epsilon", "delta", "step"})
+        if type(fields["runs"]) is not int or not 1 <= fields["runs"] <= _RUNS:
+            refuse("runs", f"an integer in 1..{_RUNS}")
+        epsilon, delta, step = (ratio(fields[name], name) for name in ("epsilon", "delta", "step"))
+        if not 0 <= epsilon <= _RUNS or not 0 <= delta <= 1:
+            refuse("The composed claim", f"of epsilon in [0, {_RUNS}] and delta in [0, 1]")
+        if not 0 < step <= _RUNS or step.denominator.bit_length() > _STEP_BITS:
+            refuse("step", f"a number in (0, {_RUNS}] of a denominator of at most {_STEP_BITS} bits")
+        return cls(fields["runs"], epsilon, delta, step)
 
 
 Runs: TypeAlias = "list[tuple[DominatingPair, int]]"
+_RUNS, _STEP_BITS, _DIGITS = 10**6, 256, 1300  # the most in a file
+_PROOF = 1 << 12  # points of the grids that designs and certificates are proven on
 _FINE, _COARSE = 1 << 18, 1 << 17  # points of the grids of the lower and the upper bound
 _FEW = 40  # runs up to which moving losses down is tighter than cutting them in two
 
 
-def _epsilons(runs: Runs, delta: Fraction, interval: Fraction) -> tuple[float, float]:
+def _bits(delta: Fraction | None) -> int:
+    """Of the masses, where δ is to be proven."""
+    return 160 + (math.floor(1 / delta).bit_length() if delta else 0)
+
+
+def _pure(pair: DominatingPair, epsilon: Fraction) -> bool:
+    """Whether no ratio exceeds e^ε, exactly."""
+    return all(sign_exp(a, b, epsilon) <= 0 for a, b in zip(pair.p, pair.q, strict=True))
+
+
+def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fraction) -> tuple[float, float]:
     """Bounds of the least ε at δ from above and below."""
     if len(runs) == 1 and runs[0][1] == 1:
         least = runs[0][0].least(delta)
@@ -232,38 +344,62 @@ def _epsilons(runs: Runs, delta: Fraction, interval: Fraction) -> tuple[float, f
     whole = sum((Fraction(ln_up(ratio)) * count for ratio, count in ratios), Fraction(0))
     if delta == 1 or (not whole and not unbounded):
         return 0.0, 0.0
-    if not delta:  # the largest losses add up
+    if not delta:  # the largest losses add up, and each is one of fixed neighbours
         below = sum((Fraction(-ln_up(1 / ratio)) * count for ratio, count in ratios), Fraction(0))
         return (math.inf, math.inf) if unbounded else (round_up(whole), max(0.0, round_down(below)))
-    high, low = _laws(runs, interval, 96 + delta.denominator.bit_length())
-    above, least = high.epsilon(delta), low.epsilon(delta)
-    if above is not None and not unbounded:
-        above = min(above, whole)
-    return math.inf if above is None else round_up(above), math.inf if least is None else round_down(least)
+    bits = 96 + delta.denominator.bit_length()
+    heavy = max((a, a / b) for pair, _ in runs for a, b in zip(pair.p, pair.q, strict=True) if b)[1]
+    anchor = abs(Fraction(ln_up(heavy))) if heavy else Fraction(0)
+    steps = dict.fromkeys(_grids(runs, anchor, _PROOF) + _grids(runs, anchor, _COARSE, interval))
+    laws = (_law(runs, step, upper=True, bits=bits) for step in steps)
+    above = [None if unbounded else whole, *(law.epsilon(delta) for law in laws)]
+    fixed = _fixed(subjects, runs, delta=delta)
+    low = _law(fixed, _step(fixed, interval, _FINE), upper=False, bits=bits).epsilon(delta)
+    high = min((bound for bound in above if bound is not None), default=None)
+    return math.inf if high is None else round_up(high), math.inf if low is None else round_down(low)
 
 
-def _deltas(runs: Runs, epsilon: Fraction, interval: Fraction) -> tuple[Fraction, Fraction]:
+def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction) -> tuple[Fraction, Fraction]:
     """Bounds of δ at ε from above and below."""
     if len(runs) == 1 and runs[0][1] == 1:
         low, high = runs[0][0].delta(epsilon).sharp()
         return high, low
-    above, below = _laws(runs, interval, 160)
-    return above.delta(epsilon), below.delta(epsilon)
+    share = epsilon / sum(times for _, times in runs)
+    grids = _grids(runs, share, _PROOF) + _grids(runs, share, _COARSE, interval)
+    fixed = _fixed(subjects, runs, epsilon=epsilon)
+    below = _law(fixed, _step(fixed, interval, _FINE), upper=False).delta(epsilon)
+    return _above(runs, epsilon, grids)[0], below
 
 
-def _laws(runs: Runs, interval: Fraction, bits: int) -> tuple[LossLaw, LossLaw]:
-    """The losses of all runs, from above and below."""
-    count = sum(times for _, times in runs)
-    composed = []
-    for upper, points in ((True, _COARSE), (False, _FINE)):
-        step = _step(runs, interval, points)
-        law: LossLaw | None = None
-        for pair, times in runs:
-            single = LossLaw.of(pair.p, pair.q, step, upper=upper, floor=not upper and count <= _FEW, bits=bits)
-            law = single.power(times) if law is None else law * single.power(times)
-        assert law is not None
-        composed.append(law)
-    return composed[0], composed[1]
+def _above(
+    runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fraction | None = None
+) -> tuple[Fraction, Fraction]:
+    """The least upper bound of δ at ε on grids of these steps, and its step; the first that is at most `wanted`."""
+    best = Fraction(2), Fraction(1)
+    for step in dict.fromkeys(steps):
+        best = min(best, (_law(runs, step, upper=True, bits=_bits(wanted)).delta(epsilon), step))
+        if wanted is not None and best[0] <= wanted:
+            break
+    return best
+
+
+def _law(runs: Runs, step: Fraction, *, upper: bool, bits: int = 160) -> LossLaw:
+    """The loss of all runs, from above or below."""
+    floor = not upper and sum(times for _, times in runs) <= _FEW
+    first, *others = [
+        LossLaw.of(pair.p, pair.q, step, upper=upper, floor=floor, bits=bits).power(times) for pair, times in runs
+    ]  # fmt: skip
+    for law in others:
+        first = first * law
+    return first
+
+
+def _grids(runs: Runs, anchor: Fraction, points: int, interval: Fraction = Fraction(0)) -> list[Fraction]:
+    """Two steps of grids of about so many points: one with a loss on it that many runs have, or that sums to ε, as
+    losses on the grid stay as they are; and that of `_step`."""
+    step = _step(runs, interval, points)
+    near = [anchor / math.ceil(anchor / step)] if anchor > step / 16 else []
+    return [*near, step]
 
 
 def _step(runs: Runs, interval: Fraction, points: int) -> Fraction:
@@ -278,3 +414,65 @@ def _step(runs: Runs, interval: Fraction, points: int) -> Fraction:
     if not largest:
         return Fraction(1)
     return Fraction(largest) * (1 - Fraction(1, 2**50)) / max(1, math.ceil(largest / step))
+
+
+_ORDERS = np.geomspace(1e-3, 1e4, 48)  # λ, over the largest loss
+_ALL = 32  # comparisons up to which all of a mechanism's are tried
+_ROUGH = 1 << 10  # points of the grids on which they are
+
+
+def _fixed(
+    subjects: Sequence[Any], runs: Runs, *, epsilon: Fraction | None = None, delta: Fraction | None = None
+) -> Runs:
+    """About the costliest fixed neighbours, one comparison of each mechanism; any give a lower bound.
+
+    Tried are the comparisons of largest Σ P (P/Q)^λ at some λ and of largest mass of infinite loss, or all of few, one
+    mechanism after the other: by δ at ε, or ε at δ, on a rough grid. The others are at first those at the λ that bounds
+    it best (Chernoff).
+    """
+    orders = _ORDERS / (max(pair.widest for pair, _ in runs) or 1.0)
+    total = np.zeros(orders.size)
+    tried, at_orders = [], []
+    for subject, (_, times) in zip(subjects, runs, strict=True):
+        pairs = [*_different(subject)]
+        moments, infinite = zip(*(_moments(pair, orders) for pair in pairs), strict=True)
+        largest = np.array(moments)
+        total += times * largest.max(axis=0)
+        best = [*largest.argmax(axis=0).tolist(), int(np.argmax(infinite))]
+        listed = range(len(pairs)) if len(pairs) <= _ALL else sorted({*best})
+        tried.append({k: _as_pair(pairs[k]) for k in listed})
+        at_orders.append(best)
+    bounds = total - orders * float(epsilon) if epsilon is not None else (total - math.log(delta or 1)) / orders
+    fixed = [
+        (pairs[best[bounds.argmin()]], times) for pairs, best, (_, times) in zip(tried, at_orders, runs, strict=True)
+    ]
+
+    def reached(k: int, pair: DominatingPair) -> Fraction | float:
+        moved = [*fixed[:k], (pair, fixed[k][1]), *fixed[k + 1 :]]
+        law = _law(moved, _step(moved, Fraction(0), _ROUGH), upper=True)
+        bound = law.delta(epsilon) if epsilon is not None else law.epsilon(delta or Fraction(1))
+        return math.inf if bound is None else bound
+
+    for k, others in enumerate(tried):
+        if len(others) > 1:
+            fixed[k] = (max(others.values(), key=lambda pair: reached(k, pair)), fixed[k][1])
+    return fixed
+
+
+def _moments(pair: Comparison, orders: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """ln Σ P (P/Q)^λ where Q > 0, at every λ, and the mass of P where Q = 0, in floats."""
+    both = [(k, l) for k, l in zip(pair.p.integers, pair.q.integers, strict=True) if k and l]
+    alone = sum(k for k, l in zip(pair.p.integers, pair.q.integers, strict=True) if not l) / pair.p.total
+    if not both:
+        return np.full(orders.size, -np.inf), alone
+    p, q = (np.array([math.log(mass) for mass in law]) for law in zip(*both, strict=True))
+    p, q = p - math.log(pair.p.total), q - math.log(pair.q.total)
+    exponents = p[:, None] + (p - q)[:, None] * orders
+    top = exponents.max(axis=0)
+    return top + np.log(np.exp(exponents - top).sum(axis=0)), alone
+
+
+def _as_pair(pair: Comparison) -> DominatingPair:
+    p, q = ([Fraction(k, law.total) for k in law.integers] for law in (pair.p, pair.q))
+    keep = [i for i in range(len(p)) if p[i] or q[i]]
+    return DominatingPair(tuple(p[i] for i in keep), tuple(q[i] for i in keep))

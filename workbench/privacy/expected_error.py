@@ -19,13 +19,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import nearest_float, positive
+from workbench.exact.numbers import nearest_float, positive, round_up
 from workbench.exact.plain import plain_numbers
+from workbench.io.csv_column import read_column
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_named
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
@@ -56,22 +58,45 @@ class ExpectedError:
     worst: Fraction | None
     worst_input: Any
 
+    def to_dict(self) -> dict[str, Any]:
+        """loss, data, mean_error and worst_error rounded up, exact (whether the mean is), worst_input."""
+        return {
+            "loss": self.loss,
+            "data": self.data,
+            "mean_error": self.mean if isinstance(self.mean, float) else round_up(self.mean),
+            "exact": not isinstance(self.mean, float),
+            "worst_error": None if self.worst is None else round_up(self.worst),
+            "worst_input": self.worst_input,
+        }
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The loss in words."""
+        values = self.to_dict()
+        rows = [("data", self.data), (f"mean {self.loss} loss", repr(values["mean_error"]))]
+        if self.worst is not None:
+            where = "" if self.worst_input is None else f" at {self.worst_input}"
+            rows.append(("of the worst input", f"{values['worst_error']!r}{where}"))
+        return rows
+
 
 def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> ExpectedError:
     """The exact expected loss of a mechanism, a Design or a Certificate on given data, and on its worst input.
 
-    loss: absolute, squared, zero-one, pinball:τ or huber:h; on real inputs absolute or squared.
-    data: None (inputs equally likely; of a label randomizer its own prior), a column of inputs, a mapping of inputs to
-    weights, `Labels` or a `DataLaw`; on real inputs also "uniform", "normal:MU,SIGMA" or a Density.
+    loss: absolute, squared, error-rate, pinball:τ or huber:h; on real inputs absolute or squared.
+    data: None (inputs equally likely; of a label randomizer its own prior), a column of inputs, a CSV file of
+    one, a mapping of inputs to weights, `Labels` or a `DataLaw`; on real inputs also "uniform", "normal:MU,SIGMA" or a
+    Density.
     Raises InvalidRequest.
     """
     subject = as_mechanism(mechanism)
+    if isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv")):
+        data = read_column(Path(data))
     if isinstance(data, DataLaw) and not data.lows:
         data = dict(zip(data.points, map(Fraction, data.point_masses), strict=True))
     if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
         if data is not None:
             InvalidRequest.must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
-        of_noise: Fraction = subject.cost(loss)  # type: ignore[attr-defined]
+        of_noise: Fraction = subject.loss(loss)  # type: ignore[attr-defined]
         return ExpectedError(loss, "every input alike", of_noise, of_noise, None)
     return _on_real_inputs(subject, loss, data) if on_real_inputs(subject) else _finite(subject, loss, data)
 
@@ -84,9 +109,9 @@ def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
         InvalidRequest.must("inputs times outputs", f"at most {_CELLS} for expected losses", len(inputs) * len(outputs))
     laws = [mechanism.law(x) for x in inputs]
     if not all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *map(_plain, outputs))):
-        if loss != "zero-one":  # a vector or a text: right in every part, or wrong
+        if loss != "error-rate":  # a vector or a text: right in every part, or wrong
             what = "a vector query" if labelled is None else "inputs and outputs that are no numbers"
-            InvalidRequest.must("loss", f"zero-one for {what}", repr(loss))
+            InvalidRequest.must("loss", f"error-rate for {what}", repr(loss))
         places = {_plain(output): k for k, output in enumerate(outputs)}
         right = [law.integers[places[x]] if x in places else 0 for x, law in zip(inputs, laws, strict=True)]
         losses = [1 - Fraction(k, law.total) for k, law in zip(right, laws, strict=True)]
@@ -142,7 +167,7 @@ def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
     values, counts = np.unique(column.reshape(len(column), -1) if column.ndim else [[column]], axis=0,
                                return_counts=True)  # fmt: skip
     entries = [row[0] if len(row) == 1 else tuple(row) for row in values.tolist()]
-    return dict(zip(entries, map(Fraction, counts.tolist()), strict=True)), f"a column of {len(column)} inputs"
+    return dict(zip(entries, map(Fraction, counts.tolist()), strict=True)), f"a column of {sum(counts.tolist())} inputs"
 
 
 @dataclass(frozen=True)
@@ -237,7 +262,7 @@ def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> 
             InvalidRequest.must("data", "a column, or uniform, for inputs that are not in [-c, c]", repr(data))
         law = density_named(data, float(high))
         words = law.name
-    return words, float(mechanism.expected("mae" if loss == "absolute" else "mse", law))
+    return words, float(mechanism.mae(law) if loss == "absolute" else mechanism.mse(law))
 
 
 def _spread(pieces: list[_Piece], low: Fraction, high: Fraction) -> Fraction:

@@ -22,7 +22,7 @@ from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exact, round_up
+from workbench.exact.numbers import rational, round_up
 from workbench.io.files import named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
@@ -169,20 +169,11 @@ def _numbers(rows: list[list[Fraction]]) -> Distribution | Channel:
 
 def _value(cell: Any) -> Fraction:
     """One number, as it is written."""
-    try:
-        if isinstance(cell, str):
-            if len(cell) > 400 or "_" in cell or not cell.isascii():
-                raise ValueError
-            if "/" in cell or cell.lstrip("+-").isdigit():
-                return Fraction(cell)
-        elif isinstance(cell, bool) or not isinstance(cell, (int, Decimal)):
-            raise TypeError
-        value = exact(cell, "A cell")
-        if abs(value) > _LARGEST and not isinstance(cell, int):
-            raise OverflowError
-        return value
-    except (InvalidRequest, ValueError, TypeError, OverflowError, ZeroDivisionError):
-        raise CorruptFile(f"{str(cell)[:40]!r} is not a finite number.") from None
+    short = isinstance(cell, (int, Decimal)) or (isinstance(cell, str) and len(cell) <= 400)
+    value = rational(cell) if short else None
+    if value is None or (abs(value) > _LARGEST and not str(cell).lstrip("+-").isdigit()):
+        raise CorruptFile(f"{str(cell)[:40]!r} is not a finite number.")
+    return value
 
 
 def _masses(values: list[Fraction]) -> Distribution:

@@ -1,22 +1,23 @@
-"""What a certified mechanism costs, recomputed from its exact law; a cost with a known name has its known formula.
+"""What a certified mechanism costs, recomputed from its exact law; a loss with a known name has its known formula.
 
-    mechanism   objective       exact cost                                       the file holds
-    noise       Objective       Σ f(η) cost(η)                                   the costs, one for each η
-    on Z, on R  Objective       E|η| (absolute), E η² (squared), Σ f(η) cost(η)  nothing; the costs of the weights
+    mechanism   objective       exact loss                                       the file holds
+    noise       Objective       Σ f(η) loss(η)                                   the losses, one for each η
+    on Z, on R  Objective       E|η| (absolute), E η² (squared), Σ f(η) loss(η)  nothing; the losses of the weights
     channel, clamped noise
                 ExpectedLoss    Σ_y p(y) Σ_o Pr[o|y] ℓ(o, y) / Σ_y p(y)          labels y, prior p, outputs o
 
-| cost of noise      | in every factor of size s   |      | loss        | ℓ(o, y), with r = o - y           |
+| loss of noise      | in every factor of size s   |      | loss        | ℓ(o, y), with r = o - y           |
 |--------------------|-----------------------------|------|-------------|-----------------------------------|
 | error-rate         | 1 unless every part is 0    |      | squared     | r²                                |
 | squared            | η (s - η)                   |      | absolute    | abs(r)                            |
-| eta-squared        | η²                          |      | zero-one    | 1 unless r = 0                    |
+| eta-squared        | η²                          |      | error-rate    | 1 unless r = 0                    |
 | circular-squared   | min(η, s - η)²              |      | pinball:τ   | -τ r if r < 0 else (1 - τ) r      |
 |                    |                             |      | huber:h     | r²/2 if abs(r) <= h,              |
 |                    |                             |      |             | else h (abs(r) - h/2)             |
 
-Costs of noise with any other name are the file's own, and are worded so. Losses with a logarithm (poisson) are not
-rational: no certificate states them. worst-squared has no one cost for each η, so none is stated either.
+Losses of noise with any other name are numbers that the file states, and are worded so. Losses with a logarithm
+(poisson) are not rational: no certificate states them. worst-squared has no one loss for each η, so none is stated
+either.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import round_up
 from workbench.io.files import ratio, spelled
 from workbench.mechanisms.mechanism import on_real_inputs
-from workbench.mechanisms.noise_costs import PART_COSTS
+from workbench.mechanisms.noise_losses import PART_LOSSES
 
 __all__ = ["ExpectedLoss", "Objective", "expected_losses", "is_exact_loss", "rounded_value"]
 
-_PLAIN = ("squared", "absolute", "zero-one")
+_PLAIN = ("squared", "absolute", "error-rate")
 Rational = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What additive noise costs: Σ f(η) cost(η).
+    """What additive noise costs: Σ f(η) loss(η).
 
-    name: of the cost; value: a number the exact cost does not exceed, and at most 1e-15 (relative) above it.
-    costs: (N,), rationals; None for "error-rate", which needs none.
+    name: of the loss; value: a number the exact loss does not exceed, and at most 1e-15 (relative) above it.
+    losses: (N,), rationals; None for "error-rate", which needs none.
     """
 
     name: str
     value: Fraction
-    costs: Rational | None = None
+    losses: Rational | None = None
 
     def __post_init__(self) -> None:
         # it is printed among what is proven, where a file must not write sentences of its own
@@ -61,19 +62,19 @@ class Objective:
     @property
     def numbers(self) -> Rational:
         """Every number it holds."""
-        return (self.value, *(self.costs or ()))
+        return (self.value, *(self.losses or ()))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        costs = None if self.costs is None else [*map(spelled, self.costs)]
-        return {"name": self.name, "value": spelled(self.value), "costs": costs}
+        losses = None if self.losses is None else [*map(spelled, self.losses)]
+        return {"name": self.name, "value": spelled(self.value), "losses": losses}
 
     def of(self, mechanism: object) -> Fraction:
-        """The exact cost of a mechanism. Raises InvalidRequest when these costs do not fit it or are not its name's."""
-        exact: Callable[[str, Rational | None], Fraction] | None = getattr(mechanism, "exact_cost", None)
+        """Of a mechanism, exactly. Raises InvalidRequest when these losses do not fit it or are not its name's."""
+        exact: Callable[[str, Rational | None], Fraction] | None = getattr(mechanism, "exact_loss", None)
         if exact is None:
             raise InvalidRequest("objective must be an expected loss for a channel, and left out for a quantizer.")
-        return exact(self.name, self.costs)
+        return exact(self.name, self.losses)
 
     def holds(self, mechanism: object) -> bool:
         """Whether `value` is what the mechanism costs, rounded up by at most 1e-15 of it."""
@@ -81,10 +82,10 @@ class Objective:
 
     @property
     def words(self) -> str:
-        """The cost in one sentence, for an objective that holds."""
-        if self.costs is None or self.name in PART_COSTS:
+        """The loss in one sentence, for an objective that holds."""
+        if self.losses is None or self.name in PART_LOSSES:
             return f"Its {self.name} is {round_up(self.value)!r}, recomputed."
-        return f"Its cost is {round_up(self.value)!r}, recomputed from the file's own costs, named {self.name!r}."
+        return f"Its loss is {round_up(self.value)!r} by numbers that this file states, under the name {self.name!r}."
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class ExpectedLoss:
 
     @property
     def words(self) -> str:
-        """The cost in one sentence, for an objective that holds."""
+        """The loss in one sentence, for an objective that holds."""
         return (
             f"Its expected {self.name} loss is {round_up(self.value)!r}, recomputed for the labels, prior and outputs "
             "in the file."
@@ -182,7 +183,7 @@ def is_exact_loss(name: str) -> bool:
 
 
 def rounded_value(value: Fraction) -> Fraction:
-    """An exact cost, rounded up to a decimal of 17 significant digits or more."""
+    """An exact loss, rounded up to a decimal of 17 significant digits or more."""
     if value <= 0:
         return value
     places = max(0, 17 - math.floor(math.log10(value.numerator) - math.log10(value.denominator)))
@@ -195,7 +196,7 @@ def _rounds(value: Fraction, exact: Fraction) -> bool:
 
 def _loss(name: str) -> tuple[str, Fraction]:
     """(kind, parameter); the parameter of a plain loss is 1."""
-    kind, colon, text = name.partition(":")
+    kind, colon, text = str(name).partition(":")  # a caller of Python may give anything
     if kind in _PLAIN and not colon:
         return kind, Fraction(1)
     if re.fullmatch(r"[0-9]{1,40}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?", text):
@@ -205,7 +206,9 @@ def _loss(name: str) -> tuple[str, Fraction]:
             parameter = Fraction(0)
         if (kind == "pinball" and 0 < parameter < 1) or (kind == "huber" and parameter > 0):
             return kind, parameter
-    return InvalidRequest.must("a loss", "squared, absolute, zero-one, pinball:τ (τ in (0, 1)) or huber:h", repr(name))
+    return InvalidRequest.must(
+        "a loss", "squared, absolute, error-rate, pinball:τ (τ in (0, 1)) or huber:h", repr(name)
+    )
 
 
 def _scaled(value: Fraction, scale: int) -> int:
@@ -219,7 +222,7 @@ def _integer_loss(kind: str, parameter: Fraction, scale: int) -> tuple[Callable[
         return (lambda r: r * r), scale**2
     if kind == "absolute":
         return abs, scale
-    if kind == "zero-one":
+    if kind == "error-rate":
         return (lambda r: int(r != 0)), 1
     if kind == "pinball":
         return (lambda r: -a * r if r < 0 else (c - a) * r), c * scale

@@ -1,4 +1,4 @@
-"""What several releases of the same people's data cost together: basic composition, and a ledger of releases.
+"""What several releases of the same people's data loss together: basic composition, and a ledger of releases.
 
     one row of a person, M (ε, δ)-private     (ε, δ)
     at most k rows of one person              (k ε, k δ)
@@ -73,7 +73,7 @@ def together(budgets: Iterable[PrivacyBudget], rows: int = 1) -> PrivacyBudget:
 
 @dataclass(frozen=True)
 class Release:
-    """One release in a ledger: of which column, under which notion, what it cost (None: no ε and δ), written where."""
+    """One release in a ledger: of which column, under which notion, what it loss (None: no ε and δ), written where."""
 
     column: str
     digest: str
@@ -84,26 +84,26 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         budget = self.budget
-        cost = None if budget is None else {
+        loss = None if budget is None else {
             "epsilon": None if budget.epsilon is None else spelled(budget.epsilon),
             "delta": spelled(budget.delta), "per_distance": budget.per_distance,
         }  # fmt: skip
-        return asdict(self) | {"budget": cost}
+        return asdict(self) | {"budget": loss}
 
     @classmethod
     def from_dict(cls, data: Any) -> Release:
         """What `to_dict` wrote. Raises CorruptFile."""
         fields = take(data, "A release", {"column", "digest", "notion", "budget", "output"})
         texts = {name: short_text(fields[name], name) for name in ("column", "digest", "notion", "output")}
-        cost = fields["budget"]
-        if cost is not None:
-            parts = take(cost, "The budget", {"epsilon", "delta", "per_distance"})
+        loss = fields["budget"]
+        if loss is not None:
+            parts = take(loss, "The budget", {"epsilon", "delta", "per_distance"})
             epsilon = None if parts["epsilon"] is None else ratio(parts["epsilon"], "epsilon")
             delta = ratio(parts["delta"], "delta")
             if (epsilon is not None and epsilon < 0) or not 0 <= delta <= 1 or type(parts["per_distance"]) is not bool:
                 refuse("The budget", "numbers epsilon >= 0 and delta in [0, 1]")
-            cost = PrivacyBudget(epsilon, delta, parts["per_distance"])
-        return cls(**texts, budget=cost)
+            loss = PrivacyBudget(epsilon, delta, parts["per_distance"])
+        return cls(**texts, budget=loss)
 
 
 @dataclass(frozen=True)

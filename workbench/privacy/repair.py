@@ -29,7 +29,7 @@ from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.privacy.audit import Privacy, audit_for
 from workbench.privacy.claim import Claim
 
-__all__ = ["Pattern", "exact_cost", "pattern_of", "raised", "repair_noise", "threshold"]
+__all__ = ["Pattern", "exact_loss", "pattern_of", "raised", "repair_noise", "threshold"]
 
 Pattern = Mapping[Shift, NDArray[np.bool_]]  # difference -> (N,) where the loss may exceed ε
 
@@ -155,9 +155,9 @@ def repair_noise(
     raise NotCertified("The exact audit refuses the repaired masses.")
 
 
-def exact_cost(mechanism: AdditiveNoise, costs: Any) -> Fraction:
-    """Σ f(η) cost(η) exactly, floats as they are; for a matrix (answers, N) the largest over rows."""
-    table = np.asarray(costs, dtype=np.float64)
+def exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
+    """Σ f(η) loss(η) exactly, floats as they are; for a matrix (answers, N) the largest over rows."""
+    table = np.asarray(losses, dtype=np.float64)
     rows = table if table.ndim == 2 else table[None, :]
     k, total = mechanism.masses.integers, mechanism.masses.total
     sums = [

@@ -9,47 +9,52 @@ beside it, a Parquet file's is in its own metadata under "dp-workbench".
 from __future__ import annotations
 
 import csv
+import functools
 import hashlib
 import io
+import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import workbench
 from workbench.errors import InvalidRequest
-from workbench.families.outcome import renamed
 from workbench.io.extras import need
-from workbench.io.files import write_whole
-from workbench.sweeps.ledger import MIGRATIONS, Ledger, Row, canonical
+from workbench.io.files import spreadsheet_text, write_whole
+from workbench.sweeps.ledger import SCHEMA, Ledger, Row, canonical
 
-__all__ = ["FORMATS", "export", "flat", "provenance"]
+__all__ = ["FORMATS", "export", "flat", "writable"]
 
 FORMATS = (".csv", ".parquet")
 NUMBERS = frozenset(
-    ("epsilon", "delta", "budget", "bits", "c", "reach", "low", "high", "option_time_limit", "option_gap")
+    ("epsilon", "delta", "max_loss", "bits", "c", "reach", "low", "high", "option_time_limit", "option_gap")
 )
+_BATCH = 10_000  # rows of Parquet
 Table = list[dict[str, Any]]
 
 
 def flat(rows: Iterable[Row], *, effort: bool = False) -> Table:
     """One flat mapping a row, sorted by request, all with the same columns; effort: with the seconds each took."""
     lines = [_line(row, effort) for row in sorted(rows, key=lambda row: row.request)]
-    columns = dict.fromkeys(key for group in ("head", "tail") for line in lines for key in line[group])
-    return [dict.fromkeys(columns) | line["head"] | line["tail"] for line in lines]
+    columns = dict.fromkeys(key for group in (0, 1) for line in lines for key in line[group])
+    return [dict.fromkeys(columns) | head | tail for head, tail in lines]
 
 
-def _line(row: Row, effort: bool) -> dict[str, dict[str, Any]]:
+def _line(row: Row, effort: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What was asked, and what was answered."""
     request = row.request_values
     head = {"key": row.key, "model": request["model"], "backend": request["backend"]}
     head |= request["parameters"] | {f"option_{name}": value for name, value in request["options"].items()}
     head = {name: _number(value) if name in NUMBERS else _cell(value) for name, value in head.items()}
     backend = [version for name, version in request["versions"].items() if name != "workbench"]
     head |= {"backend_version": next(iter(backend), None), "workbench": request["versions"]["workbench"]}
-    tail = {name: _infinite(_cell(value)) for name, value in renamed(row.answer_values).items()}
-    return {"head": head, "tail": tail | ({"seconds": row.seconds} if effort else {})}
+    tail = {name: _infinite(_cell(value)) for name, value in row.answer_values.items()}
+    return head, tail | ({"seconds": row.seconds} if effort else {})
 
 
 def _number(value: Any) -> float | None:
@@ -64,19 +69,6 @@ def _infinite(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf") else value
 
 
-def provenance(ledger: Ledger, rows: Sequence[Row], *, unreadable: int = 0) -> dict[str, Any]:
-    """Where a table comes from: ledger, schema, versions, specifications, how many rows, when."""
-    versions = {canonical(row.request_values["versions"]) for row in rows}
-    return {
-        "ledger": str(ledger.path), "schema": len(MIGRATIONS), "rows": len(rows), "unreadable_rows": unreadable,
-        "exported": datetime.now(UTC).isoformat(timespec="seconds"),
-        "exported_by": f"workbench {workbench.__version__}",
-        "versions": [json.loads(text) for text in sorted(versions)],
-        "specifications": [] if unreadable else ledger.sweeps(),
-        "meaning": "audited false: not checked for privacy exactly; status claimed: the solver's word, without a bound",
-    }  # fmt: skip
-
-
 def writable(path: Path) -> None:
     """Refuse a file of another ending (InvalidRequest), or Parquet without pyarrow (NotInstalled)."""
     if path.suffix.lower() not in FORMATS:
@@ -85,39 +77,102 @@ def writable(path: Path) -> None:
         need("parquet", "Parquet")
 
 
-def export(table: Table, origin: Mapping[str, Any], path: Path) -> list[Path]:
-    """Write a table as .csv (with a .json of its provenance beside it) or .parquet; the files written.
+@dataclass(frozen=True)
+class _Lines:
+    """The lines of a table, read from the ledger each time they are gone through: they may be more than the memory
+    holds. numbers: of the rows."""
 
-    Raises InvalidRequest for another ending, NotInstalled for Parquet without pyarrow.
+    ledger: Ledger
+    numbers: list[int]
+    effort: bool
+
+    @cached_property
+    def known(self) -> tuple[list[str], set[str]]:
+        """The columns, and the versions, as JSON, that answered."""
+        head, tail, versions = {"key": None}, {}, set()
+        for row in self.ledger.numbered(self.numbers):
+            first, last = _line(row, self.effort)
+            head.update(dict.fromkeys(first))
+            tail.update(dict.fromkeys(last))
+            versions.add(canonical(row.request_values["versions"]))
+        return [*dict.fromkeys([*head, *tail])], versions
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        columns, _ = self.known
+        for row in self.ledger.numbered(self.numbers):
+            head, tail = _line(row, self.effort)
+            yield dict.fromkeys(columns) | head | tail
+
+
+def export(
+    ledger: Ledger,
+    path: Path,
+    *,
+    keys: Collection[str] | None = None,
+    effort: bool = False,
+    origin: Mapping[str, Any] | None = None,
+) -> tuple[list[Path], int]:
+    """Write rows as .csv (with a .json of their provenance beside it) or .parquet: the files written, how many rows.
+
+    Args:
+        keys: of the rows; None for all.
+        effort: with the seconds each took.
+        origin: of the provenance, what the ledger does not know itself.
+
+    Raises InvalidRequest for another ending, NotInstalled for Parquet without pyarrow, CorruptFile for a
+    damaged ledger.
     """
     writable(path)
+    lines = _Lines(ledger, ledger.numbers(keys), effort)
+    source = {
+        "ledger": str(ledger.path), "schema": SCHEMA, "rows": len(lines.numbers), "unreadable_rows": 0,
+        "exported": datetime.now(UTC).isoformat(timespec="seconds"),
+        "exported_by": f"workbench {workbench.__version__}",
+        "versions": [json.loads(text) for text in sorted(lines.known[1])],
+        "specifications": ledger.sweeps(),
+        "meaning": "audited false: not checked for privacy exactly; status claimed: the solver's word, without a bound",
+    } | dict(origin or {})  # fmt: skip
     if path.suffix.lower() == ".parquet":
-        write_whole(path, _parquet(table, origin))
-        return [path]
-    content = _csv(table)
-    beside = path.with_name(path.name + ".json")
-    more = {**origin, "file": path.name, "sha256": hashlib.sha256(content).hexdigest()}
-    write_whole(path, content)
+        write_whole(path, _parquet(lines, source))
+        return [path], len(lines.numbers)
+    beside, sha256 = path.with_name(path.name + ".json"), hashlib.sha256()
+    write_whole(path, _csv(lines, sha256.update))
+    more = {**source, "file": path.name, "sha256": sha256.hexdigest()}
     write_whole(beside, (json.dumps(more, indent=1, ensure_ascii=False) + "\n").encode())
-    return [path, beside]
+    return [path, beside], len(lines.numbers)
 
 
-def _csv(table: Table) -> bytes:
+def _csv(lines: _Lines, seen: Callable[[bytes], None]) -> Iterator[bytes]:
+    """The file in parts, each told to `seen`."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(table[0] if table else ["key"])
     words = {True: "true", False: "false", None: ""}
-    for line in table:
-        writer.writerow(words[v] if v is None or isinstance(v, bool) else v for v in line.values())
-    return buffer.getvalue().encode()
+    table = (
+        [words[v] if v is None or isinstance(v, bool) else spreadsheet_text(v) for v in line.values()] for line in lines
+    )
+    for cells in itertools.chain([lines.known[0]], table):
+        writer.writerow(cells)
+        part = buffer.getvalue().encode()
+        buffer.seek(0)
+        buffer.truncate()
+        seen(part)
+        yield part
 
 
-def _parquet(table: Table, origin: Mapping[str, Any]) -> bytes:
+def _batches(lines: _Lines) -> Iterator[Table]:
+    rest = iter(lines)
+    return iter(lambda: [*itertools.islice(rest, _BATCH)], [])
+
+
+def _parquet(lines: _Lines, origin: Mapping[str, Any]) -> bytes:
     import pyarrow
     import pyarrow.parquet
 
-    columns = {name: pyarrow.array([line[name] for line in table]) for name in (table[0] if table else ["key"])}
-    arrow = pyarrow.table(columns).replace_schema_metadata({"dp-workbench": json.dumps(origin, ensure_ascii=False)})
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(arrow, buffer)
+    empty = pyarrow.schema([(name, pyarrow.null()) for name in lines.known[0]])
+    parts = (pyarrow.Table.from_pylist(batch).schema for batch in _batches(lines))
+    schema = functools.reduce(lambda a, b: pyarrow.unify_schemas([a, b], promote_options="permissive"), parts, empty)
+    buffer, words = io.BytesIO(), {"dp-workbench": json.dumps(origin, ensure_ascii=False)}
+    with pyarrow.parquet.ParquetWriter(buffer, schema.with_metadata(words)) as writer:
+        for batch in _batches(lines):
+            writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
     return buffer.getvalue()

@@ -18,40 +18,41 @@ import contextlib
 import hashlib
 import itertools
 import json
+import shutil
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.io.files import file_path
 
-__all__ = ["DEFAULT", "MIGRATIONS", "Ledger", "Row", "canonical", "digest"]
+__all__ = ["DEFAULT", "SCHEMA", "Ledger", "Row", "canonical", "digest"]
 
 DEFAULT = Path("results/ledger.sqlite")  # git-ignored
 APPLICATION = 0x64707762  # "dpwb", in the file's header
 _DAY = 86_400
 _LEAST = 128  # bytes of a row: its key and its seal
+_BATCH = 500  # rows
 _SALVAGE = "`workbench results export --salvage` writes what can be read."
 
-# MIGRATIONS[k] takes a file from schema version k to k + 1, in one transaction
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """create table results (
+SCHEMA = 1  # of the file
+_TABLES = (
+    """create table results (
              number integer primary key, key text not null unique, request text not null, answer text not null,
              seal text not null, seconds real not null) strict""",
-        "create table sweeps (key text primary key, text text not null, first_run text not null) strict, without rowid",
-        """create trigger results_once before insert on results
+    "create table sweeps (key text primary key, text text not null, first_run text not null) strict, without rowid",
+    """create trigger results_once before insert on results
              when exists (select 1 from results where key = new.key or number = new.number)
              begin select raise(ignore); end""",
-        """create trigger results_kept before delete on results
+    """create trigger results_kept before delete on results
              begin select raise(abort, 'rows of the ledger are immutable'); end""",
-        """create trigger results_unchanged before update on results
+    """create trigger results_unchanged before update on results
              begin select raise(abort, 'rows of the ledger are immutable'); end""",
-    ),
 )
 
 
@@ -135,14 +136,14 @@ class Ledger:
             self._db.close()
             self._db = self._open("ro&immutable=1")
             version = self._version()
-        if version > len(MIGRATIONS):
+        if version > SCHEMA:
             raise WorkbenchError(
-                f"The ledger {self.path} has schema {version}, newer than this version's {len(MIGRATIONS)}; update."
+                f"The ledger {self.path} has schema {version}, newer than this version's {SCHEMA}; update."
             )
         self._db.execute("pragma synchronous = full")
         self._db.execute("pragma recursive_triggers = on")
-        if version < len(MIGRATIONS):
-            self._migrate()
+        if not version:
+            self._make()
 
     def _version(self) -> int:
         """The schema version; 0 for an empty file. Raises CorruptFile for somebody else's database, and for a ledger
@@ -150,6 +151,10 @@ class Ledger:
         with contextlib.nullcontext() if self._db.in_transaction else self._transaction("deferred"):
             # of one moment: another process may be writing the first tables
             version = int(self._one("pragma user_version"))
+            if missing := self._missing():
+                raise CorruptFile(
+                    f"The ledger {self.path} is damaged: its last {missing} bytes are missing. {_SALVAGE}"
+                )
             tables = int(self._one("select count(*) from sqlite_master"))
             owner = self._one("pragma application_id")
         if tables and owner != APPLICATION:
@@ -160,16 +165,24 @@ class Ledger:
             )
         return version
 
-    def _migrate(self) -> None:
+    def _missing(self) -> int:
+        """Bytes of the last page that the file lacks, which SQLite reads as zeros. Within a transaction: nobody writes
+        into the file meanwhile, unless there is a log, which may hold that page."""
+        log = self.path.with_name(self.path.name + "-wal")
+        if log.exists() and log.stat().st_size:
+            return 0
+        return int(self._one("pragma page_count")) * int(self._one("pragma page_size")) - self.path.stat().st_size
+
+    def _make(self) -> None:
+        """The tables of an empty file."""
         mode = self._write_ahead()
         if mode != "wal":
             raise WorkbenchError(f"The ledger {self.path} cannot use a write-ahead log on this file system ({mode}).")
         with self._transaction():
-            for version in range(self._version(), len(MIGRATIONS)):  # another process may have been first
-                for statement in MIGRATIONS[version]:
+            if not self._version():  # another process may have been first
+                for statement in (*_TABLES, f"pragma user_version = {SCHEMA}"):
                     self._db.execute(statement)
-                self._db.execute(f"pragma user_version = {version + 1}")
-            self._db.execute(f"pragma application_id = {APPLICATION}")
+                self._db.execute(f"pragma application_id = {APPLICATION}")
 
     def _write_ahead(self) -> Any:
         """Turn the log on; SQLite does not wait for others that do so at the same moment."""
@@ -266,8 +279,8 @@ class Ledger:
         """Which of the keys have a row."""
         stored: set[str] = set()
         with self._translated_errors():
-            for at in range(0, len(keys), 500):
-                part = keys[at : at + 500]
+            for at in range(0, len(keys), _BATCH):
+                part = keys[at : at + _BATCH]
                 marks = ",".join("?" * len(part))
                 stored.update(
                     key for (key,) in self._db.execute(f"select key from results where key in ({marks})", part)
@@ -296,22 +309,70 @@ class Ledger:
                 for row in self._db.execute(f"select {_COLUMNS} from results order by number"):
                     yield self._checked(row)
                 return
-            for at in range(0, len(keys), 500):
-                part = keys[at : at + 500]
+            for at in range(0, len(keys), _BATCH):
+                part = keys[at : at + _BATCH]
                 marks = ",".join("?" * len(part))
                 for row in self._db.execute(f"select {_COLUMNS} from results where key in ({marks})", part):
                     yield self._checked(row)
 
-    def salvage(self) -> tuple[list[Row], int]:
-        """Every row that can still be read, and how many cannot."""
-        kept, lost = [], 0
-        for number in self._numbers():
-            try:
-                row = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
-                kept.append(self._checked(row))
-            except (sqlite3.DatabaseError, UnicodeDecodeError, CorruptFile, TypeError):
-                lost += 1
-        return kept, lost
+    def numbers(self, keys: Collection[str] | None = None) -> list[int]:
+        """The numbers of all rows, or of those of some keys, sorted by request."""
+        with self._translated_errors():
+            named = self._db.execute("select number, key from results order by request")
+            return [number for number, key in named if keys is None or key in keys]
+
+    def numbered(self, numbers: Iterable[int]) -> Iterator[Row]:
+        """The rows of these numbers, one at a time. Raises CorruptFile at the first that cannot be read."""
+        with self._translated_errors():
+            for number in numbers:
+                yield self._row(number)
+
+    def _row(self, number: int) -> Row:
+        cells = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
+        if cells is None:
+            raise CorruptFile(f"The ledger {self.path} is damaged: there is no row {number}. {_SALVAGE}")
+        return self._checked(cells)
+
+    @staticmethod
+    def salvage(path: Path | str, target: Path | str) -> int:
+        """Write every row of a damaged ledger that can still be read into another, new one; how many cannot.
+
+        The first page of a ledger holds its header and its tables' definitions, which all ledgers share: it is taken
+        from a new one.
+
+        Raises InvalidRequest where path is no file, CorruptFile where it holds no row of a ledger, and what the new
+        ledger raises.
+        """
+        damaged, lost = file_path(path, "ledger"), 0
+        if not damaged.is_file():
+            InvalidRequest.must("ledger", "an existing file", damaged)
+        with TemporaryDirectory() as folder:
+            copy = Path(folder) / damaged.name
+            Ledger(copy).close()
+            content = copy.read_bytes()
+            page = content[: int.from_bytes(content[16:18])]
+            for ending in ("", "-wal"):
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copyfile(f"{damaged}{ending}", f"{copy}{ending}")
+            with copy.open("r+b") as file:
+                pages = -(-max(copy.stat().st_size, len(content)) // len(page))
+                file.write(page[:28] + pages.to_bytes(4) + page[32:])
+                file.truncate(pages * len(page))
+            with Ledger(copy, create=False) as old, Ledger(target) as new:
+                numbers = old._numbers()
+                for at in range(0, len(numbers), _BATCH):
+                    kept = []
+                    for number in numbers[at : at + _BATCH]:
+                        try:
+                            kept.append(old._row(number))
+                        except (sqlite3.DatabaseError, UnicodeDecodeError, CorruptFile):
+                            lost += 1
+                    new.add(kept)
+                if not len(new):
+                    raise CorruptFile(f"No row of a ledger can be read in {damaged}.")
+                with contextlib.suppress(CorruptFile), new._transaction():
+                    new._db.executemany("insert or ignore into sweeps values (:key, :text, :first_run)", old.sweeps())
+        return lost
 
     def _numbers(self) -> list[int]:
         """1 to the largest number that the index of the keys or the table, from either end, still shows, and those it

@@ -137,6 +137,7 @@ def _plots(table: pd.DataFrame) -> Plots:
 
 def _objective(table: pd.DataFrame) -> Figure | None:
     """The objective over the number that takes most values, one line for each value of everything else that differs."""
+    from workbench.families.frontier_plots import drawstyle
     from workbench.families.registry import family
     from workbench.io.figures import COLOURS, legend_below, panels
 
@@ -154,7 +155,7 @@ def _objective(table: pd.DataFrame) -> Figure | None:
             break
         words = ", ".join(f"{name} {value}" for name, value in zip(others, label, strict=True))
         line = part.dropna(subset=["objective"]).sort_values(across)
-        axes.plot(line[across], line["objective"], marker=".", color=COLOURS[k], label=words)
+        axes.plot(line[across], line["objective"], drawstyle=drawstyle(line), marker=".", color=COLOURS[k], label=words)
     axes.set(xlabel=across, ylabel="objective")
     if others:
         legend_below(figure, [axes], columns=1)

@@ -1,7 +1,7 @@
 """Sweeps: every point of a specification answered once, and kept.
 
     >>> import workbench as wb
-    >>> result = wb.sweep("examples/sweeps/noise.toml", jobs=2)      # doctest: +SKIP
+    >>> result = wb.sweep("examples/sweeps/modulo.toml", jobs=2)      # doctest: +SKIP
     >>> result.points, result.known, result.solved                   # doctest: +SKIP
     (60, 0, 60)
     >>> result.to_frame().objective.min()                            # doctest: +SKIP
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.families.option import count
 from workbench.io.extras import need
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 from workbench.sweeps.result import Outcome, SweepResult
@@ -55,8 +56,8 @@ def sweep(
         WorkbenchError, CorruptFile: the ledger or the cluster cannot be used. What was committed is kept.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
-    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024):
-        InvalidRequest.must("jobs", "an integer in 1..1024", jobs)
+    if jobs is not None:
+        count(1, 1024)(jobs, "jobs")
     if cluster is not None and jobs is not None:
         raise InvalidRequest("jobs must be left out with a cluster, which has its own workers.")
     specification = spec if isinstance(spec, Spec) else read_spec(spec)

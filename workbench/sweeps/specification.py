@@ -2,7 +2,7 @@
 
     name = "noise"                       # optional
     [[grid]]                             # one or more
-    model = "noise"                      # the name of a family
+    model = "modulo"                      # the name of a family
     n = 8                                # every other key is an option of the family:
     max_shift = [1, 2, 3]                # a list is an axis of the grid,
     epsilon = "0.1:4:40"                 # and a text with FIRST:LAST:COUNT the grid of `workbench.io.parameter_grid`
@@ -160,7 +160,7 @@ def _grid_values(grid: Mapping[str, Any], at: int, lines: Lines) -> tuple[Family
     options = kind.given_in("sweep")
     given: dict[str, str] = {}  # option -> the key it was given under
     for key in grid:
-        option = next((option for option in options if key == option.name or key in option.aliases), None)
+        option = next((option for option in options if key == option.name), None)
         if key != "model" and option is None:
             known = ", ".join(option.name for option in options)
             raise lines.refuse(f"the key {key!r} is not known; the model {name} has {known}.", key, at)

@@ -33,5 +33,5 @@ def _impudent(request):
     return wb.AdditiveNoise(request.question, [Fraction(9, 10), *[Fraction(1, 10)] * (request.question.order - 1)])
 
 
-HALF_UNIFORM = Baseline("half-uniform", "noise", _half_uniform)
-IMPUDENT = Baseline("impudent", "noise", _impudent)
+HALF_UNIFORM = Baseline("half-uniform", "modulo", _half_uniform)
+IMPUDENT = Baseline("impudent", "modulo", _impudent)

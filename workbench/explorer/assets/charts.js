@@ -60,11 +60,12 @@ function frame(width, height, figure, x, y, xTicks, yTicks, names) {
   return { parts, left, right, top, bottom };
 }
 
-function trace(xs, ys, x, y) {
+function trace(xs, ys, x, y, steps = false) {
   let path = "", pen = false;
   xs.forEach((v, i) => {
     if (v === null || ys[i] === null || !Number.isFinite(ys[i])) { pen = false; return; }
-    path += `${pen ? "L" : "M"}${x(v).toFixed(1)},${y(ys[i]).toFixed(1)}`;
+    const at = x(v).toFixed(1), up = y(ys[i]).toFixed(1);
+    path += !pen ? `M${at},${up}` : steps ? `H${at}V${up}` : `L${at},${up}`;
     pen = true;
   });
   return path;
@@ -75,11 +76,12 @@ function drawSeries(one, x, y) {
   const dash = DASHES[Math.floor(one.colour / COLOURS.length) % DASHES.length];
   const points = (fill) => one.x.map((v, i) => v === null || one.y[i] === null || one.y[i] === "inf" ? "" :
     svg("circle", { cx: x(v), cy: y(one.y[i]), r: 3.4, fill, stroke: colour, "stroke-width": 1.6 }));
-  if (one.look === "hollow") return [svg("path", { ...line, "stroke-width": 1, opacity: 0.55, d: trace(one.x, one.y, x, y) }), ...points("#fff")];
+  if (one.look === "hollow") return [svg("path", { ...line, "stroke-width": 1, opacity: 0.55, d: trace(one.x, one.y, x, y, one.steps) }), ...points("#fff")];
   if (one.look === "halo") return points(colour).filter(Boolean).map((mark) => { mark.setAttribute("r", 7); mark.setAttribute("opacity", 0.4); return mark; });
   if (one.look === "filled") return points(colour);
   if (one.look === "band") {
-    const up = trace(one.x, one.y, x, y), down = trace([...one.x].reverse(), [...one.low].reverse(), x, y);
+    // Backwards the steps keep the bound of the point on the right: between two points nothing better is proven.
+    const up = trace(one.x, one.y, x, y, one.steps), down = trace([...one.x].reverse(), [...one.low].reverse(), x, y, one.steps);
     return [svg("path", { d: `${up}${down.replace("M", "L")}Z`, fill: colour, opacity: 0.22 })];
   }
   if (one.look.endsWith("segments")) {
@@ -90,7 +92,7 @@ function drawSeries(one, x, y) {
     }
     return found;
   }
-  return [svg("path", { ...line, d: trace(one.x, one.y, x, y), "stroke-dasharray": one.look === "dashed" ? "6 4" : dash })];
+  return [svg("path", { ...line, d: trace(one.x, one.y, x, y, one.steps), "stroke-dasharray": one.look === "dashed" ? "6 4" : dash })];
 }
 
 function swatch(one) {

@@ -6,24 +6,27 @@
     exponential                        Pr[j|i] ∝ r^|i-j|, the least r that the exact audit of its rows proves
     randomized response                the own answer with probability p, e^ε times that of any other (or as δ allows)
 
-Laws are exact; what they cost is computed in floating point, good to about 1e-12.
+Laws are exact; what they cost is enclosed to 100 bits or more, and the nearest float is told.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.families.channel.losses import LossTable
+from workbench.exact.distribution import over_common
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import ball_ends, nearest_float
+from workbench.families.channel.losses import Integers, LossTable
 from workbench.families.channel.repair import loss_of
-from workbench.families.integer_laws import NAMES, NotApplicable, clamped_table, fitted_laws
+from workbench.families.frontier_plan import NotApplicable
+from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.mechanism import Mechanism
@@ -34,9 +37,8 @@ from workbench.privacy.repair import threshold
 
 __all__ = ["BASELINES", "BudgetedQuery", "Published", "audited", "published"]
 
-Table = NDArray[np.float64]
-
 _BITS = 112  # as `threshold`
+_ENCLOSED = 256  # of every mass and loss
 _AUDITED = 12_000_000  # masses that an audit of a channel compares
 
 
@@ -87,7 +89,7 @@ def published(query: BudgetedQuery, name: str) -> Published:
 
 
 def audited(query: BudgetedQuery, channel: Channel) -> Published:
-    """Any channel for a query: its exact cost, and the audit. Raises InvalidRequest where it does not fit the query."""
+    """Any channel for a query: its exact loss, and the audit. Raises InvalidRequest where it does not fit the query."""
     q = query.question
     if (len(channel.rows), len(channel.outputs)) != (q.k, q.m):
         InvalidRequest.must(
@@ -116,10 +118,30 @@ def _spent(query: BudgetedQuery) -> tuple[Fraction, Fraction]:
     return query.epsilon, query.delta or Fraction(0)
 
 
-def _expected(query: BudgetedQuery, table: Table) -> float:
-    each = np.einsum("ij,ij->i", table, query.losses.floats)
-    prior = query.question.prior
-    return float(each.max() if prior is None else each @ np.array([float(p) for p in prior]))
+def _expected(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
+    """The loss of rows of masses, integers or balls, of any sum."""
+    from flint import arb, ctx
+
+    with ctx.workprec(_ENCLOSED):
+        each = [arb(row @ loss) / arb(row.sum()) for row, loss in zip(rows, query.losses.values, strict=True)]
+        prior = query.question.prior
+        if prior is not None:
+            each = [sum((_ball(p) * v for p, v in zip(prior, each, strict=True)), arb(0))]
+        low, high = ball_ends(max(each) / query.losses.unit)
+    return nearest_float((low + high) / 2)
+
+
+def _ball(value: Fraction) -> Any:
+    from flint import arb, fmpq
+
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def _roughly(query: BudgetedQuery, law: IntegerLaw) -> float:
+    """What clamped noise costs, in floating point."""
+    rows, prior = clamped_rows(law, query.question.k), query.question.prior
+    each = [float(row @ loss) for row, loss in zip(rows, query.losses.floats, strict=True)]
+    return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
 
 
 def _reach(query: BudgetedQuery) -> int:
@@ -136,9 +158,9 @@ def _clamped(name: str) -> Callable[[BudgetedQuery], Published]:
     def make(query: BudgetedQuery) -> Published:
         reach = _reach(query)
         fitted = fitted_laws(name, reach, *_spent(query), query.notion)
-        costs = [_expected(query, clamped_table(fit.law, query.question.k)) for fit in fitted]
-        best = fitted[int(np.argmin(costs))]
-        return Published(min(costs), best.holds(), best.mechanism, best.symbol, best.value)
+        best = min(fitted, key=lambda fit: _roughly(query, fit.law)) if len(fitted) > 1 else fitted[0]
+        loss = _expected(query, clamped_rows(best.law, query.question.k, _ball))
+        return Published(loss, best.holds(), best.mechanism, best.symbol, best.value)
 
     return make
 
@@ -174,9 +196,8 @@ def _exponential(query: BudgetedQuery) -> Published:
         mechanism = Channel.of(_exponential_rows(k, log_ratio), pairs)
         claim = Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})
         if holds(mechanism, claim):
-            weights = np.exp(-log_ratio * gap)
-            cost = _expected(query, weights / weights.sum(axis=1, keepdims=True))
-            return Published(cost, True, mechanism, "r", math.exp(-log_ratio))
+            loss = _expected(query, (row.array for row in mechanism.rows))
+            return Published(loss, True, mechanism, "r", math.exp(-log_ratio))
     raise NotApplicable("no parameter of it was proven to meet the budget")
 
 
@@ -208,9 +229,10 @@ def _randomized_response(query: BudgetedQuery) -> Published:
     two = [[chance, rest, (q.m - 2) * rest], [rest, chance, (q.m - 2) * rest]]
     pair = Channel.of(two if q.m > 2 else [row[:2] for row in two], [(0, 1), (1, 0)])
     claim = Claim.of(query.notion, pair, {"epsilon": epsilon, "delta": delta})
-    table = np.full((q.k, q.m), float(rest))
-    table[np.arange(q.k), own] = float(chance)
-    return Published(_expected(query, table), holds(pair, claim), pair, "p", float(chance))
+    (kept, other), _ = over_common([chance, rest])
+    rows = np.full((q.k, q.m), other, dtype=object)
+    rows[np.arange(q.k), own] = kept
+    return Published(_expected(query, rows), holds(pair, claim), pair, "p", float(chance))
 
 
 BASELINES: dict[str, Callable[[BudgetedQuery], Published]] = {

@@ -8,74 +8,68 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from solvers.canonical import compile
 from solvers.solution import Solution
 from workbench import __version__
-from workbench.errors import NotCertified
+from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import round_up
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.noise.exact_program import rows_of
+from workbench.families.modulo.exact_program import rows_of
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.points import shown
-from workbench.privacy.audit import Privacy, audit, audit_extremes
+from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
 from workbench.privacy.claim import Claim
 from workbench.privacy.measure import holds
 from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
-if TYPE_CHECKING:
-    from workbench.families.channel.notion_design import ChannelNotionRequest
-
-__all__ = ["audited", "certificate_of", "proof"]
+__all__ = ["exact_certificate"]
 
 _DIGITS = 30  # of a least δ
 
 
-def audited(channel: Channel, request: ChannelRequest, delta: Fraction) -> Privacy:
-    """The exact audit, by the extreme pairs where those decide the claim."""
-    claim = _claim(channel, request, delta)
-    return audit_extremes(channel, claim.values["epsilon"]) if claim.by_ratio else audit(channel, request.claim.epsilon)
-
-
-def _claim(channel: Channel, request: ChannelRequest, delta: Fraction) -> Claim:
-    return Claim.of(request.notion, channel, {"epsilon": request.claim.epsilon, "delta": delta})
-
-
-def proof(
+def exact_certificate(
     request: ChannelRequest, channel: Channel, solution: Solution | None, route: str
 ) -> tuple[Certificate, list[str]]:
-    """The certificate of a repaired channel, repaired once more where its means are to be kept, and words.
+    """The certificate of a channel, mixed with another where the audit refuses it and its repair is no other, or where
+    its means are to be kept; and words. Where δ is minimised it is what the channel has, rounded up.
 
-    Where δ is minimised it is what the channel has, rounded up. Raises NotCertified.
+    Raises NotCertified.
     """
-    q, delta = request.question, request.delta or Fraction(0)
+    claim = request.claim
     if request.minimise == "delta":
-        reached = audit(channel, request.claim.epsilon).dp_delta
+        reached = audit(channel, claim.epsilon).dp_delta
         high = reached.ends(160)[1] if reached.b else reached.a
         delta = max(Fraction(0), Fraction(math.ceil(high * 10**_DIGITS), 10**_DIGITS))
-    claim = _claim(channel, request, delta)
-    if "unbiased" in request.constraints and q.numbers is not None:
-        means, outputs = q.numbers
-        channel, _ = repair_rows(
-            channel, lambda rows: holds(rows, claim), outputs=outputs, means=means, allow_bias=True
-        )
-    elif not holds(channel, claim):
+        claim = Claim(claim.notion, claim.epsilon, delta)
+    each = claim.on(channel)
+
+    def private(rows: Channel) -> bool:
+        try:
+            return holds(rows, each)
+        except NotProven:  # tight: a channel a little further away can be proven
+            return False
+
+    kept = request.question.numbers if "unbiased" in request.constraints else None
+    if request.cut or kept is not None:
+        means, outputs = kept or (None, None)
+        channel, _ = repair_rows(channel, private, outputs=outputs, means=means, allow_bias=True)
+    elif not private(channel):
         raise NotCertified("The exact audit refuses the repaired channel.")
-    values = Claim(request.notion, request.claim.epsilon, delta)
-    return certificate_of(request, channel, values, solution, route)
+    return _certificate(request, channel, claim, solution, route)
 
 
-def certificate_of(
-    request: ChannelRequest | ChannelNotionRequest, channel: Channel, claim: Claim, solution: Solution | None,
-    route: str,
-) -> tuple[Certificate, list[str]]:  # fmt: skip
+def _certificate(
+    request: ChannelRequest, channel: Channel, claim: Claim, solution: Solution | None, route: str
+) -> tuple[Certificate, list[str]]:
     """The certificate of a channel that meets a claim, and words. Raises NotCertified."""
     q = request.question
     record: dict[str, Any] = {
+        **request.RECORD,
         "workbench": __version__, "loss": request.losses.name, "minimise": request.minimise, "route": route,
         "inputs": [*map(shown, q.inputs)], "outputs": [*map(shown, q.outputs)],
     }  # fmt: skip
@@ -95,7 +89,7 @@ def certificate_of(
     return certificate, words
 
 
-def _loss(request: ChannelRequest | ChannelNotionRequest, channel: Channel) -> ExpectedLoss | None:
+def _loss(request: ChannelRequest, channel: Channel) -> ExpectedLoss | None:
     q, named = request.question, request.losses.named
     if named is None or q.prior is None or q.numbers is None or not is_exact_loss(named.name):
         return None
@@ -103,7 +97,7 @@ def _loss(request: ChannelRequest | ChannelNotionRequest, channel: Channel) -> E
     return ExpectedLoss(named.name, Fraction(0), inputs, q.prior, outputs, tuple(range(q.k))).at(channel)
 
 
-def _residual(request: ChannelRequest | ChannelNotionRequest, channel: Channel) -> Fraction | None:
+def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:
     """The largest violation of the extra constraints, exact; None where they are not linear in the channel alone."""
     if not request.constraints and request.more is None:
         return Fraction(0)

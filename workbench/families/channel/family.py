@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability
+from workbench.exact.numbers import exact, jsonable, positive, probability
 from workbench.families.base import Family, Session
 from workbench.families.composed import composed_exact, composed_facts
-from workbench.families.design import exact_words, jsonable
+from workbench.families.design import exact_words
 from workbench.families.option import (
+    MAX_LOSS,
+    MINIMISE,
     NOTION_PARAMETERS,
     OPTIONS,
     SOLVER,
@@ -25,12 +28,11 @@ from workbench.families.option import (
     listed,
     one_of,
 )
-from workbench.families.requirements import convex_or_ratio_notion, ratio_notions
+from workbench.families.requirements import convex_or_ratio_notion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from workbench.families.channel.notion_design import ChannelNotionRequest
     from workbench.families.channel.request import ChannelRequest
     from workbench.families.design import Design
     from workbench.mechanisms.finite_query import FiniteQuery
@@ -69,7 +71,7 @@ class _Channels(Family):
         "design channel --answers 0..20 --neighbours consecutive --loss absolute --epsilon 1 --notion pure --json",
         "design channel --answers red,green,blue --neighbours all --loss loss.csv --prior worst --epsilon 1",
         "design channel --answers 0..10 --max-shift 1 --epsilon 4 --delta 1e-5 --runs 8",
-        "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --budget 1.5 --save channel.json",
+        "design channel --answers 0..10 --max-shift 2 --epsilon 1 --minimise delta --max-loss 1.5 --save channel.json",
         "design channel --answers 0..20 --max-shift 1 --notion zcdp --rho 0.1",
         "(loss.csv has a row for every input and a column for every output)",
     )
@@ -98,14 +100,14 @@ class _Channels(Family):
             help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: or a function "
                  "of the CVXPY variable).",
         ),
-        Option("minimise", one_of("error", "delta", "epsilon"), "error", "error; delta or epsilon for a --budget."),
-        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int, added=True),
+        MINIMISE,
+        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int),
         check_option("audit", "certify"),
         certify_option(),
         SOLVER,
         TIME_LIMIT,
         OPTIONS,
-        Option("budget", exact, help="Largest loss allowed, where delta or epsilon is minimised.", hot=True),
+        MAX_LOSS,
         Option("delta", probability, help="In [0, 1]; 0 by default. Where it is minimised: an upper limit.", hot=True),
         Option(
             "epsilon", positive, hot=True,
@@ -126,33 +128,29 @@ class _Channels(Family):
         names = ("outputs", "max_shift", "neighbours", "prior")
         return self.question(values["answers"], **{name: values[name] for name in names})
 
-    def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest | ChannelNotionRequest:
-        from workbench.families.channel.request import ChannelRequest
-        from workbench.families.convex_notion import without_parameters
+    def checked(self, question: Any, values: dict[str, Any]) -> ChannelRequest:
+        from workbench.families.channel.losses import loss_table
+        from workbench.families.channel.request import LARGEST, ChannelRequest
         from workbench.families.user_constraints import checked_constraints
 
         if callable(values["constraints"]):
             values |= {"constraints": (), "more": checked_constraints(values["constraints"], "M (k, m)")}
-        if values["notion"] not in ratio_notions():
-            from workbench.families.channel.notion_design import ChannelNotionRequest
-
-            return ChannelNotionRequest.of(question, values)
-        without_parameters(values)
-        return ChannelRequest(question=question, **values)
+        values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
+        if values["minimise"] == "epsilon":
+            values["epsilon"] = values["epsilon"] or Fraction(LARGEST)
+        if values["minimise"] != "delta":
+            values["delta"] = values["delta"] or Fraction(0)
+        return ChannelRequest(question=question, losses=loss_table(question, values["loss"]), **values)
 
     def open(self, request: Any) -> Session:
-        from workbench.families.channel.notion_design import ChannelNotionRequest
-        from workbench.families.channel.session import ChannelSession
+        from workbench.families.channel.problem import ChannelProblem
+        from workbench.families.channel.request import LEAST
         from workbench.families.many_runs import ManyRuns
+        from workbench.families.pipeline import ProblemSession
 
-        if isinstance(request, ChannelNotionRequest):
-            return super().open(request)
-        return ChannelSession(request) if request.runs == 1 else ManyRuns(request)
-
-    def solve(self, request: Any) -> Design:
-        from workbench.families.convex_request import design
-
-        return design(request)
+        if request.runs > 1:
+            return ManyRuns(request)
+        return ProblemSession(request, ChannelProblem, LEAST)
 
     # Keys of sweeps.
 
@@ -168,7 +166,7 @@ class _Channels(Family):
 
     # Mechanisms from elsewhere.
 
-    def cost(self, request: Any, mechanism: Any) -> float:
+    def loss(self, request: Any, mechanism: Any) -> float:
         """The expected (or largest) loss of a channel of the question's inputs and outputs, in their order."""
         from workbench.families.channel.repair import loss_of
 
@@ -204,7 +202,7 @@ class _Channels(Family):
                 "question": request.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
             }  # fmt: skip
         return {
-            **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "budget")},
+            **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")},
             **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
             "loss_name": request.losses.name, "loss_value": jsonable(design.details["loss"]),
             "epsilon": None if epsilon is None else float(epsilon),
@@ -220,7 +218,7 @@ class _Channels(Family):
 
             return f"{r.notion}, {budget_words(design.claim)}"
         per = " per unit of distance" if r.per_distance else ""
-        budget = "" if r.budget is None else f", {r.losses.name} loss <= {float(r.budget):.9g}"
+        budget = "" if r.max_loss is None else f", {r.losses.name} loss <= {float(r.max_loss):.9g}"
         delta = "" if r.minimise == "delta" else f", delta = {float(design.claim.delta):g}"
         if r.runs > 1:
             return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
@@ -231,7 +229,7 @@ class _Channels(Family):
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
         r = design.request
-        what = f"{r.losses.name} loss" if r.minimise == "error" else r.minimise
+        what = f"{r.losses.name} loss" if r.minimise == "loss" else r.minimise
         under = "for the worst input" if r.question.prior is None else "expected"
         best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
         value = f"{design.objective:.9g} ({best}, {under})"

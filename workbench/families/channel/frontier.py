@@ -7,21 +7,20 @@ baseline    published mechanisms with the least parameter that meets the budget;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from workbench.families.channel.baselines import BASELINES, BudgetedQuery, published
-from workbench.families.frontier_plan import Plan, Plots, Row, Task
+from workbench.families.channel.family import FAMILY
+from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Row, Task, baseline_task, design_task
 from workbench.families.frontier_plots import Series, budget_plots
-from workbench.families.integer_laws import NotApplicable
-from workbench.families.notion_points import LEAST_EPSILON, design_task, notion_plots
+from workbench.families.notion_points import notion_plots, notion_requests
 from workbench.families.requirements import ratio_notions
 from workbench.privacy.audit import audit
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from workbench.families.channel.request import ChannelRequest
 
 __all__ = ["plan", "published_row"]
 
@@ -34,12 +33,16 @@ SERIES = {
 }  # fmt: skip
 
 
-def plan(points: Sequence[tuple[Row, ChannelRequest]], *, baselines: bool = True) -> Plan:
-    """The plan of a channel frontier. points: columns that name a point, its request."""
+def plan(question: Any, values: Mapping[str, Any]) -> Plan:
+    """The plan of a channel frontier."""
+    points = list(notion_requests(FAMILY, question, values))
     tasks: list[Task] = [design_task(row, request, "channel") for row, request in points]
-    if baselines:
+    if values["baselines"]:
         tasks += [
-            _baseline(name, row, request) for name in BASELINES for row, request in points if _comparable(request)
+            baseline_task(name, row, partial(published_row, request, name))
+            for name in BASELINES
+            for row, request in points
+            if request.minimise == "loss" and request.notion in ratio_notions()
         ]
     if not points:
         return Plan("", [])
@@ -48,25 +51,13 @@ def plan(points: Sequence[tuple[Row, ChannelRequest]], *, baselines: bool = True
     return Plan(title, tasks, lambda table: _draw(table, title, request.losses.name))
 
 
-def _comparable(request: ChannelRequest) -> bool:
-    """Whether baselines are made for the budget: ε and δ, the loss minimised."""
-    return request.minimise == "error" and request.notion in ratio_notions()
-
-
-def _baseline(name: str, row: Row, request: ChannelRequest) -> Task:
-    return lambda: [{"curve": "baseline", "mechanism": name, **row} | published_row(request, name)]
-
-
 def published_row(query: BudgetedQuery, name: str) -> Row:
-    """What a published mechanism costs, or why it does not apply."""
-    try:
-        reference = published(query, name)
-    except NotApplicable as error:
-        return {"status": "not applicable", "error": str(error)}
+    """What a published mechanism costs. Raises NotApplicable."""
+    reference = published(query, name)
     privacy = audit(reference.mechanism, query.epsilon or 0)
     return {
         "objective": reference.objective, "parameter": reference.value, "dp_delta": privacy.dp_delta.upper,
-        "pure_epsilon": privacy.pure_epsilon, "private": reference.certified, "status": "audited", "error": None,
+        "pure_epsilon": privacy.pure_epsilon, "private": reference.certified, "status": "audited", "failure": None,
     }  # fmt: skip
 
 

@@ -2,58 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import partial
 
 from workbench.families.channel.family import FAMILY
-from workbench.families.frontier_plan import Frontier, Plan, Row, several
-from workbench.families.notion_points import OPTIONS, budget_points, least_points
+from workbench.families.frontier_plan import Frontier, compared, later, several
+from workbench.families.notion_points import OPTIONS, notion_requests
 from workbench.families.option import SOLVER, Option, certify_option, flag
 from workbench.families.requirements import convex_or_ratio_notion
 
 __all__ = ["FRONTIER"]
-
-
-def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
-    query = question or FAMILY.spelled_question(values)
-    for row, given in [*budget_points(values), *least_points(values)]:
-        request: Any = FAMILY.request(
-            query, loss=values["loss"], solver=values["solver"], certify=values["certify"], **given
-        )
-        yield {**row, "cost": request.losses.name}, request
-
-
-def _outside(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
-    return [pair for pair in _points(question, values) if pair[1].minimise == "error"]
-
-
-def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
-    from workbench.families.channel.frontier import plan
-
-    return plan(list(_points(question, values)), baselines=values["baselines"])
-
 
 FRONTIER = Frontier(
     "Least loss of any finite channel against ε and δ: certified points beside what is usual.",
     (
         *(option for option in FAMILY.options if option.question),
         *OPTIONS,
-        Option(
-            "notion",
-            several(convex_or_ratio_notion),
-            "dp",
-            "dp, pure, pdp, metric, renyi, zcdp, gdp; or several.",
-        ),
+        Option("notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp; or several."),
         FAMILY.option("loss"),
         Option("baselines", flag, True, "Geometric noise and randomized response at the same budgets.", kind=bool),
         SOLVER,
         certify_option(),
     ),
-    _plan,
+    later("workbench.families.channel.frontier", "plan"),
     (
         "frontier channel --answers 0..20 --max-shift 1 --epsilon 0.1:4:20:log --delta 0,1e-5,0.01",
-        "frontier channel --answers 0..10 --max-shift 1 --budget 0.5:3:6 --delta 0,1e-3",
+        "frontier channel --answers 0..10 --max-shift 1 --max-loss 0.5:3:6 --delta 0,1e-3",
         "frontier channel --answers a,b,c,d --neighbours all --loss error-rate --epsilon 0.5,1,2 --notion pure",
     ),
-    points=_outside,
+    points=compared(partial(notion_requests, FAMILY)),
 )

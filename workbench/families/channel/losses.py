@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,35 +15,40 @@ from numpy.typing import NDArray
 from models.losses import Loss, loss_named
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exact
-from workbench.exact.plain import refuse_masked
+from workbench.exact.plain import plain_list, refuse_marked
 from workbench.families.outcome import translated_errors
-from workbench.io.files import read_rows
+from workbench.io.files import names_file, read_table
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.points import number_table, shown
 
-__all__ = ["Integers", "LossTable", "OwnLoss", "called", "loss_table", "read_loss"]
+__all__ = ["Integers", "LossTable", "OwnLoss", "called", "loss_table", "read_loss", "signed_table"]
+
+_WANTED = "a name, a matrix, a function or a CSV file of a matrix"
 
 Integers: TypeAlias = NDArray[np.object_]
 OwnLoss: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, Any], Any]"
 
-_RATIONAL = ("squared", "absolute", "zero-one", "pinball", "huber")  # the others have logarithms
+_RATIONAL = ("squared", "absolute", "error-rate", "pinball", "huber")  # the others have logarithms
+_LARGE = 2.0**40  # what stands for infinite losses, relative to the largest finite one
 
 
 @dataclass(frozen=True, eq=False)
 class LossTable:
     """ℓ(x, o) = values[x, o] / unit, values >= 0 integers of shape (k, m). name: in reports; named: the loss of that
-    name, None for one of one's own."""
+    name, None for one of one's own; forbidden: where ℓ is infinite, and values large. Shape (k, m)."""
 
     name: str
     values: Integers
     unit: int
     named: Loss | None = None
+    forbidden: NDArray[np.bool_] | None = None
 
     @cached_property
     def floats(self) -> NDArray[np.float64]:
         """ℓ(x, o), each the nearest float. Shape (k, m)."""
         unit = self.unit
-        return np.array([[value / unit for value in row] for row in self.values.tolist()], dtype=float)
+        table = np.array([[value / unit for value in row] for row in self.values.tolist()], dtype=float)
+        return table if self.forbidden is None else np.where(self.forbidden, np.inf, table)
 
 
 def read_loss(value: Any, name: str) -> OwnLoss:
@@ -52,21 +56,21 @@ def read_loss(value: Any, name: str) -> OwnLoss:
     if isinstance(value, Loss):
         return value.name
     if isinstance(value, str) and value == "error-rate":
-        return "zero-one"
-    if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_file()):
-        rows = [row for row in read_rows(Path(value), name) if any(cell.strip() for cell in row)]
-        return tuple(tuple(exact(cell, f"every entry of {Path(value).name}") for cell in row) for row in rows)
+        return "error-rate"
+    if names_file(value):
+        value = read_table(value, name)
     if isinstance(value, str):
         with translated_errors():
             return loss_named(value.strip()).name
     if callable(value):
         function: Callable[[Any, Any], Any] = value
         return function
-    refuse_masked(value, name)
+    refuse_marked(value, name)
     try:
-        return tuple(tuple(exact(cell, f"every entry of {name}") for cell in row) for row in value)
+        rows = plain_list(value, name, _WANTED)
+        return tuple(tuple(exact(cell, f"every entry of {name}") for cell in row) for row in rows)
     except TypeError:
-        return InvalidRequest.must(name, "a name, a matrix, a function or a CSV file of a matrix", repr(value))
+        return InvalidRequest.must(name, _WANTED, repr(value))
 
 
 def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
@@ -79,7 +83,7 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
         return _integers("own matrix", number_table(loss, "loss", (question.k, question.m)))
     with translated_errors():
         named = loss_named(loss)
-    if named.kind == "zero-one":
+    if named.kind == "error-rate":
         table = np.array([[int(x != o) for o in question.outputs] for x in question.inputs], dtype=object)
         return LossTable(named.name, table, 1, named)
     if question.numbers is None:
@@ -93,6 +97,20 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
     if entries.values.min() < 0:
         InvalidRequest.must("loss", "one that is >= 0", named.name)
     return LossTable(named.name, entries.values, entries.unit, named)
+
+
+def signed_table(question: FiniteQuery, named: Loss) -> LossTable:
+    """The losses of numbers by a loss that may be negative, or infinite, which forbids an output."""
+    if named.kind == "error-rate" or named.kind in _RATIONAL:
+        return loss_table(question, named.name)
+    inputs, outputs = question.places
+    with translated_errors():
+        floats = named.matrix(outputs, inputs)
+    forbidden = np.isposinf(floats)
+    large = _LARGE * float(np.abs(floats[~forbidden]).max(initial=1.0))
+    rows = [[*map(Fraction, row)] for row in np.where(forbidden, large, floats).tolist()]
+    entries = _integers(named.name, rows)
+    return LossTable(named.name, entries.values, entries.unit, named, forbidden if forbidden.any() else None)
 
 
 def called(loss: Callable[[Any, Any], Any], what: str, x: Any, o: Any) -> Fraction:

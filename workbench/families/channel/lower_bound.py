@@ -116,15 +116,15 @@ def least_delta_bound(
     losses: LossTable,
     prior: Sequence[Fraction] | None,
     relation: Relation,
-    budget: Fraction,
+    max_loss: Fraction,
     multipliers: Mapping[str, Vector],
 ) -> Fraction:
     """A number that δ of no channel is below whose loss is within the budget: the same sum with τ ℓ for ℓ and the
-    budget handed back, over Σ_p max_o u[p,o] where that is more than 1."""
+    max_loss handed back, over Σ_p max_o u[p,o] where that is more than 1."""
     tau = _ints(np.maximum(multipliers["losses"], 0.0)).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
     rows = _with_ratios(_rows(losses, shares), multipliers, relation)
-    value = Fraction(sum(int(row.min()) for row in rows)) - budget * sum(tau)
+    value = Fraction(sum(int(row.min()) for row in rows)) - max_loss * sum(tau)
     least: Fraction = value / max(1 << _BITS, _largest(multipliers))
     return max(Fraction(0), least)
 

@@ -30,7 +30,7 @@ def verdict(request: ChannelRequest, objective: float) -> OracleVerdict:
 
 def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
     q, losses, prior = request.question, request.losses.floats, request.weights
-    if request.minimise != "error":
+    if request.minimise != "loss":
         return f"no closed form is known for the least {request.minimise}."
     if request.per_distance:
         return f"no closed form is known for {request.notion} privacy."
@@ -53,7 +53,7 @@ def _law(request: ChannelRequest) -> tuple[str, float, str, str] | str:
     if delta:
         return "no closed form is known for delta > 0 when all are neighbours."
     named = request.losses.named
-    if named is not None and named.kind == "zero-one" and {*q.inputs} <= {*q.outputs}:
+    if named is not None and named.kind == "error-rate" and {*q.inputs} <= {*q.outputs}:
         proof = "Randomized response among the likeliest inputs is right most often (Ghazi et al. 2021a, Theorem 3)."
         return "randomized response", right_most_often(prior, epsilon), "optimum", proof
     if q.k <= MOST_INPUTS:

@@ -12,12 +12,11 @@ from workbench.families.baseline import Baseline, baselines_of
 from workbench.families.channel.baselines import BASELINES, audited, published
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.request import ChannelTooLarge
-from workbench.families.integer_laws import NotApplicable
+from workbench.families.frontier_plan import NotApplicable
 from workbench.families.own_baseline import own_baselines
-from workbench.families.recommendation import Candidate, Query, Value
+from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
-from workbench.mechanisms.mechanism import as_mechanism
 
 __all__ = ["candidates"]
 
@@ -30,11 +29,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     prior = "the worst input" if query.question.prior is None else "the prior"
     command = query.command("design channel", *_SPELLING, **_loss(query))
 
-    def best() -> Value:
-        with FAMILY.open(FAMILY.request(query.question, loss=query.loss, **query.budget)) as session:
-            design = session.design()
-        return Value(design.objective, design.bound, design.certificate is not None)
-
+    best = partial(designed, FAMILY, query.question, loss=query.loss, **query.budget)
     try:
         FAMILY.request(query.question, loss=query.loss, **query.budget)
         yield Candidate("best channel", f"made for {prior}; publishes only the outputs, {bits} bits", command, best)
@@ -56,14 +51,11 @@ def _usual(query: Query, name: str) -> Value:
 def _other(query: Query, baseline: Baseline) -> Value:
     """A baseline that is not ours, audited; its code may raise anything."""
     try:
-        own = baseline.mechanism(query)
+        given: Any = baseline.built(query)
     except WorkbenchError:
         raise
     except Exception as error:
         raise NotApplicable(f"it raised {type(error).__name__}: {error}") from error
-    if own is None:
-        raise NotApplicable("no mechanism of it meets the budget")
-    given: Any = as_mechanism(own)
     channel = given.whole_channel() if isinstance(given, LabelMechanism) else given
     if not isinstance(channel, Channel):
         raise NotApplicable(f"it is no channel of the query's answers but {given.describe()}")
@@ -76,4 +68,4 @@ def _other(query: Query, baseline: Baseline) -> Value:
 def _loss(query: Query) -> dict[str, Any]:
     """The loss as an option: its name, or the file that it came from."""
     named = query.losses.named
-    return {"loss": named.name if named is not None else (query.words or {}).get("cost")}
+    return {"loss": named.name if named is not None else (query.words or {}).get("loss")}

@@ -142,20 +142,21 @@ def cheapest(losses: LossTable, prior: Sequence[Fraction] | None) -> int:
     """The one output to publish for every input that costs least."""
     if prior is None:
         return int(np.argmin(losses.floats.max(axis=0)))
-    return int(np.argmin(np.array([float(p) for p in prior]) @ losses.floats))
+    table = np.minimum(losses.floats, np.finfo(float).max / len(prior))  # where infinite, prior 0 counts as 0
+    return int(np.argmin(np.array([float(p) for p in prior]) @ table))
 
 
 def within_budget(K: Integers, losses: LossTable, prior: Sequence[Fraction] | None, budget: Fraction) -> Integers:
     """K, or the least mixture of it with every input's own best output that costs no more than the budget."""
-    cost = loss_of(K, losses, prior)
-    if cost <= budget:
+    loss = loss_of(K, losses, prior)
+    if loss <= budget:
         return K
     best: Integers = np.zeros(K.shape, dtype=object)
     best[np.arange(len(K)), losses.values.argmin(axis=1)] = int(K[0].sum())
     floor = loss_of(best, losses, prior)
     if floor >= budget:
         return best
-    share = min(Fraction(1), (cost - budget) / (cost - floor))
+    share = min(Fraction(1), (loss - budget) / (loss - floor))
     top = -(-(share.numerator << _SHARE) // share.denominator)
     mixed: Integers = np.asarray(((1 << _SHARE) - top) * K + top * best)
     return mixed

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from models.channel import CONSTRAINTS, ChannelModel, Pairs, UserRows
-from models.noise import MASS_SCALE
+from models.channel_notions import ChannelNotionModel
+from models.modulo import MASS_SCALE
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
-from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
+from workbench.families.channel.losses import LossTable, OwnLoss
+from workbench.families.channel.repair import cheapest, loss_of
 from workbench.families.composed import check_runs
-from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
+from workbench.families.convex_notion import PARAMETERS
+from workbench.families.option import spell
+from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind, ratio_notions
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -31,10 +32,9 @@ from workbench.privacy.notions import notion
 __all__ = ["ChannelRequest", "ChannelTooLarge"]
 
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
-MOST = 1_000_000  # masses that a program compares; a minute or two
+MOST, _MOST_CUT = 1_000_000, 20_000  # masses that a program compares, that of several bounds; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
-_TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
 
 
 class ChannelTooLarge(InvalidRequest):
@@ -43,67 +43,107 @@ class ChannelTooLarge(InvalidRequest):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelRequest(Request):
-    """The least-loss channel within (ε, δ), or the least δ or ε within a budget of the loss.
+    """The least-loss channel within the budget of a notion, or the least δ or ε within max_loss.
 
-    loss: a name, a matrix (k, m), or a function (input, output) -> number. minimise: "error", "delta" or "epsilon";
-    budget: of the loss, where it is not minimised. epsilon: with notion "metric" per unit of distance; an upper limit
-    where it is minimised. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY variable.
-    runs: that the budget is for in all. losses: the table of the loss.
+    loss: a name, a matrix (k, m), or a function (input, output) -> number; losses: its table. minimise: "loss", "delta"
+    or "epsilon"; max_loss: of the loss, where it is not minimised. epsilon: with notion "metric" per unit of distance;
+    an upper limit where it is minimised. alpha, rho, mu, curve, tradeoff: of the notions that have them. constraints:
+    names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY variable. runs: that the budget is for in all.
     """
 
     question: FiniteQuery
+    losses: LossTable = field(repr=False)
     epsilon: Fraction | None = None
     delta: Fraction | None = None
+    alpha: Fraction | None = None
+    rho: Fraction | None = None
+    mu: Fraction | None = None
+    curve: Any = None
+    tradeoff: Any = None
     notion: str = "dp"
     loss: OwnLoss = "squared"
-    minimise: str = "error"
-    budget: Fraction | None = None
+    minimise: str = "loss"
+    max_loss: Fraction | None = None
     constraints: tuple[str, ...] = ()
     more: UserRows | None = None
     runs: int = 1
     solver: str = "highs"
     options: Options = field(default_factory=Options)
-    losses: LossTable = field(init=False, repr=False)
+
+    LARGEST: ClassVar[int] = LARGEST
+    LEAST: ClassVar[Fraction] = LEAST
+    MOST: ClassVar[int] = MOST
+    RECORD: ClassVar[Mapping[str, str]] = {}  # what a certificate says of where it is from
+
+    def at(self, point: Mapping[str, Any]) -> Self:
+        """The same request at other values of hot options. Raises InvalidRequest."""
+        return replace(self, **{name: value for name, value in point.items() if value is not None})
 
     def __post_init__(self) -> None:
-        for name in ("claim", "bounds"):  # of the request that this one was copied from
-            self.__dict__.pop(name, None)
-        if "losses" not in self.__dict__:  # they do not move with hot options
-            object.__setattr__(self, "losses", loss_table(self.question, self.loss))
-            self._check_constraints()
+        self._check_constraints()
+        if self.cut:
+            self._check_cut()
+            return
         self._check_budget()
         epsilons = self.bounds.epsilons.values()
-        if max(epsilons) > LARGEST or min(epsilons) < LEAST:
-            worst = max(epsilons) if max(epsilons) > LARGEST else min(epsilons)
+        if max(epsilons) > self.LARGEST or min(epsilons) < self.LEAST:
+            worst = max(epsilons) if max(epsilons) > self.LARGEST else min(epsilons)
             got = spelled(worst) if worst.denominator < 10**9 else f"{float(worst):g}"
-            InvalidRequest.must("epsilon", f"between {float(LEAST):g} and {LARGEST} for every pair of neighbours", got)
+            InvalidRequest.must(
+                "epsilon", f"between {float(self.LEAST):g} and {self.LARGEST} for every pair of neighbours", got
+            )
         self._check_size()
         if self.runs > 1:
             check_runs(self)
 
+    @cached_property
+    def cut(self) -> bool:
+        """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
+        return self.notion not in ratio_notions()
+
+    def _check_cut(self) -> None:
+        for name, plain in (("minimise", "loss"), ("max_loss", None), ("delta", None), ("runs", 1)):
+            if (got := getattr(self, name) or None) != plain:
+                shown = repr(got) if isinstance(got, str) else spell(got)
+                InvalidRequest.must(name, f"left out when notion is {self.notion}", shown)
+        first, value = next(iter(self.claim.values.items()))
+        if not value:
+            InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
+        if self.question.distances is not None:
+            InvalidRequest.must("neighbours", f"without distances when notion is {self.notion}", "distances")
+        if (size := 2 * len(self.question.listed) * self.question.m) > _MOST_CUT:
+            InvalidRequest.must("the program", f"of at most {_MOST_CUT} compared masses", size)
+
     def _check_budget(self) -> None:
         named = notion(self.notion)
-        if self.minimise == "epsilon":
-            object.__setattr__(self, "epsilon", self.epsilon or Fraction(LARGEST))
+        for name in PARAMETERS[1:]:
+            if (got := getattr(self, name)) is not None:
+                InvalidRequest.must(name, f"left out when notion is {self.notion}", spell(got))
         if self.epsilon is None:
             raise InvalidRequest("epsilon must be given unless it is minimised. Got none.")
         if self.minimise == "delta" and not named.has_delta:
-            InvalidRequest.must("minimise", f"error or epsilon when notion is {self.notion}, which has no delta",
+            InvalidRequest.must("minimise", f"loss or epsilon when notion is {self.notion}, which has no delta",
                                 repr("delta"))  # fmt: skip
         if self.minimise == "delta" and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
             InvalidRequest.must("notion", "dp where delta is minimised", repr(self.notion))
-        if (self.budget is None) == (self.minimise != "error"):
-            got = "none" if self.budget is None else spelled(self.budget)
-            InvalidRequest.must("budget", "given where delta or epsilon is minimised, and only there", got)
-        if self.budget is not None and self.budget < 0:
-            InvalidRequest.must("budget", "a number >= 0", spelled(self.budget))
-        if self.minimise != "delta":
-            object.__setattr__(self, "delta", self.delta or Fraction(0))
+        if (self.max_loss is None) == (self.minimise != "loss"):
+            got = "none" if self.max_loss is None else spelled(self.max_loss)
+            InvalidRequest.must("max_loss", "given where delta or epsilon is minimised, and only there", got)
+        if self.max_loss is not None and self.max_loss < 0:
+            InvalidRequest.must("max_loss", "a number >= 0", spelled(self.max_loss))
         if self.delta and not named.has_delta:
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
 
+    def check_max_loss(self) -> None:
+        """Refuse a largest loss that needs no ε at all. Raises InvalidRequest."""
+        rows = np.zeros((self.question.k, self.question.m), dtype=object)
+        rows[:, cheapest(self.losses, self.question.prior)] = 1
+        constant = loss_of(rows, self.losses, self.question.prior)
+        if self.max_loss is not None and constant <= self.max_loss:
+            need = f"less than {float(constant):.9g}, what one output for every input costs (any epsilon is enough)"
+            InvalidRequest.must("max_loss", need, f"{float(self.max_loss):g}")
+
     def _check_constraints(self) -> None:
-        object.__setattr__(self, "constraints", tuple(dict.fromkeys(self.constraints)))
         numbers = self.question.numbers
         ordered = numbers is not None and all(sorted(values) == [*values] for values in numbers)
         for name in self.constraints:
@@ -121,7 +161,7 @@ class ChannelRequest(Request):
         if self.by_post_processing:
             self._at_most("channel", "masses", masses, MOST_CELLS, masses)
         else:
-            self._at_most("program", "compared masses", self.compared, MOST, masses)
+            self._at_most("program", "compared masses", self.compared, self.MOST, masses)
         if self.bounds.mass:
             self._at_most("program", "binaries, one for each ordered pair and output", self.compared, MOST_BINARIES,
                           masses)  # fmt: skip
@@ -149,6 +189,8 @@ class ChannelRequest(Request):
     @property
     def pairs(self) -> Pairs | None:
         """Unordered neighbouring positions; None for all in the compact form, which has one ratio and no δ."""
+        if self.cut:
+            return self.question.listed
         if self.per_distance:
             return self.question.metric_pairs()[0]
         compact = self.question.pairs is None and not self.bounds.delta
@@ -169,7 +211,8 @@ class ChannelRequest(Request):
         """Whether geometric noise followed by the best post-processing is the first candidate: pure ratios along a
         line, under a prior."""
         return (
-            self.minimise == "error" and not self.bounds.delta and self.question.line and not self.per_distance
+            not self.cut and self.minimise == "loss" and not self.bounds.delta and self.question.line
+            and not self.per_distance
             and self.question.prior is not None and not self.extended
         )  # fmt: skip
 
@@ -198,6 +241,8 @@ class ChannelRequest(Request):
     @cached_property
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
+        if self.cut:
+            return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
         assert self.epsilon is not None
         epsilon: Fraction | Mapping[Any, Fraction] = self.epsilon
         if self.per_distance:
@@ -215,29 +260,20 @@ class ChannelRequest(Request):
         prior = self.question.prior
         return None if prior is None else np.array([float(p) for p in prior])
 
-    def support(self) -> NDArray[np.bool_] | None:
-        """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
-        so near that e^(-ε hops) is not far below δ. A guess that decides speed only; None where it saves little."""
-        delta, masses = float(self.bounds.delta), self.question.k * self.question.m
-        if not delta or self.bounds.mass or self.minimise != "error" or masses < _TRUNCATED or self.extended:
-            return None
-        pairs, epsilon = np.array(self.pairs), float(min(self.bounds.epsilons.values()))
-        ones = np.ones(len(pairs))
-        graph = csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(self.question.k, self.question.k))
-        reach = 1.25 * (math.log(1 / delta) + 4) / epsilon
-        near = dijkstra(graph, directed=False, unweighted=True, limit=reach) <= reach
-        stated = np.zeros((self.question.k, self.question.m), dtype=bool)
-        for y, o in enumerate(self.losses.floats.argmin(axis=1).tolist()):
-            stated[:, o] |= near[:, y]
-        return stated if stated.sum() < masses // 2 else None
-
-    def model(self, support: NDArray[np.bool_] | None = None) -> ChannelModel:
-        """The linear program, in units of 2^-20 of probability. Raises ValueError."""
-        q, (groups, _) = self.question, self.levels()
+    def model(
+        self, bounds: Mapping[Any, Any] | None = None, support: NDArray[np.bool_] | None = None
+    ) -> ChannelModel:  # fmt: skip
+        """The linear program, in units of 2^-20 of probability; under convex bounds of ordered pairs where the notion
+        states several. support: masses (k, m) that are stated. Raises ValueError."""
+        q, losses = self.question, self.losses.floats
         inputs, outputs = q.places
+        if self.cut:
+            return ChannelNotionModel(
+                inputs, outputs, self.weights, losses, (), constraints=self.constraints, more=self.more,
+                bounds=bounds or {},
+            )  # fmt: skip
         positive = bool(self.bounds.delta) or self.minimise == "delta"
         return ChannelModel(
-            inputs, outputs, self.weights, self.losses.floats, self.pairs, groups, positive, self.constraints,
-            self.more, self.bounds.kind, "delta" if self.minimise == "delta" else "error", MASS_SCALE,
-            support,
+            inputs, outputs, self.weights, losses, self.pairs, self.levels()[0], positive, self.constraints,
+            self.more, self.bounds.kind, "delta" if self.minimise == "delta" else "loss", MASS_SCALE, support,
         )  # fmt: skip

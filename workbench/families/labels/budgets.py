@@ -34,7 +34,7 @@ def label_rows(
         note = {"bins": "optimal over all outputs for δ = 0", "lp": "the optimum with labels as outputs"}.get(
             method, ""
         )
-        known = budget_row("labels", f"{group}, squared loss", name, epsilon, delta, None, cost="squared", note=note)
+        known = budget_row("labels", f"{group}, squared loss", name, epsilon, delta, None, loss="squared", note=note)
         row = design_row(make, **known)
         if delta:
             row["bound"] = None  # what is proven holds for δ = 0, or for outputs among the labels
@@ -46,6 +46,6 @@ def label_rows(
         error = baseline_loss(labels, name, epsilon, loss)
         needs = sizes[name] if name in sizes else math.log2(labels.k)
         yield budget_row(
-            "labels", "(ε, δ)-DP, squared loss", names.get(name, name), epsilon, delta, needs, cost="squared",
+            "labels", "(ε, δ)-DP, squared loss", names.get(name, name), epsilon, delta, needs, loss="squared",
             objective=error,
         )  # fmt: skip

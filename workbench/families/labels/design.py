@@ -45,7 +45,7 @@ def design(request: LabelRequest) -> Design:
 
 
 def _by_bins(request: LabelRequest) -> Design:
-    question, epsilon, loss = request.question, request.epsilon, request.named_loss
+    question, epsilon, loss = request.question, request.claim.epsilon, request.named_loss
     search = optimal_bins if request.method == "bins" else printed_bins
     with translated_errors():
         bins = search(question.values, question.prior, float(epsilon), loss)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import positive, probability
+from workbench.exact.numbers import exact, jsonable, nearest_float, probability
 from workbench.families.base import Family, Session
 from workbench.families.composed import composed_facts
-from workbench.families.design import jsonable
 from workbench.families.option import (
     NOTION_PARAMETERS,
     OPTIONS,
@@ -25,6 +24,7 @@ from workbench.families.option import (
     count,
     listed,
     one_of,
+    parameter,
     text,
 )
 from workbench.privacy.notions import OURS
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.families.design import Design
-    from workbench.families.labels.notion_design import LabelNotionRequest
     from workbench.families.labels.request import LabelRequest
     from workbench.mechanisms.label_randomizers.labels import Labels
 
@@ -57,6 +56,20 @@ def _labels(value: Any, name: str) -> Labels:
     from workbench.mechanisms.label_randomizers.labels import Labels
 
     return value if isinstance(value, Labels) else Labels.parse(text(value, name))
+
+
+def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str:
+    """The word uniform, or weights: a list, "1,2,1" or a CSV file of them."""
+    from workbench.io.files import names_file
+    from workbench.mechanisms.points import cells_of
+
+    if isinstance(value, str) and value.strip() == "uniform":
+        return "uniform"
+    spelled = isinstance(value, str) and not names_file(value)
+    weights: tuple[Fraction, ...] = listed(exact)(
+        value if spelled else cells_of(value, name, "uniform, or weights, in a list or a file"), name
+    )
+    return weights
 
 
 def _outputs(value: Any, name: str) -> tuple[float, ...]:
@@ -105,30 +118,34 @@ class _LabelFamily(Family):
     title = "private randomizers of labels"
     summary = "The least-loss randomizer of labels: bins, channel LP or unbiased; judged and audited exactly."
     examples = (
-        "design labels --prior uniform:0..7 --method lp --notion zcdp --rho 0.1",
-        "design labels --prior uniform:0..20 --loss squared --epsilon 4",
-        "design labels --prior prior.csv --loss absolute --epsilon 1 --method lp --json",
-        "design labels --prior uniform:0..7 --loss absolute --epsilon 1 --method lp --neighbours consecutive",
-        "design labels --prior uniform:0..7 --method lp --notion dp --epsilon 4 --delta 1e-5 --runs 8",
-        "design labels --prior uniform:0..10 --epsilon 1 --method unbiased --save unbiased.json --plot channel.png",
+        "design labels --labels 0..7 --method lp --notion zcdp --rho 0.1",
+        "design labels --labels 0..20 --loss squared --epsilon 4",
+        "design labels --labels prior.csv --loss absolute --epsilon 1 --method lp --json",
+        "design labels --labels 0..7 --loss absolute --epsilon 1 --method lp --neighbours consecutive",
+        "design labels --labels 0..7 --method lp --notion dp --epsilon 4 --delta 1e-5 --runs 8",
+        "design labels --labels 0..10 --epsilon 1 --method unbiased --save unbiased.json --plot channel.png",
         "(prior.csv has two columns: label, weight; a header line is optional)",
     )
     options = (
         Option(
-            "labels", _labels, help="CSV of labels and weights, or uniform:LOW..HIGH.", required=True, question=True,
-            command="prior", aliases=("prior",),
+            "labels", _labels, required=True, question=True,
+            help='"0..20", "0..200:5", "0,1,5", or a CSV of labels, with weights in a second column.',
+        ),
+        Option(
+            "prior", _prior, question=True,
+            help="How often each label is expected: uniform, weights 1,2,1, or a CSV; those of the labels by default.",
         ),
         Option(
             "loss", _loss, "squared",
-            "squared, absolute, poisson, poisson-deviance, zero-one, pinball:τ or huber:h; lp: or a CSV matrix, a row "
-            "for every label (in Python: an array, or a function of an output and a label).",
+            "squared, absolute, poisson, poisson-deviance, error-rate, pinball:τ or huber:h; lp: or a CSV matrix, a "
+            "row for every label (in Python: an array, or a function of an output and a label).",
         ),
         Option("method", one_of(*METHODS), "bins", "bins, printed, lp or unbiased."),
         Option("outputs", _outputs, help="lp: LOW..HIGH, the integers that may be published."),
         Option("neighbours", _neighbours, "all", 'lp: all, consecutive, or positions "0-1,1-2".'),
-        Option("notion", one_of(more=_notions), "pure", "lp: pure, dp or metric; curve, tradeoff, renyi, zcdp or gdp."),
+        Option("notion", one_of(more=_notions), "dp", "lp: dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."),
         *NOTION_PARAMETERS,
-        Option("runs", count(1, 1024), 1, "lp with notion dp: for how many runs the budget is.", kind=int, added=True),
+        Option("runs", count(1, 1024), 1, "lp with notion dp: for how many runs the budget is.", kind=int),
         Option(
             "constraints", _constraints, (), kind=list, command="constraint",
             help="lp, repeatable: unbiased, row-monotone, column-monotone, symmetric or honest.",
@@ -141,7 +158,7 @@ class _LabelFamily(Family):
         PROGRESS,
         Option("delta", probability, Fraction(0), "lp with notion dp: in [0, 1].", hot=True),
         Option(
-            "epsilon", positive, help="Privacy budget > 0; with notion metric per unit of the label.", hot=True,
+            "epsilon", parameter, help="Privacy budget > 0; with notion metric per unit of the label.", hot=True,
         ),
     )  # fmt: skip
     frontier = "workbench.families.labels.frontier_options"
@@ -157,36 +174,33 @@ class _LabelFamily(Family):
 
     def spelled_question(self, values: Mapping[str, Any]) -> Labels:
         labels: Labels = values["labels"]
-        return labels
+        if values["prior"] is None:
+            return labels
+        uniform = values["prior"] == "uniform"
+        return self.question(labels.values, None if uniform else [nearest_float(share) for share in values["prior"]])
 
-    def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest | LabelNotionRequest:
-        from workbench.families.convex_notion import without_parameters
-        from workbench.families.labels.notion_design import LabelNotionRequest
+    def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest:
         from workbench.families.labels.request import LabelRequest, own_loss
-        from workbench.families.requirements import ratio_notions
 
-        if values["notion"] not in ratio_notions():
-            return LabelNotionRequest.of(question, values)
-        without_parameters(values)
-        if values["epsilon"] is None:
-            raise InvalidRequest("epsilon must be given. Got none.")
+        if values["notion"] == "dp" and not values["delta"] and values["runs"] == 1:
+            values["notion"] = "pure"  # the same, decided output by output
         values["loss"] = own_loss(values["loss"], question, values)
+        values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
+        if values["method"] == "unbiased" and values["solver"] == "highs":  # the default, which knows no cones
+            values["solver"] = "cvxpy:clarabel"
         return LabelRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:
         if request.runs == 1:
             return super().open(request)
-        from workbench.families.labels.notion_design import within_curve
+        from workbench.families.labels.channel_program import within_curve
         from workbench.families.many_runs import ManyRuns
 
         return ManyRuns(request, within_curve)
 
     def solve(self, request: Any) -> Design:
-        from workbench.families import convex_request
         from workbench.families.labels.design import design
 
-        if isinstance(request, convex_request.ConvexRequest):
-            return convex_request.design(request)
         return design(request)
 
     def backend(self, values: Mapping[str, Any]) -> str | None:
@@ -195,7 +209,7 @@ class _LabelFamily(Family):
 
     # Mechanisms from elsewhere.
 
-    def cost(self, request: Any, mechanism: Any) -> float:
+    def loss(self, request: Any, mechanism: Any) -> float:
         """The expected loss of a randomizer of the same labels, under their prior."""
         from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 
@@ -248,7 +262,7 @@ class _LabelFamily(Family):
             "neighbours": request.neighbours if isinstance(request.neighbours, str) else "listed",
             "d": outputs_in_use(mechanism), "bins": _bins(mechanism), "exact": exact,
         }  # fmt: skip
-        if design.solution is not None:
+        if shown["bins"] is None:
             shown |= {"outputs": mechanism.outputs.tolist(), "channel": mechanism.matrix.tolist()}
         return shown
 

@@ -17,8 +17,8 @@ from models.losses import loss_named
 from workbench.exact.numbers import Real, exact
 from workbench.families.programs import Instance, Judged, certified_or_not
 from workbench.mechanisms.channel import Channel
-from workbench.privacy.audit import audit_channel
-from workbench.privacy.certify import certify_channel
+from workbench.privacy.audit import audit
+from workbench.privacy.certify import certify
 
 __all__ = ["instances"]
 
@@ -70,7 +70,7 @@ class _Case:
         model, epsilon = self.model(), exact(self.epsilon, "epsilon")
         channel = Channel.from_rows(np.maximum(model.program.block("M").read(x), 0.0))
         notion = "dp" if self.delta else "pure"
-        privacy = audit_channel(channel, self.pairs, epsilon)
+        privacy = audit(Channel.of(channel, self.pairs), epsilon)
         unbiased = "unbiased" in self.constraints
         means: dict[str, Any] = {}
         if unbiased:
@@ -79,8 +79,8 @@ class _Case:
                 "unbiased_for": [Fraction(y) for y in model.labels],
             }
         certified, value = certified_or_not(
-            lambda: certify_channel(channel, self.pairs, notion=notion, epsilon=epsilon, delta=self.delta, **means),
-            lambda certificate: float(certificate.mechanism.expected(model.cost)),
+            lambda: certify(Channel.of(channel, self.pairs), notion, epsilon=epsilon, delta=self.delta, **means),
+            lambda certificate: float(certificate.mechanism.expected(model.loss)),
         )
         exact_delta = privacy.dp_delta.upper if self.delta else None
         return Judged(
@@ -95,7 +95,7 @@ def instances() -> list[Instance]:
         ("channel-labels-k8", "channel LP, all pairs", _Case(8, 1), True),
         ("channel-labels-k32", "channel LP, all pairs", _Case(32, 2), False),
         ("channel-absolute-k20", "channel LP, all pairs", _Case(20, "0.5", "absolute"), False),
-        ("channel-counts-k16", "channel LP, counts", _Case(16, 1, "zero-one", counts=True), False),
+        ("channel-counts-k16", "channel LP, counts", _Case(16, 1, "error-rate", counts=True), False),
         ("channel-counts-dp-k16", "channel LP, counts, DP", _Case(16, 1, "squared", "0.01", counts=True), False),
         ("channel-unbiased-k6", "channel LP, unbiased",
          _Case(6, 2, outputs=(-10, 15), constraints=("unbiased",)), False),
@@ -113,9 +113,9 @@ def _library() -> list[tuple[str, str, _Case]]:
     return [
         *((f"labels-k{k}", "all pairs", _Case(k, 1)) for k in (2, 3, 5, 12, 50, 128)),
         *((f"labels-k24-eps{epsilon}", "all pairs", _Case(24, epsilon)) for epsilon in ("0.1", "4", "8")),
-        *((f"labels-k12-{loss}", "all pairs", _Case(12, 1, loss)) for loss in ("absolute", "zero-one")),
+        *((f"labels-k12-{loss}", "all pairs", _Case(12, 1, loss)) for loss in ("absolute", "error-rate")),
         *((f"counts-k{k}", "counts", _Case(k, 1, "squared", counts=True)) for k in (3, 8, 40, 100)),
-        *((f"counts-k12-{name}", "counts", _Case(12, 1, "zero-one", counts=True, constraints=(name,)))
+        *((f"counts-k12-{name}", "counts", _Case(12, 1, "error-rate", counts=True, constraints=(name,)))
           for name in named),
         *((f"dp-k{k}", "all pairs, DP", _Case(k, 1, "squared", "0.05")) for k in (4, 10, 16)),
         ("counts-dp-k30", "counts, DP", _Case(30, "0.5", "absolute", "0.001", counts=True)),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 
 from models.oracles.bins import BIN_LOSSES
 from workbench.families.labels.family import FAMILY
-from workbench.families.recommendation import Candidate, Query, Value
+from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.mechanisms.label_randomizers.labels import Labels
 
 __all__ = ["candidates"]
@@ -28,15 +27,11 @@ def candidates(query: Query) -> Iterable[Candidate]:
     labels = Labels([float(x) for x in inputs], [float(p) for p in q.prior])
     low, high = inputs[0], inputs[-1]
     plain = [*inputs] == [low + i for i in range(q.k)] and low.denominator == 1 and len({*q.prior}) == 1
-    command = f"workbench design labels --prior {low}..{high} --loss {named.name} --epsilon {float(query.epsilon):g}"
+    command = f"workbench design labels --labels {low}..{high} --loss {named.name} --epsilon {float(query.epsilon):g}"
 
     def best() -> Value:
-        with FAMILY.open(FAMILY.request(labels, epsilon=query.epsilon, loss=named)) as session:
-            design = session.design()
-        # its bound is that of pure mechanisms over all outputs
-        return Value(
-            design.objective, None if query.delta > Fraction(0) else design.bound, design.certificate is not None
-        )
+        value = designed(FAMILY, labels, epsilon=query.epsilon, loss=named)
+        return value._replace(bound=None) if query.delta else value  # of pure mechanisms over all outputs
 
     yield Candidate(_NAME, "made for the prior; publishes real numbers of its own; pure, δ unused",
                     command if plain else None, best)  # fmt: skip

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import combinations, pairwise
-
-import numpy as np
+from itertools import combinations
 
 from models.channel import consecutive
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.notions import notion as named
 
-__all__ = ["Neighbours", "Pairs", "budgets_of", "groups_of", "pairs_of"]
+__all__ = ["MASSES", "ROWS", "Neighbours", "Pairs", "check_size", "pairs_of"]
+
+# What a certificate may take, its repair included: each is a minute or two.
+MASSES = 2_000_000  # of a channel whose rows are all compared for pure ε, which is decided output by output
+ROWS = 1_500  # whose pairs are listed one by one
+_WORK = 10_000_000  # ordered pairs times (outputs + _PAIR), where every pair is compared on its own
+_PAIR = 200  # outputs that one more pair counts as
 
 Pairs = tuple[tuple[int, int], ...]
 Neighbours = str | Pairs
@@ -35,18 +37,19 @@ def pairs_of(neighbours: Neighbours, notion: str, k: int) -> Pairs | None:
     return tuple(sorted({(min(pair), max(pair)) for pair in neighbours}))
 
 
-def groups_of(
-    question: Labels, pairs: Pairs | None, notion: str, epsilon: Fraction
-) -> tuple[tuple[int, ...], list[float]]:
-    """(the group of every pair, the ε of every group): one for all, or one for each distance of neighbouring labels."""
-    if not named(notion).per_distance or pairs is None:
-        return (0,) * len(pairs or ()), [float(epsilon)]
-    gaps = np.diff(question.values)
-    levels = sorted(set(gaps.tolist()))
-    return tuple(levels.index(gap) for gap in gaps.tolist()), [float(epsilon) * level for level in levels]
+def check_size(k: int, m: int, pairs: Pairs | None, masses: int = MASSES) -> None:
+    """Raise InvalidRequest when a channel of k labels and m outputs is too large, or too small, to be certified.
 
-
-def budgets_of(question: Labels, epsilon: Fraction) -> dict[tuple[int, int], Fraction]:
-    """ε |y - y'| of consecutive labels, exactly."""
-    y = [Fraction(value) for value in question.values.tolist()]
-    return {(i, i + 1): epsilon * (high - low) for i, (low, high) in enumerate(pairwise(y))}
+    pairs: those that are compared one by one; None for pure ε over all, which is decided output by output.
+    """
+    if k == 1:
+        InvalidRequest.must("labels", "at least two for a neighbour relation", 1)
+    if pairs is None:
+        most = min(ROWS, masses // m)
+        if k > most:
+            InvalidRequest.must("labels", f"at most {most} for a certificate of {m} outputs", k)
+        return
+    most = _WORK // (2 * (m + _PAIR))
+    if len(pairs) > most:
+        got = f"{len(pairs)} ({k} labels)"
+        InvalidRequest.must("pairs of neighbours", f"at most {most} for a certificate of {m} outputs", got)

@@ -13,7 +13,8 @@ from solvers.solution import Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible_channel import no_channel
-from workbench.families.labels.certify import UNBIASED, audited, certified, check_size, shortfall
+from workbench.families.labels.certify import UNBIASED, audited, certified, shortfall
+from workbench.families.labels.relation import check_size
 from workbench.families.labels.request import LabelRequest
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.families.labels.unbiased_mixtures import Kept
@@ -51,7 +52,7 @@ def best_unbiased(request: LabelRequest) -> Design:
     question = request.question
     if request.certified:
         check_size(question.k, _OUTPUTS * question.k, None, UNBIASED)
-    odds, _ = odds_below(request.epsilon)
+    odds, _ = odds_below(request.claim.epsilon)
     best = _solved(request, odds)
     mechanism, reached, solution = best.mechanism, best.loss, best.optimum.solution
     bound = max(0.0, min(best.optimum.bound, reached))
@@ -89,12 +90,12 @@ def _solved(request: LabelRequest, odds: Fraction) -> _Exact:
     kept, q = Kept.beside(question.values, question.prior, -1.0), float(odds - 1)
     report = request.progress or (lambda line: None)
     limit = request.options.time_limit
-    stop = math.inf if limit is None else time.monotonic() + limit
+    stop = math.inf if limit is None else time.perf_counter() + limit
     with translated_errors():
         answer = optimum(kept.values, kept.shares, q, request.solver, request.options, progress=report)
     point = answer if isinstance(answer, Optimum) else None
     solution = answer.solution if isinstance(answer, Optimum) else answer
-    stopped = late = time.monotonic() > stop
+    stopped = late = time.perf_counter() > stop
     stopped |= solution is not None and solution.termination in _STOPPED
     best: _Exact | None = None
     if late and (point is None or (request.certified and question.k * point.t.size > UNBIASED)):
@@ -115,7 +116,7 @@ def _solved(request: LabelRequest, odds: Fraction) -> _Exact:
             best, refused = _exact(request, odds, kept, point)
     if best is not None:
         return best
-    if time.monotonic() > stop:
+    if time.perf_counter() > stop:
         raise NotProven("The time limit ended the search before an exact channel.", bound=0.0)
     if not isinstance(answer, Optimum):
         no_channel(answer, None, trivial="randomized response with stretched outputs is private and unbiased")

@@ -2,7 +2,7 @@
 
 A label y between two kept ones a < b, y = λ a + (1-λ) b, may take the row M[y] = λ M[a] + (1-λ) M[b]: its mean is y,
 and no output is likelier than under the likelier of the two, nor rarer than under the rarer, so the channel stays
-private. Labels of no prior are so left out at no cost.
+private. Labels of no prior are so left out at no loss.
 
 Others cost at most what the mixture loses, p_y E (o-y)², and the bound of the kept labels stays a bound: leaving labels
 out relaxes the program, and their loss is not negative. What it saves is more than time: the multipliers of such labels

@@ -3,7 +3,7 @@
 method     judged by
 bins       Algorithm 2 as printed, a dynamic program over every partition into intervals
 lp         RR-on-Bins (Theorem 5): its optimum for absolute and pinball losses, a lower bound for the others;
-           RRWithPrior for the zero-one loss
+           RRWithPrior for the error-rate loss
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workbench.mechanisms.label_randomizers.labels import Labels
 
 __all__ = ["groups"]
 
-LOSSES = ("squared", "absolute", "pinball:0.3", "zero-one")
+LOSSES = ("squared", "absolute", "pinball:0.3", "error-rate")
 
 
 def groups(small: bool) -> list[Group]:
@@ -27,5 +27,5 @@ def groups(small: bool) -> list[Group]:
     return [
         Group(question, {"method": method, "loss": loss}, [{"epsilon": epsilon} for epsilon in epsilons])
         for question, method, loss in itertools.product(questions, ("bins", "lp"), LOSSES)
-        if method == "lp" or loss != "zero-one"
+        if method == "lp" or loss != "error-rate"
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,7 +21,6 @@ from workbench.privacy.claim import Claim
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from workbench.families.laplace.design import LaplaceDesign
     from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 
 __all__ = ["FAMILY", "LaplaceRequest"]
@@ -78,7 +77,7 @@ class _Laplace(Family):
         ),
         Option(
             "point", _number(exact), help="The datum is this number (instead of --low, --high).", kind=float,
-            question=True, added=True,
+            question=True,
         ),
         Option("bits", positive, help="Mean bits a scalar, > 0.", required=True, hot=True),
         Option(
@@ -123,31 +122,37 @@ class _Laplace(Family):
         return super().key(values) | spelled
 
     def solve(self, request: Any) -> Design:
-        from workbench.families.laplace.design import design_laplace
+        from workbench.families.laplace.least_ell import least_ell
         from workbench.families.laplace.oracle_check import verdict_on
         from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
         from workbench.mechanisms.dyadic_laplace.elias import check_code
 
-        code = check_code(request.code)
-        answer = design_laplace(float(request.epsilon), float(request.bits), code, request.question)
-        mechanism, words = None, []
-        if answer.ell is not None:
+        code, epsilon, bits = check_code(request.code), float(request.epsilon), float(request.bits)
+        least = least_ell(epsilon, bits, code, request.question)
+        reachable, mechanism, words = least.ell is not None, None, []
+        if least.ell is not None:
             try:
-                mechanism = DyadicLaplace(answer.epsilon, answer.ell)
+                mechanism = DyadicLaplace(epsilon, least.ell)
             except InvalidRequest:
                 words.append("No stream can be encoded with an ell so close to 1; allow fewer bits.")
-        if answer.decoder_epsilon is not None and answer.decoder_epsilon > _USELESS * answer.epsilon:
+        reached = math.inf if least.decoder_epsilon is None else least.decoder_epsilon
+        if _USELESS * epsilon < reached < math.inf:
             words.append("At this ell the decoder learns nearly everything; allow more bits.")
-        reached = math.inf if answer.decoder_epsilon is None else answer.decoder_epsilon
-        verdict = verdict_on(reached, answer.epsilon, answer.bits, answer.code, request.question)
+        details = {
+            "epsilon": epsilon, "bits": bits, "code": code, "data": request.question.text, "reachable": reachable,
+            "ell": least.ell, "delta0": least.delta0, "decoder_epsilon": least.decoder_epsilon,
+            "database_epsilon": epsilon if reachable else None, "mse": 2 / epsilon**2 if reachable else None,
+            "mean_bits": least.mean_bits, "least_bits": least.least_bits,
+        }  # fmt: skip
+        verdict = verdict_on(reached, epsilon, bits, code, request.question)
         return Design(
-            request, mechanism, reached, None, Claim("metric", request.epsilon), verdict,
-            words=tuple(words), details={"answer": answer},
+            request, mechanism, reached, None, Claim("metric", request.epsilon), verdict, words=tuple(words),
+            details=details,
         )  # fmt: skip
 
     # Mechanisms from elsewhere.
 
-    def cost(self, request: Any, mechanism: Any) -> float:
+    def loss(self, request: Any, mechanism: Any) -> float:
         """The exact mean squared error of a mechanism on real inputs, whose outputs fit the bits, under the data."""
         from workbench.mechanisms.mechanism import on_real_inputs
         from workbench.privacy.expected_error import expected_error
@@ -167,46 +172,38 @@ class _Laplace(Family):
         return figure
 
     def status(self, design: Design) -> str:
-        return "found" if _answer(design).reachable else "infeasible"
+        return "found" if design.details["reachable"] else "infeasible"
 
     def exact(self, design: Design) -> dict[str, Any]:
         return {"pdp_delta": None, "dp_delta": None, "pure_epsilon": None}
 
     def columns(self, design: Design) -> dict[str, Any]:
-        answer = _answer(design)
-        missing = None if answer.reachable else f"no ell brings the mean length to {answer.bits:g} bits"
-        return {
-            "error": missing, "objective": answer.decoder_epsilon, "ell": answer.ell, "mse": answer.mse,
-            "mean_bits": answer.mean_bits, "least_bits": answer.least_bits,
-        }  # fmt: skip
+        answer = design.details
+        missing = None if answer["reachable"] else f"no ell brings the mean length to {answer['bits']:g} bits"
+        return {"failure": missing, "objective": answer["decoder_epsilon"]} | {
+            name: answer[name] for name in ("ell", "mse", "mean_bits", "least_bits")
+        }
 
     def json(self, design: Design) -> dict[str, Any]:
-        return asdict(_answer(design)) | {"objective": _answer(design).decoder_epsilon}
+        return {**design.details, "objective": design.details["decoder_epsilon"]}
 
     def heading(self, design: Design) -> str:
         return "Dyadic quantized Laplace"
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
-        answer = _answer(design)
-        if not answer.reachable:
+        answer = design.details
+        if not answer["reachable"]:
             return [
-                ("not reachable", f"Not reachable: no ell brings the mean length for epsilon = {answer.epsilon:g} and "
-                 f"{answer.data} to {answer.bits:g} bits of Elias {answer.code}; the least is "
-                 f"{answer.least_bits:.6g}."),
+                ("not reachable", f"Not reachable: no ell brings the mean length for epsilon = {answer['epsilon']:g} "
+                 f"and {answer['data']} to {answer['bits']:g} bits of Elias {answer['code']}; the least is "
+                 f"{answer['least_bits']:.6g}."),
             ]  # fmt: skip
-        shown = {name: value for name, value in asdict(answer).items() if name not in ("reachable", "least_bits")}
         # an epsilon in full, because nine digits could understate it
         rows = [
-            (name, repr(value) if "epsilon" in name or not isinstance(value, float) else f"{value:.9g}")
-            for name, value in shown.items()
-        ]
-        rows = [(name, value.strip("'")) for name, value in rows]
+            (name, f"{value:.9g}" if isinstance(value, float) and "epsilon" not in name else str(value))
+            for name, value in answer.items() if name not in ("reachable", "least_bits")
+        ]  # fmt: skip
         return [*rows, ("guarantee", "of real arithmetic with ideal random numbers, per unit of |x - x'|")]
-
-
-def _answer(design: Design) -> LaplaceDesign:
-    answer: LaplaceDesign = design.details["answer"]
-    return answer
 
 
 FAMILY = _Laplace()

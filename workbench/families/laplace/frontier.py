@@ -6,25 +6,27 @@
     level     the exact mean length (`mean_bits`) at ε and a fixed ℓ: what a decoder relaxation costs in bits
 
 ε is per unit of |x - x'| (metric privacy); x is uniform on [-1, 1]. status "optimal" is claimed at the resolution of
-the search over ℓ (workbench.families.laplace.design); "unreachable" means that no ℓ fits the bits.
+the search over ℓ (workbench.families.laplace.least_ell); "unreachable" means that no ℓ fits the bits.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
 from workbench.families.frontier_plan import Plan, Plots, Row, Task
 from workbench.families.frontier_plots import Quantity, Series, few, heat, lines
-from workbench.families.laplace.design import design_laplace
+from workbench.families.laplace.family import LaplaceRequest
+from workbench.families.laplace.frontier_options import points
+from workbench.families.laplace.least_ell import least_ell
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels
-from workbench.mechanisms.dyadic_laplace.elias import check_code
+from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, mean_bits
 
 if TYPE_CHECKING:
@@ -32,59 +34,39 @@ if TYPE_CHECKING:
 
 __all__ = ["plan"]
 
-ELLS = (1.05, 1.2, 1.5, 2.0, 4.0)
 
-
-def plan(
-    epsilons: Sequence[Fraction],
-    bits: Sequence[Fraction],
-    *,
-    code: str = "gamma",
-    ells: Sequence[float | Fraction] = ELLS,
-) -> Plan:
-    """The plan of a DQL frontier. bits: mean bits a scalar; ells: of the level curves. Raises InvalidRequest."""
-    chosen = check_code(code)
-    for name, values, low in (("epsilon", epsilons, 0), ("bits", bits, 0), ("ell", ells, 1)):
-        for value in values:
-            if not low < value < 1e6:
-                InvalidRequest.must(name, f"above {low} and below 1e6", f"{round_up(Fraction(value)):g}")
-    tasks: list[Task] = [_point(epsilon, size, chosen) for size in bits for epsilon in epsilons]
-    tasks += [_level(epsilon, float(ell), chosen) for ell in ells for epsilon in epsilons]
-    title = f"Dyadic quantized Laplace, x uniform on [-1, 1], Elias {chosen}"
+def plan(question: Any, values: Mapping[str, Any]) -> Plan:
+    """The plan of a frontier of the mechanism. Raises InvalidRequest."""
+    for ell in values["ell"]:
+        if not 1 < ell < 1e6:
+            InvalidRequest.must("ell", "above 1 and below 1e6", f"{round_up(ell):g}")
+    code, known = check_code(values["code"]), list(points(question, values))
+    tasks: list[Task] = [partial(_point, row, request, code) for row, request in known]
+    tasks += [partial(_level, epsilon, float(ell), code) for ell in values["ell"] for epsilon in values["epsilon"]]
+    title = f"Dyadic quantized Laplace, x uniform on [-1, 1], Elias {code}"
     return Plan(title, tasks, lambda table: _draw(table, title))
 
 
 def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
     mse = 2 / float(epsilon) ** 2
-    return {"curve": curve, "mechanism": "DQL", "notion": "metric", "cost": "squared", "epsilon": float(epsilon),
+    return {"curve": curve, "mechanism": "DQL", "notion": "metric", "loss": "squared", "epsilon": float(epsilon),
             "delta": 0.0, "objective": mse, "pure_epsilon": math.inf, **more}  # fmt: skip
 
 
-def _point(epsilon: Fraction, size: Fraction, code: str) -> Task:
-    def compute() -> list[Row]:
-        begin = time.perf_counter()
-        least = design_laplace(float(epsilon), float(size), check_code(code))
-        row = _known("point", epsilon, bits=float(size)) | {
-            "ell": least.ell, "decoder_epsilon": least.decoder_epsilon, "mean_bits": least.mean_bits,
-            "status": "optimal" if least.reachable else "unreachable", "seconds": time.perf_counter() - begin,
-        }  # fmt: skip
-        if not least.reachable:
-            row |= {
-                "objective": None,
-                "error": f"no ell fits; the least mean length met is {least.least_bits:.6g} bits",
-            }
-        return [row]
-
-    return compute
+def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
+    begin = time.perf_counter()
+    least = least_ell(float(request.epsilon), float(request.bits), code)
+    row = _known("point", request.epsilon) | point | {
+        "ell": least.ell, "decoder_epsilon": least.decoder_epsilon, "mean_bits": least.mean_bits,
+        "status": "unreachable" if least.ell is None else "optimal", "seconds": time.perf_counter() - begin,
+    }  # fmt: skip
+    missing = f"no ell fits; the least mean length met is {least.least_bits:.6g} bits"
+    return [row if least.ell is not None else row | {"objective": None, "failure": missing}]
 
 
-def _level(epsilon: Fraction, ell: float, code: str) -> Task:
-    def compute() -> list[Row]:
-        length = mean_bits(float(epsilon), levels(ell), check_code(code), UNIFORM)
-        decoder = ell * float(epsilon)
-        return [_known("level", epsilon, ell=ell, decoder_epsilon=decoder, mean_bits=length, status="closed form")]
-
-    return compute
+def _level(epsilon: Fraction, ell: float, code: Code) -> list[Row]:
+    length, decoder = mean_bits(float(epsilon), levels(ell), code, UNIFORM), ell * float(epsilon)
+    return [_known("level", epsilon, ell=ell, decoder_epsilon=decoder, mean_bits=length, status="closed form")]
 
 
 def _draw(table: pd.DataFrame, title: str) -> Plots:

@@ -6,29 +6,23 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.errors import InvalidRequest
-from workbench.families.base import Request
-from workbench.families.frontier_plan import EPSILON, Frontier, Plan, Row
+from workbench.families.frontier_plan import EPSILON, Frontier, Row, later
 from workbench.families.laplace.family import FAMILY
 from workbench.families.option import Option, one_of
 from workbench.io.parameter_grid import grid
 from workbench.mechanisms.dyadic_laplace.elias import CODES
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM
 
-__all__ = ["FRONTIER"]
+__all__ = ["FRONTIER", "points"]
 
 
-def _plan(question: Any, values: Mapping[str, Any]) -> Plan:
-    from workbench.families.laplace.frontier import plan
-
+def points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Any]]:
+    """(columns that name a point, its request): every ε within every number of bits."""
     if question is not None and question != UNIFORM:
         InvalidRequest.must("question", f"{UNIFORM!r}, which the bits are counted for", repr(question))
-    return plan(values["epsilon"], values["bits"], code=values["code"], ells=values["ell"])
-
-
-def _points(question: Any, values: Mapping[str, Any]) -> Iterable[tuple[Row, Request]]:
     for size in values["bits"]:
         for epsilon in values["epsilon"]:
-            row = {"notion": "metric", "cost": "squared", "epsilon": float(epsilon), "delta": 0.0, "bits": float(size)}
+            row = {"notion": "metric", "loss": "squared", "epsilon": float(epsilon), "delta": 0.0, "bits": float(size)}
             yield row, FAMILY.request(UNIFORM, epsilon=epsilon, bits=size, code=values["code"])
 
 
@@ -40,10 +34,10 @@ FRONTIER = Frontier(
         Option("code", one_of(*CODES), "gamma", "Signed Elias code of the integers: gamma or delta."),
         Option("ell", grid, "1.05,1.2,1.5,2,4", "Decoder relaxations of the level curves, a grid."),
     ),
-    _plan,
+    later("workbench.families.laplace.frontier", "plan"),
     (
         "frontier laplace --epsilon 0.1:4:20 --bits 3,4,5,6,8",
         "frontier laplace --epsilon 0.1:4:12:log --bits 4:10:4 --code delta --ell 1.1,2,10",
     ),
-    points=_points,
+    points=points,
 )

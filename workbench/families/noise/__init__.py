@@ -1,1 +1,1 @@
-"""Additive noise modulo a finite query domain."""
+"""Additive noise on all integers, or on all reals."""

@@ -1,359 +1,343 @@
-"""Additive noise modulo a finite group as a family: its options, its requests, what its designs show.
+"""Additive noise on the integers or the reals as a family: `workbench design noise --on integers|reals`.
 
-check     what is done with the solver's answer                                           status of an optimum
-none      the objective recomputed at the solver's point; no bound, no audit              claimed (the solver's word)
-bound     the bound recomputed from the duals, and the residual                           optimal
-audit     the exact audit of the solver's own PMF, and the closed form                    optimal
-certify   the mechanism repaired and proven private                                       optimal
+Beside noise modulo a group it is a family of its own: other questions, costs and defaults, none of its options those of
+the group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive, probability
-from workbench.families.base import Family, Session
-from workbench.families.composed import composed_exact, composed_facts
-from workbench.families.design import exact_words, jsonable
+from workbench.exact.numbers import exact, jsonable, positive, probability
+from workbench.families.base import Family
+from workbench.families.design import exact_words
 from workbench.families.option import (
+    MAX_LOSS,
+    MINIMISE,
     NOTION_PARAMETERS,
     OPTIONS,
     SOLVER,
     TIME_LIMIT,
     Option,
-    anything,
     certify_option,
     check_option,
     count,
-    flag,
     integers,
     listed,
     one_of,
     or_zero,
     share,
 )
-from workbench.families.requirements import HOCKEY_STICK, convex_or_ratio_notion, ratio_kind
-from workbench.io.files import read_text
+from workbench.io.files import names_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.families.design import Design
-    from workbench.families.noise.notion_design import NoiseNotionRequest
     from workbench.families.noise.request import NoiseRequest
-    from workbench.mechanisms.modulo import ModuloNoise
+    from workbench.mechanisms.integer_noise import UnboundedNoise
 
-__all__ = ["CHECKS", "FAMILY"]
+__all__ = ["FAMILY"]
 
-METHODS = ("fast", "literal")
-CHECKS = ("none", "bound", "audit", "certify")
-_SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 heaviest
+_SHOWN = 12  # noise values a report lists
 
 
-def _notions() -> Iterable[str]:
-    from workbench.families.requirements import ratio_notions
-
-    return ratio_notions()
-
-
-def _check_epsilon(values: Mapping[str, Any]) -> None:
-    if values["epsilon"] is None and values["notion"] in _notions() and values.get("minimise") != "epsilon":
-        raise InvalidRequest("epsilon must be given. Got none.")
+def _clamp(value: Any, name: str) -> tuple[int, int]:
+    """ "0..100", or two integers."""
+    parts = value.split("..") if isinstance(value, str) else value
+    if not isinstance(parts, (list, tuple)) or len(parts) != 2:
+        InvalidRequest.must(name, "answers LOW..HIGH, such as 0..100", repr(value))
+    return integers(parts[0], name), integers(parts[1], name)
 
 
-def _cost(value: Any, name: str) -> Any:
-    from workbench.families.noise.own_costs import read_cost
+def _loss(value: Any, name: str) -> str | tuple[Fraction, ...]:
+    """A name, or the losses of |η| = 0, 1, 2, ...: a list, or a CSV file of them."""
+    from workbench.families.noise.request import NAMED
+    from workbench.mechanisms.points import cells_of
 
-    return read_cost(value, name)
-
-
-def _sizes(value: Any, name: str) -> tuple[int, ...]:
-    """ "5x5", or its orders one by one."""
-    return tuple(listed(integers, "x")(value.lower() if isinstance(value, str) else value, name))
-
-
-def _shifts(value: Any, name: str) -> tuple[Any, ...]:
-    """ "1,2,3", for vectors "0,1;1,0"; or lists of the same."""
-    if isinstance(value, str) and ";" in value:
-        return tuple(listed(integers)(part, name) for part in value.split(";") if part.strip())
-
-    def one_shift(part: Any, name: str) -> Any:
-        return listed(integers)(part, name) if isinstance(part, (list, tuple)) else integers(part, name)
-
-    return tuple(listed(one_shift)(value, name))
+    if isinstance(value, str) and value in NAMED:
+        return value
+    wanted = f"{', '.join(NAMED)}, or losses of noise of size 0, 1, 2, ..., in a list or a file"
+    if isinstance(value, str) and not names_file(value):
+        InvalidRequest.must(name, wanted, repr(value))
+    losses: tuple[Fraction, ...] = listed(exact)(cells_of(value, name, wanted), name)
+    if min(losses) < 0 or len(losses) < 2:
+        InvalidRequest.must(name, "at least two losses >= 0", repr(value))
+    return losses
 
 
-def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
-    """One budget; "1=0.5,2=1" (for vectors "0,1=0.5;1,0=1") or a mapping gives each difference its own."""
-    if isinstance(value, str) and "=" in value:
-        parts = value.split(",")
-        parts = parts if all("=" in part for part in parts) else value.split(";")
-        given: dict[tuple[int, ...], str] = {}
-        for part in parts:
-            shift, _, amount = part.partition("=")
-            key = listed(integers)(shift, "epsilon's shift")
-            if key in given:
-                raise InvalidRequest(f"epsilon must give each difference one budget. Got two for {shift.strip()}.")
-            given[key] = amount.strip()
-        value = given
-    if isinstance(value, Mapping):
-        return {shift: positive(amount, f"epsilon of shift {shift}") for shift, amount in value.items()}
-    return positive(value, name)
+def _notion(value: Any, name: str) -> str:
+    from workbench.families.requirements import convex_notions, hockey_stick_notions
+
+    read: str = one_of(*hockey_stick_notions(), more=convex_notions)(value, name)
+    return read
 
 
-def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
-    """Probabilities of the true answer: a list, or a CSV file of them."""
-    if isinstance(value, Path):
-        cells = read_text(value, name="prior").replace(",", "\n").split()
-        return tuple(exact(cell, f"every probability of {value.name}") for cell in cells)
-    try:
-        return tuple(listed(share)(value if isinstance(value, str) else list(value), name))
-    except TypeError:
-        InvalidRequest.must(name, "a list of probabilities, one for every answer", repr(value))
+def _prior(value: Any, name: str) -> tuple[Fraction, ...] | str | None:
+    """Probabilities of the clamped answers: a list, or a CSV file of them; worst, or uniform (None)."""
+    from workbench.mechanisms.points import cells_of
+
+    if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
+        return "worst" if str(value) == "worst" else None
+    wanted = "uniform, worst, or probabilities, in a list or a file"
+    return tuple(listed(share)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
 
 
-def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
-    """ "1=8,2=7": groups of row-major noise values with equal masses."""
-    groups = value.split(",") if isinstance(value, str) else value
-    if not isinstance(groups, (list, tuple)):
-        InvalidRequest.must(name, "groups of noise values such as 1=8,2=7", repr(value))
-    return tuple(listed(integers, "=")(group, name) for group in groups)
-
-
-class _Noise(Family):
+class _NoiseFamily(Family):
     name = "noise"
-    title = "additive noise modulo a finite group"
-    summary = "The best additive noise modulo a finite query domain, judged by its closed form and audited exactly."
+    title = "additive noise on all integers or all reals"
+    summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
+    frontier = "workbench.families.noise.frontier_options"
+    verification = "workbench.families.noise.verification"
+    programs = "workbench.families.noise.programs"
+    recommendation = "workbench.families.noise.recommendation"
     examples = (
-        "design noise --n 8 --max-shift 3 --epsilon 1.5",
-        "design noise --n 8 --shifts 1,2,3 --directed --epsilon 1.5 --delta 0.1212 --plot pmf.png",
-        'design noise --sizes 5x5 --shifts "0,1;1,0" --epsilon 1 --delta 0.01 --notion dp --json',
-        "design noise --n 8 --max-shift 3 --epsilon 1.5 --minimise delta --budget 0.4425",
-        'design noise --n 8 --shifts 1,2 --epsilon "1=0.5,2=1" --cost squared --zero-mean',
-        "design noise --n 30 --max-shift 1 --cost squared --notion zcdp --rho 0.1",
-        "design noise --n 30 --max-shift 1 --cost circular-squared --epsilon 4 --delta 1e-5 --notion dp --runs 16",
-        'design noise --n 30 --max-shift 1 --cost squared --notion curve --curve "0.5:0.1,1:0.01"',
+        "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-5",
+        "design noise --on integers --clamp 0..100 --loss squared --epsilon 1 --delta 1e-5 --notion dp --json",
+        "design noise --on integers --sensitivity 3 --loss absolute --epsilon 1 --notion pure",
+        "design noise --on reals --sensitivity 200000 --loss absolute --epsilon 0.5 --delta 0.05 --save noise.json",
+        "design noise --on integers --epsilon 4 --delta 1e-5 --runs 16 --json",
+        "design noise --on integers --clamp 0..100 --epsilon 1 --minimise delta --max-loss 1.5",
+        "design noise --on integers --sensitivity 2 --notion zcdp --rho 0.1",
+        'design noise --on reals --loss absolute --notion curve --curve "0.5:0.1,1:0.01"',
     )
     options = (
-        Option("n", count(1, 10**7), help="Scalar query with answers 0..n.", kind=int, question=True),
-        Option("sizes", _sizes, help='Vector query: orders of its coordinates, "5x5".', question=True),
+        Option("on", one_of("integers", "reals"), "integers", "integers or reals.", question=True),
+        Option("sensitivity", positive, Fraction(1), "How far neighbouring answers differ at most.", question=True),
+        Option("clamp", _clamp, help="Integer answers LOW..HIGH into which the sum is clamped.", question=True),
+        Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option(
-            "shifts", _shifts, help='How neighbouring answers differ: "1,2,3", for vectors "0,1;1,0".', question=True
+            "loss", _loss, "squared",
+            "absolute, squared, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...",
         ),
         Option(
-            "max_shift", count(1, 10**6), help="All differences 1..MAX_SHIFT (instead of --shifts).", kind=int,
-            question=True,
+            "prior", _prior, help="CSV with probabilities of the clamped answers, or worst; uniform by default.",
+            kind=Path,
         ),
-        Option(
-            "directed", flag, False, "Only the given sign of the differences, as the paper.", kind=bool, question=True
-        ),
-        Option(
-            "notion", convex_or_ratio_notion, "pdp", "pdp, dp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."
-        ),
-        Option(
-            "cost", _cost, "error-rate",
-            "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or a CSV file of costs, "
-            "one for every noise value (in Python: an array, or a function of it).",
-        ),
+        Option("notion", _notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
         *NOTION_PARAMETERS,
-        Option("prior", _prior, help="CSV with N probabilities of the true answer (cost prior-squared).", kind=Path),
-        Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
-        Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).', added=True),
-        Option(
-            "constraints", anything, places=frozenset(("python",)),
-            help="More linear constraints, as a function of the CVXPY variable f (N,).",
-        ),
-        Option("minimise", one_of("error", "delta", "epsilon"), "error", "error; delta or epsilon for a --budget."),
-        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int, added=True),
-        Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
-        check_option(*CHECKS),
+        Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
+        Option("gap", or_zero, help="Relative, of loss and bound; 1e-8, on the reals 2e-4 or, for ε > 2, 2e-3."),
+        Option("runs", count(1, 1024), 1, "For how many runs the budget is, of integer noise.", kind=int),
+        MINIMISE,
+        replace(MAX_LOSS, hot=False),
+        check_option("audit", "certify"),
         certify_option(),
         SOLVER,
         TIME_LIMIT,
-        Option(
-            "gap", or_zero, help="Relative MILP gap at which the solver may stop.", kind=float, solver=True
-        ),
-        Option("seed", count(0, 2**31 - 1), help="Of the solver.", kind=int, solver=True),
         OPTIONS,
-        Option("budget", exact, help="Largest cost allowed, where delta or epsilon is minimised.", hot=True),
-        Option(
-            "delta", probability, help="In [0, 1]; 0 by default. With --minimise delta: an upper limit.", hot=True
-        ),
-        Option(
-            "epsilon", _epsilon, hot=True,
-            help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a limit.',
-        ),
+        Option("delta", probability, Fraction(0), "In [0, 1]. Where it is minimised: an upper limit.", hot=True),
+        Option("epsilon", positive, help="Privacy budget > 0. Where it is minimised: an upper limit.", hot=True),
     )  # fmt: skip
-    frontier = "workbench.families.noise.frontier_options"
-    programs = "workbench.families.noise.programs"
-    verification = "workbench.families.noise.verification"
-    recommendation = "workbench.families.noise.recommendation"
 
     @property
-    def question(self) -> type[ModuloNoise]:
-        from workbench.mechanisms.modulo import ModuloNoise
+    def question(self) -> type[UnboundedNoise]:
+        from workbench.mechanisms.integer_noise import UnboundedNoise
 
-        return ModuloNoise
+        return UnboundedNoise
 
-    def spelled_question(self, values: Mapping[str, Any]) -> ModuloNoise:
-        names = ("n", "sizes", "max_shift", "directed", "shifts")
-        if "epsilon" in values:
-            _check_epsilon(values)
-        return self.question(**{name: values[name] for name in names})
+    def spelled_question(self, values: Mapping[str, Any]) -> UnboundedNoise:
+        from workbench.mechanisms.integer_noise import IntegerNoise
+        from workbench.mechanisms.real_noise import RealNoise
 
-    def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest | NoiseNotionRequest:
-        from workbench.families.convex_notion import without_parameters
-        from workbench.families.noise.notion_design import NoiseNotionRequest
-        from workbench.families.noise.request import request
+        spread = values["sensitivity"]
+        if values["on"] == "reals":
+            if values["clamp"] is not None:
+                raise InvalidRequest("clamp must be left out for noise on the reals.")
+            return RealNoise(spread, values["grid"])
+        if values["grid"] is not None:
+            raise InvalidRequest("grid must be left out for noise on the integers.")
+        if spread.denominator != 1:
+            InvalidRequest.must("sensitivity", "an integer for noise on the integers", float(spread))
+        return IntegerNoise(int(spread), values["clamp"])
 
-        if values["notion"] not in _notions():
-            return NoiseNotionRequest.of(question, values)
-        without_parameters(values)
-        _check_epsilon(values)
-        return request(question, values)
+    def checked(self, question: Any, values: dict[str, Any]) -> NoiseRequest:
+        from workbench.families.noise.request import NoiseRequest
 
-    def open(self, request: Any) -> Session:
-        from workbench.families.noise.notion_design import NoiseNotionRequest
-
-        if isinstance(request, NoiseNotionRequest):
-            return super().open(request)
-        if request.runs == 1:
-            from workbench.families.noise.session import NoiseSession
-
-            return NoiseSession(request)
-        from workbench.families.many_runs import ManyRuns
-        from workbench.families.noise.run_curve import within_curve
-
-        return ManyRuns(request, within_curve)
+        return NoiseRequest(question=question, **values)
 
     def solve(self, request: Any) -> Design:
-        from workbench.families.convex_request import design
+        from workbench.families.noise.solve import solve_noise
 
-        return design(request)
+        return solve_noise(request)
 
     # Mechanisms from elsewhere.
 
-    def cost(self, request: Any, mechanism: Any) -> float:
-        """Of additive noise in the same group its exact cost; of a channel its error rate or mean squared error, true
-        answers uniform."""
-        from workbench.mechanisms.additive import AdditiveNoise
-        from workbench.privacy.repair import exact_cost
+    def loss(self, request: Any, mechanism: Any) -> float:
+        """The exact loss of noise on the same numbers."""
+        from workbench.families.noise.solve import exact_loss
 
-        related = self.related(request, mechanism)
-        if isinstance(related, AdditiveNoise):
-            return float(exact_cost(related, request.costs))
-        if request.cost not in ("error-rate", "squared"):
-            InvalidRequest.must("cost", "error-rate or squared for a channel", repr(request.cost))
-        return float(related.error_rate if request.cost == "error-rate" else related.mse)
+        return float(exact_loss(self.related(request, mechanism), request))
 
     def related(self, request: Any, mechanism: Any) -> Any:
-        """Noise under the question's differences; of a channel the answers that differ by one, without wrapping."""
-        from workbench.mechanisms.additive import AdditiveNoise
-        from workbench.mechanisms.channel import Channel
+        """The noise for the question's sensitivity, clamped where the question is."""
+        from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
 
-        question, order = request.question, request.question.order
-        if isinstance(mechanism, AdditiveNoise) and mechanism.question.sizes == question.sizes:
-            return AdditiveNoise(question, mechanism.masses)
-        square = isinstance(mechanism, Channel) and len(mechanism.rows) == len(mechanism.outputs) == order
-        if not square or not question.scalar:
-            InvalidRequest.must("baseline", "additive noise on the query's answers, or their channel", repr(mechanism))
-        # a difference beyond N/2 may have been meant as μ - N: protect both
-        near = {distance for (shift,) in question.shifts for distance in (shift % order, -shift % order)}
-        return Channel.of(mechanism, [(q, q + d) for d in near for q in range(order - d)])
-
-    # Keys of sweeps.
-
-    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """n and max_shift spelled out as sizes and shifts, one of each pair mu, -mu unless directed."""
-        rest = {name: value for name, value in super().key(values).items() if name not in ("n", "max_shift")}
-        question = self.spelled_question(values)
-        pairs = ({shift} if question.directed else {shift, question.negative(shift)} for shift in question.shifts)
-        return rest | question.to_dict() | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
-
-    def points_per_task(self, values: Mapping[str, Any]) -> int:
-        """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
-        bare = values["check"] in ("none", "bound") and values["notion"] in _notions()
-        return 500 if bare and ratio_kind(values["notion"]) == HOCKEY_STICK else 20
+        question = request.question
+        if isinstance(question, IntegerNoise) and isinstance(mechanism, AdditiveIntegerNoise):
+            return AdditiveIntegerNoise(question, mechanism.noise)
+        same = isinstance(mechanism, AdditiveRealNoise) and not isinstance(question, IntegerNoise)
+        if not same or mechanism.question.sensitivity != question.sensitivity:
+            where = "the integers" if isinstance(question, IntegerNoise) else "the reals for the same sensitivity"
+            InvalidRequest.must("baseline", f"noise on {where}", repr(mechanism)[:80])
+        return mechanism
 
     # What a design shows.
 
     def status(self, design: Design) -> str:
-        return super().status(design) if design.request.runs == 1 else "found"
+        from workbench.families.noise.solve import is_open
+
+        if design.request.runs > 1:
+            return "found"
+        return "stopped" if design.details.get("stopped") else "gap_limit" if is_open(design) else "optimal"
+
+    def columns(self, design: Design) -> dict[str, Any]:
+        return {"class": self.class_words(design)}
 
     def json(self, design: Design) -> dict[str, Any]:
-        request = design.request
-        if request.runs == 1 and not design.claim.in_epsilon_delta:
-            return {
-                "pmf": design.mechanism.pmf.tolist(), "cost": request.cost, **design.claim.to_dict(),
-                "question": request.question.to_dict(), "directed": request.question.directed,
-            }  # fmt: skip
-        if request.runs > 1:
-            return {
-                "pmf": design.mechanism.pmf.tolist(), "runs": request.runs, "exact": composed_exact(design),
-                **{name: jsonable(getattr(request, name)) for name in ("notion", "cost", "epsilon", "delta")},
-                "question": request.question.to_dict(), "directed": request.question.directed,
-            }  # fmt: skip
-        return {
-            "pmf": design.mechanism.pmf.tolist(),
-            **{name: jsonable(getattr(request, name)) for name in ("notion", "cost", "minimise", "budget")},
-            "epsilon": jsonable(design.claim.epsilon), "delta": float(design.claim.delta),
-            "question": request.question.to_dict(), "directed": request.question.directed,
+        from workbench.families.noise.beside import beside
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        request, mechanism = design.request, design.mechanism
+        entries: dict[str, Any] = {
+            "class": self.class_words(design), "question": request.question.to_dict(), "notion": request.notion,
+            "loss": request.loss_name, **_budget(design),
+            "beside": dict(beside(request)), **{name: jsonable(value) for name, value in design.details.items()},
         }  # fmt: skip
+        if composed := design.details.get("composed"):
+            entries["exact"] = {**{name: jsonable(value) for name, value in design.exact.items()}, "composed": composed}
+        if isinstance(mechanism, AdditiveRealNoise):
+            law, share = mechanism.cells, float(mechanism.cells.total / mechanism.total)
+            more = {"atom": float(mechanism.atom / mechanism.total), "width": float(mechanism.width),
+                    "steps": mechanism.steps, "grid": float(request.question.grid)}  # fmt: skip
+            return (
+                entries | more | {"on": "reals", "pmf": (law.floats * share).tolist(), "first": law.first, **_tail(law)}
+            )
+        law = mechanism.noise
+        return entries | {"on": "integers", "pmf": law.floats.tolist(), "first": law.first, **_tail(law)}
+
+    def class_words(self, design: Design) -> str:
+        """What the optimum is taken over."""
+        from workbench.mechanisms.integer_noise import IntegerNoise
+
+        question = design.question
+        if not isinstance(question, IntegerNoise):
+            return "best noise on all reals"
+        clamped = (
+            ""
+            if question.clamp is None
+            else f", private before it is clamped to {question.clamp[0]}..{question.clamp[1]}"
+        )
+        if design.request.runs > 1:
+            return f"best found on all integers for {design.request.runs} runs"
+        worst = ", for the worst answer" if design.request.worst else ""
+        return f"best noise on all integers{clamped}{worst}"
 
     def heading(self, design: Design) -> str:
-        relation = "directed" if design.question.directed else "symmetric"
-        return f"{design.question!r}, {relation} differences"
-
-    def requested(self, design: Design) -> str:
-        r = design.request
-        if r.runs > 1:
-            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
-        if not design.claim.in_epsilon_delta:
-            from workbench.families.convex_notion import budget_words
-
-            return f"{r.notion}, {budget_words(design.claim)}"
-        epsilon = jsonable(design.claim.epsilon)
-        if r.minimise == "delta":
-            return f"the least delta for {r.notion}, epsilon = {epsilon}, {r.cost} <= {float(r.budget):.9g}"
-        if r.minimise == "epsilon":
-            delta = float(design.claim.delta)
-            return f"the least epsilon for {r.notion}, delta = {delta:g}, {r.cost} <= {float(r.budget):.9g}"
-        return f"{r.notion}, epsilon = {epsilon}, delta = {float(design.claim.delta):g}"
+        return f"{design.mechanism.describe()}"
 
     def facts(self, design: Design) -> list[tuple[str, str]]:
-        what = design.request.cost if design.request.minimise == "error" else design.request.minimise
-        exact, epsilon = exact_words(design), design.privacy.epsilon
-        at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
-        order = "x".join(map(str, design.question.sizes))
-        runs = design.request.runs
-        best = f"best noise modulo {order}" if runs == 1 else f"best found modulo {order} for {runs} runs"
-        return [
-            (f"least {what}", f"{design.objective:.9g} ({best})"),
-            ("bound", design.bound_words),
-            ("asked", self.requested(design)),
-            ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
-                      f"pure epsilon {exact['pure_epsilon']}{at}"),
-            *composed_facts(design),
-        ]  # fmt: skip
+        request, exact_ = design.request, exact_words(design)
+        what, least = f"{request.loss_name} loss", "costs less"
+        if request.minimise != "loss":
+            what, least = request.minimise, "does with less"
+        rows = [
+            (f"least {what}", f"{design.objective:.9g} ({self.class_words(design)})"),
+            ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}"),
+            ("asked", _request_words(request) + (f" for {request.runs} runs in all" if request.runs > 1 else "")),
+            ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{_exact_at(design)}"),
+        ]
+        if composed := design.details.get("composed"):
+            rows.append(("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)"))
+        grid = getattr(request.question, "grid", None)
+        if grid is not None:
+            rows.append(("published", f"rounded to multiples of {float(grid):g}, which the loss leaves out"))
+        if "bound_words" in design.details:
+            rows.append(("bound by", design.details["bound_words"]))
+        if "rounds" in design.details:
+            d = design.details
+            rows.append(("solver", f"{d['solver']} {d['version']}, {self.status(design)}, {d['seconds']:.3f} s"))
+        return rows
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
-        masses, question = design.mechanism.pmf, design.question
-        every = masses.size <= _SHOWN
-        shown = range(masses.size) if every else sorted(range(masses.size), key=lambda k: -masses[k])[:16]
-        cells = [[question.show(question.point(k)), float(masses[k])] for k in shown]
-        title = "PMF" if every else f"PMF, the 16 heaviest of {masses.size} noise values"
-        return [(title, ["noise", "probability"], cells)]
+        from workbench.families.noise.beside import beside
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        tables: list[tuple[str, list[str], list[list[Any]]]] = []
+        mechanism = design.mechanism
+        if not isinstance(mechanism, AdditiveRealNoise):
+            law = mechanism.noise
+            cells = [[eta, float(law.weight(eta) / law.total)] for eta in range(-_SHOWN, _SHOWN + 1) if law.weight(eta)]
+            tables.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
+        others: Sequence[tuple[str, float]] = beside(design.request)
+        if others:
+            rows = [["this design", self.loss(design.request, mechanism)], *map(list, others)]
+            exact = not isinstance(mechanism, AdditiveRealNoise) and design.request.runs == 1
+            heads = ["noise", f"{design.request.loss_name} loss"]
+            tables.append(("Beside it" + ("" if exact else ", in floating point"), heads, rows))
+        return tables
 
     def figure(self, design: Design) -> Figure:
-        from workbench.io.figures import pmf_plot
+        import numpy as np
 
-        what = {"error": design.request.cost, "delta": "δ", "epsilon": "ε"}[design.request.minimise]
-        title = f"{self.heading(design)}\n{self.requested(design)}: {what} {design.objective:.6g}"
-        return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
+        from workbench.families.noise.beside import curves
+        from workbench.io.figures import density_plot, noise_plot
+        from workbench.mechanisms.real_noise import AdditiveRealNoise
+
+        request, mechanism = design.request, design.mechanism
+        what = request.loss_name if request.minimise == "loss" else request.minimise
+        title = f"{mechanism.describe()}\n{_request_words(request)}: {what} {design.objective:.6g}"
+        if isinstance(mechanism, AdditiveRealNoise):
+            edges, values = mechanism.density()
+            others = curves(request, edges)
+            return density_plot(
+                {"this design": (edges, values), **others}, title, float(mechanism.atom / mechanism.total)
+            )
+        law = mechanism.noise
+        values = np.arange(law.first, law.first + len(law.weights))
+        near = abs(int(law.first))
+        shown = {name: (x[abs(x) <= near], y[abs(x) <= near]) for name, (x, y) in curves(request, values).items()}
+        return noise_plot(values, law.floats, title, shown)
 
 
-FAMILY = _Noise()
+def _request_words(request: Any) -> str:
+    """The notion and its budget."""
+    from workbench.families.convex_notion import budget_words
+
+    if request.convex:
+        return f"{request.notion}, {budget_words(request.claim)}"
+    if request.minimise != "loss":
+        budget = f"{request.loss_name} loss <= {float(request.max_loss):.9g}"
+        other = "delta" if request.minimise == "epsilon" else "epsilon"
+        return (
+            f"the least {request.minimise} for {request.notion}, {other} = {float(getattr(request, other)):g}, {budget}"
+        )
+    return f"{request.notion}, epsilon = {float(request.epsilon):g}, delta = {float(request.delta):g}"
+
+
+def _budget(design: Design) -> dict[str, Any]:
+    """Of JSON: ε and δ, or the parameters of another notion."""
+    request = design.request
+    if request.convex:
+        return {name: value for name, value in request.claim.to_dict().items() if name != "notion"}
+    return {"epsilon": float(request.epsilon), "delta": float(request.delta)}
+
+
+def _exact_at(design: Design) -> str:
+    """At which ε the exact values are, where that is not the one of the request."""
+    epsilon = design.privacy.epsilon
+    return "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
+
+
+def _tail(law: Any) -> dict[str, Any]:
+    """How a law goes on beyond its weights."""
+    return {"tail_ratio": float(law.ratio), "tail_period": law.period}
+
+
+FAMILY = _NoiseFamily()

@@ -1,160 +1,236 @@
-"""Noise under notions of several convex bounds: DP curves, Rényi DP, zCDP, GDP (`workbench.families.convex_request`).
+"""Noise on the integers or the reals under notions of several convex bounds: Rényi DP, zCDP, GDP, DP curves.
 
-The last program's answer is repaired until the exact audit accepts it: that, and nothing a solver says, is the claim.
+    lower side   a relaxation for noise on all integers, solved by cones; its bound from tangents, in exact arithmetic
+    upper side   a law with geometric tails, solved by cones, then mixed with a law of a tighter budget, by the least
+                 share at which the exact audit accepts it: that, and nothing a solver says, is the claim
+
+(`notion_programs` and `repair` beside this.) On the reals the programs are those of a grid of steps Δ/k, as in
+`models.real_noise`, without an atom: a point mass has no mass to face when it moves, so no such notion allows one.
+A curve whose δ are all positive needs no tails and no cones: `workbench.families.noise.solve` has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.noise import cost_vector
-from models.noise_constraints import UserConstraints
-from models.noise_notions import NoiseNotionModel
-from solvers.program import Program
-from solvers.solution import Solution
-from workbench import __version__
-from workbench.errors import NotCertified
-from workbench.families.convex_notion import solve_with_cuts
-from workbench.families.convex_request import ConvexRequest, Repaired
-from workbench.families.noise.own_costs import own_costs
-from workbench.families.noise.request import constraints_of
-from workbench.families.outcome import translated_errors
-from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise
-from workbench.privacy.certificate import Certificate
-from workbench.privacy.certify import rounded_objective
-from workbench.privacy.repair import exact_cost, raised, repair_noise
+from models.line_notions import LineNotionModel
+from models.oracles import line_noise
+from workbench.errors import InvalidRequest, NotCertified, NotProven
+from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
+from workbench.families.noise.notion_programs import BITS, Line, LineNoise, NotionPrograms
+from workbench.families.noise.repair import accepted, repaired_by_notion
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions.laws import Laws
 
-__all__ = ["NoiseNotionRequest"]
+if TYPE_CHECKING:
+    from workbench.families.noise.request import NoiseRequest
 
-_FINE, _SEEN = 120, 1e-7  # bits of a repaired mass; masses that a solver knows to some digits
-_STEEPER = (1, Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), 2)  # losses of the tails, of the largest loss seen
-_CLOSE = 1e-7  # relative gap at which no other repair is tried
+__all__ = ["Bracketed", "bracket_notion", "pure_within"]
 
+Vector = NDArray[np.float64]
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NoiseNotionRequest(ConvexRequest):
-    """The least-cost noise within a budget of a convex notion; its options as in `NoiseRequest`."""
-
-    question: ModuloNoise
-    cost: str = "error-rate"
-    prior: tuple[Fraction, ...] | None = None
-    constraints: UserConstraints | None = None
-    minimise: str = "error"
-    budget: Fraction | None = None
-    runs: int = 1
-    costs: NDArray[np.float64] = field(init=False, repr=False)
-
-    RAW: ClassVar[str] = "The solver's PMF"
-    FIXED: ClassVar[Mapping[str, Any]] = {
-        "minimise": "error", "budget": None, "delta": None, "method": "fast", "runs": 1,
-    }  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        prior = None if self.prior is None else np.array([float(p) for p in self.prior])
-        with translated_errors():
-            object.__setattr__(self, "costs", cost_vector(self.cost, self.question.sizes, prior))
-
-    @classmethod
-    def of(cls, question: ModuloNoise, values: dict[str, Any]) -> Self:
-        """The request that exact option values amount to. Raises InvalidRequest."""
-        constraints, cost = constraints_of(question, values), own_costs(values["cost"], question)
-        return super().of(question, {**values, "constraints": constraints, "cost": cost})
-
-    def words(self) -> list[str]:
-        """What directed differences leave open."""
-        if not self.question.directed:
-            return []
-        return ["Directed differences protect one side of each pair of neighbours only."]
-
-    def solved(self) -> tuple[AdditiveNoise, Solution, float | None]:
-        """By cones, cuts and linear programs."""
-        question = self.question
-
-        def laws(solution: Solution, shift: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            f = np.maximum(solution["f"], 0.0)
-            return f, f[question.index(shift)]
-
-        def columns(program: Program, shift: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-            at = program.block("f").start + np.arange(question.order)
-            return at, at[question.index(shift)]
-
-        solution, bound = solve_with_cuts(
-            self.claim, question.differences,
-            lambda bounds: NoiseNotionModel(question.sizes, bounds, self.costs, self.constraints).program,
-            laws, self.solver, self.options, columns,
-        )  # fmt: skip
-        return AdditiveNoise.from_pmf(question, np.maximum(solution["f"], 0.0)), solution, bound
-
-    def repaired(self, raw: AdditiveNoise, solution: Solution, bound: float | None) -> Repaired:
-        """The cheapest of several repairs."""
-        mechanism = _repaired(self, raw, bound)
-        words = [] if self.constraints is None else [
-            "Privacy is certified; the extra constraints hold within the solver's tolerances only."
-        ]  # fmt: skip
-        return mechanism, _certificate(self, mechanism, solution, bound), words
-
-    def cost_of(self, mechanism: AdditiveNoise) -> Fraction:
-        """The mean cost, exactly."""
-        return exact_cost(mechanism, self.costs)
-
-    @property
-    def largest_cost(self) -> float:
-        """The largest cost of a noise value."""
-        return float(self.costs.max())
+_TAIL = 12.0  # losses of geometric noise after which a first program ends
+_SEEN, _FAINT = 1e-5, 1e-8  # masses that a solver without units knows; the smallest unit
+_TURNS = 3
+_OUTCOMES = 6000  # times shifts, of a program
+_STEPS, _FEW = 32, 400  # cells of a sensitivity, and outcomes times shifts, up to which a grid of the reals is refined
+_STEEP = Fraction(999, 1000)  # of an ε without δ, for the tails
+_WIDEST = 6.0  # ε of a budget
 
 
-def _repaired(request: NoiseNotionRequest, raw: AdditiveNoise, bound: float | None) -> AdditiveNoise:
-    """The cheapest of the repaired candidates: the solver's masses, and the same with tails that fall no faster than
-    its larger masses do. What is below a solver's tolerance is noise, whose ratios only a large share of uniform noise
-    would mend."""
-    question, f = request.question, raw.pmf
-    weights = [int(mass * 2.0**_FINE) for mass in f.tolist()]
-    seen = f > _SEEN
-    losses = [np.log(f[both] / f[index][both]) for index in map(question.index, question.differences)
-              for both in [seen & seen[index]]]  # fmt: skip
-    steepest = max((float(loss.max(initial=0.0)) for loss in losses), default=0.0)
-    candidates: list[AdditiveNoise] = []
-    reasons: list[str] = []
-    for share in (None, *_STEEPER):
-        values = raw.exact_pmf
-        if share is not None:
-            most = Fraction(max(steepest, 1e-3) * share).limit_denominator(1 << 20)
-            values = [*map(Fraction, raised(question, weights, dict.fromkeys(question.differences, most), None))]
+@dataclass(frozen=True)
+class Bracketed:
+    """mechanism: meets the claim where it was repaired; bound: proven; work: in words."""
+
+    mechanism: LineNoise
+    bound: Fraction
+    work: dict[str, Any]
+
+
+def pure_within(claim: Claim) -> Fraction:
+    """About the largest ε whose pure DP implies a claim, from below: that of randomized response, on which every notion
+    that survives post-processing is decided for all pairs of a pure ratio. Raises InvalidRequest where it is tiny."""
+    values = claim.at(())
+
+    def enough(epsilon: float) -> bool:
+        heavy = max(1, round(math.exp(epsilon) * (1 << 40)))
+        laws = Laws(Distribution([heavy, 1 << 40]), Distribution([1 << 40, heavy]))
         try:
-            repaired = repair_noise(question, values, request.claim).mechanism
-            assert isinstance(repaired, AdditiveNoise)
-            candidates.append(repaired)
-        except NotCertified as error:
-            reasons.append(str(error))
+            return claim.notion.meets(claim.notion.measure(laws, values), values)
+        except NotProven:
+            return False
+
+    low, high = 0.0, 1e-4
+    while high < 40 and enough(high):
+        low, high = high, 2 * high
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    if low > _WIDEST:
+        InvalidRequest.must("the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one")
+    if low < 1e-4:
+        InvalidRequest.must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
+    return Fraction(low)
+
+
+def bracket_notion(request: NoiseRequest, exact_loss: Callable[[LineNoise], Fraction], begin: float) -> Bracketed:
+    """The best noise found and a bound on all noise. Raises InvalidRequest, NotCertified, NotProven."""
+    limit = request.options.time_limit
+    stop = None if limit is None else begin + limit
+    question = request.question
+    if isinstance(question, IntegerNoise):
+        loss = request.line_loss
+        line = Line(question.sensitivity, loss.at, loss.at, loss.even, Fraction(0),
+                     partial(AdditiveIntegerNoise, question))  # fmt: skip
+        return _bracket(request, line, exact_loss, stop)
+    assert isinstance(question, RealNoise)
+    best: Bracketed | None = None
+    steps = request.steps or 1
+    epsilon = float(pure_within(request.claim))
+    while True:
+        bracket = _bracket(request, _cells(question, steps, request.loss_name), exact_loss, stop)
+        if best is not None:
+            better = min(best, bracket, key=lambda candidate: exact_loss(candidate.mechanism))
+            bracket = Bracketed(better.mechanism, max(best.bound, bracket.bound), bracket.work)
+        best = bracket
+        value = exact_loss(best.mechanism)
+        late = stop is not None and time.perf_counter() > stop
+        steps *= 2
+        large = steps > _STEPS or 2 * steps * steps * (_TAIL / epsilon + 1) > _FEW
+        if request.steps or late or large or value - best.bound <= Fraction(request.target) * value:
+            return best
+
+
+def _cells(question: RealNoise, steps: int, name: str) -> Line:
+    """The question on a grid of β = Δ/k (`models.real_noise` has the proofs)."""
+    power, beta = line_noise.POWERS[name], question.sensitivity / steps
+
+    def cell(j: int) -> Fraction:
+        if power == 1:
+            return Fraction(beta * (abs(j) or Fraction(1, 4)))
+        return Fraction(beta**2 * (j * j + Fraction(1, 12)))
+
+    off = Fraction(0) if power == 1 else beta**2 / 4
+
+    def make(law: IntegerLaw) -> AdditiveRealNoise:
+        return AdditiveRealNoise(question, steps, law)
+
+    return Line(steps, cell, lambda j: Fraction(abs(beta * j) ** power), True, off, make)
+
+
+def _bracket(
+    request: NoiseRequest, line: Line, exact_loss: Callable[[LineNoise], Fraction], stop: float | None
+) -> Bracketed:
+    d, claim = line.reach, request.claim
+    epsilon = float(pure_within(claim))
+    size = d * math.ceil(_TAIL / epsilon) + 2 * d
+    _check_size(d, size)
+    programs = NotionPrograms(request, line)
+    decay = np.maximum(np.exp(-epsilon * np.arange(size + d + 1) / d), _FAINT)
+    model, x, bound = programs.below(size, decay)
+    shape = _Shape(model, x)
+    best: LineNoise | None = None
+    faint, close = 1e-6, False
+    for turn in range(_TURNS):
+        size = shape.reach(line.loss, float(model.losses @ x), faint, 3 * size)
+        _check_size(d, size)
+        units = shape.at(np.arange(size + d + 1))
+        try:
+            model, x, proven = programs.below(size, units)
+            bound = max(bound, proven)
+            mechanism = repaired_by_notion(
+                programs, claim, size, _ratio(claim, float(units[size] / units[size - d])), units
+            )
+        except (NotProven, NotCertified):  # out of digits: shorter or longer noise may do
+            shape, faint = _Shape(model, x), faint * 30 if best is None else faint / 30
+            if best is None and turn == _TURNS - 1:
+                raise
             continue
-        cost = float(exact_cost(candidates[-1], request.costs))
-        if bound is not None and cost - bound <= _CLOSE * cost:
+        if best is None or exact_loss(mechanism) < exact_loss(best):
+            best = mechanism
+        value = exact_loss(best)
+        close = value - (bound - line.off) <= Fraction(request.target / 10) * value
+        if close or (stop is not None and time.perf_counter() > stop):
             break
-    if not candidates:
-        raise NotCertified(f"No repaired mechanism meets the request exactly: {reasons[0]}")
-    return min(candidates, key=lambda candidate: exact_cost(candidate, request.costs))
+        shape, faint = _Shape(model, x), faint / 30
+    if not close and line.off == 0 and request.certified:
+        known = _discrete_gaussian(claim, d)
+        if known is not None and accepted(line.make(known), claim):
+            best = min(best, line.make(known), key=exact_loss) if best is not None else line.make(known)
+    assert best is not None
+    work = {"solver": programs.solver, "version": programs.version, "rounds": programs.count, "reach": size,
+            "turns": turn + 1}  # fmt: skip
+    if isinstance(best, AdditiveRealNoise):
+        work["steps"] = d
+    return Bracketed(best, bound - line.off, work)
 
 
-def _certificate(
-    request: NoiseNotionRequest, mechanism: AdditiveNoise, solution: Solution, bound: float | None
-) -> Certificate:
-    values = dict(request.claim.values)
-    objective = None
-    if request.costs.ndim == 1:
-        costs = None if request.cost == "error-rate" else tuple(map(Fraction, request.costs.tolist()))
-        objective = rounded_objective(request.cost, exact_cost(mechanism, request.costs), costs)
-    record = {
-        "workbench": __version__, "solver": solution.solver, "solver_version": solution.version,
-        "status": str(solution.termination), "claimed": solution.objective, "bound": bound, "route": "repair",
-        "cost": request.cost,
-    }  # fmt: skip
-    epsilon, delta = values.pop("epsilon", None), values.pop("delta", None)
-    return Certificate(mechanism, request.notion, epsilon, delta, objective, None, record, values)
+def _ratio(claim: Claim, near: float) -> Fraction:
+    """The ratio of the tails, no steeper than an ε without δ allows."""
+    sticks = claim.requirements(())
+    most = min((float(stick.epsilon * _STEEP) for stick in sticks if not stick.delta), default=math.inf)
+    return Fraction(math.ceil((1 << 20) * min(0.98, max(0.008, near, math.exp(-most)))), 1 << 20)
+
+
+def _check_size(reach: int, size: int) -> None:
+    if reach * (2 * size + 1) > _OUTCOMES:
+        fits = math.isqrt(_OUTCOMES * reach // (2 * size + reach))
+        InvalidRequest.must(
+            "sensitivity", f"at most about {fits} at this budget, where a program compares {_OUTCOMES} masses", reach
+        )
+
+
+def _discrete_gaussian(claim: Claim, reach: int) -> IntegerLaw | None:
+    """Discrete Gaussian noise of a variance a little more than the budget needs, with geometric tails; None where that
+    is not known."""
+    least = claim.notion.gaussian_variance(claim.values)
+    if least is None:
+        return None
+    variance = reach * reach * float(least) * (1 + 4e-6)
+    size = math.ceil(7 * math.sqrt(variance)) + 2 * reach
+    weights = [max(1, round(math.exp(-k * k / (2 * variance)) * 2.0**BITS)) for k in range(-size, size + 1)]
+    steepest = math.exp((size - reach) ** 2 / (2 * variance) - size**2 / (2 * variance))
+    return IntegerLaw(-size, weights, reach, _ratio(claim, steepest))
+
+
+class _Shape:
+    """About how large masses are: as found where a solver sees them, and beyond with losses that keep growing."""
+
+    def __init__(self, model: LineNotionModel, x: Vector) -> None:
+        d, last = model.sensitivity, model.last
+        masses = model.masses(x)
+        side = np.maximum(masses[last:], masses[last::-1])
+        around = np.array([side[max(0, k - d + 1) : k + d].max() for k in range(side.size)])
+        seen = min(side.size, max(2 * d + 1, int((around > _SEEN * around.max()).sum())))
+        self.known = np.maximum(around[:seen], _SEEN * around.max() / 10)
+        logs = np.log(self.known)
+        self.loss = max(1e-3, float(logs[-1 - d] - logs[-1]))
+        before = float(logs[-1 - 2 * d] - logs[-1 - d]) if seen > 2 * d else self.loss
+        self.more, self.d = max(0.0, self.loss - before), d
+
+    def at(self, distance: NDArray[np.int64]) -> Vector:
+        """At |η|. (n,)"""
+        last = self.known.size - 1
+        steps = np.maximum(0, distance - last) / self.d
+        beyond = np.exp(-steps * (self.loss + self.more * (steps + 1) / 2))
+        return np.asarray(np.maximum(self.known[np.minimum(distance, last)] * beyond, _FAINT))
+
+    def reach(self, loss: Callable[[int], Fraction], value: float, faint: float, most: int) -> int:
+        """Where what is left out costs about a share `faint` of the whole."""
+        for size in range(2 * self.d, most):
+            mass = float(self.at(np.array([size]))[0])
+            if mass <= _FAINT or mass * float(loss(size)) <= faint * value:
+                return size
+        return most

@@ -1,51 +1,112 @@
-"""Additive noise modulo the number of answers for a query: the loss of what is published, wrapped, and the truth."""
+"""Noise on the integers, clamped into the answers, for a finite query; noise on the reals for one with real answers.
+
+What clamping into [0, R] leaves of a real noise η, the answers uniform on the range: with h = |η|, and R for h > R,
+
+    E |published - true| = h - h²/(2R)          E (published - true)² = h² - 2h³/(3R)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
+from functools import cache, partial
 from typing import Any
 
-import numpy as np
-
+from workbench.families.design import Design
+from workbench.families.noise.beside import beside
 from workbench.families.noise.family import FAMILY
-from workbench.families.recommendation import Candidate, Query, Value
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.families.recommendation import Candidate, Query, RealQuery, Value, designed
+from workbench.families.requirements import is_hockey_stick
+from workbench.io.files import spelled
+from workbench.mechanisms.integer_noise import IntegerNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 
-__all__ = ["candidates"]
+__all__ = ["candidates", "clamped_loss", "real_candidates"]
 
-_NAME = "modulo noise"
+_NAME = "integer noise, clamped"
+_LOSSES = ("squared", "absolute", "error-rate")
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """Modulo noise, where the answers are 0..n, neighbours differ by at most D, and there is a prior."""
-    n, reach = query.last, query.reach
-    if n is None or reach is None or query.per_distance:
-        yield Candidate(_NAME, reason="it is for answers 0..n, published as they are, with neighbours at most D apart")
+    """The best noise on the integers, private before it is clamped, where the answers are 0..n."""
+    n, reach, prior = query.last, query.reach, query.question.prior
+    loss = query.losses.name
+    if n is None or reach is None or not is_hockey_stick(query.notion):
+        yield Candidate(_NAME, reason="it is for answers 0..n with neighbours at most D apart, under dp or pure")
         return
-    if query.question.prior is None:
-        yield Candidate(_NAME, reason="its cost is that of a prior, not of the worst input")
+    if loss not in _LOSSES:
+        yield Candidate(_NAME, reason="its loss is squared, absolute or error-rate")
         return
-    named = _named(query)
-    needs = "no prior; wraps around (answer + noise modulo n + 1), and protects the pairs that wrap as well"
-    command = query.command("design noise", n=n, max_shift=reach, cost=named) if named else None
-    yield Candidate(_NAME, needs, command, lambda: _best(query, n, reach, named), extra_cost="Wrapping around")
+    plain = prior is None or len({*prior}) == 1
+    given = {"on": "integers", "sensitivity": reach, "clamp": f"0..{n}", "loss": loss}
+    command = query.command("design noise", **given, **({} if prior else {"prior": "worst"})) if plain else None
+
+    def best() -> Value:
+        budget = {name: value for name, value in query.budget.items() if name in ("epsilon", "delta", "notion")}
+        shares: Any = "worst" if prior is None else None if plain else tuple(map(Fraction, prior))
+        return designed(FAMILY, IntegerNoise(reach, clamp=(0, n)), loss=loss, prior=shares, **budget)
+
+    yield Candidate(_NAME, "the same noise for every answer; private before it is clamped", command, best)
 
 
-def _named(query: Query) -> str | None:
-    """The name that noise has for the loss, where the prior is uniform."""
-    names = {"squared": "squared", "zero-one": "error-rate"}
-    uniform = len({*(query.question.prior or ())}) == 1
-    return names.get(query.losses.name) if uniform else None
+def real_candidates(query: RealQuery) -> Iterable[Candidate]:
+    """The best noise on the reals, as it is and clamped into the range, and published noise beside it."""
+    if not is_hockey_stick(query.notion):
+        yield Candidate("real noise", reason="it is designed under dp or pure")
+        return
+    budget = {"notion": query.notion, "epsilon": query.epsilon, "delta": query.delta}
+    request: Any = FAMILY.request(RealNoise(query.sensitivity), loss=query.loss, **budget)
+
+    @cache
+    def solved() -> Design:
+        with FAMILY.open(request) as session:
+            return session.design()
+
+    def plain() -> Value:
+        design = solved()
+        return Value(design.objective, design.bound, design.certificate is not None)
+
+    def clamped() -> Value:
+        design = solved()
+        return Value(
+            float(clamped_loss(design.mechanism, query.width, query.loss)), None, design.certificate is not None
+        )
+
+    given: dict[str, object] = {"on": "reals", "sensitivity": spelled(query.sensitivity), "loss": query.loss,
+                                "epsilon": spelled(query.epsilon)}  # fmt: skip
+    command = query.command("design noise", **given, **({"delta": spelled(query.delta)} if query.delta else {}),
+                            notion=query.notion)  # fmt: skip
+    yield Candidate("real noise", "unbiased; the same for every answer; publishes outside the range", command, plain)
+    words = "the noise of the row real noise, clamped into the range by whoever reads it (post-processing); biased"
+    yield Candidate("real noise, clamped", words, None, clamped)
+    for name, loss in beside(request):
+        words = "published, unbiased; a closed form in floating point, not certified"
+        yield Candidate(name, words, None, partial(Value, loss, None, False))
 
 
-def _best(query: Query, n: int, reach: int, named: str | None) -> Value:
-    cost: Any = named
-    if named is None:
-        answers = np.arange(n + 1)
-        prior = np.array([float(p) for p in query.question.prior or ()])
-        wrapped = (answers[:, None] + answers) % (n + 1)  # (answer, noise)
-        cost = prior @ np.take_along_axis(query.losses.floats, wrapped, axis=1)
-    question = ModuloNoise(n=n, max_shift=reach)
-    with FAMILY.open(FAMILY.request(question, cost=cost, **query.budget)) as session:
-        design = session.design()
-    return Value(design.objective, design.bound, design.certificate is not None)
+def clamped_loss(mechanism: AdditiveRealNoise, width: Fraction, loss: str) -> Fraction:
+    """E c of published minus true answer where the sum is clamped into [0, width], the answer uniform there; exact."""
+    cells, beta = mechanism.cells, mechanism.width
+
+    def integral(h: Fraction) -> Fraction:
+        """Of the module's docstring's formulas from 0 to h."""
+        inside = min(h, width)
+        if loss == "absolute":
+            return inside**2 / 2 - inside**3 / (6 * width) + (h - inside) * width / 2
+        return inside**3 / 3 - inside**4 / (6 * width) + (h - inside) * width**2 / 3
+
+    half = beta / 2
+
+    def mean(j: int) -> Fraction:
+        if not j:
+            return 2 * integral(half) / beta
+        return (integral(abs(j) * beta + half) - integral(abs(j) * beta - half)) / beta
+
+    # beyond the width every cell costs the same, which the mean over a law with tails takes as a constant
+    reach = -(-width // beta) + 1
+    law = cells
+    if law.ratio and min(-law.first, law.last) < reach + law.period:
+        grown = int(reach) + law.period + max(0, -law.last, law.first)
+        law = type(law)(-grown, law.window(-grown, grown), law.period, law.ratio)
+    most = width / 2 if loss == "absolute" else width**2 / 3
+    return law.mean(mean, (most,)) * law.total / (law.total + mechanism.atom)

@@ -1,164 +1,214 @@
-"""What a request for noise may say, in exact numbers, checked before anything is built."""
+"""What is asked of noise on the integers or the reals, and the loss of noise in exact numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from models.noise import cost_vector
-from models.noise_constraints import Equations, StatedEquations, UserConstraints, equal_masses, equations_of, zero_mean
-from solvers.backend import Options
-from workbench.errors import Infeasible, InvalidRequest
-from workbench.exact.numbers import Real
+from solvers.backend import Options, backend
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import nearest_float
 from workbench.families.base import Request
-from workbench.families.composed import check_runs
-from workbench.families.noise.own_costs import own_costs
+from workbench.families.convex_notion import PARAMETERS, without_parameters
+from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
-from workbench.families.requirements import Bounds, ratio_bounds
-from workbench.families.user_constraints import checked_constraints
-from workbench.io.files import spelled
-from workbench.mechanisms.modulo import ModuloNoise, Shift
+from workbench.families.requirements import is_hockey_stick
+from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
+from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
+from workbench.privacy.notions import HockeyStick, notion
 
 if TYPE_CHECKING:
-    import cvxpy as cp
+    from models.integer_noise import LineLoss
 
-__all__ = ["Budgets", "NoiseRequest", "budgets_of", "constraints_of", "request"]
+__all__ = ["NAMED", "NoiseRequest"]
 
-MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
-LEAST_EPSILON = Fraction(1, 10**12)
-MOST_COLUMNS = 5_000_000
+MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
+SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
+MOST_REACH = 32  # sensitivity of noise for many runs, whose composition is proven at every shift
+LEAST_DELTA = Fraction(1, 10**12)
+NAMED = ("absolute", "squared", "error-rate")
+_LOSS: dict[str, Callable[[int], int]] = {
+    "absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int(r != 0),
+}  # fmt: skip
 
-Budgets = Mapping[Shift, Fraction]
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class NoiseRequest(Request):
-    """The least-cost noise within (ε, δ), or the least δ or ε within a cost budget.
+    """The least mean loss of noise that is private whatever the answers are: (ε, δ), or the budget of another notion.
 
-    epsilon: one number, or one for each shift; budgets: the same for every difference.
-    delta: where δ is not minimised what may be spent, else an upper limit or None; budget: of the cost, where it is not
-    minimised. costs: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
-    runs: that the budget is for in all.
+    loss: absolute, squared (clamped also error-rate: losses of the published answer), or the losses of |η| = 0, 1, ...
+    (clamped: of published minus true answer), the last one beyond; prior: of clamped answers, uniform by default, or
+    "worst": the largest mean loss of any answer; gap: relative, between loss and bound; steps: of a sensitivity, of the
+    reals; found by refining where None; runs: that the budget is for in all; budget: of the loss, where ε or δ is
+    minimised, up to the one that is given.
     """
 
-    question: ModuloNoise
-    epsilon: Fraction | Mapping[Any, Fraction]
-    delta: Fraction | None = None
-    notion: str = "pdp"
-    cost: str = "error-rate"
-    prior: tuple[Fraction, ...] | None = None
-    minimise: str = "error"
-    budget: Fraction | None = None
-    constraints: UserConstraints | None = None
-    method: str = "fast"
+    question: UnboundedNoise
+    epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
+    delta: Fraction = Fraction(0)
+    notion: str = "dp"
+    alpha: Fraction | None = None
+    rho: Fraction | None = None
+    mu: Fraction | None = None
+    curve: Any = None
+    tradeoff: Any = None
+    loss: str | tuple[Fraction, ...] = "squared"
+    prior: tuple[Fraction, ...] | str | None = None
+    gap: Fraction | None = None
+    steps: int | None = None
     runs: int = 1
+    minimise: str = "loss"
+    max_loss: Fraction | None = None
     solver: str = "highs"
-    options: Options = field(default_factory=Options)
-    budgets: Budgets = field(init=False, repr=False)
-    costs: NDArray[np.float64] = field(init=False, repr=False)
+    options: Options = Options()  # noqa: RUF009  (frozen)
 
     def __post_init__(self) -> None:
-        if self.minimise == "epsilon":
-            if isinstance(self.epsilon, Mapping):
-                raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
-            object.__setattr__(self, "epsilon", self.epsilon or Fraction(MOST_EPSILON))
-        object.__setattr__(self, "budgets", budgets_of(self.question, self.epsilon))
-        if "costs" not in self.__dict__:  # they do not move with hot options
-            prior = None if self.prior is None else np.array([float(p) for p in self.prior])
-            with translated_errors():
-                object.__setattr__(self, "costs", cost_vector(self.cost, self.question.sizes, prior))
+        question, reals = self.question, isinstance(self.question, RealNoise)
+        clamp = question.clamp if isinstance(question, IntegerNoise) else None
+        self._check_notion()
+        for epsilon in [stick.epsilon for stick in self.points] or ([] if self.convex else [self.epsilon]):
+            if epsilon and not SMALLEST <= epsilon <= LARGEST:
+                within = f"between {float(SMALLEST):g} and {LARGEST}"
+                InvalidRequest.must("epsilon", within, f"{nearest_float(epsilon):g}")
+        if self.delta and not notion(self.notion).has_delta:
+            InvalidRequest.must("delta", f"0 for the notion {self.notion}", float(self.delta))
+        own = not isinstance(self.loss, str)
+        if own and reals:
+            InvalidRequest.must("loss", "absolute or squared for noise on the reals", "a list")
+        if self.loss == "error-rate" and clamp is None:
+            InvalidRequest.must(
+                "loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate"
+            )
+        self.__dict__.pop("line_loss", None)  # of the request that this one was copied from
+        if self.worst:
+            if clamp is None:
+                raise InvalidRequest("prior must be left out for noise that is not clamped. Got 'worst'.")
+            if self.convex and not self.points:
+                InvalidRequest.must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
+        elif self.prior is not None:
+            answers = 0 if clamp is None else clamp[1] - clamp[0] + 1
+            if clamp is None or len(self.prior) != answers or not any(self.prior):
+                InvalidRequest.must("prior", f"{answers} probabilities, one for each clamped answer", len(self.prior))
+        if self.delta and not backend(self.solver).capabilities().duals:
+            InvalidRequest.must("solver", "one that gives dual values, from which the bound is computed", self.solver)
         if self.runs > 1:
-            check_runs(self)
+            self._check_runs()
+        if self.steps is not None and not reals:
+            raise InvalidRequest("steps must be left out for noise on the integers.")
+        if self.convex and not self.points and own:
+            InvalidRequest.must("loss", f"a name when notion is {self.notion}, whose noise has no end", "a list")
+        if self.convex:
+            return
+        if not self.delta and not (reals or self.worst or self.line_loss.even):
+            raise InvalidRequest("delta must be > 0 where the loss of noise is not the same at η and -η.")
+        if not self.delta and own and clamp is None:
+            raise InvalidRequest("delta must be > 0 for losses given as a list, which end somewhere.")
+
+    def _check_notion(self) -> None:
+        """That the budget is one of the notion."""
+        if (self.max_loss is None) == (self.minimise != "loss"):
+            got = "none" if self.max_loss is None else spell(self.max_loss)
+            InvalidRequest.must("max_loss", "given where epsilon or delta is minimised, and only there", got)
+        if self.max_loss is not None and self.max_loss <= 0 and isinstance(self.loss, str):
+            InvalidRequest.must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
+        if self.minimise != "loss" and (self.convex or self.runs > 1):
+            InvalidRequest.must("minimise", "loss but for one run under the notions dp and pure", repr(self.minimise))
         if self.minimise == "delta":
             if not notion(self.notion).has_delta:
-                raise InvalidRequest(
-                    f"minimise must be error when notion is {self.notion}, which has no delta. Got 'delta'."
-                )
-            if self.budget is None:
-                raise InvalidRequest("budget must be given when minimise is delta. Got none.")
+                InvalidRequest.must("minimise", f"loss or epsilon when notion is {self.notion}", "'delta'")
+            object.__setattr__(self, "delta", self.delta or MOST_DELTA)
+        self.__dict__.pop("claim", None)  # of the request that this one was copied from
+        if not self.convex:
+            without_parameters({"notion": self.notion, **{name: getattr(self, name) for name in PARAMETERS}})
+            if self.minimise == "epsilon":
+                object.__setattr__(self, "epsilon", self.epsilon or Fraction(MOST_EPSILON))
+            if self.epsilon is None:
+                raise InvalidRequest("epsilon must be given. Got none.")
             return
-        if self.minimise == "epsilon" and self.budget is None:
-            raise InvalidRequest("budget must be given when minimise is epsilon. Got none.")
-        if self.budget is not None and self.minimise == "error":
-            InvalidRequest.must("budget", "left out unless delta or epsilon is minimised", spelled(self.budget))
-        object.__setattr__(self, "delta", self.delta or Fraction(0))
-        if self.delta and not notion(self.notion).has_delta:
-            InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
-
-    def claim(self, delta: Fraction) -> Claim:
-        """What a mechanism is audited for, δ as it is reached where it is minimised."""
-        return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, delta)
+        if self.delta:
+            InvalidRequest.must("delta", f"left out when notion is {self.notion}", float(self.delta))
+        if self.runs > 1:
+            InvalidRequest.must("runs", f"1 when notion is {self.notion}", self.runs)
+        first = next(iter(self.claim.values))
+        if not self.claim.values[first]:
+            InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
 
     @property
-    def bounds(self) -> Bounds:
-        """What the notion requires of every difference; δ = 1 where it is minimised."""
-        return ratio_bounds(self.notion, self.budgets, self.delta if self.minimise != "delta" else None)
+    def convex(self) -> bool:
+        """Whether the notion is one of several bounds, or of cones."""
+        return not is_hockey_stick(self.notion)
+
+    @cached_property
+    def claim(self) -> Claim:
+        """What a mechanism is audited for."""
+        if not self.convex:
+            return Claim(self.notion, self.epsilon, self.delta)
+        return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
 
     @property
-    def cost_limit(self) -> Fraction | None:
-        """The budget, at most what any noise costs. Raises Infeasible below what every noise costs."""
-        if self.budget is None:
-            return None
-        least = Fraction(float(self.costs.min())) if self.costs.ndim == 1 else Fraction(0)
-        if self.budget < least:
-            raise Infeasible(
-                f"No noise has cost {self.cost} below {float(least):g}. Got budget = {float(self.budget):g}."
-            )
-        return min(self.budget, Fraction(float(self.costs.max())))
+    def points(self) -> tuple[HockeyStick, ...]:
+        """What linear programs state, all δ > 0; nothing where noise has to have tails."""
+        if not self.convex:
+            return (HockeyStick(self.epsilon, self.delta),) if self.delta else ()
+        sticks = [stick for stick in self.claim.requirements(()) if isinstance(stick, HockeyStick)]
+        return tuple(sticks) if all(stick.delta for stick in sticks) else ()
 
+    def _check_runs(self) -> None:
+        question = self.question
+        if not isinstance(question, IntegerNoise) or question.clamp is not None:
+            InvalidRequest.must("runs", "1 but for noise on all integers", self.runs)
+        if question.sensitivity > MOST_REACH:
+            InvalidRequest.must("sensitivity", f"at most {MOST_REACH} for more than 1 run", question.sensitivity)
+        if not self.delta or self.loss not in ("absolute", "squared"):
+            InvalidRequest.must("runs", "1 where delta is 0, or the loss neither absolute nor squared", self.runs)
+        if not LEAST_DELTA <= self.delta <= Fraction(1, 2) or self.epsilon > 10 * self.runs:
+            within = f"1 unless delta is between {float(LEAST_DELTA):g} and 0.5 and epsilon at most 10 for each run"
+            InvalidRequest.must("runs", f"{within} (the search is in floating point)", self.runs)
+        if self.gap is not None:
+            raise InvalidRequest("gap must be left out for more than 1 run: the search ends where it finds no better.")
 
-def request(question: ModuloNoise, values: dict[str, Any]) -> NoiseRequest:
-    """The request that exact option values amount to. Raises InvalidRequest."""
-    values["cost"] = own_costs(values["cost"], question)
-    return NoiseRequest(question=question, constraints=constraints_of(question, values), **values)
+    @property
+    def target(self) -> float:
+        """The relative gap between loss and bound that is asked for."""
+        if self.gap is not None:
+            return float(self.gap)
+        if isinstance(self.question, IntegerNoise):
+            return 1e-8 if self.points or not self.convex else 1e-5
+        return 2e-4 if self.epsilon is None or self.epsilon <= 2 else 2e-3
 
+    @property
+    def worst(self) -> bool:
+        """Whether the loss is that of the worst of the clamped answers."""
+        return isinstance(self.prior, str)
 
-def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstraints | None:
-    """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
-    makers: list[UserConstraints] = []
-    if values.pop("zero_mean", False):
-        makers.append(zero_mean(question.sizes))
-    if (equal := values.pop("equal", None)) is not None:
-        if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):
-            groups = ",".join("=".join(map(str, group)) for group in equal)
-            InvalidRequest.must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
-        makers.append(equal_masses([list(group) for group in equal]))
-    if (more := checked_constraints(values.pop("constraints", None), "f")) is not None:
-        makers.append(more)
-    return None if not makers else makers[0] if len(makers) == 1 else _Together(tuple(makers))
+    @property
+    def loss_at(self) -> Callable[[int], int | Fraction]:
+        """Of published minus true answer, of clamped noise; its own losses are of the size of that."""
+        losses = self.loss
+        if isinstance(losses, str):
+            return _LOSS[losses]
+        return lambda r: losses[min(abs(r), len(losses) - 1)]
 
+    @cached_property
+    def line_loss(self) -> LineLoss:
+        """The loss of noise on the integers, as a model takes it. Raises InvalidRequest for that of the worst answer,
+        which is no mean."""
+        if isinstance(self.prior, str):
+            raise InvalidRequest("prior must be given where a mean loss is wanted. Got 'worst'.")
+        from models.integer_noise import LineLoss
 
-def budgets_of(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:
-    """ε of every difference, exact. Raises InvalidRequest."""
-    budgets = question.budgets(epsilon)
-    different = {id(value): value for value in budgets.values()}.values()  # one number for all is one object
-    if max(different) > MOST_EPSILON or min(different) < LEAST_EPSILON:
-        between = f"between {float(LEAST_EPSILON):g} and {MOST_EPSILON} (e^epsilon is a coefficient of the program)"
-        InvalidRequest.must(
-            "epsilon", between, spelled(max(different)) if max(different) > MOST_EPSILON else spelled(min(different))
-        )
-    columns = question.order * (1 + 2 * len(budgets))
-    if columns > MOST_COLUMNS:
-        raise InvalidRequest(f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated.")
-    return budgets
+        with translated_errors():
+            clamp = self.question.clamp if isinstance(self.question, IntegerNoise) else None
+            if clamp is None:
+                return LineLoss.named(self.loss) if isinstance(self.loss, str) else LineLoss.own(self.loss)
+            at = self.loss_at
+            return LineLoss.clamped(self.loss_name, clamp[1] - clamp[0] + 1, lambda r: Fraction(at(r)), self.prior)
 
-
-@dataclass(frozen=True)
-class _Together(StatedEquations):
-    """Several sets of constraints as one."""
-
-    makers: tuple[UserConstraints, ...]
-
-    def __call__(self, f: cp.Variable) -> Sequence[cp.Constraint]:
-        return [row for make in self.makers for row in make(f)]
-
-    def equations(self) -> list[Equations] | None:
-        parts = [equations_of(make) for make in self.makers]
-        return None if None in parts else [block for part in parts for block in part or ()]
+    @property
+    def loss_name(self) -> str:
+        """In tables and certificates."""
+        return self.loss if isinstance(self.loss, str) else "own"

@@ -1,45 +1,40 @@
-"""The grid that noise is verified on: every kind of neighbour relation that some closed form covers."""
+"""The grid that noise on the integers and the reals is verified on: requests whose optimum a closed form knows.
+
+question                 notion            judged by
+integers, D = 1     dp, curve, tradeoff    canonical discrete noise (Awan and Ramasethu)
+integers, D = 1          gdp               the rounded Gaussian, an optimum; D > 1: an upper bound
+integers                 renyi, zcdp       the discrete Gaussian, an upper bound
+integers, reals          pure              the staircase (Geng and Viswanath)
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-
 from workbench.families.verification import Group
-from workbench.mechanisms.modulo import ModuloNoise
-from workbench.privacy.notions import notion as named
+from workbench.mechanisms.integer_noise import IntegerNoise
+from workbench.mechanisms.real_noise import RealNoise
 
 __all__ = ["groups"]
 
 
-def _questions(sizes: Sequence[int]) -> list[ModuloNoise]:
-    relations = ({"shifts": [1]}, {"shifts": [3]}, {"max_shift": 2}, {"max_shift": 3}, {"shifts": [1, 3]})
-    scalars = [
-        ModuloNoise(n=n, directed=directed, **relation)
-        for n in sizes
-        for directed in (True, False)
-        for relation in relations
-    ]
-    vectors = [
-        ModuloNoise(sizes=orders, shifts=shifts, directed=directed)
-        for directed in (True, False)
-        for orders, shifts in (((3, 3), [(0, 1), (1, 0)]), ((2, 5), [(1, 2), (0, 1)]))
-    ]
-    return scalars + vectors
-
-
 def groups(small: bool) -> list[Group]:
-    """Questions x notions, each at every ε and δ (δ > 0 where the notion has one)."""
-    epsilons, deltas = ((0.5, 1.5), (0.0, 0.1)) if small else ((0.5, 1.0, 1.5), (0.0, 0.01, 0.1, 0.3))
+    """Questions x notions, each at several budgets."""
+    unit, double = IntegerNoise(1), IntegerNoise(2)
+    small_groups = [
+        Group(unit, {"notion": "dp"}, [{"epsilon": 1.0, "delta": 1e-3}, {"epsilon": 0.5, "delta": 1e-2}]),
+        Group(unit, {"notion": "curve", "curve": "0.5:0.1,1:0.01"}, [{}]),
+        Group(unit, {"notion": "curve", "curve": "0.5:0.1,2:0"}, [{}]),
+        Group(unit, {"notion": "tradeoff", "tradeoff": "0:0.95,0.1:0.6,0.4:0.2,0.9:0"}, [{}]),
+        Group(double, {"notion": "pure"}, [{"epsilon": 0.5}, {"epsilon": 1.0}]),
+        Group(double, {"notion": "renyi", "alpha": 3}, [{"epsilon": 0.5}]),
+        Group(RealNoise(1), {"notion": "pure", "loss": "absolute"}, [{"epsilon": 1.0}]),
+    ]
+    if small:
+        return small_groups
     return [
-        Group(
-            question,
-            {"notion": notion},
-            [
-                {"epsilon": epsilon, "delta": delta}
-                for epsilon, delta in itertools.product(epsilons, deltas)
-                if delta == 0 or named(notion).has_delta
-            ],
-        )
-        for question, notion in itertools.product(_questions((5,) if small else (4, 6, 8)), ("pure", "dp", "pdp"))
+        *small_groups,
+        Group(unit, {"notion": "gdp", "mu": 1}, [{}]),
+        Group(double, {"notion": "gdp", "mu": 1.5}, [{}]),
+        Group(unit, {"notion": "zcdp", "rho": 0.05}, [{}]),
+        Group(double, {"notion": "zcdp", "rho": 0.5, "loss": "absolute"}, [{}]),
+        Group(unit, {"notion": "renyi", "alpha": 2}, [{"epsilon": 0.1}, {"epsilon": 1.0}]),
     ]

@@ -40,7 +40,9 @@ def value_rows(
         outputs = min(MOST_LEVELS, math.floor(2 ** float(size) + 1e-9))
 
         def known(mechanism: str, needs: float | None, note: str = "", size: Fraction = size) -> Row:
-            return budget_row("value", group, mechanism, epsilon, zero, needs, bits=float(size), cost="mae", note=note)
+            return budget_row(
+                "value", group, mechanism, epsilon, zero, needs, bits=float(size), loss="absolute", note=note
+            )
 
         for method, name in (("exact", "exact quantizer"), ("mvu", "MVU")):
             note = f"{outputs} outputs within {REACH}x the least reach"
@@ -65,7 +67,7 @@ def _quantizer(method: str, outputs: int, epsilon: Fraction, known: Row, bound: 
     reach = REACH * smallest_reach(float(epsilon), 1.0)
     row = design_row(
         lambda: design(
-            Quantization(levels=outputs), epsilon=epsilon, method=method, cost="mae", starts=2, reach=reach
+            Quantization(levels=outputs), epsilon=epsilon, method=method, loss="absolute", starts=2, reach=reach
         ),
         **known,
     )  # fmt: skip

@@ -1,24 +1,24 @@
 """Designing quantizers: the request, its method, the exact audit of what comes out, and the words a reader needs.
 
 method    what is solved                                                        objective         bound
-exact     the exact quantizer LP (models.quantizer); with levels, bins on top    exact error       LP dual; limit
+exact     the exact quantizer LP (models.quantizer); with levels, bins on top    exact error       LP dual; any bins
 optm      OPTM's LPs, searched over bounds (and bins)                            proxy (8)         none
 product   the best two-bin mechanism, by branch and bound (models.product)       exact error       proven
-mvu       MVU's LP in P (and its alphabet)                                       error on its grid limit on the grid
+mvu       MVU's LP in P (and its alphabet)                                       error on its grid LP dual; any bins
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
-from models.quantizer import smallest_epsilon
+from models.quantizer import smallest_epsilon, smallest_reach
 from workbench.errors import Infeasible
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.certify import SMALL, certified_quantizer
-from workbench.families.quantizer.methods import MethodAnswer, NoLaw, run, why_none
+from workbench.families.quantizer.limit import two_outputs
+from workbench.families.quantizer.methods import NoLaw, run, why_none
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import Quantization
@@ -47,8 +47,8 @@ def design(request: QuantizerRequest) -> Design:
                          "dithered to; between all real inputs it would force a constant law.")  # fmt: skip
     stated = request.method in ("exact", "product")
     return Design(
-        request, quantizer, quantizer.expected(request.cost, question.density) if stated else answer.objective,
-        answer.bound, Claim(request.notion, epsilon), _judge(question, quantizer, answer, request.cost, metric),
+        request, quantizer, quantizer.expected(request.loss, question.density) if stated else answer.objective,
+        answer.bound, Claim("pure" if metric is None else "metric", epsilon), _judge(request, quantizer, answer.bound),
         answer.solution, (*answer.words, *words), audit_quantizer(quantizer, metric), certificate,
         answer.quantizer if request.certified else None, route, details={"smallest_epsilon": least},
     )  # fmt: skip
@@ -58,12 +58,13 @@ def _least(question: Quantization, budget: Fraction, metric: str | None) -> floa
     """The smallest feasible ε for given bins (None: bins are free). Raises Infeasible below it."""
     if question.bins is None:
         return None
-    c, low, high = float(question.c), float(question.bins[0]), float(question.bins[-1])
-    least = smallest_epsilon(low, high, c)
-    if metric == "absolute":
-        least /= 2 * c  # p may change by e^{ε |x - x'|}, and |x - x'| <= 2c
     if metric == "squared":
         return None
+    c, low, high = float(question.c), float(question.bins[0]), float(question.bins[-1])
+    least = smallest_epsilon(low, high, c)
+    if metric == "absolute" and math.isfinite(least):
+        # Σ_i (B_i - low) p_i(x) = x - low grows by at most ε of itself: at -c, ε >= 1/(-c - low); the same from above
+        least = 1 / min(high - c, -c - low)
     if math.isinf(least):
         raise Infeasible(
             f"bins must reach beyond [-{c:g}, {c:g}] on both sides: with an outermost output at ±c its input would "
@@ -95,18 +96,19 @@ def _finished(
     return quantizer, tuple(words), None, None
 
 
-def _judge(
-    question: Quantization, quantizer: Quantizer, answer: MethodAnswer, cost: Any, metric: str | None
-) -> OracleVerdict:
-    """The closed forms: two outputs ±B have MAE (B² - c²/3)/B; no mechanism beats the limit."""
-    bins, c = quantizer.bins, float(question.c)
-    if len(bins) == 2 and bins[0] == -bins[1] and cost == "mae" and question.density.shape is None:
-        reach = float(bins[1])
-        value = (reach * reach - c * c / 3) / reach
-        proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its error is (B² - x²)/B."
-        return OracleVerdict.judge(quantizer.mae(), "two outputs", value, "optimum", proof)
-    if answer.bound is not None and question.bins is None and answer.quantizer.name == "exact quantizer":
+def _judge(request: QuantizerRequest, quantizer: Quantizer, bound: float | None) -> OracleVerdict:
+    """The closed forms: of two outputs, given ±B or the best of all, which are at the least reach; the limit."""
+    question, metric, bins = request.question, request.metric, request.question.bins
+    reached, free = quantizer.expected(request.loss, question.density), bins is None
+    if question.levels == 2 and (metric != "squared" if bins is None else bins[0] == -bins[1]):
+        x, w = question.density.grid([0.0])
+        reach = smallest_reach(float(request.epsilon), float(question.c), metric) if bins is None else float(bins[1])
+        value = two_outputs(reach, request.loss, float(w @ x**2))
+        proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its absolute error is (B² - x²)/B"
+        proof += ", least where B is the least reach." if free else "."
+        kind = "lower bound" if free and request.method != "exact" else "optimum"
+        return OracleVerdict.judge(reached, "two outputs", value, kind, proof)
+    if bound is not None and free and request.method == "exact":
         proof = "A bound for all outputs within the same reach, proven by duality."
-        reached = quantizer.expected(cost, question.density)
-        return OracleVerdict.judge(reached, "limit", answer.bound, "lower bound", proof)
+        return OracleVerdict.judge(reached, "limit", bound, "lower bound", proof)
     return OracleVerdict.none("no closed form is known for more than two outputs.")

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact, positive
+from workbench.exact.numbers import exact, jsonable, positive
 from workbench.families.base import Family
-from workbench.families.design import jsonable
 from workbench.families.option import (
     OPTIONS,
     PROGRESS,
@@ -21,6 +20,7 @@ from workbench.families.option import (
     flag,
     listed,
     one_of,
+    parameter,
     spell,
     text,
 )
@@ -39,16 +39,25 @@ METRICS = ("absolute", "squared")
 _UNBIASED = 1e-9  # of a baseline from outside, whose laws may have been floats
 
 
-def _cost(value: Any, name: str) -> Any:
-    """mae, mse, or a share of mae."""
+def _loss(value: Any, name: str) -> Any:
+    """absolute, squared, or a share of absolute."""
     from workbench.mechanisms.quantization_error import error_function
 
     error_function(value)
-    return value if value in ("mae", "mse") else exact(value, name)
+    return value if value in ("absolute", "squared") else exact(value, name)
 
 
 def _bins(value: Any, name: str) -> tuple[Any, ...]:
     return tuple(listed(exact)(value, name))
+
+
+def _levels(values: Mapping[str, Any]) -> int | None:
+    """How many outputs are to be optimised. Raises InvalidRequest where bits say it too."""
+    levels: int | None = values["levels"]
+    bits: int | None = values["bits"]
+    if levels is not None and bits is not None:
+        raise InvalidRequest(f"bits must be left out with levels. Got {bits}.")
+    return levels if bits is None else 1 << bits
 
 
 class _Quantizer(Family):
@@ -70,6 +79,7 @@ class _Quantizer(Family):
         Option(
             "levels", count(2, 64), help="How many outputs to optimise, instead of --bins.", kind=int, question=True
         ),
+        Option("bits", count(1, 6), help="2^bits outputs to optimise, instead of --levels.", kind=int, question=True),
         Option("c", positive, exact(1, "c"), "Inputs are in [-c, c].", question=True),
         Option(
             "density", text, "uniform", "Of the inputs: uniform, or normal:MU,SIGMA clipped to [-c, c].", question=True
@@ -78,22 +88,23 @@ class _Quantizer(Family):
         Option(
             "knots", count(0, 2001), help="Extra knots of the exact LP (0 with --bins, 41 with --levels).", kind=int
         ),
-        Option("cost", _cost, help="mae, mse, or a share of mae in [0, 1]; mae by default, mse for mvu."),
+        Option(
+            "loss", _loss, help="absolute (the default), squared (that of mvu), or a share of absolute in [0, 1]."
+        ),
         Option(
             "metric", one_of(*METRICS),
             help="absolute or squared: privacy in proportion to the inputs' distance.",
         ),
-        Option("reach", positive, help="Largest output allowed with --levels."),
+        Option("reach", parameter, help="Largest output allowed with --levels."),
         Option("inputs", count(2, 1000), help="Points MVU dithers inputs to (as many as outputs).", kind=int),
         Option("starts", count(1, 7), 4, "Starts of the search over outputs.", kind=int, least=1, most=7),
         Option(
-            "prove", flag, False, "Also search all outputs for a lower bound (uniform inputs, mae, at most 4 levels).",
-            kind=bool, added=True,
+            "prove", flag, False,
+            "Also search all outputs for a lower bound (uniform inputs, absolute loss, at most 4 levels).", kind=bool,
         ),
-        Option("proof_file", text, help="Where the search of --prove is kept, and gone on from.", added=True),
+        Option("proof_file", text, help="Where the search of --prove is kept, and gone on from."),
         Option(
             "proof_time", positive, exact(300, "proof_time"), "Seconds of the processor for --prove.", kind=float,
-            added=True,
         ),
         check_option("audit", "certify"),
         certify_option(),
@@ -115,7 +126,12 @@ class _Quantizer(Family):
         return Quantization
 
     def spelled_question(self, values: Mapping[str, Any]) -> Quantization:
-        return self.question(values["bins"], levels=values["levels"], c=values["c"], density=values["density"])
+        return self.question(values["bins"], levels=_levels(values), c=values["c"], density=values["density"])
+
+    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Bits are spelled as levels."""
+        named = super().key({**values, "levels": _levels(values)})
+        return {name: value for name, value in named.items() if name != "bits"}
 
     def checked(self, question: Any, values: dict[str, Any]) -> QuantizerRequest:
         from workbench.families.quantizer.request import QuantizerRequest
@@ -129,7 +145,7 @@ class _Quantizer(Family):
 
     # Mechanisms from elsewhere.
 
-    def cost(self, request: Any, mechanism: Any) -> float:
+    def loss(self, request: Any, mechanism: Any) -> float:
         """The exact error of an unbiased quantizer of the same inputs with at most as many outputs."""
         from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 
@@ -140,7 +156,7 @@ class _Quantizer(Family):
         if not fits or mechanism.m > question.levels or mechanism.bias > _UNBIASED:
             wanted = f"an unbiased quantizer of inputs in [-c, c] with at most {question.levels} outputs"
             InvalidRequest.must("baseline", wanted, repr(mechanism))
-        return float(mechanism.expected(request.cost, question.density))
+        return float(mechanism.expected(request.loss, question.density))
 
     # What a design shows.
 
@@ -157,7 +173,7 @@ class _Quantizer(Family):
         request, mechanism, density = design.request, design.mechanism, design.question.density
         return {
             "method": request.method, "bins": mechanism.outputs.tolist(), "epsilon": float(request.epsilon),
-            "metric": request.metric, "density": density.name, "cost": spell(request.cost),
+            "metric": request.metric, "density": density.name, "loss": spell(request.loss),
             "knots": request.extra_knots, "mae": mechanism.mae(density),
             "mae_51": mechanism.mae_51, "mse": mechanism.mse(density),
             "exact": {name: jsonable(value) for name, value in design.exact.items()}

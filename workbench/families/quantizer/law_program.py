@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,23 +13,25 @@ from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import exact_problem
-from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["ExactAnswer", "exact_quantizer", "knots_of", "least_metric_epsilon"]
+__all__ = ["QuantizerAnswer", "exact_quantizer", "knots_of"]
 
 Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ExactAnswer:
-    """objective, bound: of the LP; quantizer: its laws, read exactly; starts: of the bin search, if there was one."""
+class QuantizerAnswer:
+    """objective, bound: of the program; quantizer: its laws, read exactly; starts: what every start of a search over
+    outputs reached, if there was one, reach: the largest output that it could choose; words: for the reader."""
 
     objective: float
     bound: float | None
     quantizer: Quantizer
     solution: Solution
     starts: tuple[float, ...] = ()
+    reach: float | None = None
+    words: tuple[str, ...] = ()
 
 
 def knots_of(bins: tuple[Fraction, ...], c: Fraction, extra: int | Sequence[Fraction]) -> list[Fraction]:
@@ -45,7 +46,7 @@ def knots_of(bins: tuple[Fraction, ...], c: Fraction, extra: int | Sequence[Frac
 
 def exact_quantizer(
     bins: tuple[Fraction, ...], question: LawQuestion, *, knots: int | Sequence[Fraction] = 0
-) -> ExactAnswer | None:
+) -> QuantizerAnswer | None:
     """The LP at these bins; knots: how many equally spaced extra ones, or these. None when the solver says infeasible.
 
     Raises NotProven when a limit stopped the solver.
@@ -55,7 +56,7 @@ def exact_quantizer(
     outputs = np.array([float(b) for b in bins])
     even = density.symmetric and all(a == -b for a, b in zip(bins, reversed(bins), strict=True))
     problem = exact_problem(
-        np.array([float(k) for k in cuts]), len(bins), density, question.cost, symmetric=even, metric=metric,
+        np.array([float(k) for k in cuts]), len(bins), density, question.loss, symmetric=even, metric=metric,
         solver=question.solver, options=question.options,
     )  # fmt: skip
     answer = problem.answer(float(question.epsilon), outputs, start="cold", slopes=False)
@@ -72,27 +73,4 @@ def exact_quantizer(
     laws = answer.laws * (answer.laws.max(axis=0) > 1e-11)
     ends = laws.reshape(-1, 2, len(bins)) if metric is None else np.stack([laws[:-1], laws[1:]], 1)
     mechanism = Quantizer.from_ends("exact quantizer", bins, cuts, ends)
-    return ExactAnswer(answer.value, answer.solution.bound, mechanism, answer.solution)
-
-
-def least_metric_epsilon(outputs: Sequence[float], knots: Sequence[float], metric: str) -> float:
-    """The least ε, to 1e-4 of itself, with an unbiased metric-private law on these outputs and knots; inf beyond 2^20.
-
-    By bisection: what is feasible at one ε is so at every larger one.
-    """
-    problem = exact_problem(np.array(knots), len(outputs), uniform(knots[-1]), symmetric=False, metric=metric)
-    bins = np.array(outputs)
-
-    def feasible(epsilon: float) -> bool:
-        return problem.solve(epsilon, bins).x is not None
-
-    low, high = 0.0, 1.0
-    while not feasible(high):
-        low, high = high, 2 * high
-        if high > 2**20:
-            return math.inf
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if feasible(middle) else (middle, high)
-    problem.close()
-    return high
+    return QuantizerAnswer(answer.value, answer.solution.bound, mechanism, answer.solution)

@@ -19,15 +19,15 @@ class LawQuestion:
         epsilon: > 0.
         c: half the width of the input domain, > 0.
         density: of the inputs.
-        cost: "mae", "mse", or λ for λ|e| + (1 - λ) e².
+        loss: "absolute", "squared", or λ for λ|e| + (1 - λ) e².
         metric: None for ε-DP; else a metric of `workbench.families.quantizer.laws.exact_problem`.
-        solver, options: a label of `workbench solvers`, and what it is told; options do not tell questions apart.
+        solver, options: a label of `workbench doctor`, and what it is told; options do not tell questions apart.
     """
 
     epsilon: Fraction
     c: Fraction
     density: Density
-    cost: object = "mae"
+    loss: object = "absolute"
     metric: str | None = None
     solver: str = "highs"
     options: Options = field(default_factory=Options, compare=False)

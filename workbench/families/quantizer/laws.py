@@ -1,6 +1,6 @@
 """Live LPs for the laws at given points: the exact quantizer on fixed knots, MVU on its input grid, re-solved hot.
 
-A `LawProblem` fixes points and how costs depend on the outputs; ε and the outputs move. It returns the optimal value,
+A `LawProblem` fixes points and how losses depend on the outputs; ε and the outputs move. It returns the optimal value,
 the laws and, from the LP's duals, the slope of the value in every output, so that outputs can be optimised on top.
 """
 
@@ -20,12 +20,12 @@ from solvers.backend import Options, Session, backend
 from solvers.solution import Solution
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.density import Density
-from workbench.mechanisms.quantization_error import cost_weights_and_slopes, error_function
+from workbench.mechanisms.quantization_error import error_of, loss_weights_and_slopes, slope_of
 
-__all__ = ["LawAnswer", "LawProblem", "end_points", "exact_problem", "grid_problem", "knot_costs"]
+__all__ = ["LawAnswer", "LawProblem", "end_points", "exact_problem", "grid_problem", "knot_losses"]
 
 Vector = NDArray[np.float64]
-Costs = Callable[[Vector], tuple[Vector, Vector]]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
+Losses = Callable[[Vector], tuple[Vector, Vector]]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Ratios:
 
 
 class LawProblem:
-    """The least expected cost of private unbiased laws at fixed points, as a function of ε and the outputs.
+    """The least expected loss of private unbiased laws at fixed points, as a function of ε and the outputs.
 
     Args:
         points: (n,) in increasing order, a knot twice for its two one-sided limits.
         outputs: m.
-        costs: as above.
+        losses: as above.
         symmetric: points and costs are symmetric; then outputs must be, and half of the laws are stated.
         ratios: between which points they are bounded, and by what.
     """
@@ -62,14 +62,14 @@ class LawProblem:
         self,
         points: Vector,
         outputs: int,
-        costs: Costs,
+        losses: Losses,
         *,
         symmetric: bool,
         ratios: Ratios = Ratios(),
         solver: str = "highs",
         options: Options | None = None,
     ) -> None:
-        self.points, self.outputs, self.costs = points, outputs, costs
+        self.points, self.outputs, self.losses = points, outputs, losses
         self.symmetric = symmetric and ratios.relation == "all"
         self.odds, self.solver, self.options = ratios.odds, solver, options or Options()
         n = points.size
@@ -84,19 +84,33 @@ class LawProblem:
         with translated_errors():
             return backend(self.solver).open(self.model.program, self.options)
 
-    def _fold(self, table: Vector) -> Vector:
-        """Costs of a point and its mirror image together (the middle of an odd number is its own mirror)."""
+    def excess(self, epsilon: float, c: float) -> float:
+        """How far beyond the last points ±c outputs must reach on either side for a law to exist, and need not farther.
+
+        With outputs >= -B and p_{x'} <= r p_x, x' + B <= r (x + B): B >= (x' - x)/(r - 1) - x, and its mirror image. At
+        that B the law on ±B alone meets all of it.
+        """
+        odds = self.odds(epsilon)
+        if self.model.relation == "all":
+            return float(2 * c / odds)
+        inside = c - np.maximum(-self.points[:-1], self.points[1:])
+        return float((np.diff(self.points) / odds - inside).max())
+
+    def _fold(self, table: Vector, sign: float = 1.0) -> Vector:
+        """Losses of a point and its mirror image together (the middle of an odd number is its own mirror); sign: -1 for
+        slopes, as an output's mirror image moves the other way."""
         if not self.symmetric:
             return table
-        folded = table + table[::-1, ::-1]
+        folded = table + sign * table[::-1, ::-1]
         if table.shape[0] % 2:
             folded[table.shape[0] // 2] /= 2
         return np.asarray(folded[self.keep])
 
     def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
         """The parameter values of `model.program`."""
-        cost, _ = self.costs(outputs)
-        return self.model.values(self.odds(epsilon), outputs, self.points[self.keep], self._fold(cost))
+        return self.model.values(
+            self.odds(epsilon), outputs, self.points[self.keep], self._fold(self.losses(outputs)[0])
+        )
 
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
         """The solver's answer alone."""
@@ -111,21 +125,12 @@ class LawProblem:
         if solution.x is None or solution.objective is None or (slopes and solution.row_dual is None):
             return None
         half = self.model.laws(solution.x)
-        costs, moved = self.costs(outputs)
+        losses, moved = self.losses(outputs)
         slope = np.zeros(0)
         if slopes and solution.row_dual is not None:
-            slope = self.model.slopes(half, solution.row_dual, self._fold_slope(moved))
-        value = math.fsum((self._fold(costs) * half).ravel())  # rounded once, so the same on every machine
+            slope = self.model.slopes(half, solution.row_dual, self._fold(moved, -1.0))
+        value = math.fsum((self._fold(losses) * half).ravel())  # rounded once, so the same on every machine
         return LawAnswer(value, self.unfold(half), slope, solution)
-
-    def _fold_slope(self, slopes: Vector) -> Vector:
-        # an output's mirror image moves the other way
-        if not self.symmetric:
-            return slopes
-        folded = slopes - slopes[::-1, ::-1]
-        if slopes.shape[0] % 2:
-            folded[slopes.shape[0] // 2] /= 2
-        return np.asarray(folded[self.keep])
 
     def unfold(self, half: Vector) -> Vector:
         """The laws at all points from those of the program."""
@@ -154,7 +159,7 @@ def exact_problem(
     knots: Vector,
     outputs: int,
     density: Density,
-    cost: object = "mae",
+    loss: object = "absolute",
     *,
     symmetric: bool,
     metric: str | None = None,
@@ -166,21 +171,22 @@ def exact_problem(
     metric "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real x, by a continuous law with |p(b) - p(a)| <= ε (b - a)
     min(p(a), p(b)) on every piece; "squared": for inputs dithered to the knots, ln p(b)/p(a) <= ε (b - a)².
     """
-    continuous = metric is not None
     width = np.diff(knots)
 
-    def costs(bins: Vector) -> tuple[Vector, Vector]:
-        weights, slopes = knot_costs(knots, bins, density, cost)
-        pair = weights.reshape(-1, 2, bins.size), slopes.reshape(-1, 2, bins.size)
-        return (_joined(pair[0]), _joined(pair[1])) if continuous else (weights, slopes)
+    def losses(bins: Vector) -> tuple[Vector, Vector]:
+        both = loss_weights_and_slopes(knots, bins, density, loss)
+        weights, slopes = (_flat(table) if metric is None else _joined(table) for table in both)
+        return weights, slopes
 
-    if metric is None:
-        return LawProblem(end_points(knots), outputs, costs, symmetric=symmetric, solver=solver, options=options)
-
+    points = end_points(knots) if metric is None else knots
     return LawProblem(
-        knots, outputs, costs, symmetric=False, ratios=Ratios("chain", _links(width, metric)), solver=solver,
-        options=options,
-    )  # fmt: skip
+        points, outputs, losses, symmetric=symmetric, ratios=_ratios(width, metric), solver=solver, options=options
+    )
+
+
+def _ratios(width: Vector, metric: str | None) -> Ratios:
+    """Between any two laws, or by a metric between neighbouring ones."""
+    return Ratios() if metric is None else Ratios("chain", _links(width, metric))
 
 
 def _links(width: Vector, metric: str) -> Callable[[float], Vector]:
@@ -197,43 +203,45 @@ def _links(width: Vector, metric: str) -> Callable[[float], Vector]:
 def grid_problem(
     points: Vector,
     outputs: int,
-    cost: object = "mse",
+    loss: object = "squared",
     *,
     weights: Vector | None = None,
+    symmetric: bool | None = None,
     metric: str | None = None,
     solver: str = "highs",
     options: Options | None = None,
 ) -> LawProblem:
     """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them.
 
+    symmetric: whether points and weights are, and outputs will be; found out by default.
     metric: as in `exact_problem`; "absolute" holds for all real inputs, which are dithered to the points.
     """
-    a, b = error_function(cost)
     share = np.full(points.size, 1 / points.size) if weights is None else weights
-    width = np.diff(points)
 
-    def costs(bins: Vector) -> tuple[Vector, Vector]:
+    def losses(bins: Vector) -> tuple[Vector, Vector]:
         gap = bins[None, :] - points[:, None]
-        return share[:, None] * (a * np.abs(gap) + b * gap**2), share[:, None] * (a * np.sign(gap) + 2 * b * gap)
+        return share[:, None] * error_of(np.abs(gap), loss), share[:, None] * slope_of(gap, loss)
 
-    if metric is None:
-        even = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
-        return LawProblem(points, outputs, costs, symmetric=even, solver=solver, options=options)
-
+    if symmetric is None:
+        symmetric = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
     return LawProblem(
-        points, outputs, costs, symmetric=False, ratios=Ratios("chain", _links(width, metric)), solver=solver,
+        points, outputs, losses, symmetric=symmetric, ratios=_ratios(np.diff(points), metric), solver=solver,
         options=options,
     )  # fmt: skip
 
 
-def knot_costs(knots: Vector, outputs: Vector, density: Density, cost: object) -> tuple[Vector, Vector]:
-    """What the end laws of all pieces cost, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
-    weights, slopes = cost_weights_and_slopes(knots, outputs, density, cost)
-    return weights.reshape(-1, outputs.size), slopes.reshape(-1, outputs.size)
+def knot_losses(knots: Vector, outputs: Vector, density: Density, loss: object) -> tuple[Vector, Vector]:
+    """What the end laws of all pieces loss, and the slopes in the outputs at fixed knots. Shapes (2 pieces, m)."""
+    weights, slopes = loss_weights_and_slopes(knots, outputs, density, loss)
+    return _flat(weights), _flat(slopes)
+
+
+def _flat(table: Vector) -> Vector:
+    return table.reshape(-1, table.shape[-1])
 
 
 def _joined(table: Vector) -> Vector:
-    """Costs at the knots of a continuous law: what its two sides cost together. Shape (K + 1, m)."""
+    """Losses at the knots of a continuous law: those of its two sides together. Shape (K + 1, m)."""
     joined = np.zeros((table.shape[0] + 1, table.shape[2]))
     joined[:-1] += table[:, 0]
     joined[1:] += table[:, 1]

@@ -3,17 +3,17 @@
 Outputs are generated until the LP's duals (α_e for Σ p = 1, β_e for the mean) price every real output a out:
 
     h(a) = min { Σ_e p_e g_e(a) : p_e <= e^ε p_e', max-scaled }  =  Σ_e max(g_e, 0) - e^ε max(-g_e, 0) >= 0,
-    g_e(a) = cost_e(a) - α_e - β_e a
+    g_e(a) = loss_e(a) - α_e - β_e a
 
 h is piecewise polynomial in a, so its least value is computed, not sampled; moving every α_e down by -min h / n makes
-the duals feasible, and Σ α_e + β_e x_e bounds every mechanism below. With cost |a - x| outputs may be arbitrarily far
+the duals feasible, and Σ α_e + β_e x_e bounds every mechanism below. With loss |a - x| outputs may be arbitrarily far
 (a mass λ/B at B costs λ for every B): there the infimum is not attained, and β is shrunk until h's slope at infinity
 is not negative.
 
 From points to the interval [-c, c]: averaging a mechanism over a cell of width w gives a law that is private and
 unbiased at the cell's midpoint, and costs at most (w/4) tanh(ε/2) more there than it did in the cell (|a - x| =
 2 (a - x)^+ in the mean of an unbiased law, (a - x)^+ is convex in x, and Pr[a > midpoint] varies by at most
-tanh(ε/2)). So the LP over midpoints (and ±c, at no cost), less that, bounds every mechanism on the interval. In the
+tanh(ε/2)). So the LP over midpoints (and ±c, at no loss), less that, bounds every mechanism on the interval. In the
 squared error it costs w²/12 more, the variance of x in the cell: E (M - x)² = E M² - x² for an unbiased M. For a
 density that is not uniform the law is at the mean μ of the input in the cell, and costs at most tanh(ε/2) E|x - μ|
 there more than in the cell (for the uniform one E|x - μ| = w/4).
@@ -22,7 +22,6 @@ there more than in the cell (for the uniform one E|x - μ| = w/4).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,16 +31,16 @@ from models.quantizer import odds_of, smallest_reach
 from workbench.errors import NotProven
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.laws import LawProblem, exact_problem
+from workbench.families.quantizer.laws import exact_problem, grid_problem
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function
 
-__all__ = ["Limit", "least_error", "mae_limit", "proven_limit", "unlimited"]
+__all__ = ["Limit", "least_error", "mae_limit", "proven_limit", "two_outputs", "unlimited"]
 
 Vector = NDArray[np.float64]
 
-_DOUBLE = 1e-13  # of the largest cost, times e^ε: more than the sums that price outputs err by
+_DOUBLE = 1e-13  # of the largest loss, times e^ε: more than the sums that price outputs err by
 
 
 @dataclass(frozen=True)
@@ -55,18 +54,10 @@ class Limit:
     quantizer: Quantizer | None = None
 
 
-def _costs(points: Vector, share: Vector, a: float, b: float) -> Callable[[Vector], tuple[Vector, Vector]]:
-    def costs(outputs: Vector) -> tuple[Vector, Vector]:
-        gap = outputs[None, :] - points[:, None]
-        return share[:, None] * (a * np.abs(gap) + b * gap**2), share[:, None] * (a * np.sign(gap) + 2 * b * gap)
-
-    return costs
-
-
 def unlimited(
     points: Vector,
     epsilon: float,
-    cost: object = "mse",
+    loss: object = "squared",
     *,
     reach: float = math.inf,
     share: Vector | None = None,
@@ -74,14 +65,13 @@ def unlimited(
     rounds: int = 40,
     tolerance: float = 1e-6,
 ) -> Limit:
-    """The least mean cost of ε-private unbiased laws at points with unlimited outputs in [-reach, reach].
+    """The least mean loss of ε-private unbiased laws at points with unlimited outputs in [-reach, reach].
 
     points, share: (n,), symmetric around 0 or not. `lower` is proven up to rounding; `upper` is what `outputs` reach.
     """
-    a, b = error_function(cost)
+    a, b = error_function(loss)
     n, c = points.size, float(np.abs(points).max())
     weights = np.full(n, 1 / n) if share is None else share
-    costs = _costs(points, weights, a, b)
     least = smallest_reach(epsilon, c)
     far = min(reach, 3e3 * least if b == 0 else 60 * least)
     outputs = np.unique(np.concatenate([np.linspace(-c, c, 9), np.array([-1, 1]) * min(far, 1.5 * least), [-far, far]]))
@@ -94,7 +84,7 @@ def unlimited(
     grid = np.concatenate([-grid[:0:-1], grid])
     odds, best_lower, upper = 1 + odds_of(epsilon), -math.inf, math.inf
     for _ in range(rounds):
-        problem = LawProblem(points, outputs.size, costs, symmetric=symmetric)
+        problem = grid_problem(points, outputs.size, loss, weights=weights, symmetric=symmetric)
         solution = problem.solve(epsilon, outputs)
         problem.close()
         if solution.objective is None or solution.row_dual is None:
@@ -170,9 +160,9 @@ def _proven(x: Vector, w: Vector, a: float, b: float, alpha: Vector, beta: Vecto
     return float(alpha.sum() + beta @ x) + min(0.0, lowest)
 
 
-def proven_limit(limit: Limit, epsilon: float, cost: object) -> float:
-    """`lower` less what sums of doubles may have erred by: 1e-13 of the largest cost, times e^ε."""
-    a, b = error_function(cost)
+def proven_limit(limit: Limit, epsilon: float, loss: object) -> float:
+    """`lower` less what sums of doubles may have erred by: 1e-13 of the largest loss, times e^ε."""
+    a, b = error_function(loss)
     far = float(np.abs(limit.outputs).max())
     return limit.lower - _DOUBLE * (1 + odds_of(epsilon)) * (a * far + b * far**2)
 
@@ -180,7 +170,7 @@ def proven_limit(limit: Limit, epsilon: float, cost: object) -> float:
 def least_error(
     epsilon: float,
     c: float = 1.0,
-    cost: object = "mae",
+    loss: object = "absolute",
     *,
     density: Density | None = None,
     reach: float = math.inf,
@@ -188,21 +178,31 @@ def least_error(
 ) -> Limit:
     """The error below which no unbiased ε-private mechanism is for x in [-c, c], with outputs in ±reach.
 
-    `lower` is that bound; `upper` and `outputs` belong to the LP over the means of `cells`. cost: "mae", "mse", or a
-    share of mae. density: uniform by default.
+    `lower` is that bound; `upper` and `outputs` belong to the LP over the means of `cells`. loss: "absolute",
+    "squared", or a share of absolute. density: uniform by default.
     """
-    a, b = error_function(cost)
+    a, b = error_function(loss)
     width = 2 * c / cells
     if density is None or density.shape is None:
         points = np.concatenate([[-c], -c + width * (np.arange(cells) + 0.5), [c]])
         share = np.concatenate([[0.0], np.full(cells, 1 / cells), [0.0]])  # laws at ±c bind, but cost nothing
-        limit = unlimited(points, epsilon, cost, reach=reach, share=share)
+        limit = unlimited(points, epsilon, loss, reach=reach, share=share)
         absolute, squared = width / 4, width**2 / 12
     else:
         points, share, absolute, squared = _cell_means(density, np.linspace(-c, c, cells + 1))
-        limit = unlimited(points, epsilon, cost, reach=reach, share=share, symmetric=False, rounds=10)
+        limit = unlimited(points, epsilon, loss, reach=reach, share=share, symmetric=False, rounds=10)
     lower = limit.lower - a * absolute * math.tanh(epsilon / 2) - b * squared
     return Limit(lower, limit.upper, limit.outputs, reach)
+
+
+def two_outputs(reach: float, loss: object, square: float) -> float:
+    """The error a |e| + b e² with outputs ±reach, up to rounding. square: E x².
+
+    They leave one unbiased law, Pr[B] = (B + x)/(2B), whose error at x is (B² - x²)(a/B + b). Of any two outputs it
+    falls with the size of each: at the least reach it is the least.
+    """
+    a, b = error_function(loss)
+    return (reach**2 - square) * (a / reach + b)
 
 
 def _cell_means(density: Density, cuts: Vector) -> tuple[Vector, Vector, float, float]:
@@ -237,7 +237,7 @@ def mae_limit(epsilon: float, c: float = 1.0, *, reach: float = math.inf, cells:
     outputs = np.unique(np.round(limit.outputs, 9))
     cuts = np.linspace(-c, c, knots)
     while True:  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
-        problem = exact_problem(cuts, outputs.size, uniform(c), "mae", symmetric=True)
+        problem = exact_problem(cuts, outputs.size, uniform(c), "absolute", symmetric=True)
         answer = problem.answer(epsilon, outputs, start="cold")
         problem.close()
         if answer is None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from models.quantizer import usual_reach
-from solvers.solution import Solution
 from workbench.errors import Infeasible, NotProven
-from workbench.families.quantizer.law_program import exact_quantizer, knots_of, least_metric_epsilon
+from workbench.families.quantizer.law_program import QuantizerAnswer, exact_quantizer, knots_of
 from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.mvu import InputGrid, mvu
 from workbench.families.quantizer.optm import optm_thinner
@@ -21,118 +22,122 @@ from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import searched_bins
 from workbench.families.quantizer.units import Units
-from workbench.mechanisms.piecewise_affine import Quantizer
 
-__all__ = ["MethodAnswer", "NoLaw", "run", "why_none"]
+__all__ = ["NoLaw", "run", "why_none"]
 
 
-@dataclass(frozen=True)
-class MethodAnswer:
-    """What a method hands back; reach: the largest output that the search over outputs could choose, if it had one."""
-
-    objective: float
-    bound: float | None
-    quantizer: Quantizer
-    solution: Solution
-    words: tuple[str, ...] = ()
-    starts: tuple[float, ...] = ()
-    searched: bool = False
-    reach: float | None = None
-
-    def back(self, units: Units, scale: float) -> MethodAnswer:
-        """From units of c to the question's own; scale: of the cost."""
-        bound = None if self.bound is None else scale * self.bound
-        words = self.words
-        if self.searched and self.starts:
-            reached = sum(value <= min(self.starts) + 1e-4 for value in self.starts)
-            within = "" if self.reach is None else f" within ±{self.reach * float(units.c):.6g} (reach)"
-            known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
-            claim = f"Outputs{within} are the best of {len(self.starts)} local searches ({reached} reached this value)"
-            words = (*words, f"{claim}; {known}.")
-            if self.reach is not None and float(self.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
-                words = (*words, "The outermost output is at the reach: a larger reach may err less.")
-        return MethodAnswer(scale * self.objective, bound, units.back(self.quantizer), self.solution, words)
+def _back(answer: QuantizerAnswer, units: Units, scale: float) -> QuantizerAnswer:
+    """From units of c to the question's own; scale: of the loss."""
+    bound, starts, words, c = answer.bound, answer.starts, answer.words, float(units.c)
+    bound = None if bound is None else scale * bound
+    if starts:
+        reached = sum(value <= min(starts) + 1e-4 for value in starts)
+        within = "" if answer.reach is None else f" within ±{answer.reach * c:.6g} (reach)"
+        known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
+        claim = f"Outputs{within} are the best of {len(starts)} local searches ({reached} reached this value)"
+        words = (*words, f"{claim}; {known}.")
+        if answer.reach is not None and float(answer.quantizer.bins[-1]) > answer.reach * (1 - 1e-6):
+            words = (*words, "The outermost output is at the reach: a larger reach may err less.")
+    return QuantizerAnswer(scale * answer.objective, bound, units.back(answer.quantizer), answer.solution, words=words)
 
 
 class NoLaw(Exception):
     """No law on the given outputs (and knots) is unbiased and private."""
 
 
-def run(request: QuantizerRequest) -> MethodAnswer:
+def run(request: QuantizerRequest) -> QuantizerAnswer:
     """The answer of the request's method. Raises NoLaw, Infeasible, NotProven."""
     units = Units(request.question.c)
-    cost, scale = units.cost(request.cost)
+    loss, scale = units.loss(request.loss)
     within = copy.copy(request)
     moved = {"question": units.question(request.question), "epsilon": units.epsilon(request.epsilon, request.metric),
-             "cost": cost, "reach": None if request.reach is None else request.reach / request.question.c,
-             "progress": request.progress or (lambda line: None)}  # fmt: skip
+             "loss": loss, "reach": None if request.reach is None else request.reach / request.question.c}  # fmt: skip
     for name, value in moved.items():
         object.__setattr__(within, name, value)
-    return _run(within).back(units, scale)
+    method = {"exact": _exact, "mvu": _mvu, "optm": _optm, "product": _product}[request.method]
+    return _back(method(within), units, scale)
 
 
-def _run(request: QuantizerRequest) -> MethodAnswer:
-    """The answer to a request in units of c."""
-    question, epsilon, cost, metric, solver = (
-        request.question, request.epsilon, request.cost, request.metric, request.solver
-    )  # fmt: skip
-    method, knots, starts = request.method, request.extra_knots, request.starts
-    reach = None if request.reach is None else float(request.reach)
-    progress = request.progress
-    assert progress is not None
-    c, density, bins = question.c, question.density, question.bins
-    wanted = LawQuestion(epsilon, c, density, cost, metric, solver, request.options)
-    words: tuple[str, ...] = ()
-    if method == "exact":
-        if bins is not None:
-            exact_answer = exact_quantizer(bins, wanted, knots=knots)
-            bound = None if exact_answer is None else exact_answer.bound
-            limit = None
-        else:
-            limit = usual_reach(float(epsilon), float(c)) if reach is None else reach
-            exact_answer = optimised_bins(
-                question.levels, wanted, reach=limit, knots=knots, starts=starts, progress=progress
-            )
-            bound = None
-            if metric is None:
-                bound = output_bound(question.levels, float(epsilon), float(c), density, cost, limit)
-            if request.prove and exact_answer is not None:
-                proven = prove_outputs(
-                    question.levels, float(epsilon), limit, exact_answer.quantizer.mae(),
-                    seconds=float(request.proof_time), file=request.proof_file, progress=progress,
-                )  # fmt: skip
-                bound = max(proven.bound, bound or 0.0)
-                words = (_proven_words(proven, question.levels),)
-        if exact_answer is None:
+def _progress(request: QuantizerRequest) -> Callable[[str], None]:
+    return request.progress or (lambda line: None)
+
+
+def _law_question(request: QuantizerRequest) -> LawQuestion:
+    question = request.question
+    return LawQuestion(
+        request.epsilon, question.c, question.density, request.loss, request.metric, request.solver, request.options
+    )
+
+
+def _exact(request: QuantizerRequest) -> QuantizerAnswer:
+    """The exact LP at given outputs, or over all within the reach."""
+    question, wanted, knots = request.question, _law_question(request), request.extra_knots
+    levels, epsilon = question.levels, float(request.epsilon)
+    if question.bins is not None:
+        given = exact_quantizer(question.bins, wanted, knots=knots)
+        if given is None:
             raise NoLaw
-        return MethodAnswer(exact_answer.objective, bound, exact_answer.quantizer, exact_answer.solution, words,
-                    exact_answer.starts, bins is None, limit)  # fmt: skip
-    if method == "mvu":
-        try:
-            answer = mvu(
-                epsilon, levels=question.levels if bins is None else None, alphabet=bins,
-                grid=InputGrid(request.inputs, c, cost, metric, solver), reach=reach, starts=starts, progress=progress,
-            )  # fmt: skip
-        except Infeasible:
-            raise NoLaw from None
-        note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
-        return MethodAnswer(answer.objective, answer.bound, answer.quantizer, answer.solution, (note,), answer.starts,
-                    bins is None, reach)  # fmt: skip
-    if bins is None:
-        bins = searched_bins(question.levels, LawQuestion(epsilon, c, density, cost), method, reach=reach,
-                             progress=progress)  # fmt: skip
-    if method == "optm":
-        result = optm_thinner(bins, epsilon, c, density)
-        if result is None:
-            raise NotProven(f"OPTM's linear programs have no solution for these bins at epsilon = {float(epsilon):g}.")
-        note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
-        return MethodAnswer(result.proxy, None, result.quantizer, result.solution, (note,))
-    best = product_optimum(bins, wanted, progress=progress)
+        return given
+    reach = usual_reach(epsilon, float(question.c)) if request.reach is None else float(request.reach)
+    progress = _progress(request)
+    best = optimised_bins(levels, wanted, reach=reach, knots=knots, starts=request.starts, progress=progress)
     if best is None:
-        raise NotProven(f"No two-bin mechanism was found for these bins at epsilon = {float(epsilon):g}.")
+        raise NoLaw
+    bound: float | None = None
+    words: tuple[str, ...] = ()
+    if request.metric is None:
+        bound = output_bound(levels, epsilon, float(question.c), question.density, request.loss, reach)
+    if request.prove:
+        proven = prove_outputs(
+            levels, epsilon, reach, best.quantizer.mae(), seconds=float(request.proof_time), file=request.proof_file,
+            progress=progress,
+        )  # fmt: skip
+        bound, words = max(proven.bound, bound or 0.0), (_proven_words(proven, levels),)
+    return replace(best, bound=bound, words=words, reach=reach)
+
+
+def _mvu(request: QuantizerRequest) -> QuantizerAnswer:
+    """MVU's LP in P at given outputs, or over all within the reach."""
+    question, reach = request.question, None if request.reach is None else float(request.reach)
+    try:
+        answer = mvu(
+            request.epsilon, levels=question.levels if question.bins is None else None, alphabet=question.bins,
+            grid=InputGrid(request.inputs, question.c, request.loss, request.metric, request.solver), reach=reach,
+            starts=request.starts, progress=_progress(request),
+        )  # fmt: skip
+    except Infeasible:
+        raise NoLaw from None
+    note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
+    return replace(answer, words=(note,), reach=reach)
+
+
+def _bins(request: QuantizerRequest) -> tuple[Fraction, ...]:
+    """The outputs that are given, or found by a search over the method's own."""
+    question, reach = request.question, None if request.reach is None else float(request.reach)
+    if question.bins is not None:
+        return question.bins
+    wanted = LawQuestion(request.epsilon, question.c, question.density, request.loss)
+    return searched_bins(question.levels, wanted, request.method, reach=reach, progress=_progress(request))
+
+
+def _optm(request: QuantizerRequest) -> QuantizerAnswer:
+    """OPTM's best selection."""
+    result = optm_thinner(_bins(request), request.epsilon, request.question.c, request.question.density)
+    if result is None:
+        reason = f"OPTM's linear programs have no solution for these bins at epsilon = {float(request.epsilon):g}."
+        raise NotProven(reason)
+    note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
+    return QuantizerAnswer(result.proxy, None, result.quantizer, result.solution, words=(note,))
+
+
+def _product(request: QuantizerRequest) -> QuantizerAnswer:
+    """The best two-bin mechanism, with a proven bound."""
+    best = product_optimum(_bins(request), _law_question(request), progress=_progress(request))
+    if best is None:
+        raise NotProven(f"No two-bin mechanism was found for these bins at epsilon = {float(request.epsilon):g}.")
     gap = (best.value - best.bound) / best.value
-    words = words if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
-    return MethodAnswer(best.value, best.bound, best.quantizer, best.solution, words)
+    words = () if best.closed else (f"Stopped after {best.nodes} boxes; the optimum is at most {gap:.2%} below.",)
+    return QuantizerAnswer(best.value, best.bound, best.quantizer, best.solution, words=words)
 
 
 def _proven_words(proven: Proven, levels: int) -> str:
@@ -141,6 +146,8 @@ def _proven_words(proven: Proven, levels: int) -> str:
         f"The bound holds for every unbiased private mechanism on real inputs with at most {levels} outputs, all "
         f"within the reach (branch and bound, {proven.boxes} boxes)."
     )
+    if proven.from_file:
+        words += " What the proof_file held of it is from a file, not proven again."
     if proven.closed:
         return words
     why = "interrupted" if proven.stopped else "stopped at its proof_time"
@@ -148,23 +155,21 @@ def _proven_words(proven: Proven, levels: int) -> str:
 
 
 def why_none(request: QuantizerRequest) -> str:
-    """Why there is nothing; by distance, with the smallest ε at which there is a law on the given outputs."""
-    question, metric = request.question, request.metric
-    relation = "private" if metric is None else f"{metric}-metric private"
+    """Why there is nothing; by squared distance, with the smallest ε at which there is a law on the given outputs."""
+    bins, c = request.question.bins, request.question.c
+    relation = "private" if request.metric is None else f"{request.metric}-metric private"
+    outputs = "outputs within the reach" if bins is None else "these outputs"
     sentence = (
-        f"No unbiased {relation} quantizer with these outputs and knots exists at epsilon = {float(request.epsilon):g}."
+        f"No unbiased {relation} quantizer with {outputs} and knots exists at epsilon = {float(request.epsilon):g}."
     )
-    if metric is None or question.bins is None:
+    if request.metric != "squared" or bins is None or bins[0] == -c or bins[-1] == c:
         return sentence
-    unit = Units(question.c).question(question)
-    if request.method == "mvu":
-        points = request.inputs or unit.levels
-        cuts = [Fraction(2 * k, points - 1) - 1 for k in range(points)]
-    else:
-        assert unit.bins is not None
-        cuts = knots_of(unit.bins, unit.c, request.extra_knots)
-    least = least_metric_epsilon([float(b) for b in unit.bins or ()], [float(k) for k in cuts], metric)
-    if math.isinf(least):
-        return sentence
-    scale = float(question.c) ** (1 if metric == "absolute" else 2)
-    return f"{sentence} The smallest feasible epsilon is {least / scale:.4g}."
+    points = request.inputs or len(bins)
+    cuts = [2 * c * Fraction(k, points - 1) - c for k in range(points)]
+    if request.method != "mvu":
+        cuts = knots_of(bins, c, request.extra_knots)
+    # Σ_i (B_i - low) p_i(x) = x - low grows from one point to the next by a ratio at most, and so from above
+    least = max(
+        math.log1p((b - a) / min(a - bins[0], bins[-1] - b)) / (b - a) ** 2 for a, b in itertools.pairwise(cuts)
+    )
+    return f"{sentence} The smallest feasible epsilon is {least:.6g}."

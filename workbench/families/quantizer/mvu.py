@@ -9,7 +9,8 @@ whole mechanism is a quantizer whose law is affine between the points and contin
 
 For fixed a it is an LP; over a it is not convex, and the best alphabet need not be symmetric. The search starts from
 several alphabets, symmetric and asymmetric, with exact slopes from the LP's duals, and keeps the best; the lower bound
-shown holds for every alphabet of every size (`alphabet_bound`), so it also says how much more outputs could bring.
+then shown holds for every alphabet of every size (`alphabet_bound`; of two outputs: of that size), so it also says how
+much more outputs could bring. At a given alphabet the bound is that of its LP.
 """
 
 from __future__ import annotations
@@ -25,33 +26,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.quantizer import odds_of, smallest_reach
-from solvers.solution import Solution
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
 from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
+from workbench.families.quantizer.law_program import QuantizerAnswer
 from workbench.families.quantizer.laws import LawProblem, exact_problem, grid_problem
-from workbench.families.quantizer.limit import proven_limit, unlimited
+from workbench.families.quantizer.limit import proven_limit, two_outputs, unlimited
 from workbench.families.quantizer.outputs import Descents, LocalOptimum, best_outputs, mirrored, oriented, spread_starts
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function
 from workbench.mechanisms.real_inputs import half_width, read_bins
 
-__all__ = ["MvuAnswer", "alphabet_bound", "alphabets", "merged", "mvu", "mvu_curve"]
+__all__ = ["alphabet_bound", "alphabets", "merged", "mvu", "mvu_curve"]
 
 Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class MvuAnswer:
-    """objective: the mean squared (or absolute) error over the grid; bound: proven for every alphabet, None when the
-    relation has none; starts: what every start reached; quantizer: the dithered mechanism."""
-
-    objective: float
-    bound: float | None
-    quantizer: Quantizer
-    solution: Solution
-    starts: tuple[float, ...]
 
 
 def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> tuple[Vector, Vector]:
@@ -77,15 +66,15 @@ class InputGrid:
     Args:
         inputs: n_in >= 2; as many as outputs by default.
         c: half the width of the input domain.
-        cost: "mse" (MVU's), "mae", or λ for λ|e| + (1 - λ) e², over the grid points.
+        loss: "squared" (MVU's), "absolute", or λ for λ|e| + (1 - λ) e², over the grid points.
         metric: None; "absolute" for p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared" for e^{ε|x-x'|²} between
             the points that inputs are dithered to.
-        solver: a label of `workbench solvers`.
+        solver: a label of `workbench doctor`.
     """
 
     inputs: int | None = None
     c: Real = 1
-    cost: Any = "mse"
+    loss: Any = "squared"
     metric: str | None = None
     solver: str = "highs"
 
@@ -100,8 +89,11 @@ def mvu(
     starts: int = 5,
     bound: bool = True,
     progress: Callable[[str], None] = lambda line: None,
-) -> MvuAnswer:
+) -> QuantizerAnswer:
     """The MVU mechanism with a given alphabet, or with `levels` optimised outputs.
+
+    objective: the mean error over the grid; bound: of the LP at a given alphabet, else for every one, None where the
+    relation has none; quantizer: the dithered one.
 
     Args:
         epsilon: > 0.
@@ -111,14 +103,14 @@ def mvu(
         reach: the largest output allowed in size when the alphabet is optimised; 40 times the least feasible reach by
             default.
         starts: of the alphabet search.
-        bound: also compute the lower bound.
+        bound: also compute the lower bound over alphabets.
         progress: told a line for every start.
 
     Raises:
         InvalidRequest, Infeasible.
     """
     budget, half = positive(epsilon, "epsilon"), half_width(grid.c)
-    inputs, cost, metric, solver = grid.inputs, grid.cost, grid.metric, grid.solver
+    inputs, loss, metric, solver = grid.inputs, grid.loss, grid.metric, grid.solver
     if (levels is None) == (alphabet is None):
         raise InvalidRequest("levels or alphabet must be given, and not both.")
     given_outputs = None if alphabet is None else read_bins(alphabet, half)
@@ -132,7 +124,7 @@ def mvu(
     points = np.array([float(k) for k in knots])
     reached: tuple[float, ...] = ()
     if given_outputs is None:
-        problem = grid_problem(points, m, cost, metric=metric, solver=solver)
+        problem = grid_problem(points, m, loss, metric=metric, solver=solver)
         try:
             begin = alphabets(m, float(budget), float(half), n, starts, reach)
             best = best_outputs(problem, float(budget), float(half), begin, limit=reach, progress=progress)
@@ -144,42 +136,48 @@ def mvu(
         problem.close()
         assert there is not None  # it was solved a moment ago
         outputs, reached = merged(best.outputs, there.laws)[0], best.starts
-        if metric is None:  # the least reach itself leaves a proof no room: a millionth of its excess beyond it
-            least = smallest_reach(float(budget), float(half)) + 2e-6 * float(half) / odds_of(float(budget))
-            outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
+        # the least reach itself leaves a proof no room: a millionth of its excess beyond it
+        least = float(half) + (1 + 1e-6) * problem.excess(float(budget), float(half))
+        outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
         exact_outputs: Sequence[Any] = outputs.tolist()
     else:
         outputs, exact_outputs = np.array([float(a) for a in given_outputs]), given_outputs
-    problem = grid_problem(points, outputs.size, cost, metric=metric, solver=solver)
-    if metric is None and not np.array_equal(outputs, -outputs[::-1]):
-        problem = LawProblem(points, outputs.size, problem.costs, symmetric=False, solver=solver)
+    even = np.array_equal(outputs, -outputs[::-1])
+    problem = grid_problem(points, outputs.size, loss, symmetric=even, metric=metric, solver=solver)
     answer = problem.answer(float(budget), outputs, start="cold")
     problem.close()
     if answer is None:
         raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {float(budget):g}.")
     laws = answer.laws
     quantizer = Quantizer.from_ends("MVU", exact_outputs, knots, np.stack([laws[:-1], laws[1:]], axis=1))
-    far = math.inf if reach is None or given_outputs is not None else reach
-    lower = alphabet_bound(points, float(budget), cost, far) if bound and metric is None else 0.0
-    return MvuAnswer(answer.value, lower if lower > 0 else None, quantizer, answer.solution, reached)
+    lower = answer.solution.bound if given_outputs is not None else None
+    if bound and given_outputs is None and metric is None:
+        lower = alphabet_bound(points, float(budget), loss, math.inf if reach is None else reach, m)
+    return QuantizerAnswer(answer.value, lower, quantizer, answer.solution, reached)
 
 
-def alphabet_bound(points: Vector, epsilon: float, cost: Any, reach: float = math.inf) -> float:
-    """A lower bound on the mean error over the points for every alphabet within the reach, of any size.
+def alphabet_bound(
+    points: Vector, epsilon: float, loss: Any, reach: float = math.inf, levels: int | None = None
+) -> float:
+    """A lower bound on the mean error over the points for every alphabet within the reach, of any size or of `levels`.
 
-    The larger of two: the linear program over all real outputs (workbench.families.quantizer.limit), and what telling
-    two points apart costs, near the truth at large ε. Means Δ apart under laws whose ratios are in [1/t, t], t = e^ε:
-    Var_x >= Δ²/χ² >= Δ² t/(t - 1)² (Hammersley, Chapman and Robbins), and E_x|e| + E_y|e| >= 2Δ/(1 + t) (Le Cam).
+    Of two: their least error. Else the larger of two: the linear program over all real outputs
+    (workbench.families.quantizer.limit), and what telling two points apart costs, near the truth at large ε. Means Δ
+    apart under laws whose ratios are in [1/t, t], t = e^ε: Var_x >= Δ²/χ² >= Δ² t/(t - 1)² (Hammersley, Chapman and
+    Robbins), and E_x|e| + E_y|e| >= 2Δ/(1 + t) (Le Cam).
     """
-    a, b = error_function(cost)
+    a, b = error_function(loss)
     odds, n = odds_of(epsilon), points.size
     farthest = np.maximum(points[-1] - points, points - points[0])
     squared = float((farthest**2).mean()) * (1 + odds) / odds**2
     half = n // 2
     absolute = 2 * float((points[n - half :] - points[:half]).sum()) / n / (2 + odds)
     bounds = [(a * absolute + b * squared) * (1 - 1e-9)]
+    if levels == 2:
+        reach = smallest_reach(epsilon, float(points[-1]))
+        return two_outputs(reach, loss, float((points**2).mean())) * (1 - 1e-9)
     with contextlib.suppress(NotProven):
-        bounds.append(proven_limit(unlimited(points, epsilon, cost, reach=reach), epsilon, cost))
+        bounds.append(proven_limit(unlimited(points, epsilon, loss, reach=reach), epsilon, loss))
     return max(bounds)
 
 
@@ -200,7 +198,7 @@ def _asymmetric(
 ) -> tuple[LawProblem, LocalOptimum]:
     """The problem and the outputs again, or better ones that are not symmetric: from the best, perturbed."""
     m, rng, least = problem.outputs, np.random.default_rng(0), 1.02 * smallest_reach(epsilon, c)
-    free = LawProblem(problem.points, m, problem.costs, symmetric=False, solver=problem.solver)
+    free = LawProblem(problem.points, m, problem.losses, symmetric=False, solver=problem.solver)
     begin = [best.outputs]
     for _ in range(starts):
         start = np.sort(best.outputs * (1 + rng.uniform(-0.5, 0.5, m)) + c * rng.uniform(-0.35, 0.35, m))
@@ -243,7 +241,7 @@ def mvu_curve(
     last: Vector | None = None  # the outputs found at the ε before, in units of c + 1/ε
     for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
         unit = c + 1 / float(epsilon)
-        problem = exact_problem(knots, size, uniform(c), "mse", symmetric=True, metric=metric)
+        problem = exact_problem(knots, size, uniform(c), "squared", symmetric=True, metric=metric)
         half = (c + 2 / float(epsilon)) * spread if last is None else unit * last
         starts = [mirrored(half, size)]
         best = best_outputs(problem, float(epsilon), c, starts, descents=Descents(rounds=1, iterations=iterations))

@@ -32,13 +32,10 @@ from models.entrywise_program import EntrywiseProgram
 from models.optm import Bounds, Key, TwoBinShape
 from solvers.backend import Options, Session, backend
 from solvers.solution import Solution
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exact
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
 from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.privacy.quantizer import audit_quantizer
 
 __all__ = [
     "Live",
@@ -46,7 +43,6 @@ __all__ = [
     "optm",
     "optm_thinner",
     "read_selection",
-    "search_bins",
     "shape_of",
     "widths_for",
 ]
@@ -343,48 +339,3 @@ def _theorem6(shape: TwoBinShape, epsilon: float, live: Live) -> Iterator[tuple[
                 solution = live.solve(lp, pattern, "OPTM (Theorem 6)")
                 if solution.optimal and solution.objective is not None and solution.x is not None:
                     yield solution.objective, solution.x
-
-
-def search_bins(
-    epsilon: Fraction,
-    outer: Sequence[Fraction],
-    inner: Sequence[Fraction],
-    c: Fraction = Fraction(1),
-    density: Density | None = None,
-    *,
-    full: bool = False,
-    live: Live | None = None,
-    progress: Progress = lambda line: None,
-) -> tuple[OptmAnswer, list[tuple[Fraction, Fraction, OptmAnswer | None]]]:
-    """Algorithm 2 over bins (-B, -b, b, B): the answer of least exact MAE that is exactly ε-private, and every answer.
-
-    outer, inner: the B = c + Δ and b to try; pairs with b >= B are left out. Raises InvalidRequest without a result.
-    """
-    session, rows = live or Live(epsilon=float(epsilon)), []
-    law = density or uniform(float(c))
-    best: tuple[float, OptmAnswer] | None = None
-    hint: Bounds | None = None
-    for at, B in enumerate(outer):
-        for b in inner:
-            if b >= B:
-                continue
-            result = optm([-B, -b, b, B], epsilon, c, law, full=full, hint=hint, live=session)
-            rows.append((B, b, result))
-            if result is None:
-                continue
-            hint = result.bounds
-            value = result.quantizer.mae(law)
-            if (best is None or value < best[0]) and _private(result.quantizer, epsilon):
-                best = value, result
-        best_so_far = "none yet" if best is None else f"{best[0]:.6f}"
-        progress(f"outer bin {float(B):g} ({at + 1} of {len(outer)}), {session.solves} LPs, best MAE {best_so_far}")
-    if live is None:
-        session.close()
-    if best is None:
-        InvalidRequest.must("bins", "such that OPTM's LP has a solution", f"outer {[float(B) for B in outer]}")
-    return best[1], rows
-
-
-def _private(quantizer: Quantizer, epsilon: Fraction) -> bool:
-    """Exactly ε-private, but for the rounding of the LP's answer (1e-9)."""
-    return audit_quantizer(quantizer).meets("pure", epsilon + exact("1e-9", "tolerance"))

@@ -1,7 +1,8 @@
 """A lower bound on the error of every unbiased ε-private quantizer with so many outputs within a reach.
 
-The largest of three, each valid by itself, for the error a |e| + b e²:
+The largest of these, each valid by itself, for the error a |e| + b e²:
 
+* two outputs: what they cost at the least reach (`workbench.families.quantizer.limit.two_outputs`);
 * any number of outputs within the reach (workbench.families.quantizer.limit): near the truth while privacy costs most;
 * m outputs without privacy, uniform inputs: between neighbouring outputs d apart an unbiased law errs least when it
   draws those two alone (every other one is a mean-preserving spread of that), ∫ 2 u (d - u)/d du = d²/3 and
@@ -20,9 +21,9 @@ import math
 
 import numpy as np
 
-from models.quantizer import odds_of
+from models.quantizer import odds_of, smallest_reach
 from workbench.errors import NotProven
-from workbench.families.quantizer.limit import least_error, proven_limit
+from workbench.families.quantizer.limit import least_error, proven_limit, two_outputs
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.quantization_error import error_function
 
@@ -32,14 +33,14 @@ _ROUNDING = 1 - 1e-9  # of sums of doubles, whose errors are some 1e-13
 
 
 def output_bound(
-    levels: int, epsilon: float, c: float, density: Density, cost: object, reach: float = math.inf
+    levels: int, epsilon: float, c: float, density: Density, loss: object, reach: float = math.inf
 ) -> float | None:
     """The bound for `levels` outputs in [-reach, reach], inputs in [-c, c] with a density; None when it is 0."""
-    a, b = error_function(cost)
+    a, b = error_function(loss)
     bounds = [0.0]
     with contextlib.suppress(NotProven):
-        limit = least_error(epsilon, c, cost, density=density, reach=reach)
-        bounds.append(proven_limit(limit, epsilon, cost))
+        limit = least_error(epsilon, c, loss, density=density, reach=reach)
+        bounds.append(proven_limit(limit, epsilon, loss))
     if density.shape is None:
         gap = 2 * c / (levels - 1)
         bounds.append((a * gap / 3 + b * gap**2 / 6) * _ROUNDING)
@@ -48,6 +49,8 @@ def output_bound(
     odds = odds_of(epsilon)
     squared = float(w @ (c + np.abs(x)) ** 2) * (1 + odds) / odds**2
     bounds.append((a * absolute + b * squared) * _ROUNDING)
+    if levels == 2:
+        bounds.append(two_outputs(smallest_reach(epsilon, c), loss, float(w @ x**2)) * _ROUNDING)
     best = max(bounds)
     return best if best > 0 else None
 

@@ -1,8 +1,8 @@
 """The exact quantizer LP whose knots are equally spaced points and the outputs themselves, where the best laws jump.
 
 V(B) is its value at outputs B. When an inner output moves, so do the knot there, its two laws' means and four columns
-of costs. With κ between its neighbours a < κ < b, W(κ-), W(κ+) the weights of the costs of the laws on either side of
-it (`cost_weights`), f the density, e the error and y the duals of the means,
+of losses. With κ between its neighbours a < κ < b, W(κ-), W(κ+) the weights of the losses of the laws on either side of
+it (`loss_weights`), f the density, e the error and y the duals of the means,
 
     ∂V/∂κ = Σ_i [W(κ-)_i (p_a - p_κ-)_i / (κ - a) + W(κ+)_i (p_κ+ - p_b)_i / (b - κ)
                  + f(κ) e(B_i - κ) (p_κ- - p_κ+)_i] + y_κ- + y_κ+
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.backend import Options
-from workbench.families.quantizer.laws import LawAnswer, LawProblem, end_points, knot_costs
+from workbench.families.quantizer.laws import LawAnswer, LawProblem, end_points, knot_losses
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.quantization_error import error_function
 
@@ -42,26 +42,26 @@ class OutputKnots(LawProblem):
         even: Vector,
         outputs: int,
         density: Density,
-        cost: object = "mae",
+        loss: object = "absolute",
         *,
         symmetric: bool,
         solver: str = "highs",
         options: Options | None = None,
     ) -> None:
-        self.even, self.density, self.cost = even, density, cost
+        self.even, self.density, self.loss = even, density, loss
         self._last: tuple[bytes, tuple[Vector, Vector]] | None = None
         points = np.zeros(2 * (even.size + outputs - 3))
-        super().__init__(points, outputs, self._costs_there, symmetric=symmetric, solver=solver, options=options)
+        super().__init__(points, outputs, self._losses_there, symmetric=symmetric, solver=solver, options=options)
 
     def knots(self, outputs: Vector) -> Vector:
         """Where the laws are stated. Shape (K + m - 2,)."""
         c = self.even[-1]
         return np.sort(np.concatenate([self.even, np.clip(outputs[1:-1], -c, c)]))
 
-    def _costs_there(self, outputs: Vector) -> tuple[Vector, Vector]:
+    def _losses_there(self, outputs: Vector) -> tuple[Vector, Vector]:
         key = outputs.tobytes()
         if self._last is None or self._last[0] != key:
-            self._last = key, knot_costs(self.knots(outputs), outputs, self.density, self.cost)
+            self._last = key, knot_losses(self.knots(outputs), outputs, self.density, self.loss)
         return self._last[1]
 
     def values(self, epsilon: float, outputs: Vector) -> Mapping[str, Any]:
@@ -84,8 +84,8 @@ class OutputKnots(LawProblem):
         if self.symmetric:  # each stands for a law and its mirror image
             dual = np.concatenate([-dual[::-1], dual]) / 2
         mean, laws = dual.reshape(-1, 2), optimum.laws.reshape(-1, 2, outputs.size)
-        weights = self._costs_there(outputs)[0].reshape(-1, 2, outputs.size)
-        a, b = error_function(self.cost)
+        weights = self._losses_there(outputs)[0].reshape(-1, 2, outputs.size)
+        a, b = error_function(self.loss)
         for i, at in enumerate(outputs.tolist()):
             if i in (0, outputs.size - 1) or not knots[0] < at < knots[-1]:
                 continue

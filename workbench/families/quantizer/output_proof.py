@@ -50,13 +50,14 @@ _OUTER = 0.15  # how much the width of an interval beyond ±1 counts against one
 @dataclass(frozen=True)
 class Proven:
     """bound: no mechanism of the class errs less; closed: to the tolerance; stopped: by Ctrl-C; boxes: bounded so far;
-    seconds: of all runs."""
+    seconds: of all runs; from_file: the search went on from a file, whose bounds are taken as they stand there."""
 
     bound: float
     closed: bool
     stopped: bool
     boxes: int
     seconds: float
+    from_file: bool = False
 
 
 class OutputProof:
@@ -88,11 +89,11 @@ class OutputProof:
         points = np.concatenate([[-1.0], self.middles, [1.0]])
         share = np.concatenate([[0.0], np.full(cells, 1 / cells), [0.0]])
 
-        def costs(outputs: Vector) -> tuple[Vector, Vector]:
+        def losses(outputs: Vector) -> tuple[Vector, Vector]:
             gap = outputs[None, :] - points[:, None]
             return share[:, None] * np.abs(gap), share[:, None] * np.sign(gap)
 
-        self._points, self._costs = points, costs
+        self._points, self._losses = points, losses
         self._problems: dict[int, LawProblem] = {}
         self.given = {"format": 1, "outputs": outputs, "epsilon": epsilon, "reach": reach, "cells": cells, "step": step}
         self.closed = math.inf  # what is proven of the closed boxes
@@ -143,7 +144,7 @@ class OutputProof:
     def _program(self, outputs: Vector) -> tuple[float, OutputDual, Vector] | None:
         """The program with these outputs: its value, its dual, and how often each output is drawn."""
         if outputs.size not in self._problems:
-            self._problems[outputs.size] = LawProblem(self._points, outputs.size, self._costs, symmetric=False)
+            self._problems[outputs.size] = LawProblem(self._points, outputs.size, self._losses, symmetric=False)
         problem = self._problems[outputs.size]
         solution = problem.solve(self.epsilon, outputs)
         if solution.termination is Termination.INTERRUPTED:
@@ -300,7 +301,8 @@ def prove_outputs(
     target = objective * (1 - tolerance)
     cells = 40 if epsilon < 0.75 else 80 if epsilon < 2.5 else 160
     search = OutputProof(outputs, epsilon, reach, cells=cells, step=0.005 if epsilon < 2.5 else 0.0025)
-    if file is not None and is_there(file):
+    from_file = file is not None and is_there(file)
+    if file is not None and from_file:
         _read(search, Path(file))
     begin, before = time.process_time(), search.seconds
     shown = saved = begin
@@ -324,7 +326,7 @@ def prove_outputs(
             _write(search, Path(file))
         search.close()
     closed = not search.open and not stopped and search.bound >= target
-    return Proven(search.bound, closed, stopped, search.boxes, search.seconds)
+    return Proven(search.bound, closed, stopped, search.boxes, search.seconds, from_file)
 
 
 def _write(search: OutputProof, file: Path) -> None:

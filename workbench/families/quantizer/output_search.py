@@ -19,12 +19,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.quantizer import odds_of, smallest_reach, usual_reach
-from workbench.families.quantizer.law_program import ExactAnswer, exact_quantizer
+from models.quantizer import usual_reach
+from workbench.families.quantizer.law_program import QuantizerAnswer, exact_quantizer
 from workbench.families.quantizer.law_question import LawQuestion
 from workbench.families.quantizer.laws import LawProblem, exact_problem
 from workbench.families.quantizer.mvu import alphabets, merged
@@ -42,6 +43,7 @@ Progress = Callable[[str], None]
 _EVERY, _FEW = 16, 4  # up to how many outputs are found one by one, and asymmetric random starts are made
 _MANY = 10  # outputs above which one start is followed to the end
 _NEAR, _LEAST = 0.01, 8e-7  # of what the least reach has beyond c: which outermost outputs are moved, and to where
+_ROOM = 4e-6  # of the same: how far from the least reach a law by a metric, tight at every link, has room for a proof
 _EVEN = 0.01  # of c, how far outputs that are taken for symmetric ones are from being so
 _BETTER = 1e-8  # of the value: what one more output must bring, else it is left out
 
@@ -54,7 +56,7 @@ def optimised_bins(
     knots: int = 41,
     starts: int = 4,
     progress: Progress = lambda line: None,
-) -> ExactAnswer | None:
+) -> QuantizerAnswer | None:
     """The exact quantizer with at most `levels` optimised bins in [-reach, reach]; None when none was found.
 
     reach: the largest output allowed, by default twice the least feasible one, 2 c (e^ε+1)/(e^ε-1): the mean absolute
@@ -74,20 +76,19 @@ class OutputSearch:
     knots: int
     starts: int
 
-    def best(self, levels: int, progress: Progress) -> ExactAnswer | None:
+    def best(self, levels: int, progress: Progress) -> QuantizerAnswer | None:
         """The best answer with at most so many outputs."""
-        last: ExactAnswer | None = None
-        for m in _ladder(levels):
+        last: QuantizerAnswer | None = None
+        for m in _ladder(levels) if self._reach <= self.limit else ():
             last = self._with(m, last, progress)
         return last
 
-    def _with(self, m: int, last: ExactAnswer | None, progress: Progress) -> ExactAnswer | None:
+    def _with(self, m: int, last: QuantizerAnswer | None, progress: Progress) -> QuantizerAnswer | None:
         """The answer with at most m outputs, after that with fewer."""
         key = (self, repr(self.question.options), m)
         if key in _KNOWN:
             return _KNOWN[key]
-        if m == 2 and self.question.metric is None:
-            # one law for every pair of outputs: the error falls with them to the least reach
+        if m == 2:  # one law for every pair of outputs: the error falls with them to the least reach
             least = Fraction(math.ceil(self._reach * 10**self._digits * (1 + 1e-12)), 10**self._digits)
             answer = self._at(m, (-least, least))
         else:
@@ -99,16 +100,21 @@ class OutputSearch:
         _KNOWN[key] = answer
         return answer
 
+    @cached_property
+    def _excess(self) -> float:
+        """What the least reach has beyond c."""
+        return self._problem(2, symmetric=False).excess(float(self.question.epsilon), float(self.question.c))
+
     @property
     def _reach(self) -> float:
-        return smallest_reach(float(self.question.epsilon), float(self.question.c))
+        return float(self.question.c) + self._excess
 
     @property
     def _digits(self) -> int:
         """Decimals of an outermost output: 1e-7 of what the least reach has beyond c, at least 9."""
-        return max(9, 7 - math.floor(math.log10(2 / odds_of(float(self.question.epsilon)))))
+        return max(9, 7 - math.floor(math.log10(self._excess / float(self.question.c))))
 
-    def _searched(self, m: int, last: ExactAnswer | None, progress: Progress) -> ExactAnswer | None:
+    def _searched(self, m: int, last: QuantizerAnswer | None, progress: Progress) -> QuantizerAnswer | None:
         half, eps, even = float(self.question.c), float(self.question.epsilon), self.question.density.symmetric
         free = self._problem(m, symmetric=False)
         places = [self._places(last, m)] if last is not None else []
@@ -154,11 +160,13 @@ class OutputSearch:
             best = min(optima, key=lambda optimum: optimum.value)
         outputs = oriented(best.outputs) if even else best.outputs
         starts = tuple(value for optimum in optima for value in optimum.starts)
-        answer = self._at(m, self._rounded(outputs), starts)
+        excess = self._excess
         if self.question.metric is not None:
-            return answer
-        excess = self._reach - half  # descents stop before outermost outputs that want to be at the least reach are
-        nearest = outputs.copy()
+            least = self._reach + _ROOM * excess
+            outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
+            return self._at(m, self._rounded(outputs), starts)
+        answer = self._at(m, self._rounded(outputs), starts)
+        nearest = outputs.copy()  # descents stop before outermost outputs that want to be at the least reach are
         for k, sign in ((0, -1.0), (-1, 1.0)):
             if abs(outputs[k]) < self._reach + _NEAR * excess:
                 nearest[k] = sign * (self._reach + _LEAST * excess)
@@ -179,9 +187,9 @@ class OutputSearch:
         q, half = self.question, float(self.question.c)
         if q.metric is not None:
             even = np.linspace(-half, half, max(self.knots, 21))
-            return exact_problem(even, m, q.density, q.cost, symmetric=symmetric, metric=q.metric,
+            return exact_problem(even, m, q.density, q.loss, symmetric=symmetric, metric=q.metric,
                                  solver=q.solver, options=q.options)  # fmt: skip
-        return OutputKnots(np.array([float(k) for k in self._even(m)]), m, q.density, q.cost,
+        return OutputKnots(np.array([float(k) for k in self._even(m)]), m, q.density, q.loss,
                            symmetric=symmetric, solver=q.solver, options=q.options)  # fmt: skip
 
     def _even(self, m: int) -> list[Fraction]:
@@ -190,7 +198,7 @@ class OutputSearch:
         c, counts = self.question.c, (max(self.knots, 2), m)
         return sorted({2 * c * Fraction(k, n - 1) - c for n in counts for k in range(n)})
 
-    def _places(self, last: ExactAnswer, m: int) -> list[Vector]:
+    def _places(self, last: QuantizerAnswer, m: int) -> list[Vector]:
         """The outputs found before, with so many more that there are m: each where the LP then errs least."""
         outputs = last.quantizer.outputs
         while outputs.size < m:
@@ -202,7 +210,7 @@ class OutputSearch:
             problem.close()
         return [outputs]
 
-    def _split(self, last: ExactAnswer | None, m: int) -> list[Vector]:
+    def _split(self, last: QuantizerAnswer | None, m: int) -> list[Vector]:
         """The m - 1 outputs found before, each in turn in two: squared error at small ε asks for an outermost one."""
         if last is None or last.quantizer.outputs.size != m - 1:
             return []
@@ -221,7 +229,7 @@ class OutputSearch:
     def _rounded(self, outputs: Vector) -> tuple[Fraction, ...]:
         """Outputs in decimals: outermost ones away from zero, since rounding must not lose feasibility."""
         outputs, _ = merged(outputs, np.ones((1, outputs.size)), 2e-6)
-        far = 10**self._digits if self.question.metric is None else 10**6
+        far = 10**self._digits
         inner = {Fraction(round(b * 10**9), 10**9) for b in outputs[1:-1].tolist()}
         ends = -self._outermost(-outputs[0], far), self._outermost(outputs[-1], far)
         return (ends[0], *sorted(b for b in inner if ends[0] < b < ends[1]), ends[1])
@@ -230,16 +238,13 @@ class OutputSearch:
         """In multiples of 1/far: the next one away from zero, or the one before where that is beyond the limit."""
         rounded = Fraction(math.ceil(output * far), far)
         less = rounded - Fraction(1, far)
-        return less if rounded > self.limit and (self.question.metric is not None or less > self._reach) else rounded
+        return less if rounded > self.limit and less > self._reach else rounded
 
-    def _at(self, m: int, bins: tuple[Fraction, ...], starts: tuple[float, ...] = ()) -> ExactAnswer | None:
+    def _at(self, m: int, bins: tuple[Fraction, ...], starts: tuple[float, ...] = ()) -> QuantizerAnswer | None:
         """The LP at these bins; outputs that are nowhere drawn need no name."""
-        knots: int | list[Fraction] = self.knots
-        if (
-            self.question.metric is None
-        ):  # without those that an output's knot replaces: pieces of 1e-7 are for no solver
-            near = Fraction(1, 10**6) * self.question.c
-            knots = [k for k in self._even(m) if all(b == k or abs(b - k) > near for b in bins[1:-1])]
+        # without those that an output's knot replaces: pieces of 1e-7 are for no solver, and by a metric for no proof
+        near = (Fraction(1, 10**6) if self.question.metric is None else Fraction(1, 10**3)) * self.question.c
+        knots = [k for k in self._even(m) if all(b == k or abs(b - k) > near for b in bins[1:-1])]
         answer = exact_quantizer(bins, self.question, knots=knots)
         if answer is None:
             return None
@@ -248,10 +253,10 @@ class OutputSearch:
         if not used.all():
             kept = [b for b, keep in zip(bins, used, strict=True) if keep]
             best = Quantizer.from_ends(best.name, kept, best.knots, best.matrix[:, used].reshape(-1, 2, len(kept)))
-        return ExactAnswer(answer.objective, answer.bound, best, answer.solution, starts)
+        return QuantizerAnswer(answer.objective, answer.bound, best, answer.solution, starts)
 
 
-_KNOWN: dict[tuple[OutputSearch, str, int], ExactAnswer | None] = {}  # a sweep asks for the same outputs again
+_KNOWN: dict[tuple[OutputSearch, str, int], QuantizerAnswer | None] = {}  # a sweep asks for the same outputs again
 
 
 def _ladder(levels: int) -> Iterator[int]:

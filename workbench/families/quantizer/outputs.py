@@ -6,8 +6,9 @@ optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1
 over how far and how evenly outputs reach, and are not all symmetric.
 
 A law exists if and only if the outermost outputs are at least at the least reach r = c (e^ε + 1)/(e^ε - 1) on either
-side (that of the outermost two alone, Pr[high] = (x - low)/(high - low), is then ε-private). At large ε the best ones
-are within a few r - c of it; descents therefore move z in r + (r - c) e^z, and inner outputs as they are.
+side (by |x - x'|: c + 1/ε): that of the outermost two alone, Pr[high] = (x - low)/(high - low), is then private. At
+large ε the best ones are within a few r - c of it, by a metric often at it, where a proof has no room; descents
+therefore move z in r + (r - c) e^z, and inner outputs as they are.
 
 The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver returns. So that it
 ends at the same outputs on every machine, V is asked at multiples of 2^-30 c (of z: 2^-30) alone, in numbers that are
@@ -26,7 +27,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from models.quantizer import odds_of, smallest_reach
+from models.quantizer import smallest_reach
 from workbench.families.quantizer.laws import LawProblem
 
 __all__ = ["LocalOptimum", "best_outputs", "mirrored", "oriented", "spread_starts"]
@@ -121,7 +122,7 @@ def _bfgs(
 
 @dataclass(frozen=True)
 class _Coordinates:
-    """What a descent moves. Outermost outputs: z in r + (r - c) e^z, when `excess` = r - c > 0; others as they are.
+    """What a descent moves. Outermost outputs: z in r + (r - c) e^z, `excess` = r - c; others as they are.
 
     symmetric: z is the positive half (m // 2,), its last the outermost; else all (m,), first and last outermost.
     """
@@ -136,7 +137,7 @@ class _Coordinates:
     @property
     def outermost(self) -> list[int]:
         """Which z are excesses."""
-        return [] if not self.excess else [-1] if self.symmetric else [0, -1]
+        return [-1] if self.symmetric else [0, -1]
 
     @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
@@ -184,8 +185,7 @@ class _Coordinates:
             size = np.abs(size)
             order = np.argsort(size, kind="stable")
             return mirrored(size[order], self.m), order, slope
-        if self.outermost:
-            size[0], slope[0] = -size[0], -slope[0]
+        size[0], slope[0] = -size[0], -slope[0]
         order = np.argsort(size, kind="stable")
         return size[order], order, slope
 
@@ -229,10 +229,9 @@ def best_outputs(
     least feasible reach by default. Raises ValueError when no start is feasible.
     """
     before = problem.solves
-    private = problem.model.relation == "all"
-    reach = smallest_reach(epsilon, c) if private else c
-    excess = 2 * c / odds_of(epsilon) if private else 0.0
-    top = 40 * max(reach, c) if limit is None else limit
+    excess = problem.excess(epsilon, c)
+    reach = c + excess
+    top = 40 * reach if limit is None else limit
     space = _Coordinates(problem.outputs, symmetric, reach, excess, top, _GRID * 2.0 ** math.frexp(c)[1])
     low, high = space.bounds
     seen: list[tuple[float, Vector]] = []  # the best point of a descent: what an aborted line search returns may not be

@@ -45,9 +45,9 @@ class ProductAnswer:
 
 
 def _gains(
-    model_pieces: Sequence[tuple[int, float, float]], bins: Vector, density: Density, cost: object
+    model_pieces: Sequence[tuple[int, float, float]], bins: Vector, density: Density, loss: object
 ) -> list[Vector]:
-    a, b = error_function(cost)
+    a, b = error_function(loss)
     x, w = density.grid(bins[(bins > -density.c) & (bins < density.c)])
     gains = []
     for at, (_, low, high) in enumerate(model_pieces):
@@ -74,10 +74,10 @@ def product_optimum(
 
     gap: absolute, at which to stop; nodes: at most so many boxes (then `closed` is False and `bound` still holds).
     """
-    c, law, cost = question.c, question.density, question.cost
+    c, law, loss = question.c, question.density, question.loss
     shape = shape_of(bins, c, law)
     outputs = np.array([float(b) for b in bins])
-    model = ProductModel(shape, tuple(_gains(shape.pieces, outputs, law, cost)))
+    model = ProductModel(shape, tuple(_gains(shape.pieces, outputs, law, loss)))
     eps = float(question.epsilon)
     live = Live(question.solver, epsilon=eps)
     best: tuple[float, Solution] | None = None

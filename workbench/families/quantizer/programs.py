@@ -50,7 +50,7 @@ class _Laws:
     outputs: int
     epsilon: Real
     knots: int
-    cost: str = "mae"
+    loss: str = "absolute"
     metric: str | None = None
     grid: bool = False
 
@@ -59,7 +59,7 @@ class _Laws:
         """The parameters."""
         kind = "MVU's grid" if self.grid else f"{self.knots} knots"
         by = f", by {self.metric} distance" if self.metric else ""
-        return f"{self.outputs} outputs in ±{self.bins[-1]}, {kind}, epsilon = {self.epsilon}{by}, {self.cost}"
+        return f"{self.outputs} outputs in ±{self.bins[-1]}, {kind}, epsilon = {self.epsilon}{by}, {self.loss}"
 
     @property
     def bins(self) -> list[Fraction]:
@@ -75,8 +75,8 @@ class _Laws:
     def problem(self) -> LawProblem:
         points = np.array([float(cut) for cut in self.cuts])
         if self.grid:
-            return grid_problem(points, self.outputs, self.cost)
-        return exact_problem(points, self.outputs, uniform(), self.cost, symmetric=True, metric=self.metric)
+            return grid_problem(points, self.outputs, self.loss)
+        return exact_problem(points, self.outputs, uniform(), self.loss, symmetric=True, metric=self.metric)
 
     def build(self) -> tuple[Any, Mapping[str, Any]]:
         problem, outputs = self.problem(), np.array([float(b) for b in self.bins])
@@ -93,9 +93,9 @@ class _Laws:
 
         def price(quantizer: Quantizer) -> float:
             if not self.grid:
-                return float(quantizer.expected(self.cost, uniform()))
-            costs, _ = problem.costs(quantizer.outputs)  # MVU's own: the mean over its grid
-            return float((costs * quantizer.probabilities(problem.points)).sum())
+                return float(quantizer.expected(self.loss, uniform()))
+            losses, _ = problem.losses(quantizer.outputs)  # MVU's own: the mean over its grid
+            return float((losses * quantizer.probabilities(problem.points)).sum())
 
         return _judged(mechanism, exact(self.epsilon, "epsilon"), price, self.metric)
 
@@ -134,10 +134,10 @@ def instances() -> list[Instance]:
     laws = [
         ("quantizer-m4", "exact quantizer LP", _Laws(4, 1, 41), True),
         ("quantizer-m8", "exact quantizer LP", _Laws(8, 2, 81), False),
-        ("quantizer-m16-mse", "exact quantizer LP", _Laws(16, 1, 41, "mse"), False),
+        ("quantizer-m16-mse", "exact quantizer LP", _Laws(16, 1, 41, "squared"), False),
         ("quantizer-metric-m6", "exact quantizer LP, |x - x'| metric", _Laws(6, 1, 41, metric="absolute"), False),
-        ("mvu-m4", "MVU LP in P", _Laws(4, 1, 4, "mse", grid=True), True),
-        ("mvu-m16", "MVU LP in P", _Laws(16, 2, 16, "mse", grid=True), False),
+        ("mvu-m4", "MVU LP in P", _Laws(4, 1, 4, "squared", grid=True), True),
+        ("mvu-m16", "MVU LP in P", _Laws(16, 2, 16, "squared", grid=True), False),
     ]
     two_bins = [
         ("optm-m4", _TwoBin(("-3", "-1/2", "1/2", "3"), 1, {2: (0.675, 0.325)})),
@@ -146,12 +146,12 @@ def instances() -> list[Instance]:
                             {2: (0.61, 0.39), 3: (0.443, 0.247, 0.31)})),
     ]  # fmt: skip
     library = [
-        *((f"quantizer-m{m}-k{knots}-{cost}", "exact quantizer LP", _Laws(m, epsilon, knots, cost))
-          for m, epsilon, knots, cost in ((2, 1, 5, "mae"), (3, "0.5", 21, "mae"), (4, "0.1", 41, "mse"),
-                                          (6, 3, 61, "mse"), (12, 1, 201, "mae"), (32, 2, 401, "mse"))),
+        *((f"quantizer-m{m}-k{knots}-{loss}", "exact quantizer LP", _Laws(m, epsilon, knots, loss))
+          for m, epsilon, knots, loss in ((2, 1, 5, "absolute"), (3, "0.5", 21, "absolute"), (4, "0.1", 41, "squared"),
+                                          (6, 3, 61, "squared"), (12, 1, 201, "absolute"), (32, 2, 401, "squared"))),
         *((f"quantizer-metric-m{m}", "exact quantizer LP, |x - x'| metric", _Laws(m, 1, 21, metric="absolute"))
           for m in (3, 10)),
-        *((f"mvu-m{m}", "MVU LP in P", _Laws(m, epsilon, m, "mse", grid=True))
+        *((f"mvu-m{m}", "MVU LP in P", _Laws(m, epsilon, m, "squared", grid=True))
           for m, epsilon in ((2, 1), (8, "0.5"), (32, 3), (64, 2))),
     ]  # fmt: skip
     return [

@@ -68,7 +68,7 @@ def rqm_bins(levels: int, epsilon: Real) -> list[tuple[Fraction, ...]]:
     return [tuple(equal_bins(levels, Fraction(math.ceil(reach * factor * 10**4), 10**4))) for factor in factors]
 
 
-def best_rqm(levels: int, epsilon: Real, cost: Any = "mae", density: Density | None = None) -> Quantizer | None:
+def best_rqm(levels: int, epsilon: Real, loss: Any = "absolute", density: Density | None = None) -> Quantizer | None:
     """The best RQM with equal bins on [-1, 1]: outer bin on a grid, the largest private q to three digits.
 
     With two outputs it is randomized response. None when no bin of the grid admits one.
@@ -78,4 +78,4 @@ def best_rqm(levels: int, epsilon: Real, cost: Any = "mae", density: Density | N
     candidates = [
         mechanism for bins in rqm_bins(levels, epsilon) if (mechanism := largest_q(bins, epsilon)) is not None
     ]
-    return min(candidates, key=lambda q: q.expected(cost, density), default=None)
+    return min(candidates, key=lambda q: q.expected(loss, density), default=None)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from fractions import Fraction
 from functools import partial
 
 from workbench.families.quantizer.family import FAMILY
-from workbench.families.recommendation import Candidate, Query, RealQuery, Value
+from workbench.families.recommendation import Candidate, Query, RealQuery, designed
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
 from workbench.mechanisms.quantization import Quantization
@@ -16,7 +15,6 @@ from workbench.mechanisms.quantization import Quantization
 __all__ = ["candidates", "real_candidates"]
 
 _LEVELS = (2, 4)
-_COSTS = {"absolute": "mae", "squared": "mse"}
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
@@ -31,18 +29,12 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
         return
     c = query.width / 2
     for levels in _LEVELS:
-        cost = _COSTS[query.cost]
+        loss = query.loss
+        best = partial(designed, FAMILY, Quantization(levels=levels, c=c), loss=loss, epsilon=query.epsilon)
         command = query.command(
-            "design quantizer", levels=levels, c=spelled(c), cost=cost, epsilon=spelled(query.epsilon)
+            "design quantizer", levels=levels, c=spelled(c), loss=loss, epsilon=spelled(query.epsilon)
         )
         middle = query.low + c
         words = f"unbiased; {math.ceil(math.log2(levels))} bits a message; pure, δ unused"
         words += f"; takes answers minus {spelled(middle)}" if middle else ""
-        yield Candidate(f"quantizer, {levels} outputs", words, command, partial(_best, levels, c, cost, query.epsilon))
-
-
-def _best(levels: int, c: Fraction, cost: str, epsilon: Fraction) -> Value:
-    question = Quantization(levels=levels, c=c)
-    with FAMILY.open(FAMILY.request(question, cost=cost, epsilon=epsilon)) as session:
-        design = session.design()
-    return Value(design.objective, design.bound, design.certificate is not None)
+        yield Candidate(f"quantizer, {levels} outputs", words, command, best)

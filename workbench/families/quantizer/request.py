@@ -24,18 +24,18 @@ class QuantizerRequest(Request):
     """The best unbiased ε-private quantizer for a question.
 
     epsilon: > 0. method: "exact" (the exact LP), "optm", "product" or "mvu". knots: extra equally spaced knots of the
-    exact LP. cost: "mae", "mse", or λ in [0, 1] for λ|e| + (1 - λ) e²; mse is MVU's own, OPTM minimises a proxy of mae.
-    metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared": e^{ε|x-x'|²} between
-    the points inputs are dithered to. reach: the largest output allowed when outputs are optimised. inputs: n_in of
-    MVU. starts: of the searches over outputs. prove: also search all outputs for a lower bound, for at most proof_time
-    seconds of the processor; proof_file: where that search is kept and gone on from.
+    exact LP. loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e²; squared is MVU's own, OPTM minimises a
+    proxy of absolute. metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared":
+    e^{ε|x-x'|²} between the points inputs are dithered to. reach: the largest output allowed when outputs are
+    optimised. inputs: n_in of MVU. starts: of the searches over outputs. prove: also search all outputs for a lower
+    bound, for at most proof_time seconds of the processor; proof_file: where that search is kept and gone on from.
     """
 
     question: Quantization
     epsilon: Fraction
     method: str = "exact"
     knots: int | None = None
-    cost: str | Fraction | None = None
+    loss: str | Fraction | None = None
     metric: str | None = None
     reach: Fraction | None = None
     inputs: int | None = None
@@ -49,8 +49,8 @@ class QuantizerRequest(Request):
 
     @property
     def notion(self) -> str:
-        """Of privacy."""
-        return "pure" if self.metric is None else "metric"
+        """Of privacy: dp with δ = 0 where no metric is given."""
+        return "dp" if self.metric is None else "metric"
 
     @property
     def extra_knots(self) -> int:
@@ -60,9 +60,9 @@ class QuantizerRequest(Request):
         return OPTIMISED_KNOTS if self.question.bins is None else 0
 
     def __post_init__(self) -> None:
-        method, cost, metric = self.method, self.cost, self.metric
-        if cost is None:
-            object.__setattr__(self, "cost", cost := "mse" if method == "mvu" else "mae")
+        method, loss, metric = self.method, self.loss, self.metric
+        if loss is None:
+            object.__setattr__(self, "loss", loss := "squared" if method == "mvu" else "absolute")
         if self.knots == 1:
             InvalidRequest.must("knots", "0, or at least 2: they are equally spaced from -c to c", self.knots)
         if self.knots is not None and method != "exact":
@@ -71,8 +71,8 @@ class QuantizerRequest(Request):
             raise InvalidRequest(
                 f"metric must be left out with method {method}, whose laws jump at bins. Got {metric}."
             )
-        if method == "optm" and cost != "mae":
-            raise InvalidRequest(f"cost must be mae with method optm, whose LP bounds it. Got {cost}.")
+        if method == "optm" and loss != "absolute":
+            raise InvalidRequest(f"loss must be absolute with method optm, whose LP bounds it. Got {loss}.")
         if self.inputs is not None and method != "mvu":
             raise InvalidRequest(f"inputs must be left out unless method is mvu. Got {self.inputs} for {method}.")
         if self.reach is not None and self.question.bins is not None:
@@ -82,18 +82,19 @@ class QuantizerRequest(Request):
         elif self.proof_file is not None:
             raise InvalidRequest(f"proof_file must be left out without prove. Got {self.proof_file}.")
         Units(self.question.c).epsilon(self.epsilon, metric)
-        if self.reach is not None and metric is None:
-            need = smallest_reach(float(self.epsilon), float(self.question.c))
+        if self.reach is not None and metric != "squared":
+            need = smallest_reach(float(self.epsilon), float(self.question.c), metric)
             if self.reach < need * (1 + 1e-9):
                 InvalidRequest.must("reach", f"above {need:.6g}, the least at this epsilon", float(self.reach))
 
     def _provable(self) -> None:
         """Whether the search over all outputs is known for this request. Raises InvalidRequest."""
         levels = self.question.levels if self.question.bins is None else None
-        if levels is None or levels > PROVABLE or (self.method, self.metric, self.cost) != ("exact", None, "mae"):
+        if levels is None or levels > PROVABLE or (self.method, self.metric, self.loss) != ("exact", None, "absolute"):
             raise InvalidRequest(
-                f"prove must be left out but for method exact with at most {PROVABLE} levels to optimise, cost mae and "
-                f"no metric. Got method {self.method}, levels {levels}, cost {self.cost}, metric {self.metric}."
+                f"prove must be left out but for method exact with at most {PROVABLE} levels to optimise, loss "
+                "absolute and no metric. "
+                f"Got method {self.method}, levels {levels}, loss {self.loss}, metric {self.metric}."
             )
         if self.question.density.shape is not None:
             InvalidRequest.must("density", "uniform with prove", self.question.density.name)

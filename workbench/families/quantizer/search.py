@@ -109,7 +109,7 @@ def _best_of(
         if design is None:
             continue
         hint = design.bounds
-        value = design.quantizer.expected(question.cost, density)
+        value = design.quantizer.expected(question.loss, density)
         if (best is None or value < best[0]) and audit_quantizer(design.quantizer).meets(
             "pure", epsilon + Fraction(1, 10**9)
         ):

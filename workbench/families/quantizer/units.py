@@ -17,7 +17,7 @@ from workbench.mechanisms.quantization import Quantization
 
 __all__ = ["Units"]
 
-LARGEST = 30  # e^epsilon is a coefficient of the program
+LEAST, LARGEST = Fraction(1, 10**9), 30  # e^epsilon is a coefficient of the program
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,19 @@ class Units:
         return Quantization(bins, levels=levels, density=given.density.scaled(1.0))
 
     def epsilon(self, given: Fraction, metric: str | None) -> Fraction:
-        """The budget on [-1, 1]. Raises InvalidRequest above 30 there."""
+        """The budget on [-1, 1]. Raises InvalidRequest outside [1e-9, 30] there."""
         scale = self.c ** {None: 0, "absolute": 1, "squared": 2}[metric]
+        if given * scale < LEAST:
+            InvalidRequest.must("epsilon", f"at least {float(LEAST / scale):g}", given)
         if given * scale > LARGEST:
             InvalidRequest.must("epsilon", f"at most {LARGEST / float(scale):g} (a program has e^epsilon)", given)
         return given * scale
 
-    def cost(self, given: Any) -> tuple[Any, float]:
-        """The cost on [-1, 1], and what its values are to be multiplied by."""
-        if given in ("mae", "mse"):
-            return given, float(self.c if given == "mae" else self.c**2)
-        share = exact(given, "cost")
+    def loss(self, given: Any) -> tuple[Any, float]:
+        """The loss on [-1, 1], and what its values are to be multiplied by."""
+        if given in ("absolute", "squared"):
+            return given, float(self.c if given == "absolute" else self.c**2)
+        share = exact(given, "loss")
         absolute, squared = share * self.c, (1 - share) * self.c**2
         return absolute / (absolute + squared), float(absolute + squared)
 

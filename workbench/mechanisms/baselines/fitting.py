@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,35 +24,26 @@ __all__ = ["FAMILIES", "Family", "fit", "fitted"]
 Table: TypeAlias = NDArray[np.float64]
 
 
-_SMALL = 200  # n whose `_ends` are remembered
-
-
-def _clamped(n: int, tail: Callable[[NDArray[np.int64]], Table]) -> Table:
-    """Pr[k|q] of clamped symmetric noise from tail(m) = Pr[η >= m], m >= 1. Shape (n+1, n+1)."""
-    positive, up, down = (_remembered if n <= _SMALL else _ends)(n)
-    reach = np.where(positive, tail(up), 1 - tail(down))  # Pr[output >= k] = Pr[η >= k - q]
-    reach[:, 0], reach[:, -1] = 1.0, 0.0
-    return np.asarray(reach[:, :-1] - reach[:, 1:])
-
-
-def _ends(n: int) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """Of m = k - q, k = 0..n+1: whether it is > 0, it or 1, and 1 - m or 1. Shape (n+1, n+2)."""
-    ends = np.arange(n + 2)[None, :] - np.arange(n + 1)[:, None]
-    return ends > 0, np.maximum(ends, 1), np.maximum(1 - ends, 1)
-
-
-_remembered = lru_cache(maxsize=4)(_ends)  # a scan asks for many tables of one size
+def _clamped(n: int, tails: Table) -> Table:
+    """Pr[k|q] of clamped symmetric noise from Pr[η >= m], m = 1..n+1, no small one as a difference from 1. Shape
+    (n+1, n+1)."""
+    law = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])  # of |η| = 0..n, one sign
+    answers = np.arange(n + 1)
+    table = law[np.abs(answers[None, :] - answers[:, None])]
+    table[0, 0] = table[n, n] = 1 - tails[0]
+    table[1:, 0], table[:-1, n] = tails[:-1], tails[n - 1 :: -1]
+    return np.asarray(table)
 
 
 def _geometric(n: int, alpha: float) -> Table:
-    return _clamped(n, lambda m: np.asarray(alpha**m / (1 + alpha)))
+    return _clamped(n, np.power(alpha, np.arange(1.0, n + 2)) / (1 + alpha))
 
 
 def _gaussian(n: int, log_variance: float) -> Table:
     variance = math.exp(log_variance)
     terms = np.exp(-(np.arange(n + 2 + int(40 * math.sqrt(variance))) ** 2.0) / (2 * variance))
     tails = np.cumsum(terms[::-1])[::-1]
-    return _clamped(n, lambda m: np.asarray(tails[m] / (2 * tails[1] + 1)))
+    return _clamped(n, tails[1 : n + 2] / (2 * tails[1] + 1))
 
 
 def _exponential(n: int, scale: float) -> Table:
@@ -102,12 +92,12 @@ def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None
 
     table, (low, high), parameter, _ = FAMILIES[family]
     gap = np.arange(n + 1)[None, :] - np.arange(n + 1)[:, None]
-    cost = gap**2 if mse is not None else gap != 0
+    loss = gap**2 if mse is not None else gap != 0
     name, wanted = ("mse", mse) if mse is not None else ("error_rate", error_rate)
     target = float(positive(wanted, name))
 
     def miss(x: float) -> float:
-        return float((table(n, x) * cost).sum() / (n + 1)) - target
+        return float((table(n, x) * loss).sum() / (n + 1)) - target
 
     if miss(low) > 0 or miss(high) < 0:
         least, most = miss(low) + target, miss(high) + target

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,9 +35,10 @@ from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio, spelled
 from workbench.io.records import refuse, take
 from workbench.mechanisms.affine_sampler import AffineSampler
-from workbench.mechanisms.density import Density, uniform
+from workbench.mechanisms.density import Density
+from workbench.mechanisms.density import spelled as density_of
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, pair_budgets
-from workbench.mechanisms.quantization_error import error_function, grid_51
+from workbench.mechanisms.quantization_error import RealErrors
 from workbench.mechanisms.real_inputs import half_width, rationals, read_bins, read_inputs
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
@@ -50,7 +51,7 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class NonAffine(ABC):
+class NonAffine(RealErrors):
     """What both have: bins (exact, increasing), c, and a law to write. Build `PoissonBinomial` or `Biased`."""
 
     bins: tuple[Fraction, ...]
@@ -81,35 +82,15 @@ class NonAffine(ABC):
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
         return self._probabilities(values.ravel()).reshape((*values.shape, self.m))
 
-    def error_at(self, x: ArrayLike, cost: Any = "mae") -> Vector:
-        """The expected error at given inputs. Shape of x."""
-        a, b = error_function(cost)
-        values = np.asarray(x, dtype=float)
-        gap = np.abs(self.outputs - values[..., None])
-        return np.asarray((self.probabilities(values) * (a * gap + b * gap**2)).sum(axis=-1))
-
-    def expected(self, cost: Any = "mae", density: Density | None = None) -> float:
+    def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """E error under a density (uniform by default)."""
-        law = density or uniform(float(self.c))
+        law = density_of("uniform" if density is None else density, float(self.c))
         fine = law.shape is None
         half = float(self.c)
         if fine:  # the law is curved: three nodes would not do
             law = Density("uniform", half, lambda x: np.full(x.shape, 0.5 / half), (), (), True)
         x, w = law.grid(np.concatenate([self.outputs, np.linspace(-half, half, 17)]))
-        return math.fsum(w * self.error_at(np.clip(x, -half, half), cost))
-
-    def mae(self, density: Density | None = None) -> float:
-        """E|M(X) - X|."""
-        return self.expected("mae", density)
-
-    def mse(self, density: Density | None = None) -> float:
-        """E(M(X) - X)²."""
-        return self.expected("mse", density)
-
-    @property
-    def mae_51(self) -> float:
-        """The mean error over the 51 points of the paper's convention."""
-        return float(self.error_at(grid_51(float(self.c))).mean())
+        return math.fsum(w * self.error_at(np.clip(x, -half, half), loss))
 
     @property
     def bias(self) -> float:

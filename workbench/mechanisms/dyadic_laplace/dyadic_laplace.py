@@ -44,15 +44,14 @@ from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, me
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import (
     MAX_QUOTIENT,
     QuantizedPiecewiseLinear,
+    decoded,
     dithered_round,
-    finite_reals,
-    integers,
+    encoded,
     positive_float,
 )
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
     SharedStream,
-    check_local,
     check_shared,
     symmetric_uniform,
 )
@@ -65,7 +64,6 @@ __all__ = ["REACH", "DyadicLaplace"]
 
 REACH = 2.0**24
 _FINEST = 2.0**-45  # smallest step in use: the 53 bits of the geometric variable still resolve its period 2δ
-_CHUNK = 16384  # scalars at a time: the temporaries stay in the processor's cache
 _TOP_BITS = 12
 _AMBIGUOUS = 255
 
@@ -180,21 +178,14 @@ class DyadicLaplace(Shown):
         x: real, |εx| <= reach. shared: advances by x.size scalars; local: a fresh LocalStream when None.
         Raises InvalidRequest for NaN, infinities, |εx| > reach, and generators in each other's place.
         """
-        local = LocalStream() if local is None else local
-        check_shared(shared)
-        check_local(local)
-        values = finite_reals(x, self.reach / self.epsilon, "reach / epsilon, a public bound")
-        flat = values.reshape(-1)
-        out = np.empty(flat.size, dtype=np.int64)
         tables = self._tables
-        for start in range(0, flat.size, _CHUNK):
-            part = flat[start : start + _CHUNK]
-            level, u = self._level_and_dither(shared.take(part.size))
-            words = local.take(part.size, 3)
-            quotient = part * tables.per_step[level]
-            noise = tables.noise(level, words[:, 0], words[:, 1])
-            out[start : start + _CHUNK] = dithered_round(quotient, noise, symmetric_uniform(words[:, 2]), u)
-        return int(out[0]) if values.ndim == 0 else out.reshape(values.shape)
+
+        def chunk(part: Floats, both: Words, own: Words) -> npt.NDArray[np.int64]:
+            level, u = self._level_and_dither(both)
+            noise = tables.noise(level, own[:, 0], own[:, 1])
+            return dithered_round(part * tables.per_step[level], noise, symmetric_uniform(own[:, 2]), u)
+
+        return encoded(x, self.reach / self.epsilon, "reach / epsilon, a public bound", (shared, local), chunk)
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """X̂ = δ_T (M + U)/ε (6), in the shape of m (a float for a scalar).
@@ -202,15 +193,12 @@ class DyadicLaplace(Shown):
         m: integers, from `encode`; shared: a stream of the encoder's key, nonce and position; advances by m.size.
         Raises InvalidRequest.
         """
-        check_shared(shared)
-        values = integers(m)
-        flat = values.reshape(-1)
-        out = np.empty(flat.size, dtype=np.float64)
-        for start in range(0, flat.size, _CHUNK):
-            part = flat[start : start + _CHUNK]
-            level, u = self._level_and_dither(shared.take(part.size))
-            out[start : start + _CHUNK] = (part + u) * self._tables.steps[level]
-        return float(out[0]) if values.ndim == 0 else out.reshape(values.shape)
+
+        def chunk(part: npt.NDArray[np.int64], both: Words) -> Floats:
+            level, u = self._level_and_dither(both)
+            return np.asarray((part + u) * self._tables.steps[level])
+
+        return decoded(m, shared, chunk)
 
     def shared_values(self, shared: SharedStream, count: int) -> tuple[npt.NDArray[np.int64], Floats]:
         """(T, U) of the next `count` scalars, shapes (count,): what the decoder knows besides M."""

@@ -53,11 +53,6 @@ class Levels:
     capped: bool
 
     @property
-    def mean_level(self) -> float:
-        """E[T]."""
-        return math.fsum(self.pmf * np.arange(self.pmf.size))
-
-    @property
     def mean_neg_log_delta(self) -> float:
         """E[-ln δ_T] = E[T] ln 2 - ln δ₀, the term of Theorem 8."""
         return math.fsum(self.pmf * -np.log(self.deltas))

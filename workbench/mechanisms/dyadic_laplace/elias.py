@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.exact.plain import refuse_masked
+from workbench.exact.plain import refuse_marked
 
 __all__ = ["CODES", "Code", "check_code", "class_length", "decode", "encode", "length"]
 
@@ -131,7 +131,7 @@ def _decode_clean(data: bytes, count: int, code: Code) -> Integers | None:
 
 def _fold(m: npt.ArrayLike) -> Words:
     """k = 2|m - 1/4| + 1/2 in whole numbers: 2m for m > 0, 2|m| + 1 otherwise."""
-    refuse_masked(m, "m", "an integer or an array of integers")
+    refuse_marked(m, "m", "an integer or an array of integers")
     try:
         values = np.asarray(m)
     except ValueError:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +31,7 @@ import numpy.typing as npt
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import positive
-from workbench.exact.plain import refuse_masked
+from workbench.exact.plain import refuse_marked
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
     SharedStream,
@@ -39,10 +40,11 @@ from workbench.mechanisms.dyadic_laplace.randomness import (
     symmetric_uniform,
 )
 
-__all__ = ["MAX_QUOTIENT", "QuantizedPiecewiseLinear", "dithered_round", "finite_reals", "integers", "positive_float"]
+__all__ = ["MAX_QUOTIENT", "QuantizedPiecewiseLinear", "decoded", "dithered_round", "encoded", "positive_float"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 
 MAX_QUOTIENT = 2.0**61  # |x/δ| up to here leaves room for the noise in a 64-bit integer
 _SIZE = 500
@@ -68,7 +70,7 @@ def dithered_round(quotient: Floats, noise: Floats, w: Floats, u: Floats) -> Int
 
 def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Floats:
     """x as doubles, each finite and at most `largest` in size (both public); raises InvalidRequest naming the first."""
-    refuse_masked(x, "x")
+    refuse_marked(x, "x")
     values = np.asarray(x)
     if values.dtype.kind not in "fiu":
         InvalidRequest.must("x", "a real number or an array of real numbers", f"dtype {values.dtype}")
@@ -84,7 +86,7 @@ def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Floats:
 
 def integers(m: npt.ArrayLike) -> Integers:
     """m as 64-bit integers; raises InvalidRequest for anything else."""
-    refuse_masked(m, "m", "integers")
+    refuse_marked(m, "m", "integers")
     values = np.asarray(m)
     if values.dtype.kind not in "iu" or (values.dtype == np.uint64 and values.size and values.max() >= 2**63):
         InvalidRequest.must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
@@ -98,6 +100,39 @@ def positive_float(value: Any, name: str) -> float:
     if not 2.0**-_SIZE <= value_as_float <= 2.0**_SIZE:
         InvalidRequest.must(name, f"a number from 2^-{_SIZE} to 2^{_SIZE}", value)
     return value_as_float
+
+
+def encoded(
+    x: npt.ArrayLike, largest: float, bound: str, streams: tuple[SharedStream, LocalStream | None],
+    chunk: Callable[[Floats, Words, Words], Integers],
+) -> Any:  # fmt: skip
+    """M, one integer a scalar, in the shape of x (an int for a scalar), so many scalars at a time.
+
+    largest, bound: as of `finite_reals`. chunk: numbers, their shared words (n, 2) and local words (n, 3) -> M.
+    Raises InvalidRequest, also for generators in each other's place.
+    """
+    shared, local = streams[0], LocalStream() if streams[1] is None else streams[1]
+    check_shared(shared)
+    check_local(local)
+    values = finite_reals(x, largest, bound)
+    flat = values.reshape(-1)
+    out = np.empty(flat.size, dtype=np.int64)
+    for start in range(0, flat.size, _CHUNK):
+        part = flat[start : start + _CHUNK]
+        out[start : start + _CHUNK] = chunk(part, shared.take(part.size), local.take(part.size, 3))
+    return int(out[0]) if values.ndim == 0 else out.reshape(values.shape)
+
+
+def decoded(m: npt.ArrayLike, shared: SharedStream, chunk: Callable[[Integers, Words], Floats]) -> Any:
+    """X̂ in the shape of m (a float for a scalar). chunk: integers and their shared words (n, 2) -> numbers."""
+    check_shared(shared)
+    values = integers(m)
+    flat = values.reshape(-1)
+    out = np.empty(flat.size, dtype=np.float64)
+    for start in range(0, flat.size, _CHUNK):
+        part = flat[start : start + _CHUNK]
+        out[start : start + _CHUNK] = chunk(part, shared.take(part.size))
+    return float(out[0]) if values.ndim == 0 else out.reshape(values.shape)
 
 
 @dataclass(frozen=True)
@@ -191,36 +226,22 @@ class QuantizedPiecewiseLinear:
                 total += float(self.weight(start)) * _tail_squares(start, sign * self.period, ratio)
         return self.step**2 * (total + 1 / 6)
 
-    def encode(
-        self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None
-    ) -> int | npt.NDArray[np.int64]:
+    def encode(self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None) -> Any:
         """M of (2), one integer a scalar, in the shape of x (a Python int for a scalar).
 
         shared: advances by x.size scalars; local: a fresh LocalStream when None.
         Raises InvalidRequest for NaN, infinities, |x/δ| > 2^61, and generators in each other's place.
         """
-        local = LocalStream() if local is None else local
-        check_shared(shared)
-        check_local(local)
-        values = finite_reals(x, MAX_QUOTIENT * self.step, "2^61 steps")
-        flat = values.reshape(-1)
-        out = np.empty(flat.size, dtype=np.int64)
-        for start in range(0, flat.size, _CHUNK):
-            part = flat[start : start + _CHUNK] / self.step
-            u = symmetric_uniform(shared.take(part.size)[:, 1])
-            words = local.take(part.size, 3)
-            out[start : start + _CHUNK] = dithered_round(
-                part, self._sample(words[:, 0], words[:, 1]), symmetric_uniform(words[:, 2]), u
-            )
-        return int(out[0]) if values.ndim == 0 else out.reshape(values.shape)
+
+        def chunk(part: Floats, both: Words, own: Words) -> Integers:
+            noise, u = self._sample(own[:, 0], own[:, 1]), symmetric_uniform(both[:, 1])
+            return dithered_round(part / self.step, noise, symmetric_uniform(own[:, 2]), u)
+
+        return encoded(x, MAX_QUOTIENT * self.step, "2^61 steps", (shared, local), chunk)
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """X̂ = δ (M + U) in the shape of m (a float for a scalar); shared advances by m.size. Raises InvalidRequest."""
-        check_shared(shared)
-        values = integers(m)
-        u = symmetric_uniform(shared.take(values.size)[:, 1])
-        decoded = (values.reshape(-1) + u) * self.step
-        return float(decoded[0]) if values.ndim == 0 else decoded.reshape(values.shape)
+        return decoded(m, shared, lambda part, both: (part + symmetric_uniform(both[:, 1])) * self.step)
 
     def _sample(self, choice: npt.NDArray[np.uint64], repeat: npt.NDArray[np.uint64]) -> Floats:
         """K ~ a: a block by the inverse CDF, then within a tail a geometric number of periods >= 1."""

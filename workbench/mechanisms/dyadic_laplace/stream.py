@@ -37,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.errors import CorruptFile, InvalidRequest
+from workbench.exact.plain import plain_numbers
 from workbench.io.files import read_bytes
 from workbench.mechanisms.dyadic_laplace import elias
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
@@ -90,7 +91,7 @@ def write_stream(
     """
     elias.check_code(code)
     shared = SharedStream.fresh(key)
-    m = np.asarray(mechanism.encode(np.asarray(x).reshape(-1), shared, local), dtype=np.int64)
+    m = np.asarray(mechanism.encode(plain_numbers(x, "x").reshape(-1), shared, local), dtype=np.int64)
     payload = elias.encode(m, code)
     header = _LAYOUT.pack(
         _MAGIC,

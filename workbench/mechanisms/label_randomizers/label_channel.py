@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.random_source import Source
-from workbench.exact.sampler import Sampler
 from workbench.io.records import float_array, floats, law_record, listed, read_law, take
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.label_randomizers.randomized_response import LossFunction
 
 __all__ = ["LabelChannel"]
 
@@ -63,23 +60,9 @@ class LabelChannel(LabelMechanism):
         """The rows whose comparison shows the privacy of the mechanism: all."""
         return self.channel
 
-    def loss(self, loss: LossFunction, prior: ArrayLike | None = None) -> float:
-        """E ℓ(o, y) under a prior (k,), by default the labels' own; outputs of mass 0 cost nothing."""
-        p = self.labels.prior if prior is None else np.asarray(prior, dtype=float)
-        cost = loss(self.outputs[None, :], self.labels.values[:, None])
-        mass = p[:, None] * self.matrix
-        return float((mass * np.where(mass > 0, cost, 0.0)).sum())
-
     def means(self) -> NDArray[np.float64]:
         """E[o | y]. Shape (k,)."""
         return np.asarray(self.matrix @ self.outputs)
-
-    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
-        """A randomized copy of labels, from the exact laws. Raises InvalidRequest for a value that is no label."""
-        present, which = np.unique(self.labels.positions(values).reshape(-1), return_inverse=True)
-        if not present.size:
-            return self.outputs[:0]
-        return self.outputs[Sampler([self.channel.rows[int(at)] for at in present], source).draw_from(which)]
 
     def __repr__(self) -> str:
         return f"LabelChannel({self.labels!r}, {self.outputs.size} outputs)"

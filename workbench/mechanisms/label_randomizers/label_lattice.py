@@ -26,14 +26,11 @@ from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exp_bounds, positive
 from workbench.exact.plain import plain_numbers
-from workbench.exact.random_source import Source
-from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio, spelled
 from workbench.io.records import refuse, take
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
+from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism, LossFunction
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.label_randomizers.randomized_response import LossFunction
 
 __all__ = ["LATTICE_KINDS", "LatticeNoise", "best_stairs"]
 
@@ -49,7 +46,7 @@ _POWER = {"squared": 2, "absolute": 1}
 class LatticeNoise(LabelMechanism):
     """Integer noise on the labels low..high.
 
-    kind: one of LATTICE_KINDS; clip: as in the module; ratio: the rational c, α or β; stairs: r of the staircase,
+    kind: one of LATTICE_KINDS; ratio: the rational c, α or β; stairs: r of the staircase,
     None elsewhere. Raises InvalidRequest.
     """
 
@@ -57,7 +54,6 @@ class LatticeNoise(LabelMechanism):
     low: int
     high: int
     epsilon: Fraction
-    clip: bool
     ratio: Fraction
     stairs: int | None
 
@@ -68,7 +64,6 @@ class LatticeNoise(LabelMechanism):
         high: int,
         epsilon: Real,
         *,
-        clip: bool = True,
         loss: str = "squared",
         stairs: int | None = None,
     ) -> None:
@@ -93,7 +88,7 @@ class LatticeNoise(LabelMechanism):
             if not 1 <= stairs <= width:
                 InvalidRequest.must("stairs", f"an integer in 1..{width}", stairs)
         for name, value in (("kind", kind), ("low", int(low)), ("high", int(high)), ("epsilon", budget),
-                            ("clip", clip), ("ratio", ratio), ("stairs", stairs)):  # fmt: skip
+                            ("ratio", ratio), ("stairs", stairs)):  # fmt: skip
             object.__setattr__(self, name, value)
 
     @property
@@ -103,7 +98,7 @@ class LatticeNoise(LabelMechanism):
 
     @cached_property
     def outputs(self) -> NDArray[np.int64]:
-        """low..high, of a finite law. Shape (D+1,)."""
+        """low..high. Shape (D+1,)."""
         return np.arange(self.low, self.high + 1)
 
     def row(self, position: int) -> Distribution:
@@ -119,35 +114,26 @@ class LatticeNoise(LabelMechanism):
         """JSON-ready, read back by `from_dict`."""
         return {
             "kind": "label-noise", "noise": self.kind, "low": self.low, "high": self.high,
-            "epsilon": spelled(self.epsilon), "clip": self.clip, "stairs": self.stairs,
+            "epsilon": spelled(self.epsilon), "stairs": self.stairs,
         }  # fmt: skip
 
     @classmethod
     def from_dict(cls, data: Any) -> LatticeNoise:
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
-        names = {"kind", "noise", "low", "high", "epsilon", "clip", "stairs"}
+        names = {"kind", "noise", "low", "high", "epsilon", "stairs"}
         entries = take(data, "The label noise", names)
-        if type(entries["clip"]) is not bool or type(entries["stairs"]) not in (int, type(None)):
-            refuse("clip and stairs", "true or false, and an integer or null")
+        if type(entries["stairs"]) not in (int, type(None)):
+            refuse("stairs", "an integer or null")
         epsilon = ratio(entries["epsilon"], "epsilon")
-        return cls(
-            entries["noise"], entries["low"], entries["high"], epsilon, clip=entries["clip"], stairs=entries["stairs"]
-        )
+        return cls(entries["noise"], entries["low"], entries["high"], epsilon, stairs=entries["stairs"])
 
     @property
     def width(self) -> int:
         """D = high - low."""
         return self.high - self.low
 
-    @property
-    def finite(self) -> bool:
-        """Whether the outputs are finitely many."""
-        return self.clip or self.kind == "exponential"
-
     def law(self, x: Any) -> Distribution:
-        """The exact law of the output low..high for one label. Raises InvalidRequest when outputs are not clipped."""
-        if not self.finite:
-            raise InvalidRequest("clip must be on for a finite law. Got unclipped integer noise.")
+        """The exact law of the output low..high for one label. Raises InvalidRequest."""
         label = self.low + self.position(x)
         u, v = label - self.low, self.high - label
         if self.kind == "staircase":
@@ -195,9 +181,7 @@ class LatticeNoise(LabelMechanism):
 
     @property
     def matrix(self) -> Vector:
-        """Pr[o|y] in floats for a finite law. Shape (D+1, D+1)."""
-        if not self.finite:
-            raise InvalidRequest("clip must be on for a finite law. Got unclipped integer noise.")
+        """Pr[o|y] in floats. Shape (D+1, D+1)."""
         gap = np.arange(self.width + 1)[None, :] - np.arange(self.width + 1)[:, None]
         if self.kind == "exponential":
             weights = float(self.ratio) ** np.abs(gap)
@@ -206,43 +190,16 @@ class LatticeNoise(LabelMechanism):
         above[:, 0] = 1.0  # Pr[output >= o]
         return np.asarray(above - np.append(above[:, 1:], np.zeros((self.width + 1, 1)), axis=1))
 
-    def losses(self, loss: LossFunction) -> Vector:
-        """E ℓ(o, y) for every label low..high. Shape (D+1,).
-
-        Clipped: any loss function. Unclipped: "squared" and "absolute" by their closed form in `moment`.
-        """
-        values = np.arange(self.low, self.high + 1, dtype=float)
-        cost = np.where(self.matrix > 0, loss(values[None, :], values[:, None]), 0.0)
-        return np.asarray((self.matrix * cost).sum(axis=1))
-
-    def loss(self, labels: Labels, loss: LossFunction) -> float:
+    def under(self, labels: Labels, loss: LossFunction) -> float:
         """E ℓ(o, y) under the prior of integer labels in low..high. Raises InvalidRequest."""
-        at = labels.values - self.low
-        if (at != np.floor(at)).any() or at.min() < 0 or at.max() > self.width:
-            InvalidRequest.must("labels", f"integers in {self.low}..{self.high}", labels)
-        return float(labels.prior @ self.losses(loss)[at.astype(int)])
+        return float(labels.prior @ self.losses(loss)[self.positions(labels.values)])
 
-    def moment(self, power: int) -> float:
-        """E|noise|^power, power 1 or 2, of the unclipped Laplace or staircase: the loss without clipping."""
-        c = float(self.ratio)
-        if self.kind == "exponential":
-            raise InvalidRequest("the exponential mechanism has no unclipped noise.")
-        if self.kind == "laplace":
-            return 2 * c / (1 - c) ** 2 if power == 2 else 2 * c / (1 - c * c)
-        return float(_stair_moments(self.width, c, power)[int(self.stairs or 1) - 1])
-
-    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.int64]:
-        """A noisy copy of integer labels, from the exact rational law when clipped (by row), at most 200 labels wide.
-
-        Raises InvalidRequest.
-        """
+    def positions(self, values: ArrayLike) -> NDArray[np.intp]:
+        """Where integer labels stand among low..high. Raises InvalidRequest."""
         y = plain_numbers(values, "labels").reshape(-1)
         if not np.isfinite(y).all() or (y != np.floor(y)).any() or ((y < self.low) | (y > self.high)).any():
             InvalidRequest.must("labels", f"integers in {self.low}..{self.high}", values)
-        present, which = np.unique(y.astype(np.int64), return_inverse=True)
-        if not present.size:
-            return present
-        return self.low + Sampler([self.law(int(label)) for label in present], source).draw_from(which).astype(np.int64)
+        return y.astype(np.intp) - self.low
 
 
 def best_stairs(width: int, epsilon: float, loss: str) -> int:

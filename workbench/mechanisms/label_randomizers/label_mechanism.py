@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
@@ -24,7 +24,9 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LabelMechanism"]
+__all__ = ["LabelMechanism", "LossFunction"]
+
+LossFunction: TypeAlias = Callable[[Any, Any], NDArray[np.float64]]  # (outputs, labels) -> losses, broadcast
 
 _MASSES = 4_000_000  # of a whole channel
 
@@ -55,6 +57,33 @@ class LabelMechanism(ShownMechanism):
     @abstractmethod
     def audit_rows(self) -> Channel:
         """Rows that show every ratio of masses: all, or one for every kind of label."""
+
+    @property
+    @abstractmethod
+    def matrix(self) -> NDArray[np.float64]:
+        """Pr[o|y] in floats. Shape (k, m)."""
+
+    def losses(self, loss: LossFunction) -> NDArray[np.float64]:
+        """E ℓ(o, y) of every label y, outputs of mass 0 left out; of ℓ(o, y) = o - y its bias. Shape (k,)."""
+        matrix, outputs = self.matrix, np.asarray(self.outputs, dtype=float)
+        table = loss(outputs[None, :], self.label_values[:, None])
+        return np.asarray((matrix * np.where(matrix > 0, table, 0.0)).sum(axis=1))
+
+    def loss(self, loss: LossFunction, prior: ArrayLike | None = None) -> float:
+        """E ℓ(o, y) under a prior (k,), by default the labels' own."""
+        p = self.labels.prior if prior is None else np.asarray(prior, dtype=float)
+        return float(p[p > 0] @ self.losses(loss)[p > 0])
+
+    def positions(self, values: ArrayLike) -> NDArray[np.intp]:
+        """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
+        return self.labels.positions(values)
+
+    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+        """A randomized copy of labels, from the exact laws. Raises InvalidRequest for a value that is no label."""
+        present, which = np.unique(self.positions(values).reshape(-1), return_inverse=True)
+        if not present.size:
+            return np.asarray(self.outputs[:0])
+        return np.asarray(self.outputs[Sampler([self.row(int(at)) for at in present], source).draw_from(which)])
 
     def position(self, label: Any) -> int:
         """Where a label stands. Raises InvalidRequest for a value that is none."""

@@ -164,7 +164,7 @@ class LabelNoise:
             return np.asarray(-b / 2 * np.expm1(-s) if power == 1 else b * b * _one_minus(s))
         a, c, step = self._stairs
         low, over = np.minimum(t, step), np.maximum(t - step, 0)
-        at_step = 0.5 - a * step
+        at_step = a * c * (self.width - step) + c / 2  # 1/2 - a γD, without cancellation
         if power == 1:
             return np.asarray(low / 2 - a * low**2 / 2 + at_step * over - a * c * over**2 / 2)
         first = low**2 / 2 - 2 * a * low**3 / 3

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
@@ -31,13 +32,14 @@ from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.numbers import Real, exact, positive, sign_exp
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
+from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 
 __all__ = ["PROJECTIONS", "LabelRandomizer", "Release", "private_prior", "project", "split_budget"]
 
 Vector = NDArray[np.float64]
-Optimise = Callable[[Labels, Fraction], RandomizedResponse]
+Optimise = Callable[[Labels, Fraction], RandomizedResponse | LabelChannel]
 
 PROJECTIONS = ("clip", "simplex")
 _GRAIN = 10**9  # ε₁ is a rational with at most this denominator, so that its noise can be sampled exactly
@@ -52,13 +54,13 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> tuple[Fracti
     for name, count in (("k", k), ("n", n)):
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
             InvalidRequest.must(name, "an integer >= 1", count)
-    wanted = float(share) * math.sqrt(k / n)
-    first = Fraction(max(1, math.floor(wanted * _GRAIN)), _GRAIN)
+    wanted = float(share) * math.sqrt(k / n) * _GRAIN
+    first = Fraction(max(1, math.floor(wanted)), _GRAIN) if wanted < math.inf else budget
     if first >= budget:
-        least = math.floor(float(share) ** 2 * k / float(budget) ** 2) + 1
+        least = Decimal(math.floor(share**2 * k / budget**2) + 1)
         raise InvalidRequest(
-            f"n must be at least {least} records to learn a prior over {k} labels with epsilon = {float(budget):g} and "
-            f"split = {float(share):g} (n > split^2 k / epsilon^2). Got {n}."
+            f"n must be at least {least:.15g} records to learn a prior over {k} labels with epsilon = "
+            f"{float(budget):g} and split = {float(share):g} (n > split^2 k / epsilon^2). Got {n}."
         )
     return first, budget - first
 
@@ -103,12 +105,12 @@ def private_prior(
 class Release:
     """What a run of LabelRandomizer publishes, and what it may say about itself.
 
-    labels: (n,) the randomized labels; mechanism: the RR-on-Bins that made them, its labels carrying P';
+    labels: (n,) the randomized labels; mechanism: the one that made them, its labels carrying P';
     epsilon_prior, epsilon_response: ε₁, ε₂. Everything here is a function of ε-DP outputs.
     """
 
     labels: Vector
-    mechanism: RandomizedResponse
+    mechanism: RandomizedResponse | LabelChannel
     epsilon_prior: Fraction
     epsilon_response: Fraction
 
@@ -116,6 +118,23 @@ class Release:
     def epsilon(self) -> Fraction:
         """ε₁ + ε₂."""
         return self.epsilon_prior + self.epsilon_response
+
+    @property
+    def expected_error(self) -> dict[str, float]:
+        """What a published label is off by, and what the means are, under P' and for the worst label."""
+        mechanism, prior = self.mechanism, self.mechanism.labels.prior
+        errors = mechanism.losses(lambda o, y: np.abs(o - y))
+        shifts = mechanism.losses(lambda o, y: o - y)
+        squared = mechanism.loss(lambda o, y: (o - y) ** 2)
+        mean, largest = float(prior @ shifts), float(np.abs(shifts).max())
+        rounding = 1e-12 * float(np.abs([*mechanism.outputs, *mechanism.labels.values]).max())  # of the sums above
+        return {
+            "mean absolute error under the private prior": float(prior @ errors),
+            "root mean squared error under the private prior": math.sqrt(squared),
+            "largest mean absolute error of any label": float(errors.max()),
+            "shift of the mean under the private prior": mean if abs(mean) > rounding else 0.0,
+            "largest shift of the mean of any label": largest if largest > rounding else 0.0,
+        }
 
 
 class LabelRandomizer:
@@ -170,7 +189,7 @@ class LabelRandomizer:
         counts = np.bincount(at, minlength=self.labels.k)
         prior = private_prior(counts, first, projection=self.projection, source=source)
         mechanism = self.optimise(Labels(self.labels.values, prior), second)
-        if sign_exp(mechanism.odds, Fraction(1), second) > 0:  # no two masses of one output are further apart
-            raise NotCertified(f"The odds of the mechanism for the response exceed e^{float(second):g}, its budget.")
-        drawn = mechanism.sample_own(mechanism.own[at], source)
-        return Release(mechanism.outputs[drawn], mechanism, first, second)
+        for masses in zip(*mechanism.audit_rows.rows, strict=True):  # of one output, for every kind of label
+            if sign_exp(max(masses), min(masses), second) > 0:
+                raise NotCertified(f"A ratio of masses of the mechanism exceeds e^{float(second):g}, its budget.")
+        return Release(mechanism.sample(given, source), mechanism, first, second)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
+from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.plain import is_whole, plain_numbers
-from workbench.io.files import is_there, read_rows
+from workbench.io.files import names_file, read_table
 from workbench.io.records import float_array, floats
 
 __all__ = ["Labels"]
@@ -74,44 +76,46 @@ class Labels:
 
     @classmethod
     def parse(cls, text: str) -> Labels:
-        """The labels of "0..20" or "uniform:0..20", or of a CSV file (`read`). Raises InvalidRequest."""
-        if not isinstance(text, str):
+        """The labels of "0..20", "0..200000:1000" or "0,1,5" (in any order), or of a CSV file (`read`).
+
+        Raises InvalidRequest, CorruptFile.
+        """
+        if not isinstance(text, str) or names_file(text) or (".." not in text and "," not in text):
             return cls.read(text)
-        spelled = text.removeprefix("uniform:")
-        low, dots, high = spelled.partition("..")
-        if dots and not is_there(text):
-            try:
-                return cls.uniform(int(low), int(high))
-            except ValueError as error:
-                if isinstance(error, InvalidRequest):
-                    raise
-                InvalidRequest.must("labels", "LOW..HIGH with integers, such as 0..20", repr(text))
-        return cls.read(Path(text))
+        if ".." not in text:
+            return cls(sorted(float(exact(part, "every label")) for part in text.split(",")))
+        ends, _, by = text.partition(":")
+        numbers = [rational(part) for part in (*ends.partition("..")[::2], by or 1)]
+        known = [number for number in numbers if number is not None]
+        if len(known) == 3 and known[2] > 0:
+            scale = math.lcm(*(number.denominator for number in known))
+            low, high, step = (int(number * scale) for number in known)
+            if (
+                0 <= high - low < MAX_LABELS * step and max(-low, high) < 1 << 53
+            ):  # then quotients are correctly rounded
+                return cls(np.arange(low, high + 1, step) / scale)
+        wanted = f"LOW..HIGH or LOW..HIGH:STEP with LOW <= HIGH and at most {MAX_LABELS} values"
+        return InvalidRequest.must("labels", wanted, repr(text))
 
     @classmethod
-    def read(cls, path: Path) -> Labels:
-        """Labels and weights from a CSV of two columns, with or without a header line; any order of the labels.
+    def read(cls, path: Path | str) -> Labels:
+        """Labels, with their weights in a second column, from a CSV with or without a header; in any order.
 
-        Raises InvalidRequest, naming the line; CorruptFile.
+        Raises InvalidRequest, naming line and column; CorruptFile.
         """
-        rows = [(number, row) for number, row in enumerate(read_rows(path, "prior"), 1) if any(c.strip() for c in row)]
-        weights: dict[float, float] = {}
-        for position, (number, row) in enumerate(rows):
-            if position == 0 and row[0].strip()[:1].isalpha() and not _is_number(row[0]):
-                continue  # a header
-            try:
-                label, weight = (float(cell.replace("_", "?")) for cell in row)  # Python's own 1_000 is no number
-            except ValueError:
-                InvalidRequest.must(f"line {number} of {path.name}", "a label and a weight", ",".join(row))
+        weights: dict[Fraction, Fraction] = {}
+        rows = read_table(path, "labels")
+        for row in rows:
+            if len(row) != len(rows[0]) or len(row) > 2:
+                InvalidRequest.must(row[0].place, "a label, or a label and a weight as in every line", ",".join(row))
+            label, weight = exact(row[0], "a label"), positive(row[1], "a weight", or_zero=True) if row[1:] else 1
             if label in weights:
-                InvalidRequest.must(f"line {number} of {path.name}", "a label that was not given before", row[0])
-            if not math.isfinite(label) or not 0 <= weight < math.inf:
-                InvalidRequest.must(f"line {number} of {path.name}", "a finite label and weight >= 0", ",".join(row))
-            weights[label] = weight
+                InvalidRequest.must("label", "one that was not given before", row[0])
+            weights[label] = Fraction(weight)
         if not weights:
-            InvalidRequest.must(path.name, "a CSV with at least one label and its weight", "none")
+            InvalidRequest.must(Path(path).name, "a CSV with at least one label", "none")
         ordered = sorted(weights)
-        return cls(ordered, [weights[label] for label in ordered])
+        return cls([float(label) for label in ordered], [float(weights[label]) for label in ordered])
 
     def record(self) -> dict[str, Any]:
         """Entries of a mechanism's record: labels and prior as strings that read back the same."""
@@ -145,11 +149,3 @@ class Labels:
 
     def __repr__(self) -> str:
         return f"Labels({self.k} from {self.values[0]:g} to {self.values[-1]:g})"
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

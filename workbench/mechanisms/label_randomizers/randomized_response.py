@@ -15,11 +15,10 @@ with m outputs. odds is ⌊2^64 e^ε⌋ / 2^64, so the exact audit passes and th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,12 +30,10 @@ from workbench.exact.random_source import Source
 from workbench.io.files import ratio, spelled
 from workbench.io.records import float_array, floats, listed, refuse, short_text, take
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
+from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism, LossFunction
 from workbench.mechanisms.label_randomizers.labels import Labels
 
-__all__ = ["LossFunction", "RandomizedResponse", "k_ary", "on_bins", "top_k", "with_prior"]
-
-LossFunction: TypeAlias = Callable[[Any, Any], NDArray[np.float64]]  # (outputs, labels) -> losses, broadcast
+__all__ = ["RandomizedResponse", "k_ary", "on_bins", "top_k", "with_prior"]
 
 _BITS = 64
 _MAX_CELLS = 4_000_000
@@ -138,17 +135,14 @@ class RandomizedResponse(LabelMechanism):
             for i, j, value in zip(firsts, lasts, self.outputs, strict=True)
         ]
 
-    def loss(self, loss: LossFunction, prior: ArrayLike | None = None) -> float:
-        """E ℓ(o, y) under a prior (k,) of the labels, by default their own; correct to a few ulps."""
-        p = self.labels.prior if prior is None else np.asarray(prior, dtype=float)
+    def losses(self, loss: LossFunction) -> NDArray[np.float64]:
+        """E ℓ(o, y) of every label y; of ℓ(o, y) = o - y its bias. Shape (k,)."""
         y, m, odds = self.labels.values, self.outputs.size, float(self.odds)
-        owned = self.own >= 0
-        weight = np.where(owned, p / (odds + m - 1), p / m)
-        total = 0.0
+        total = np.zeros(y.size)
         for output in self.outputs:
-            total += float(weight @ loss(output, y))
-        inside = (weight * loss(self.outputs[np.maximum(self.own, 0)], y))[owned]
-        return total + (odds - 1) * float(inside.sum())
+            total += loss(output, y)
+        kept = (odds - 1) * loss(self.outputs[np.maximum(self.own, 0)], y)
+        return np.asarray(np.where(self.own < 0, total / m, (total + kept) / (odds + m - 1)))
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
         """A randomized copy of labels, from the exact law. Raises InvalidRequest for a value that is no label."""

@@ -48,6 +48,11 @@ class DataSet:
         """For captions."""
         return "the real data" if self.real else "STAND-IN labels fitted to the paper's table"
 
+    @property
+    def stand_in(self) -> str:
+        """For titles."""
+        return "" if self.real else " stand-in"
+
 
 def load_criteo(path: Path) -> DataSet:
     """The conversion values of the Criteo log, as App. E.1 prepares them. Raises InvalidRequest, naming the line."""

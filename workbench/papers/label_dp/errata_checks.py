@@ -9,13 +9,14 @@ from fractions import Fraction
 import numpy as np
 
 from models.losses import loss_named
-from models.oracles.bins import interval_costs, optimal_bins
+from models.oracles.bins import interval_losses, optimal_bins
+from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import project
-from workbench.papers.artifact import Erratum
+from workbench.papers.artifact import Erratum, erratum
 from workbench.papers.label_dp.mechanism_loss import numbers
 from workbench.papers.label_dp.pictures import signature
-from workbench.privacy.audit import audit_channel
+from workbench.privacy.audit import audit
 
 __all__ = ["errata", "pointer_steps"]
 
@@ -29,14 +30,7 @@ def errata() -> Sequence[Erratum]:
 def _cubic() -> Erratum:
     counts = {k: sum(i - j + 1 for i in range(1, k + 1) for j in range(1, i + 1)) for k in (50, 100, 200)}
     exponent = math.log(counts[200] / counts[50]) / math.log(4)
-    return Erratum(
-        "Sec. 3.1, App. B: running time of Algorithm 2",
-        "O(k²) for the dynamic programme",
-        "O(k³): A[i][j] is a minimum over r for every pair (i, j); the fast exact algorithm here is O(k log k) a round",
-        f"candidates r >= j-1 looked at for k = 100: {counts[100]} (k² = 10000); exponent of k between 50 and 200: "
-        f"{exponent:.2f}",
-        exponent > 2.9,
-    )
+    return erratum("label_dp", "cubic", exponent > 2.9, counts=counts[100], exponent=exponent)
 
 
 def _squared_minimum() -> Erratum:
@@ -46,13 +40,14 @@ def _squared_minimum() -> Erratum:
     true = float(weights @ (x - y) ** 2)
     printed = float(weights @ y**2 - 2 * (weights @ y) * x + x * x)
     right = float(weights @ y**2 - 2 * (weights @ y) * x + weights.sum() * x * x)
-    used = float(interval_costs(y, p, math.log(3), loss_named("squared"))[1, 2])
-    return Erratum(
-        "App. B, squared loss, minimum value",
-        "Σwy² - 2(Σwy)x + x²",
-        "Σwy² - 2(Σwy)x + (Σw)x²",
-        f"labels 0, 1, 5, weights 0.5, 0.9, 0.6: true {true:.6g}, printed {printed:.6g}, corrected {right:.6g}",
+    used = float(interval_losses(y, p, math.log(3), loss_named("squared"))[1, 2])
+    return erratum(
+        "label_dp",
+        "squared_minimum",
         abs(right - true) < 1e-12 and abs(used - true) < 1e-12 and abs(printed - true) > 0.1,
+        true=true,
+        printed=printed,
+        right=right,
     )
 
 
@@ -73,13 +68,12 @@ def pointer_steps(weights: Sequence[float], *, corrected: bool, limit: int = 100
 def _pointer() -> Erratum:
     weights = (2, 3, 2)
     printed, right = pointer_steps(weights, corrected=False), pointer_steps(weights, corrected=True)
-    return Erratum(
-        "App. B, absolute-value loss, weighted-median pointer",
-        "move down if w_lo - w_x >= w_hi",
-        "move down if w_lo - w_x >= w_hi + w_x (w_hi + w_x is what lies above after the move)",
-        f"weights 2, 3, 2: as printed {'it cycles for ever' if printed is None else f'{printed} moves'}; corrected it "
-        f"stops after {right} move",
+    return erratum(
+        "label_dp",
+        "pointer",
         printed is None and right == 1,
+        printed="it cycles for ever" if printed is None else f"{printed} moves",
+        right=right,
     )
 
 
@@ -92,38 +86,36 @@ def _assumption() -> Erratum:
     table = deviance.matrix(y, y)
     keeps = bool((np.diff(np.abs(np.diff(np.sign(np.diff(table, axis=0)), axis=0)).sum(axis=0)) <= 2).all())
     printed, deviating = optimal_bins(y, None, 1.0, loss), optimal_bins(y, None, 1.0, deviance)
-    return Erratum(
-        "Sec. 3.1, Assumption 4",
-        "all the standard losses satisfy it, the Poisson log loss among them",
-        "ℓ_Poi(ŷ, y) = ŷ - y log ŷ is negative and keeps falling in y beyond ŷ > 1; adding y log y - y (the deviance) "
-        "repairs both and shifts every mechanism's loss by one constant",
-        f"ℓ_Poi(10, y) at y = 10, 20: {at[9]:.4g}, {at[19]:.4g} (should rise); deviance minus ℓ_Poi is constant in ŷ "
-        f"within {constant:.1g}; both give the same bins",
-        bool(at[19] < at[9] < 0 and constant < 1e-12 and (table >= -1e-12).all() and keeps
-             and np.array_equal(printed.starts, deviating.starts)),
-    )  # fmt: skip
+    return erratum(
+        "label_dp",
+        "assumption",
+        bool(
+            at[19] < at[9] < 0
+            and constant < 1e-12
+            and (table >= -1e-12).all()
+            and keeps
+            and np.array_equal(printed.starts, deviating.starts)
+        ),
+        at=at[9],
+        at_2=at[19],
+        constant=constant,
+    )
 
 
 def _infinite() -> Erratum:
     value = float(loss_named("poisson")(0.0, 3.0))
-    return Erratum(
-        "Theorem 7",
-        "ℓ(ŷ, y) <= B for all y, ŷ in 𝒴, for the losses considered",
-        "B is infinite for the Poisson log loss when 0 is a label, and the theorem says nothing there",
-        f"ℓ_Poi(0, 3) = {value}",
-        math.isinf(value),
-    )
+    return erratum("label_dp", "infinite", math.isinf(value), value=value)
 
 
 def _all_clipped() -> Erratum:
     h = np.array([-1.0, -2.0, -0.5])
     kept = np.maximum(h, 0)
-    return Erratum(
-        "Algorithm 4",
-        "p' = h' / Σ h' with h' clipped at 0",
-        "0/0 when every noisy count is clipped; ours is then the uniform prior",
-        f"noisy counts -1, -2, -0.5 sum to {kept.sum():g} after clipping; ours: {project(h).round(4).tolist()}",
+    return erratum(
+        "label_dp",
+        "all_clipped",
         kept.sum() == 0 and bool(np.allclose(project(h), 1 / 3)),
+        kept=kept.sum(),
+        round=project(h).round(4).tolist(),
     )
 
 
@@ -131,12 +123,8 @@ def _caption() -> Erratum:
     claims = numbers()["fig5"]
     matrix = [[Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in claims["denominators"]]
     half, two = signature(matrix, Fraction(1, 2)), signature(matrix, Fraction(2))
-    return Erratum(
-        "caption of Fig. 5",
-        "e^ε = 1/2",
-        "e^ε = 2",
-        f"the printed M meets (2) for e^ε = 2: {two is not None}; for 1/2: {half is not None}",
-        half is None and two == claims["signature"],
+    return erratum(
+        "label_dp", "caption", half is None and two == claims["signature"], two=two is not None, half=half is not None
     )
 
 
@@ -145,13 +133,10 @@ def _exponential() -> Erratum:
     for high in (4, 10, 51):
         noise = LatticeNoise("exponential", 0, high, 1)
         pairs = [(i, j) for i in range(high + 1) for j in range(i)]
-        epsilons.append(audit_channel(noise.channel, pairs, 1).pure_epsilon)
-    return Erratum(
-        "App. F: the exponential mechanism",
-        "to guarantee the same privacy the noise must scale with 2/ε",
-        "Lap(D/ε) conditioned on the label range D is ε-DP already: the factor e^{|y-y'|/b} Z(y')/Z(y) is largest for "
-        "the two ends of the range, whose normalisers Z are equal: e^{D/b}; the paper's scale 2D/ε gives ε/2",
-        "exact audit of the discrete mechanism with the paper's scale for ε = 1, D = 4, 10, 51: "
-        + ", ".join(f"{value:.6f}" for value in epsilons),
+        epsilons.append(audit(Channel.of(noise.channel, pairs), 1).pure_epsilon)
+    return erratum(
+        "label_dp",
+        "exponential",
         all(abs(value - 0.5) < 1e-9 for value in epsilons),
-    )  # fmt: skip
+        listed=", ".join(f"{value:.6f}" for value in epsilons),
+    )

@@ -1,10 +1,10 @@
-"""Figures of ours: the channel LP, the cost of unbiasedness, better budget splits."""
+"""Figures of ours: the channel LP, the loss of unbiasedness, better budget splits."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,17 +13,12 @@ from solvers.backend import Options
 from workbench.exact.random_source import Source
 from workbench.families.api import design
 from workbench.families.labels.design import best_bins
-from workbench.io.figures import COLOURS, MARKERS, panels
 from workbench.mechanisms.label_randomizers.label_randomizer import private_prior, split_budget
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary
-from workbench.papers.artifact import Artifact
+from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.label_dp.data import criteo
 from workbench.papers.label_dp.mechanism_loss import SQUARED
-from workbench.papers.label_dp.pictures import epsilon_axis
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["channel_lp", "channel_lp_large", "proven_gap", "splits", "unbiasedness"]
 
@@ -31,27 +26,13 @@ __all__ = ["channel_lp", "channel_lp_large", "proven_gap", "splits", "unbiasedne
 def channel_lp(full: bool) -> Artifact:
     """The LP on the label grid beside the closed world of bins."""
     rows = [_solved(k, epsilon) for k in (21, 52, 101) for epsilon in (1, 4)]
-    return Artifact(
-        "channel_lp",
-        "The channel LP (2) on the label grid, with its proven bound",
-        _channel_table(rows),
-        None,
-        _CHANNEL + " Each channel is repaired exactly and certified, which may cost a relative 1e-9.",
-    )
+    return artifact("label_dp", "channel_lp", _channel_table(rows))
 
 
 def channel_lp_large(full: bool) -> Artifact:
     """The same at sizes that take a minute or two."""
     rows = [*(_solved(201, epsilon) for epsilon in (1, 4)), proven_gap(401, 1)]
-    return Artifact(
-        "channel_lp_large",
-        "The channel LP (2) on 201 and 401 labels",
-        _channel_table(rows),
-        None,
-        _CHANNEL + " Recomputed with --full only. At 401 (an LP of 161,202 variables and 321,602 privacy rows) the "
-        "incumbent is RR-on-Bins with its values rounded to the grid, and the bound comes from an interior point's "
-        "duals without a vertex: the gap between the two is what is proven.",
-    )
+    return artifact("label_dp", "channel_lp_large", _channel_table(rows))
 
 
 _CHANNEL = (
@@ -113,27 +94,7 @@ def unbiasedness(full: bool) -> Artifact:
         debiased = float(labels.prior @ (response.matrix * SQUARED.matrix(outputs, labels.values)).sum(axis=1))
         rows.append((epsilon, free.objective, float(f"{solved.objective:.6g}"), debiased))
     frame = pd.DataFrame(rows, columns=["epsilon", "biased", "unbiased", "debiased_rr"])
-    return Artifact(
-        "unbiasedness",
-        "The cost of unbiasedness (labels 0..10, uniform)",
-        frame,
-        _draw_unbiased,
-        "Least MSE of any ε-DP randomizer (RR-on-Bins), of any unbiased one (E[o|y] = y; a cone program over intervals "
-        "of labels, every mass an exact rational; relative gap at most 1e-7, usually 1e-8), and of "
-        "k-ary randomized response with its bias taken out. Outputs of unbiased randomizers leave the label range.",
-    )
-
-
-def _draw_unbiased(table: pd.DataFrame) -> Figure:
-    figure, (axis,) = panels(width=6.0, height=4.2)
-    names = {"biased": "RR-on-Bins (biased optimum)", "unbiased": "unbiased optimum",
-             "debiased_rr": "k-ary RR, bias removed"}  # fmt: skip
-    for at, (column, name) in enumerate(names.items()):
-        axis.loglog(table["epsilon"], table[column], color=COLOURS[at], marker=MARKERS[at], markersize=5, label=name)
-    epsilon_axis(axis)
-    axis.set_ylabel("MSE of the randomized labels")
-    axis.legend(frameon=False)
-    return figure
+    return artifact("label_dp", "unbiasedness", frame)
 
 
 def splits(full: bool) -> Artifact:
@@ -157,27 +118,11 @@ def splits(full: bool) -> Artifact:
                     lost.append(randomizer.loss(SQUARED, labels.prior) / ideal - 1)
                 rows.append((n, split, projection, float(np.mean(lost)), float(np.std(lost))))
     frame = pd.DataFrame(rows, columns=["records", "split", "projection", "excess", "std"])
-    return Artifact(
+    return artifact(
+        "label_dp",
         "splits",
-        "What the private prior costs, and what a better split of the budget saves (ε = 1)",
         frame,
-        _draw_splits,
-        f"Excess MSE of Algorithm 3 over the optimum for a known prior, on {data.words}; means over {repeats} runs of "
-        "n labels drawn from it, the loss of each run exact. split: ε₁ = split · sqrt(k/n), k = 401; the paper's is 1 "
-        "with clipping. With few records the simplex projection helps; with many a smaller share for the prior does.",
         digits={"excess": 6, "std": 4},
+        words=data.words,
+        repeats=repeats,
     )
-
-
-def _draw_splits(table: pd.DataFrame) -> Figure:
-    figure, (axis,) = panels(width=6.4, height=4.4)
-    for at, ((split, projection), part) in enumerate(table.groupby(["split", "projection"], sort=False)):
-        paper = " (paper)" if (split, projection) == ("1", "clip") else ""
-        axis.loglog(part["records"], part["excess"], color=COLOURS[at // 2], marker=MARKERS[at // 2], markersize=5,
-                    linestyle="-" if projection == "clip" else "--",
-                    markerfacecolor=COLOURS[at // 2] if projection == "clip" else "white",
-                    label=f"split {split}, {projection}{paper}")  # fmt: skip
-    axis.set_xlabel("records n")
-    axis.set_ylabel("excess MSE over the known prior (relative)")
-    axis.legend(frameon=False, fontsize=9)
-    return figure

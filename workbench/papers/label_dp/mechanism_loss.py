@@ -7,29 +7,29 @@ RR-on-Bins is held to the paper's rule: of the budget ε, ε₁ = sqrt(k/n) goes
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from models.losses import loss_named
 from workbench.families.labels.design import best_bins
-from workbench.io.figures import panels
 from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import split_budget
 from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.label_randomizers.randomized_response import with_prior
-from workbench.papers.artifact import Artifact, Comparison, printed
+from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, with_prior
+from workbench.papers.artifact import Artifact, Comparison, artifact, printed
 from workbench.papers.label_dp.data import DataSet, census, criteo
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["SQUARED", "bins_at", "continuous", "fig2", "lattice", "numbers", "table1", "table2"]
 
 SQUARED = loss_named("squared")
 _STANDIN_MISSES = (0, 1)  # bins of Fig. 2 that the stand-in, fitted to Table 1 alone, is known to have elsewhere
+_NO_NOISE = "at ε = ∞, where nothing is randomized,"
 _CELL = 20  # euro, of the density plots
 
 
@@ -38,8 +38,12 @@ def numbers() -> dict[str, Any]:
     return printed("label_dp")
 
 
+def _apart(data: DataSet) -> str:
+    return "" if data.real else "beside those of a stand-in fitted to them"
+
+
 def bins_at(data: DataSet, epsilon: float) -> float:
-    """MSE of RR-on-Bins at ε - ε₁, the prior known up to its cost ε₁."""
+    """MSE of RR-on-Bins at ε - ε₁, the prior known up to its loss ε₁."""
     _, second = split_budget(epsilon, data.labels.k, data.records)
     return best_bins(data.labels, second).loss(SQUARED)
 
@@ -51,7 +55,7 @@ def continuous(labels: Labels, kind: str, epsilon: float, *, clip: bool = True) 
 
 def lattice(labels: Labels, kind: str, epsilon: float) -> float:
     """MSE of clipped integer noise, a finite sum."""
-    return LatticeNoise(kind, int(labels.values[0]), int(labels.values[-1]), epsilon).loss(labels, SQUARED)
+    return LatticeNoise(kind, int(labels.values[0]), int(labels.values[-1]), epsilon).under(labels, SQUARED)
 
 
 def fig2(full: bool) -> Artifact:
@@ -72,34 +76,28 @@ def fig2(full: bool) -> Artifact:
         np.add.at(joint, group, labels.prior[:, None] * table)
         rows += [(panel, edges[i], edges[j], joint[i, j]) for i in range(edges.size - 1) for j in range(edges.size - 1)]
     frame = pd.DataFrame(rows, columns=["mechanism", "label_from", "output_from", "probability"])
-    frame.attrs["bins"] = response.outputs.tolist()
     table1_ = numbers()["table1"]
     at = table1_["epsilon"].index(epsilon)
     mse = response.loss(SQUARED), noise.loss(labels)
-    return Artifact(
-        "fig2",
-        "Fig. 2: where a label goes under RR-on-Bins and under the Laplace mechanism (ε = 3)",
-        frame,
-        lambda table: _draw_fig2(table, response.outputs, mse),
-        f"Joint probability of label and randomized label in cells of {_CELL} euro, exact sums on {data.words} "
-        "(Criteo, 0..400). The paper draws a smoothed density of samples; the cell size is ours. Dashed: the bin "
-        "values. The Laplace output is clipped, so its first and last cells hold what was clipped.",
-        [
+    bins = pd.DataFrame({"output": response.outputs, "mechanism": "RR-on-Bins"})
+    return artifact("label_dp", "fig2", frame, [
             *(
                 Comparison(f"bin {j + 1} of {len(claims['bins'])} (\"around\" in print)", claims["place"], value,
                            float(response.outputs[j]), 5.0, explained=False,
                            expected=data.real or j not in _STANDIN_MISSES,
-                           remark=f"{data.words}: a bin printed as \"around {value:g}\" is compared within 5")
+                           remark=f"{data.words}: a bin printed as \"around {value:g}\" is compared within 5",
+                           apart=_apart(data))
                 for j, value in enumerate(claims["bins"]) if response.outputs.size == len(claims["bins"])
             ),
             Comparison("number of bins", claims["place"], len(claims["bins"]), response.outputs.size, 0.5,
-                       remark="stand-in"),
+                       remark="stand-in", apart=_apart(data)),
             Comparison("MSE, RR-on-Bins", table1_["place"], table1_["bins"][at], mse[0], 3 * table1_["bins_std"][at],
-                       remark="stand-in, within 3 printed standard deviations"),
+                       remark="stand-in, within 3 printed standard deviations", apart=_apart(data)),
             Comparison("MSE, Laplace", table1_["place"], table1_["laplace"][at], mse[1],
-                       3 * table1_["laplace_std"][at], remark="stand-in, within 3 printed standard deviations"),
-        ],
-    )  # fmt: skip
+                       3 * table1_["laplace_std"][at], remark="stand-in, within 3 printed standard deviations",
+                       apart=_apart(data)),
+        ], further={"bins": bins}, CELL=_CELL, words=data.words, bins=mse[0], laplace=mse[1],
+        most=frame["probability"].max())  # fmt: skip
 
 
 def _cells(matrix: Any, outputs: Any, edges: Any) -> Any:
@@ -116,27 +114,7 @@ def _spread(noise: LabelNoise, label: float, edges: Any) -> Any:
     return np.diff(below)
 
 
-def _draw_fig2(table: pd.DataFrame, outputs: Any, mse: tuple[float, float]) -> Figure:
-    from matplotlib.colors import LogNorm
-
-    figure, axes = panels(2, width=5.4, height=4.6)
-    scale = LogNorm(1e-6, float(table["probability"].max()))
-    for axis, (name, error) in zip(axes, zip(("RR-on-Bins", "Laplace"), mse, strict=True), strict=True):
-        part = table[table["mechanism"] == name]
-        grid = part.pivot_table(index="output_from", columns="label_from", values="probability").to_numpy()
-        edges = np.append(np.unique(part["label_from"]), 401)
-        image = axis.pcolormesh(edges, edges, np.where(grid > 0, np.maximum(grid, 1e-6), np.nan), cmap="viridis",
-                                norm=scale)  # fmt: skip
-        axis.grid(False)
-        axis.set_xlabel("label y (euro)")
-        axis.set_title(f"{name}, MSE {error:,.0f}", fontsize=10)
-        if name == "RR-on-Bins":
-            for value in outputs:
-                axis.axhline(value, color="#D55E00", linewidth=0.9, linestyle="--")
-                axis.annotate(f"o = {value:.0f}", (395, value + 14), color="#D55E00", fontsize=9, ha="right")
-    axes[0].set_ylabel("randomized label (euro)")
-    figure.colorbar(image, ax=axes, label="probability of the cell")
-    return figure
+_WORDS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior"}
 
 
 def table1(full: bool) -> Artifact:
@@ -144,56 +122,43 @@ def table1(full: bool) -> Artifact:
     from workbench.papers.label_dp.learning import diabetes_errors
 
     claims, data = numbers()["table1"], criteo()
-    tests = diabetes_errors(full)
-    rows: list[tuple[Any, ...]] = []
-    comparisons: list[Comparison] = []
-    for at, epsilon in enumerate(claims["epsilon"]):
-        ours = {"laplace": continuous(data.labels, "laplace", epsilon), "bins": bins_at(data, epsilon)}
-        test = tests[tests["epsilon"] == epsilon].set_index("mechanism")["mse"]
-        rows.append(
-            (epsilon, claims["laplace"][at], ours["laplace"], claims["bins"][at], ours["bins"],
-             claims["laplace_test"][at], test.get("Laplace"), claims["bins_test"][at], test.get("RR-on-Bins"))
-        )  # fmt: skip
-        comparisons += [
-            Comparison(f"MSE of {name}, ε = {epsilon:g}", claims["place"], claims[key][at], ours[key],
-                       3 * claims[f"{key}_std"][at], remark="stand-in, within 3 printed standard deviations")
-            for key, name in (("laplace", "Laplace"), ("bins", "RR-on-Bins"))
-        ]  # fmt: skip
-    last, comparison = _no_noise(data.labels, claims["no_noise"], ("laplace", "bins"), tests)
-    rows.append((math.inf, *last))
-    comparisons += comparison
+    ours = {"laplace": partial(continuous, data.labels, "laplace"), "bins": partial(bins_at, data)}
+    tolerances = {key: 3 * np.array(claims[f"{key}_std"]) for key in ours}
+    remark = "stand-in, within 3 printed standard deviations"
+    rows, comparisons = _rows(claims, data, ours, diabetes_errors(full), tolerances, remark)
     columns = ["epsilon", "laplace_printed", "laplace_ours", "bins_printed", "bins_ours", "test_laplace_printed_criteo",
                "test_laplace_ours_diabetes", "test_bins_printed_criteo", "test_bins_ours_diabetes"]  # fmt: skip
-    return Artifact(
-        "table1",
-        "Table 1: MSE of the randomized labels (Criteo), printed beside ours",
-        pd.DataFrame(rows, columns=columns),
-        None,
-        f"Mechanism (columns 2-5): exact expectations on {data.words}; Laplace clipped to [0, 400], RR-on-Bins at "
-        "ε - sqrt(401/n), n the paper's training labels. Since the stand-in was fitted to this block, agreement is "
-        "consistency, not evidence. Generalization (columns 6-9): the printed test MSE is the paper's network on "
-        "Criteo; ours is ridge regression on scikit-learn's bundled diabetes data (see fig3), another data set: read "
-        "each column by itself. Empty: n <= k/ε², where Algorithm 3 has no budget left.",
-        comparisons,
-    )
+    return artifact("label_dp", "table1", pd.DataFrame(rows, columns=columns), comparisons, words=data.words)
 
 
-def _no_noise(
-    labels: Labels, claims: Any, keys: tuple[str, str], tests: pd.DataFrame
-) -> tuple[list[float], list[Comparison]]:
-    """The row ε = ∞, where every mechanism publishes the label itself: printed and ours in turn, and comparisons.
+def _rows(
+    claims: Any, data: DataSet, ours: Mapping[str, Callable[[float], float]], tests: pd.DataFrame,
+    tolerances: Mapping[str, Any], remark: str,
+) -> tuple[list[list[Any]], list[Comparison]]:  # fmt: skip
+    """Printed and ours in turn at every ε, the mechanisms' own error before the test errors; and comparisons.
 
-    tests: the test errors; the row "none" trains on true labels.
+    ours: mechanism -> its error at an ε; tests: the test errors, the row "none" trained on true labels. The last row
+    is ε = ∞, where every mechanism publishes the label itself.
     """
-    values = np.asarray(labels.values)
-    ours = float(labels.prior @ SQUARED(values, values))
+    place, none, values = claims["place"], claims["no_noise"], np.asarray(data.labels.values)
+    rows: list[list[Any]] = []
+    comparisons: list[Comparison] = []
+    for at, epsilon in enumerate(claims["epsilon"]):
+        test = tests[tests["epsilon"] == epsilon].set_index("mechanism")["mse"]
+        losses = {key: loss(epsilon) for key, loss in ours.items()}
+        pairs = [(claims[key][at], losses[key]) for key in ours]
+        pairs += [(claims[f"{key}_test"][at], test.get(_WORDS[key])) for key in ours]
+        rows.append([epsilon, *chain(*pairs)])
+        comparisons += [
+            Comparison(f"MSE of {_WORDS[key]}, ε = {epsilon:g}", place, claims[key][at], loss,
+                       float(tolerances[key][at]), remark=remark, apart=_apart(data)) for key, loss in losses.items()
+        ]  # fmt: skip
+    same = float(data.labels.prior @ SQUARED(values, values))
     trained = float(tests.loc[tests["mechanism"] == "none", "mse"].iloc[0])
-    row = [x for key in keys for x in (claims[key], ours)]
-    row += [x for key in keys for x in (claims[f"{key}_test"], trained)]
-    words = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior"}
-    return row, [
-        Comparison(f"MSE of {words[key]}, ε = ∞", claims["place"], claims[key], ours, 0.005,
-                   remark="every label published as it is") for key in keys
+    last = [(none[key], same) for key in ours] + [(none[f"{key}_test"], trained) for key in ours]
+    return [*rows, [math.inf, *chain(*last)]], comparisons + [
+        Comparison(f"MSE of {_WORDS[key]}, ε = ∞", none["place"], none[key], same, 0.005,
+                   remark="every label published as it is", apart=_NO_NOISE) for key in ours
     ]  # fmt: skip
 
 
@@ -202,38 +167,19 @@ def table2(full: bool) -> Artifact:
     from workbench.papers.label_dp.learning import census_errors
 
     claims, data = numbers()["table2"], census()
-    tests = census_errors(full)
-    rows: list[tuple[Any, ...]] = []
-    comparisons: list[Comparison] = []
-    for at, epsilon in enumerate(claims["epsilon"]):
-        _, second = split_budget(epsilon, data.labels.k, data.records)
-        chosen = with_prior(data.labels, second)
-        ours = {"with_prior": chosen.loss(SQUARED), "bins": bins_at(data, epsilon)}
-        test = tests[tests["epsilon"] == epsilon].set_index("mechanism")["mse"]
-        rows.append(
-            (epsilon, claims["with_prior"][at], ours["with_prior"], chosen.outputs.size, claims["bins"][at],
-             ours["bins"], claims["with_prior_test"][at], test.get("RRWithPrior"), claims["bins_test"][at],
-             test.get("RR-on-Bins"))
-        )  # fmt: skip
-        comparisons += [
-            Comparison(f"MSE of {name}, ε = {epsilon:g}", claims["place"], claims[key][at], ours[key], 0.1,
-                       remark="stand-in, tolerance 0.1")
-            for key, name in (("with_prior", "RRWithPrior"), ("bins", "RR-on-Bins"))
-        ]  # fmt: skip
-    last, comparison = _no_noise(data.labels, claims["no_noise"], ("with_prior", "bins"), tests)
-    rows.append((math.inf, *last[:2], data.labels.k, *last[2:]))
-    comparisons += comparison
-    columns = ["epsilon", "with_prior_printed", "with_prior_ours", "labels_kept", "bins_printed", "bins_ours",
+
+    def chosen(epsilon: float) -> RandomizedResponse:
+        return with_prior(data.labels, split_budget(epsilon, data.labels.k, data.records)[1])
+
+    def loss(epsilon: float) -> float:
+        return chosen(epsilon).loss(SQUARED)
+
+    ours: dict[str, Callable[[float], float]] = {"with_prior": loss, "bins": partial(bins_at, data)}
+    tolerances = dict.fromkeys(ours, np.full(len(claims["epsilon"]), 0.1))
+    rows, comparisons = _rows(claims, data, ours, census_errors(full), tolerances, "stand-in, tolerance 0.1")
+    columns = ["epsilon", "with_prior_printed", "with_prior_ours", "bins_printed", "bins_ours",
                "test_with_prior_printed", "test_with_prior_ours_synthetic", "test_bins_printed",
                "test_bins_ours_synthetic"]  # fmt: skip
-    return Artifact(
-        "table2",
-        "Table 2: RR-on-Bins against RRWithPrior (census), printed beside ours",
-        pd.DataFrame(rows, columns=columns),
-        None,
-        f"Mechanism (columns 2-6): exact expectations on {data.words}, at ε - sqrt(52/n). Up to ε = 2 RRWithPrior "
-        "keeps one label and always answers 52. The stand-in was fitted to this block: consistency, not evidence. "
-        "Generalization (columns 7-10): printed on the census; ours on synthetic features behind stand-in labels (see "
-        "fig4), another task.",
-        comparisons,
-    )
+    table = pd.DataFrame(rows, columns=columns)
+    table.insert(3, "labels_kept", [*(chosen(e).outputs.size for e in claims["epsilon"]), data.labels.k])
+    return artifact("label_dp", "table2", table, comparisons, words=data.words)

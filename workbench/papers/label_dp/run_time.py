@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from models.oracles.bins import Bins, optimal_bins, printed_bins
-from workbench.io.figures import COLOURS, MARKERS, panels
-from workbench.papers.artifact import Artifact
+from workbench.papers.artifact import Artifact, artifact
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["draw", "growth", "runtime", "timed", "work"]
+__all__ = ["growth", "runtime", "timed", "work"]
 
 LINES = (("printed", "squared"), ("fast", "squared"), ("fast", "absolute"))
 
@@ -43,6 +38,12 @@ def growth(sizes: list[int], work: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(work), 1)[0])
 
 
+def _growth(frame: pd.DataFrame, column: str) -> list[float]:
+    """Of each line, at its three largest sizes."""
+    lines = [frame[(frame["algorithm"] == algorithm) & (frame["loss"] == loss)].tail(3) for algorithm, loss in LINES]
+    return [growth(part["labels"].tolist(), part[column].tolist()) for part in lines]
+
+
 def work(full: bool) -> Artifact:
     """Steps against k."""
     plan = {
@@ -56,17 +57,7 @@ def work(full: bool) -> Artifact:
         for optimum in [timed(algorithm, k, loss)[1]]
     ]
     frame = pd.DataFrame(rows, columns=["algorithm", "loss", "labels", "steps", "rounds"])
-    return Artifact(
-        "work",
-        "Work of Algorithm 2 as printed and of the fast exact algorithm",
-        frame,
-        lambda table: draw(table, "steps", "steps"),
-        "Steps counted to three digits (rounding breaks ties, which moves the others), ε = 2, an uneven prior: "
-        "candidates weighed by the printed algorithm, which is O(k³) and not O(k²) (erratum), and interval costs "
-        "taken by the fast one (Dinkelbach over clamped Monge partitions, O(k log k) a round), which returns the same "
-        "optimum. A step of the printed one is an addition and a comparison inside an array operation, one of the "
-        "fast algorithm some tens of operations.",
-    )
+    return artifact("label_dp", "work", frame, growth=_growth(frame, "steps"))
 
 
 def runtime(full: bool) -> Artifact:
@@ -82,27 +73,11 @@ def runtime(full: bool) -> Artifact:
                          columns=["algorithm", "loss", "labels", "seconds", "objective"])  # fmt: skip
     both = frame[(frame["loss"] == "squared") & (frame["labels"] == plan["printed"][-1])].set_index("algorithm")
     seconds = both["seconds"]
-    return Artifact(
+    return artifact(
+        "label_dp",
         "runtime",
-        "Run time of Algorithm 2 as printed and of the fast exact algorithm",
         frame,
-        lambda table: draw(table, "seconds", "CPU seconds"),
-        "CPU seconds of one thread, ε = 2, an uneven prior, both algorithms in one run; they change with every run and "
-        "machine, what counts is the ratio. At the largest size that both reach, k = "
-        f"{plan['printed'][-1]}, the printed algorithm takes {seconds['printed'] / seconds['fast']:.0f} times as long, "
-        "for the same objective. The printed one runs array operations, which hides its k³ at small k.",
+        growth=_growth(frame, "seconds"),
+        printed=plan["printed"][-1],
+        printed_2=seconds["printed"] / seconds["fast"],
     )
-
-
-def draw(table: pd.DataFrame, column: str, label: str) -> Figure:
-    """A column of work against k on logarithmic axes, each curve with the exponent of its three largest sizes."""
-    figure, (axis,) = panels(width=6.2, height=4.4)
-    for at, (algorithm, loss) in enumerate(LINES):
-        part = table[(table["algorithm"] == algorithm) & (table["loss"] == loss)]
-        slope = growth(part["labels"].tolist()[-3:], part[column].tolist()[-3:])
-        axis.loglog(part["labels"], part[column], color=COLOURS[at], marker=MARKERS[at], markersize=5,
-                    label=f"{algorithm}, {loss} loss, fitted k^{slope:.1f}")  # fmt: skip
-    axis.set_xlabel("labels k")
-    axis.set_ylabel(label)
-    axis.legend(frameon=False, fontsize=9)
-    return figure

@@ -3,7 +3,7 @@
     δ(ε) = max over neighbouring answers q, q' = q ± 1 of  Σ_k Pr[k|q] over {k : Pr[k|q] > e^ε Pr[k|q']}       (2), (3)
 
 is a staircase in ε whose steps are the privacy losses ln Pr[k|q]/Pr[k|q']. The least error is that of the smallest
-parameter with δ(ε) <= δ, found by the scan of `workbench.families.noise.baselines`; `full` scans ten times finer.
+parameter with δ(ε) <= δ, found by the scan of `workbench.families.modulo.baselines`; `full` scans ten times finer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import exact
-from workbench.families.noise.baselines import Scan
+from workbench.families.modulo.baselines import Scan
 from workbench.papers.modulo_noise.common import Floats
 
 __all__ = ["adjacent_pairs", "least_parameter", "pdp_steps", "two_sided"]
@@ -57,7 +57,7 @@ def _scan(family: str, n: int, steps: int) -> Scan:
 def least_parameter(family: str, n: int, epsilon: float, delta: float, *, full: bool = False) -> float:
     """The smallest parameter of a family whose clamped mechanism on 0..n is (epsilon, delta)-PDP for neighbours ± 1."""
     scan = _scan(family, n, 4001 if full else 401)
-    parameter = scan.least(exact(epsilon, "epsilon"), exact(delta, "delta"), "pdp")
-    if parameter is None:
+    best = scan.audited(exact(epsilon, "epsilon"), exact(delta, "delta"), "pdp")
+    if best is None:
         raise WorkbenchError(f"No {family} mechanism reaches delta = {delta:g} at epsilon = {epsilon:g}.")
-    return parameter
+    return best[0]

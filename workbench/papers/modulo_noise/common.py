@@ -24,14 +24,13 @@ from models.oracles import ClosedForm
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import Real, exact, exp_bounds
 from workbench.families.design import Design
-from workbench.families.noise.design import NoiseDesigner
+from workbench.families.modulo.design import ModuloDesigner
 from workbench.families.requirements import ratio_kind
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.papers.artifact import Comparison, printed
 from workbench.privacy.audit import audit
 
 __all__ = [
-    "DIRECTED",
     "Floats",
     "bounded",
     "compare",
@@ -47,10 +46,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-
-DIRECTED = (
-    "The differences are one-sided, as the paper takes them; real neighbours are symmetric, which costs more error."
-)
 
 
 @cache
@@ -75,19 +70,19 @@ def snap(value: float) -> float:
 
 
 def solve_each(
-    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", cost: str = "error-rate"
+    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", loss: str = "error-rate"
 ) -> list[float]:
     """The proven least error at each (epsilon, delta), one live solver for all. Raises WorkbenchError unless proven."""
-    with NoiseDesigner(question, notion=notion, cost=cost) as designer:
+    with ModuloDesigner(question, notion=notion, loss=loss) as designer:
         return [_proven(designer.solve(epsilon, delta)) for epsilon, delta in requests]
 
 
 def least_deltas(
-    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", cost: str = "error-rate"
+    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", loss: str = "error-rate"
 ) -> list[float]:
     """The proven least delta at each (epsilon, budget), (15), one live solver for all. Raises unless proven."""
-    with NoiseDesigner(question, notion=notion, cost=cost, minimise="delta") as designer:
-        return [_proven(designer.solve(epsilon, budget=budget)) for epsilon, budget in requests]
+    with ModuloDesigner(question, notion=notion, loss=loss, minimise="delta") as designer:
+        return [_proven(designer.solve(epsilon, max_loss=budget)) for epsilon, budget in requests]
 
 
 def _proven(solution: Any) -> float:
@@ -100,7 +95,7 @@ def _proven(solution: Any) -> float:
 
 def solve(question: ModuloNoise, epsilon: Real, delta: Real = 0, *, notion: str = "pdp") -> Design:
     """The proven optimum for the error rate, judged and audited."""
-    with NoiseDesigner(question, notion=notion) as designer:
+    with ModuloDesigner(question, notion=notion) as designer:
         return designer.design(epsilon, delta)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from workbench.papers.artifact import Artifact
-from workbench.papers.modulo_noise.common import DIRECTED, bounded, least_deltas, needed, single, solve_each
+from workbench.papers.artifact import Artifact, artifact
+from workbench.papers.modulo_noise.common import bounded, least_deltas, needed, single, solve_each
 
 __all__ = ["formulas"]
 
@@ -28,14 +28,10 @@ def formulas(full: bool = False) -> Artifact:
         worst, excess = float(part["difference"].max()), float(part["excess"].max())
         verdict = "right in every case" if worst < 1e-7 and excess <= 1e-9 else "WRONG"
         rows.append((formula, part["gives"].iloc[0], len(part), "< 1e-7" if worst < 1e-7 else f"{worst:.2g}", verdict))
-    caption = (
-        "Formulas of Section 3.2 that are right as printed, with Remark 3 read as n → N_μ̂ - 1: evaluated as printed "
-        "and compared with LP (14), MILP (13) or minimum-δ MILP (15), solved by HiGHS; PMFs for δ > 0 are also "
-        "audited for the δ they claim. (20) holds for k >= 1; for k = 0 it is (17). " + DIRECTED
-    )
+
     columns = ["formula", "gives", "cases", "largest difference to the solver", "verdict"]
     shown = pd.DataFrame(rows, columns=columns)
-    return Artifact("formulas", "Formulas that are right as printed", shown, None, caption)
+    return artifact("modulo_noise", "formulas", shown)
 
 
 def _lemma3(most: int) -> Iterator[_Case]:

@@ -6,18 +6,13 @@ Both are the hop law on Z_N x Z_N (`models.oracles.hops`), solved as LP (14) as 
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from workbench.io.figures import panels, pmf_heat
 from workbench.mechanisms.additive import ModuloNoise
-from workbench.papers.artifact import Artifact
-from workbench.papers.modulo_noise.common import DIRECTED, Floats, compare, law, numbers, snap, solve
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from workbench.papers.artifact import Artifact, artifact
+from workbench.papers.modulo_noise.common import Floats, compare, law, numbers, snap, solve
 
 __all__ = ["eq59", "fig13", "plane"]
 
@@ -62,31 +57,16 @@ def eq59(full: bool = False) -> Artifact:
         comparisons += [
             compare(what.format(eta), place, printed[key][eta], float(ours[eta]), 4) for eta in range(n + 1)
         ]
-    caption = (
-        "Optimal joint noise (59) for a two-dimensional query (left: n = 4, differences {0, 1, 2}², ε = 3, δ = 0) and "
-        "the product of the two scalar optima for ε₁ = ε₂ = 1.5 (right), which spends the same ε and is wrong more "
-        f"often: error rate {1 - joint[0, 0]:.4f} against {1 - apart[0, 0]:.4f}. Left by the hop law, equal to LP (14) "
-        "solved by HiGHS (column solver). " + DIRECTED
-    )
+
     columns = ["eta1", "eta2", "law", "solver", "product", "printed"]
-    return Artifact(
-        "eq59", "Matrix (59): joint noise beats independent noise", pd.DataFrame(rows, columns=columns), _draw59,
-        caption, comparisons,
-    )  # fmt: skip
-
-
-def _draw59(table: pd.DataFrame) -> Figure:
-    figure, axes = panels(2, width=5.4, height=4.3)
-    size = int(table["eta1"].max()) + 1
-    limits = (float(table[["law", "product"]].min().min()), float(table[["law", "product"]].max().max()))
-    for axis, name, title in (
-        (axes[0], "law", "optimal joint noise, (59): ε = 3"),
-        (axes[1], "product", "product of scalar optima: ε₁ = ε₂ = 1.5"),
-    ):
-        pmf_heat(axis, table[name].to_numpy(), (size, size), limits=limits)
-        error = 1 - float(table[name].iloc[0])
-        axis.set_title(f"{title}\nerror rate {error:.4f}", fontsize=10)
-    return figure
+    return artifact(
+        "modulo_noise",
+        "eq59",
+        pd.DataFrame(rows, columns=columns),
+        comparisons,
+        joint=1 - joint[0, 0],
+        apart=1 - apart[0, 0],
+    )
 
 
 def fig13(full: bool = False) -> Artifact:
@@ -111,25 +91,8 @@ def fig13(full: bool = False) -> Artifact:
                 10 * ours[0] + ours[1], 0)
         for k, (p, ours) in enumerate(zip(sorted(peaks["eta"]), places, strict=True))
     ]  # fmt: skip
-    caption = (
-        "Optimal joint noise for two-dimensional queries: (a) n = 4, bounded differences {0, 1, 2}², ε = 3, the same "
-        "PMF as (59); (b) n = 6, differences {1, 3} × {2, 5}, ε = 3. Hop law, equal to LP (14) solved by HiGHS (column "
-        f"solver); f(0, 0) = {laws['a'][0, 0]:.7f} and {grid[0, 0]:.7f}. The paper draws three-dimensional bars and "
-        "omits δ; ours is δ = 0. " + DIRECTED
-    )
+
     columns = ["panel", "n", "differences", "epsilon", "eta1", "eta2", "law", "solver"]
-    return Artifact(
-        "fig13", "Fig. 13: optimal noise for vector queries", pd.DataFrame(rows, columns=columns), _draw13, caption,
-        comparisons,
-    )  # fmt: skip
-
-
-def _draw13(table: pd.DataFrame) -> Figure:
-    figure, axes = panels(2, width=5.8, height=4.6)
-    for axis, (panel, part) in zip(axes, table.groupby("panel"), strict=True):
-        first = part.iloc[0]
-        size = int(first["n"]) + 1
-        pmf_heat(axis, part["law"].to_numpy(), (size, size))
-        parameters = f"n = {first['n']}, differences {first['differences']}, ε = {first['epsilon']:g}, δ = 0"
-        axis.set_title(f"({panel}) {parameters}", fontsize=10)
-    return figure
+    return artifact(
+        "modulo_noise", "fig13", pd.DataFrame(rows, columns=columns), comparisons, a=laws["a"][0, 0], grid=grid[0, 0]
+    )

@@ -88,9 +88,9 @@ def published(epsilon: str) -> dict[str, Quantizer]:
 
 
 @lru_cache(maxsize=256)
-def law_question(epsilon: str, density: Density | None = None, cost: str = "mae") -> LawQuestion:
+def law_question(epsilon: str, density: Density | None = None, loss: str = "absolute") -> LawQuestion:
     """On [-1, 1], inputs uniform where no density is given."""
-    return LawQuestion(exact(epsilon, "epsilon"), Fraction(1), density or uniform(), cost)
+    return LawQuestion(exact(epsilon, "epsilon"), Fraction(1), density or uniform(), loss)
 
 
 def exact_at(bins: str, epsilon: str, density: Density | None = None, knots: int = 41) -> Quantizer:

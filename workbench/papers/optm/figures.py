@@ -17,27 +17,21 @@ from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.families.quantizer.published import best_rqm
 from workbench.families.quantizer.search import searched_bins
-from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
+from workbench.io.figures import panels
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.shown_mechanism import draw_law
-from workbench.papers.artifact import Artifact, InParts
-from workbench.papers.optm.common import EPSILONS, STYLE, best_exact, certified, exact_at, limit, parameters, published
+from workbench.papers.artifact import Artifact, InParts, artifact
+from workbench.papers.optm.common import EPSILONS, best_exact, certified, exact_at, limit, parameters, published
 from workbench.privacy.quantizer import audit_quantizer
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_limit", "fig2", "fig3", "price_of_bits"]
+__all__ = ["fig2", "fig3", "price_of_bits"]
 
 _ERM = ("1.6", "1.5")  # outer bin and γ of Fig. 2, chosen by us
-
-
-def draw_limit(axis: Axes, epsilon: str, *, x: tuple[float, float] = (-1.0, 1.0)) -> None:
-    """The limit for any number of outputs as a horizontal line."""
-    axis.hlines(limit(epsilon).upper, *x, colors="black", linestyles=(0, (5, 2)), linewidth=1.2, label="limit (mean)")
 
 
 def fig2(full: bool) -> Artifact:
@@ -63,12 +57,7 @@ def fig2(full: bool) -> Artifact:
         axis.legend(frameon=False)
         return figure
 
-    caption = (
-        f"ERM with 8 equal bins in [-{_ERM[0]}, {_ERM[0]}] and γ = {_ERM[1]} (the paper gives no parameters). The law "
-        "is affine between bins and jumps at them: maxima are the one-sided limits at the output's own bin, minima "
-        "limits at bins or at ±c. The two curves are mirror images."
-    )
-    return Artifact("fig2", "Fig. 2: output law of ERM, m = 8", pd.DataFrame(rows), draw, caption)
+    return artifact("optm", "fig2", pd.DataFrame(rows), draw=draw, ERM=_ERM[0], ERM_2=_ERM[1])
 
 
 def fig3(full: bool) -> Artifact:
@@ -88,26 +77,8 @@ def fig3(full: bool) -> Artifact:
             frames.append(pd.DataFrame({"epsilon": epsilon, "mechanism": name, "x": x, "error": quantizer.error_at(x)}))
     data = pd.concat(frames, ignore_index=True)
 
-    def draw(table: pd.DataFrame) -> Figure:
-        figure, axes = panels(3, width=4.6, height=4.2)
-        for axis, epsilon in zip(axes, EPSILONS, strict=True):
-            for name, part in table[table["epsilon"] == epsilon].groupby("mechanism", sort=False):
-                colour, style = STYLE[str(name)]
-                axis.plot(part["x"], part["error"], style, color=COLOURS[colour], label=name, linewidth=1.5)
-            draw_limit(axis, epsilon)
-            axis.set_title(f"ε = {epsilon}", fontsize=10)
-            axis.set_xlabel("input x")
-        axes[0].set_ylabel("expected error E|M(x) - x|")
-        legend_below(figure, axes[1:], columns=4)
-        return figure
-
-    caption = (
-        "Expected absolute error of every mechanism at the printed parameters, exact at every x; the exact quantizer "
-        "at OPTM's bins and with 4 optimised bins. Dashed: the least mean error of any unbiased ε-private mechanism "
-        "with unlimited outputs (a bound on the average of a curve, not on the curve). At ε = 0.5 there is no RQM and "
-        "no ERM."
-    )
-    return Artifact("fig3", "Fig. 3: error against x", data, draw, caption, digits={"error": 4})
+    limits = pd.DataFrame({"epsilon": EPSILONS, "upper": [limit(epsilon).upper for epsilon in EPSILONS]})
+    return artifact("optm", "fig3", data, digits={"error": 4}, further={"limits": limits})
 
 
 def _optm(levels: int, epsilon: str) -> Quantizer | None:
@@ -157,39 +128,12 @@ def _price_of_bits(parts: Sequence[list[dict[str, Any]]], full: bool) -> Artifac
     """Best MAE against the number of outputs."""
     rows = [row for part in parts for row in part]
 
-    def draw(table: pd.DataFrame) -> Figure:
-        figure, axes = panels(2, 2, width=5.0, height=3.6)
-        for axis, epsilon in zip(axes, _BITS_EPSILONS, strict=True):
-            here = table[table["epsilon"] == epsilon]
-            for k, name in enumerate(("exact quantizer", "OPTM", "MVU", "RQM")):
-                part = here[here["mechanism"] == name]
-                axis.plot(part["outputs"], part["mae, at most so many outputs"], color=COLOURS[STYLE[name][0]],
-                          marker=MARKERS[k], markersize=4, label=name, linewidth=1.3)  # fmt: skip
-            value = {str(r["mechanism"]): float(r["mae"]) for _, r in here[np.isinf(here["outputs"])].iterrows()}
-            low, high = value["limit, proven"], value["limit, reached"]
-            axis.axhspan(low, high, color="black", alpha=0.35, linewidth=0, label="limit, any outputs")
-            axis.axhline(value["limit within the reach, reached"], color="black", linestyle=(0, (5, 2)), linewidth=1,
-                         label="limit, outputs within 2x least reach")  # fmt: skip
-            axis.set_title(f"ε = {epsilon}", fontsize=10)
-            axis.set_xlabel("outputs, at most m")
-            axis.set_ylabel("least MAE found")
-            axis.set_xticks(range(2, 17, 2))
-        legend_below(figure, axes[:1], columns=3)
-        return figure
-
-    caption = (
-        "New: least exact MAE (uniform inputs) found with at most m outputs, every mechanism exactly ε-private by "
-        "audit. Exact quantizer with optimised bins and 41 knots, outputs within twice the least feasible reach "
-        "2(e^ε+1)/(e^ε-1); OPTM on a coarse grid of bins, equally spaced inside; MVU with as many input points as "
-        "outputs, its alphabet optimised for its squared error; RQM with the best of a few outer bins and its largest "
-        "private q. OPTM and RQM are searched coarsely and MVU minimises the squared error, so what one finds with m "
-        "outputs may be worse than with fewer: the table has both, the figure the best so far. OPTM, MVU and RQM at "
-        "every m only in the full run. With two outputs all are two-point randomized response. The band is the "
-        "interval of the limit for unlimited outputs (its lower edge proven)."
+    return artifact(
+        "optm",
+        "price-of-bits",
+        pd.DataFrame(rows),
+        digits={"mae": 6, "mae, at most so many outputs": 6, "mse": 4, "largest output": 3, "exact epsilon": 7},
     )
-    return Artifact("price-of-bits", "The price of bits", pd.DataFrame(rows), draw, caption,
-                    digits={"mae": 6, "mae, at most so many outputs": 6, "mse": 4, "largest output": 3,
-                            "exact epsilon": 7})  # fmt: skip
 
 
 price_of_bits = InParts(_BITS_EPSILONS, _bits, _price_of_bits)

@@ -8,7 +8,7 @@ one mechanism are advanced together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,16 +17,12 @@ from numpy.typing import NDArray
 from workbench.errors import CorruptFile, WorkbenchError
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
-from workbench.io.figures import COLOURS, panels
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.papers.artifact import Artifact
-from workbench.papers.optm.common import STYLE, certified, law_question, optm_at, parameters
-from workbench.papers.optm.data import breast_cancer, digits, mnist
+from workbench.papers.artifact import Artifact, artifact
+from workbench.papers.optm.common import certified, law_question, optm_at, parameters
+from workbench.papers.optm.data import Data, breast_cancer, digits, mnist
 from workbench.papers.optm.simulation import simulated
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["Training", "fig4c", "fig4d", "train"]
 
@@ -83,7 +79,7 @@ def train(
 
 def _exact(epsilon: str) -> Quantizer:
     """4 bins optimised for the squared error of uniform inputs: what a step of SGD feels is the noise's variance."""
-    design = optimised_bins(4, law_question(epsilon, cost="mse"), starts=1)
+    design = optimised_bins(4, law_question(epsilon, loss="squared"), starts=1)
     assert design is not None
     return certified(design.quantizer, epsilon)
 
@@ -99,8 +95,7 @@ def _mechanisms(table: dict[str, dict[str, str]], epsilon: str) -> dict[str, Qua
 
 
 def _curves(
-    data: tuple[NDArray[np.float64], NDArray[np.intp]], table: dict[str, dict[str, str]], training: Training,
-    epsilon: str,
+    data: Data, table: dict[str, dict[str, str]], training: Training, epsilon: str
 ) -> pd.DataFrame:  # fmt: skip
     frames = []
     for name, quantizer in _mechanisms(table, epsilon).items():
@@ -116,49 +111,26 @@ def _curves(
     return pd.concat(frames, ignore_index=True)
 
 
-def _draw(table: pd.DataFrame) -> Figure:
-    figure, (axis,) = panels(width=6.4, height=4.2)
-    for name, part in table.groupby("mechanism", sort=False):
-        colour, style = STYLE[str(name)]
-        axis.plot(part["batch"], part["accuracy"], style, color=COLOURS[colour], label=name, linewidth=1.5)
-        low, high = part["accuracy"] - 2 * part["standard error"], part["accuracy"] + 2 * part["standard error"]
-        axis.fill_between(part["batch"], low, high, color=COLOURS[colour], alpha=0.15, linewidth=0)
-    axis.set_xlabel("batch")
-    axis.set_ylabel("accuracy on the training set")
-    axis.legend(frameon=False, loc="lower right")
-    return figure
-
-
-_METHOD = (
-    " Softmax regression from zero weights, one pass, every coordinate of every example's gradient clipped and "
-    "quantized (ε = {epsilon} for a coordinate of one example), batch {batch}, clip {clip}, learning rate {rate} "
-    "(chosen by us: the paper gives none), mean of {runs} runs with two standard errors. OPTM and RQM at the printed "
-    "bins, MVU with 4 searched outputs for uniform inputs, exact quantizer with 4 bins optimised for the squared error "
-    "of uniform inputs. A last batch that is not full is left out. No privacy: clipping only, which "
-    "is also the limit no mechanism can pass on average."
-)
+def _trained(name: str, data: Data, table: dict[str, Any], rate: float, runs: int, **words: Any) -> Artifact:
+    frame = _curves(data, table, Training(table["batch"], table["clip"], rate, runs), table["epsilon"])
+    given = {key: table[key] for key in ("epsilon", "batch", "clip")}
+    return artifact("optm", name, frame, digits=_DIGITS, rate=rate, runs=runs, **given, **words)
 
 
 def fig4c(full: bool) -> Artifact:
     """Breast cancer."""
-    table, rate, runs = parameters()["table8"], 1.0, 30
-    frame = _curves(breast_cancer(), table, Training(table["batch"], table["clip"], rate, runs), table["epsilon"])
-    caption = "UCI breast cancer data as shipped with scikit-learn (569 examples, 30 standardised features)." + _METHOD
-    caption = caption.format(rate=rate, runs=runs, **{k: table[k] for k in ("epsilon", "batch", "clip")})
-    return Artifact("fig4c", "Fig. 4c: DP-SGD on breast cancer", frame, _draw, caption, digits=_DIGITS)
+    return _trained("fig4c", breast_cancer(), parameters()["table8"], 1.0, 30)
 
 
 def fig4d(full: bool) -> Artifact:
     """MNIST when it is on the machine, else the bundled digits."""
     table = parameters()["table9"]
     try:
-        data, runs, rate = mnist(), 5, 20.0
-        what = "MNIST (60,000 training images, accuracy on the first 4000)."
+        return _trained(
+            "fig4d", mnist(), table, 20.0, 5, what="MNIST (60,000 training images, accuracy on the first 4000)."
+        )
     except CorruptFile:
         raise
     except WorkbenchError as error:
-        data, runs, rate = digits(), 30 if full else 10, 20.0
         what = f"Stand-in: scikit-learn's bundled digits (1797 images of 8 x 8). {error}"
-    frame = _curves(data, table, Training(table["batch"], table["clip"], rate, runs), table["epsilon"])
-    method = _METHOD.format(rate=rate, runs=runs, **{k: table[k] for k in ("epsilon", "batch", "clip")})
-    return Artifact("fig4d", "Fig. 4d: DP-SGD on MNIST (or digits)", frame, _draw, what + method, digits=_DIGITS)
+    return _trained("fig4d", digits(), table, 20.0, 30 if full else 10, what=what)

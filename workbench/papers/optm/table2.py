@@ -14,7 +14,7 @@ from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.mechanisms.density import Density, normal
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import read_bins
-from workbench.papers.artifact import Artifact, Comparison, Erratum
+from workbench.papers.artifact import Artifact, Comparison, Erratum, artifact, erratum
 from workbench.papers.optm.authors import authors_optm_gaussian
 from workbench.papers.optm.common import best_exact, certified, exact_at, law_question, mvu_at, optm_at, parameters
 from workbench.papers.optm.tables import DIGITS, shown_outputs
@@ -69,15 +69,8 @@ def table2(full: bool) -> Artifact:
                     Comparison(f"MAE of {name}, σ = {sigma:g}", "Table 2", cell, mae, 0.0005 + 3 * error,
                                expected=name != "MVU", remark=remark)
                 )  # fmt: skip
-    caption = (
-        "Inputs N(0.5, σ²) clipped to [-1, 1] (what falls outside sits at ±1), ε = 1. Ours are exact expectations; "
-        "the printed values are averages of expected errors over 1000 inputs (the authors' public program), so they "
-        "are compared within three standard errors of such an average, and its rounding. OPTM stands twice: as the "
-        "authors' public program states it, with its own choice of bins and slices but exact masses (theirs are "
-        "counted in 1000 draws), and as Theorem 4 reads, at the bins of Table 6 with all slices of width 0.01."
-    )
-    return Artifact("table2", "Table 2: least MAE, clipped Gaussian inputs", pd.DataFrame(rows), None, caption,
-                    comparisons, DIGITS)  # fmt: skip
+
+    return artifact("optm", "table2", pd.DataFrame(rows), comparisons, digits=DIGITS)  # fmt: skip
 
 
 def standard_error(quantizer: Quantizer, density: Density, inputs: int = 1000) -> float:
@@ -100,13 +93,15 @@ def table6_bins() -> Erratum:
     same = [sigma for sigma, quantizer in chosen.items() if np.array_equal(quantizer.outputs, [float(b) for b in bins])]
     other = chosen[0.3]
     value, error = (f(normal(printed["mu"], 0.3)) for f in (other.mae, lambda d: standard_error(other, d)))
-    return Erratum(
-        "Table 6, bins of OPTM",
-        "-4, 0.2, 0.6, 4 for every σ",
-        f"these for σ = {_listed(same, 'g')}; at σ = 0.3 {', '.join(f'{b:g}' for b in other.outputs)}",
-        f"the authors' public program with exact masses chooses so; at σ = 0.3 its MAE is {value:.4f} ± {error:.4f} "
-        f"(1000 inputs; printed {printed['OPTM'][2]:.3f})",
+    return erratum(
+        "optm",
+        "table6_bins",
         all(agree) and same == [0.1, 0.2],
+        listed=_listed(same, "g"),
+        listed_2=", ".join(f"{b:g}" for b in other.outputs),
+        value=value,
+        error=error,
+        OPTM=printed["OPTM"][2],
     )
 
 
@@ -126,14 +121,14 @@ def table2_mvu() -> Erratum:
         mean = float((law * gaps).sum())
         read.append((cell, mean, math.sqrt((float((law * gaps**2).sum()) - mean * mean) / 1000)))
     shown = ", ".join(f"{mean:.3f} ± {error:.3f}" for _, mean, error in read)
-    return Erratum(
-        "Table 2, row MVU",
-        _listed(printed["MVU"], ".3f"),
-        f"{_listed(means, '.3f')} at the alphabet of Table 6",
-        f"exact expectations; the first two printed values exceed the error at the worst input, {top:.4f}. All three "
-        f"are consistent with 2|x - y| for x in [-1, 1] but y in the units [0, 1], a line that stands commented out "
-        f"in the authors' public code: {shown} (1000 drawn outputs)",
+    return erratum(
+        "optm",
+        "table2_mvu",
         min(printed["MVU"][:2]) > top and all(abs(cell - mean) <= 3 * error for cell, mean, error in read),
+        MVU=_listed(printed["MVU"], ".3f"),
+        listed=_listed(means, ".3f"),
+        top=top,
+        shown=shown,
     )
 
 

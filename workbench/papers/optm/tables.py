@@ -17,7 +17,7 @@ from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
 from workbench.mechanisms.density import normal
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.real_inputs import read_bins
-from workbench.papers.artifact import Artifact, Comparison, InParts
+from workbench.papers.artifact import Artifact, Comparison, InParts, artifact
 from workbench.papers.optm.common import (
     EPSILONS,
     NAMES,
@@ -134,20 +134,8 @@ def table1(full: bool) -> Artifact:
             rows.append(_row("product optimum, OPTM's bins", epsilon, best.quantizer, None))
         rows.append(_row("exact quantizer, OPTM's bins", epsilon, exact_at(bins, epsilon), None))
         rows.append(_row("exact quantizer, 4 optimised bins", epsilon, best_exact(4, epsilon), None))
-    caption = (
-        "MAE under uniform inputs on [-1, 1]. Printed values are averages over the 51 points -1, -0.96, .., 1; that "
-        "convention is used for the comparison, and the exact integral stands beside it. Every mechanism is evaluated"
-        " at the printed bins; exact epsilon is the exact audit over all real inputs, after a repair of the solver's "
-        "rounding (certified: exactly unbiased and exactly ε-private). OPTM stands twice: as the authors' public "
-        "program states it, which gives the printed digits, and as Theorem 5 reads with all pairs (see the errata). "
-        "Empty cells of the paper: at ε = 0.5 outputs must reach ±4.083; RQM is then feasible only next to q = 0, "
-        "that is as two-point randomized response (MAE 4.001), and ERM only with inner bins beyond ±1, where it is "
-        "little else (no ERM with inner bins in (-1, 1) was found on a grid of bins and γ). The exact quantizer has "
-        "41 equally spaced knots; its optimised bins stay within twice the least feasible reach. limit: the interval "
-        "of the least MAE of any unbiased ε-private mechanism with unlimited outputs (lower end proven)."
-    )
-    return Artifact("table1", "Table 1: least MAE, uniform inputs", pd.DataFrame(rows), None, caption, comparisons,
-                    DIGITS)  # fmt: skip
+
+    return artifact("optm", "table1", pd.DataFrame(rows), comparisons, digits=DIGITS)  # fmt: skip
 
 
 def no_rqm(epsilon: str) -> Quantizer | None:
@@ -214,20 +202,7 @@ def parameter_table(number: int) -> Any:
                     "mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(), "mse": quantizer.mse(),
                 }
             )  # fmt: skip
-        omitted = table.get("omitted", [])
-        rest = {k: v for k, v in table.items() if k in ("batch", "clip")}
-        caption = f"The parameters of {table['place']}, and what they give for uniform inputs."
-        if rest:
-            caption += " " + ", ".join(f"{k} {v}" for k, v in rest.items()) + "."
-        if number == 8:
-            caption += " OPTM's bins are just feasible (ε >= ln(3.2/1.2) = 0.981): slices of 0.002 instead of 0.01."
-        if number == 6:
-            caption += " OPTM's selections are those for σ = 0.2."
-        if epsilon is None:
-            caption += " Evaluated at ε = 1, RQM with the largest q that is private there."
-        if omitted:
-            caption += f" Not printed: {', '.join(omitted)}."
-        return Artifact(f"table{number}", table["place"], pd.DataFrame(rows), None, caption, digits=DIGITS)
+        return artifact("optm", f"table{number}", pd.DataFrame(rows), digits=DIGITS)
 
     return compute
 
@@ -257,15 +232,13 @@ def _above(epsilon: str, full: bool) -> list[dict[str, Any]]:
 def _all_above(parts: Sequence[list[dict[str, Any]]], full: bool) -> Artifact:
     """How far each published mechanism is above the limit."""
     rows = [row for part in parts for row in part]
-    caption = (
-        "New: exact MAE (uniform inputs) of every mechanism of Table 1 against the least MAE of any unbiased ε-private "
-        "mechanism. Without a limit on outputs the infimum is approached by outermost outputs that go to infinity "
-        "with vanishing masses (their squared error grows without limit), so a second limit keeps outputs within "
-        "twice the least feasible reach, 2(e^ε+1)/(e^ε-1). Lower ends are proven by duality, upper ends are reached by "
-        "a mechanism with 41 knots; percentages are relative to the upper ends."
+
+    return artifact(
+        "optm",
+        "above",
+        pd.DataFrame(rows),
+        digits={"mae": 7, "largest output": 3, "above it, %": 4, "above that, %": 4},
     )
-    return Artifact("above", "How far published mechanisms are above the limit", pd.DataFrame(rows), None, caption,
-                    digits={"mae": 7, "largest output": 3, "above it, %": 4, "above that, %": 4})  # fmt: skip
 
 
 above = InParts(EPSILONS, _above, _all_above)

@@ -25,6 +25,7 @@ from workbench.exact.numbers import ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.least_parameter import LeastParameter
 from workbench.privacy.notions.notion import HockeyStick, Requirement, Values
+from workbench.privacy.notions.work import count_work
 
 __all__ = ["GDP", "TradeOff"]
 
@@ -89,19 +90,20 @@ class TradeOff:
         return max((round_up(self.needed(p, q, bits)[1]) for p, q in self.vertices), default=0.0)
 
     def within(self, mu: Fraction) -> bool:
-        """Whether μ is enough. Raises NotProven where 4096 bits do not tell."""
+        """Whether μ is enough. Raises NotProven where 4096 bits, or the work that is allowed, do not tell."""
         return not self.unbounded and all(self._within(p, q, mu) for p, q in self.vertices)
 
     def _within(self, p: Fraction, q: Fraction, mu: Fraction) -> bool:
-        bits = 128
-        while bits <= _BITS:
+        tail = min(1 - p, q)
+        bits = 128 + (tail.denominator // tail.numerator).bit_length()  # beside 1 fewer would be no number
+        while bits <= _BITS and count_work(1000 + bits * bits // 200):
             low, high = self.needed(p, q, bits)
             if high <= mu:
                 return True
             if low > mu:
                 return False
             bits *= 2
-        raise NotProven(f"Whether mu = {float(mu):g} is enough is not decided by balls of {_BITS} bits.")
+        raise NotProven(f"Whether mu = {nearest_float(mu):g} is enough is not decided by balls of {_BITS} bits.")
 
 
 class GDP(LeastParameter):
@@ -111,7 +113,7 @@ class GDP(LeastParameter):
     title = "GDP"
     parameters = ("mu",)
     quantity = "gdp"
-    outcome_cost = 10_000
+    series_work = 20_000
 
     def measure(self, laws: Laws, values: Values) -> Any:
         """The trade-off curve."""

@@ -117,7 +117,8 @@ class Notion(ABC):
     convex: whether the measure is quasi-convex in the pair (P, Q), so that laws at knots decide mechanisms on real
     inputs.
     ratio_decides: whether a claim with one budget for all holds when it does for the comparison of largest ratio.
-    outcome_cost: what one outcome of a comparison takes at most, in comparisons of short numbers.
+    series_work: what the logarithms, powers or quantiles of one outcome take at least, in such comparisons; what more a
+    claim needs is counted while it is decided (`work.count_work`).
     per_distance: whether on real inputs the first parameter is per unit of |x - x'|.
     """
 
@@ -129,7 +130,7 @@ class Notion(ABC):
     convex: ClassVar[bool] = False
     ratio_decides: ClassVar[bool] = False
     per_distance: ClassVar[bool] = False
-    outcome_cost: ClassVar[int] = 1
+    series_work: ClassVar[int] = 0
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -176,13 +177,13 @@ class Notion(ABC):
             return None
         raise InvalidRequest(f"The notion {self.name} is not decided for mechanisms on real inputs.")
 
-    def segment_cost(self, segments: int, outputs: int, bits: int) -> int:
+    def segment_work(self, segments: int, outputs: int, bits: int) -> int:
         """What `measure_segments` takes, in comparisons of short numbers; bits: of the integers."""
         return 0
 
     def work_per_outcome(self, values: Values) -> int:
-        """`outcome_cost` at a budget."""
-        return self.outcome_cost
+        """What one outcome of a comparison takes at a budget, in comparisons of short numbers."""
+        return 1
 
     @abstractmethod
     def meets(self, measured: Any, values: Values) -> bool:

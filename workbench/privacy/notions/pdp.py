@@ -46,7 +46,7 @@ class PDP(DeltaNotion):
         """The exact δ over every two real inputs."""
         return delta_on_segments(segments, values["epsilon"])
 
-    def segment_cost(self, segments: int, outputs: int, bits: int) -> int:
+    def segment_work(self, segments: int, outputs: int, bits: int) -> int:
         """Critical inputs and the outcomes that violate between them, for every two segments."""
         return segments**2 * outputs**4 * (100 + 2 * (bits // 100) ** 2)
 

@@ -14,10 +14,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import ball_ends, exact, positive, round_up
+from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.numbers import ball_ends, exact, nearest_float, positive, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import Names, Notion, PowerCone, Requirement, Result, Values
+from workbench.privacy.notions.work import count_work
 
 __all__ = ["Loss", "Renyi"]
 
@@ -84,7 +85,7 @@ class Renyi(Notion):
     title = "Rényi DP"
     parameters = ("epsilon", "alpha")
     quantity = "renyi"
-    outcome_cost = 10_000  # a logarithm and a power, at a precision that the budget can drive up
+    series_work = 5000
     convex = True
 
     def parse(self, parameter: str, value: Any) -> Fraction:
@@ -101,20 +102,21 @@ class Renyi(Notion):
         return Loss(laws)
 
     def meets(self, measured: Any, values: Values) -> bool:
-        """Whether the moment is at most e^((α-1)ε)."""
+        """Whether the moment is at most e^((α-1)ε). Raises NotProven where the work that is allowed does not tell."""
         order, epsilon = values["alpha"], values["epsilon"]
         if measured.same or measured.outside is not None:
             return bool(measured.same)
         if not epsilon:
             return False
         bits = 128
-        while True:
+        while count_work(len(measured.masses) * (40 + bits * bits // 20_000)):
             low, high = ball_ends(measured.log_moment(order, bits))
             if high <= (order - 1) * epsilon:
                 return True
             if low > (order - 1) * epsilon:
                 return False
             bits *= 2
+        raise NotProven(f"Whether epsilon = {nearest_float(epsilon):g} is enough is not decided by {bits // 2} bits.")
 
     def worst(self, results: Sequence[Result]) -> Result:
         """The largest divergence."""

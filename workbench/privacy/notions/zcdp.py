@@ -19,16 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import NotProven
-from workbench.exact.numbers import ball_ends, round_up
+from workbench.exact.numbers import ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.least_parameter import LeastParameter
 from workbench.privacy.notions.notion import PowerCone, RelativeEntropy, Requirement, Values
 from workbench.privacy.notions.renyi import Loss
+from workbench.privacy.notions.work import count_work
 
 __all__ = ["ZCDP", "Concentrated"]
 
 _BITS = 256
 _PIECES, _LEAST, _WORK = 4000, 200, 1_000_000  # pieces of α before a claim is left undecided; pieces times masses
+_LAST = 10**15  # the largest order that is looked at
 _NEAR = Fraction(1, 10**6)  # relative, of the interval of the least ρ
 _CUT, _SPECK = 1e-7, 1e-9  # relative excess of ρ that is cut off; masses that a solver means to be 0
 
@@ -40,6 +42,7 @@ class Concentrated:
         self.loss = Loss(laws)
         self._ratio = laws.max_ratio[0]
         self._moments: dict[Fraction, tuple[Fraction, Fraction]] = {}
+        self._decided: dict[Fraction, bool | None] = {}
 
     @property
     def unbounded(self) -> bool:
@@ -67,12 +70,19 @@ class Concentrated:
 
     def within(self, rho: Fraction) -> bool | None:
         """Whether ρ is enough; None: undecided."""
+        if rho not in self._decided:
+            self._decided[rho] = self._decide(rho)
+        return self._decided[rho]
+
+    def _decide(self, rho: Fraction) -> bool | None:
         if self.loss.same or self.unbounded:
             return self.loss.same
         if not rho or self.mean[0] > rho:
             return False
         unit = Fraction(1)
         last = max(Fraction(2), Fraction(math.ceil(self.pure / rho)))
+        if last > _LAST:
+            return None
         if self._breaks(last, rho):
             return False
         pieces = [(unit, last)]
@@ -90,6 +100,8 @@ class Concentrated:
                 decided = start + slope * (at - a) <= rho * at * (at - 1)
             if not decided:
                 middle = (a + b) / 2
+                if middle not in self._moments and not count_work(40 * len(self.loss.masses)):
+                    return None
                 if self._breaks(middle, rho):
                     return False
                 pieces += [(a, middle), (middle, b)]
@@ -127,7 +139,7 @@ class ZCDP(LeastParameter):
     title = "zCDP"
     parameters = ("rho",)
     quantity = "zcdp"
-    outcome_cost = 20_000
+    series_work = 10_000
 
     def measure(self, laws: Laws, values: Values) -> Any:
         """The loss; its moments are taken when it is compared."""
@@ -137,9 +149,8 @@ class ZCDP(LeastParameter):
         """Whether ρ is proven, or refuted by an order. Raises NotProven where neither is."""
         decided: bool | None = measured.within(values["rho"])
         if decided is None:
-            raise NotProven(
-                f"Whether rho = {float(values['rho']):g} is enough is not decided by the orders that were tried."
-            )
+            rho = nearest_float(values["rho"])
+            raise NotProven(f"Whether rho = {rho:g} is enough is not decided by the orders that were tried.")
         return decided
 
     def least(self, measured: Any) -> float:

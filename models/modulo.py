@@ -1,0 +1,309 @@
+"""Optimal additive noise on a finite abelian group: the models of Kadam et al. 2024, and their DP counterparts.
+
+The answer q lives in G = Z_{n1} x ... x Z_{nk} (a scalar query is k = 1, N = n + 1), noise is added in G, and
+neighbouring databases move the answer by a difference mu in M. With f the noise's PMF on G the models are
+
+    literal MILP (13)   min rho'f   s.t.  sum f = 1, and for every mu in M a pair (u, y) with, for every eta,
+                        sum y <= delta, y <= u, u + f - y <= 1, u - f + y <= 1,            (13c)-(13e)
+                        f(eta) - e^eps f(eta + mu) <= u(eta),                              (13f)
+                        e^eps f(eta + mu) - f(eta) + e^eps u(eta) <= e^eps,                (13g)
+                        f, y in [0, 1], u in {0, 1}                                        (13h)
+    LP (14)             min rho'f   s.t.  sum f = 1, f(eta) <= e^eps f(eta + mu)
+    DP-LP               min rho'f   s.t.  sum f = 1, y >= f(eta) - e^eps f(eta + mu), y >= 0, sum y <= delta
+    minimum delta (15)  the same constraints with delta a variable to minimise and rho'f <= max_loss
+
+(13) bounds the mass on which the privacy loss exceeds eps, the DP-LP the hockey-stick divergence; both are LP (14) at
+delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own.
+
+| paper                | here                        |
+|----------------------|-----------------------------|
+| n, [n]               | sizes = (n + 1,)            |
+| mathcal{M}, mu_XX'   | shifts                      |
+| f(eta), u(eta), y    | variables "f", "u_mu", "y_mu" |
+| e^eps, delta, rho-bar| parameters "exp_epsilon", "delta", "max_loss" |
+| rho_eta              | loss                        |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from models.affine_program import AffineProgram, Part
+from models.modulo_constraints import Equations, UserConstraints, coordinates, equations_of
+from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
+from solvers.arrays import Positions, Vector
+from solvers.canonical import compile
+from solvers.program import Program, stating
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+__all__ = ["LOSSES", "MASS_SCALE", "ModuloModel", "OwnLosses", "loss_vector", "shifted"]
+
+Shift = tuple[int, ...]
+
+# Programs are dispatched in units of 2^-20 of probability, so that solvers' absolute tolerances (1e-6 or 1e-7) do not
+# swallow a delta of 1e-8: unscaled, HiGHS calls feasible problems infeasible and Gurobi returns 1.57e-6 for 1e-6.
+MASS_SCALE = 2.0**20
+
+LOSSES = {
+    "error-rate": "probability that the answer is wrong, 1 - f(0)",
+    "eta-squared": "the paper's E[eta^2] with eta in 0..n; misleading when noise may wrap downwards",
+    "squared": "E(answer - truth)^2 over uniform true answers; the sum wraps, so it is eta (N - eta)",
+    "circular-squared": "E of the squared circular distance, min(eta, N - eta)^2",
+    "prior-squared": "E(answer - truth)^2 over the true answers' prior",
+    "worst-squared": "E(answer - truth)^2 for the worst true answer (epigraph)",
+}
+
+
+def shifted(sizes: Sequence[int], shift: Shift) -> Positions:
+    """Positions of eta + shift, row-major, for every eta in the group: f[shifted(...)] is f(eta + mu)."""
+    grid = np.arange(math.prod(sizes)).reshape(tuple(sizes))
+    return np.roll(grid, tuple(-k for k in shift), axis=tuple(range(len(sizes)))).ravel()
+
+
+class OwnLosses(str):
+    """Losses that are no key of LOSSES, under a name that no others have. values: (N,), row-major, finite, >= 0."""
+
+    values: Vector
+
+    @classmethod
+    def of(cls, name: str, values: Vector) -> OwnLosses:
+        """name: made of the values, so that equal names are equal costs."""
+        losses = cls(name)
+        losses.values = values
+        return losses
+
+
+def loss_vector(loss: str, sizes: Sequence[int], prior: Vector | None = None) -> Vector:
+    """Distortion rho_eta of every noise value (N,), row-major; for "worst-squared" a matrix (N, N), answers by noise.
+
+    Vector queries sum squared errors over their coordinates (and "error-rate" counts any wrong coordinate).
+
+    Args:
+        loss: a key of LOSSES, or OwnLosses.
+        sizes: orders of the cyclic factors.
+        prior: (N,) distribution of the true answer, row-major; needed by "prior-squared" and refused elsewhere.
+
+    Raises:
+        ValueError: unknown loss, missing, superfluous or invalid prior.
+    """
+    N = math.prod(sizes)
+    if isinstance(loss, OwnLosses):
+        if prior is not None or loss.values.shape != (N,):
+            raise ValueError(f"own losses must be {N} numbers, without a prior. Got shape {loss.values.shape}.")
+        return loss.values
+    if loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}. Got {loss!r}.")
+    if (prior is None) == (loss == "prior-squared"):
+        got = "none" if prior is None else "one"
+        raise ValueError(f"prior must be given with loss prior-squared, and only there. Got {got}.")
+    if loss == "error-rate":
+        return np.concatenate([[0.0], np.ones(N - 1)])
+    eta = coordinates(sizes).astype(float)
+    order = np.asarray(sizes, dtype=float)[:, None]
+    if loss == "eta-squared":
+        return np.asarray((eta**2).sum(axis=0))
+    if loss == "squared":
+        return np.asarray((eta * (order - eta)).sum(axis=0))
+    if loss == "circular-squared":
+        return np.asarray((np.minimum(eta, order - eta) ** 2).sum(axis=0))
+    truth = eta[:, :, None]
+    errors = (np.mod(truth + eta[:, None, :], order[:, :, None]) - truth) ** 2
+    by_answer = errors.sum(axis=0)  # (N answers, N noise values)
+    if loss == "worst-squared":
+        return np.asarray(by_answer)
+    p = np.asarray(prior, dtype=float)
+    if p.shape != (N,) or not np.isfinite(p).all() or (p < 0).any() or not math.isclose(p.sum(), 1.0, abs_tol=1e-9):
+        raise ValueError(f"prior must be {N} probabilities that sum to 1. Got shape {p.shape}, sum {p.sum():g}.")
+    return np.asarray(p @ by_answer)
+
+
+@dataclass(frozen=True, eq=False)
+class ModuloModel:
+    """One model of the family, stated in CVXPY and compiled once; eps, delta and max_loss are its parameters.
+
+    Attributes:
+        sizes: orders of the cyclic factors.
+        shifts: the differences M, closed under negation when the relation is symmetric.
+        requires: of neighbouring distributions, one of `models.requirements.RATIO_BOUNDS`.
+        loss: (N,) distortion of every noise value, or (N, N) for a worst case over true answers.
+        minimise: "loss" for given delta, or "delta" for a given max_loss.
+        positive_delta: False states LP (14), True the model with delta.
+        groups: which eps each shift takes (positions in the parameter "exp_epsilon"); all 0 for one eps.
+        constraints: more linear constraints on f, as a function of the CVXPY variable (N,).
+    """
+
+    sizes: tuple[int, ...]
+    shifts: tuple[Shift, ...]
+    requires: str
+    loss: Vector
+    minimise: str = "loss"
+    positive_delta: bool = True
+    groups: tuple[int, ...] = ()
+    constraints: UserConstraints | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.requires not in RATIO_BOUNDS:
+            raise ValueError(f"requires must be one of {', '.join(RATIO_BOUNDS)}. Got {self.requires!r}.")
+        if self.minimise == "delta" and not self.positive_delta:
+            raise ValueError("positive_delta must be True where delta is minimised. Got False.")
+
+    @property
+    def kind(self) -> str:
+        """Which of the models this is."""
+        if not self.positive_delta:
+            return "LP (14)"
+        model = "DP-LP" if self.requires == HOCKEY_STICK else "MILP (13)"
+        return model if self.minimise == "loss" else f"minimum delta by {model}"
+
+    @stating
+    def problem(self) -> cp.Problem:
+        """The model in CVXPY, as it stands in the paper."""
+        import cvxpy as cp
+
+        N = math.prod(self.sizes)
+        groups = self.groups or (0,) * len(self.shifts)
+        f = cp.Variable(N, name="f", bounds=[0, 1])
+        exp_epsilon = cp.Parameter(max(groups) + 1, name="exp_epsilon", nonneg=True)
+        distortion = cp.max(self.loss @ f) if self.loss.ndim == 2 else self.loss @ f
+        rows: list[Any] = [cp.sum(f) == 1]  # (13b)
+        delta: Any = None
+        if self.positive_delta:
+            if self.minimise == "delta":
+                delta = cp.Variable(name="delta", bounds=[0, 1])
+            else:
+                delta = cp.Parameter(name="delta", nonneg=True)
+        for mu, group in zip(self.shifts, groups, strict=True):
+            e = exp_epsilon[group]
+            moved = f[shifted(self.sizes, mu)]  # f(eta + mu)
+            label = "_".join(map(str, mu))
+            if not self.positive_delta:
+                rows.append(f <= e * moved)  # (14c)
+                continue
+            y = cp.Variable(N, name=f"y_{label}", bounds=[0, 1])
+            rows.append(cp.sum(y) <= delta)  # (13c)
+            if self.requires == HOCKEY_STICK:
+                rows.append(y >= f - e * moved)
+                continue
+            u = cp.Variable(N, name=f"u_{label}", boolean=True)
+            rows += [
+                y <= u,  # (13c)
+                u + f - y <= 1,  # (13d)
+                u - f + y <= 1,  # (13e)
+                f - e * moved <= u,  # (13f)
+                e * moved - f + e * u <= e,  # (13g)
+            ]
+        rows += self.constraints(f) if self.constraints else []
+        if self.minimise == "delta":
+            rows.append(distortion <= cp.Parameter(name="max_loss"))  # (15b)
+            return cp.Problem(cp.Minimize(delta), rows)
+        return cp.Problem(cp.Minimize(distortion), rows)
+
+    @cached_property
+    def program(self) -> Program:
+        """The model as a program: written directly, or compiled where constraints are stated in CVXPY alone."""
+        name = f"noise {self.kind} on {'x'.join(map(str, self.sizes))} with {len(self.shifts)} differences"
+        equations = equations_of(self.constraints)
+        if equations is None:
+            return compile(self.problem(), name, scale=MASS_SCALE)
+        return self._direct(equations).program(name, MASS_SCALE)
+
+    def _direct(self, equations: Sequence[Equations]) -> AffineProgram:
+        """`problem` as CVXPY compiles it, entry by entry and in its order: equations come before inequalities."""
+        N, least = math.prod(self.sizes), self.minimise == "delta"
+        groups = self.groups or (0,) * len(self.shifts)
+        given = self.positive_delta and not least
+        names: dict[str, tuple[int, ...]] = {"delta": ()} if given else {}
+        p = AffineProgram(names | {"exp_epsilon": (max(groups) + 1,)} | ({"max_loss": ()} if least else {}))
+        delta: Any = p.columns("delta", (), 0, 1) if least else None
+        worst = self._worst(p) if self.loss.ndim == 2 and not least else None
+        f = p.columns("f", (N,), 0, 1)
+        total = p.rows("constraint[0]", 1, equal=True)
+        p.put(total, f, 1.0)  # (13b)
+        p.right(total, 1.0)
+        for block in equations:
+            block.write(p, f)
+        if delta is not None:
+            p.loss(delta, 1.0)
+        elif worst is not None:
+            p.loss(worst, 1.0)
+            self._epigraph(p, f, worst)
+        else:
+            p.loss(f, self.loss)
+        count = 0
+
+        def rows(size: int = N) -> Positions:
+            nonlocal count
+            count += 1
+            return p.rows(f"constraint[{count}]", size)
+
+        for mu, group in zip(self.shifts, groups, strict=True):
+            at, label = shifted(self.sizes, mu), "_".join(map(str, mu))
+            e = p.first["exp_epsilon"] + group
+            if not self.positive_delta:
+                k = rows()
+                p.put(k, f, 1.0)  # (14c)
+                p.put(k, f[at], Part(e, -1.0))
+                continue
+            y = p.columns(f"y_{label}", (N,), 0, 1)
+            k = rows(1)
+            p.put(k, y, 1.0)  # (13c)
+            if delta is not None:
+                p.put(k, delta, -1.0)
+            else:
+                p.right(k, Part(p.first["delta"]))
+            if self.requires == HOCKEY_STICK:
+                k = rows()
+                p.put(k, f, 1.0)
+                p.put(k, f[at], Part(e, -1.0))
+                p.put(k, y, -1.0)
+                continue
+            u = p.columns(f"u_{label}", (N,), 0, 1, integer=True)
+            for row in (
+                ((y, 1.0), (u, -1.0)),  # (13c)
+                ((u, 1.0), (f, 1.0), (y, -1.0), 1.0),  # (13d)
+                ((u, 1.0), (f, -1.0), (y, 1.0), 1.0),  # (13e)
+                ((f, 1.0), (f[at], Part(e, -1.0)), (u, -1.0)),  # (13f)
+                ((f[at], Part(e)), (f, -1.0), (u, Part(e)), Part(e)),  # (13g)
+            ):
+                k = rows()
+                for term in row:
+                    if isinstance(term, tuple):
+                        p.put(k, *term)
+                    else:
+                        p.right(k, term)
+        if least:
+            count += len(equations)
+            if self.loss.ndim == 2:
+                worst = self._worst(p)
+                self._epigraph(p, f, worst)
+            max_loss = rows(1)
+            p.put(max_loss, f if worst is None else worst, self.loss if worst is None else 1.0)  # (15b)
+            p.right(max_loss, Part(p.first["max_loss"]))
+        return p
+
+    def _worst(self, p: AffineProgram) -> Positions:
+        """The column of the largest loss of any true answer, within what costs can be."""
+        least, most = (np.cumsum(part(self.loss, 0.0), axis=1)[:, -1].max() for part in (np.minimum, np.maximum))
+        return p.columns("aux_worst", (), least, most)
+
+    def _epigraph(self, p: AffineProgram, f: Positions, worst: Positions) -> None:
+        row = p.rows("aux_losses", len(self.loss))
+        p.put(row[:, None], f, self.loss)
+        p.put(row, worst, -1.0)
+
+    def values(
+        self, epsilons: Sequence[float], delta: float | None = None, max_loss: float | None = None
+    ) -> Mapping[str, Any]:
+        """Parameter values of the program: one eps per group, and delta or max_loss as the model asks."""
+        named: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
+        if self.minimise == "delta":
+            return named | {"max_loss": max_loss}
+        return named | {"delta": delta} if self.positive_delta else named

@@ -1,0 +1,432 @@
+"""The whole optimal value function rho*(delta) of PDP noise at fixed epsilon, as an exact list of linear pieces.
+
+For a set B of pairs that may be broken let v_B(delta) be the least loss of a PMF that keeps all other pairs and has,
+for every mu, mass delta at most on the elements of B. It is a linear program with delta on the right-hand side, so v_B
+is convex, piecewise linear and non-increasing from the least delta it needs on; and rho* = min over B of v_B, as f is
+feasible for (13) at delta exactly when it is so for B = the pairs it breaks. The frontier is a lower envelope:
+
+1. Known patterns give an envelope E >= rho*, at first v of "nothing broken", the loss at delta = 0.
+2. A piece of E, alpha + beta delta on [d1, d2], is proven by one more optimisation in which delta is a variable,
+       min over patterns, f and delta in [d1, d2] of  rho'f - beta delta,
+   solved by `models.modulo_search`: if nothing is below alpha (up to TOLERANCE), rho* = E on the whole piece, between
+   the breakpoints as well as at them.
+3. Otherwise the better f breaks a pattern B, whose v_B lowers E; go on with the new pieces.
+
+There are finitely many patterns, so this ends. At a jump of rho*, where a pattern becomes affordable, the left piece is
+proven up to SEPARATION short of it.
+
+Rounding may spoil a trace of v_B where it is steep, near the least delta that B needs. So the point (delta, loss) of
+the better f is entered as well: v_B is convex, hence the lower hull of known points is an upper bound of it, and E
+falls at the point found whatever the trace says. A piece whose program the solver cannot manage is halved. What stays
+unproven all the same has the proven bound of its search.
+
+Where the loss is the error rate, with one eps and on a group that is large, all this is left to
+`models.modulo_level_frontier`, which needs no solver.
+
+v_B is traced exactly: the value and slope (the reduced cost of delta) at two points either meet in a breakpoint, which
+one more program confirms, or show another one between.
+
+| paper       | here                       |
+|-------------|----------------------------|
+| rho*(delta) | `delta_frontier`           |
+| (15)        | its inverse                |
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.modulo import loss_vector
+from models.modulo_holes import facts, weights
+from models.modulo_level_frontier import Piece, has_levels, level_frontier
+from models.modulo_levels import LevelSearch
+from models.modulo_patterns import Facts, Noise, Relaxation, relaxation
+from models.modulo_search import Outcome, fine, search
+from solvers.arrays import Flags, Vector
+from solvers.backend import Backend, Options, backend
+from solvers.search import Deadline
+from solvers.session import Session
+from solvers.solution import Solution, Start, Termination
+
+__all__ = ["Limit", "Piece", "delta_frontier", "piece_at", "proven"]
+
+Point = tuple[float, float]
+Progress = Callable[[float, int], None]
+
+TOLERANCE = 1e-9  # of values, relative to max(1, |value|)
+SHIFT = 1e-12  # of deltas: where rho* falls steeply a piece is proven up to such a shift
+SEPARATION = 1e-8  # of deltas at a jump
+_SLIVER = 1e-13  # of deltas: rounding of breakpoints
+_HALVINGS = 6  # of a piece whose program the solver cannot manage
+_TRIES = 30  # points better than one and the same piece, each lower only by what rounding hides
+
+
+def proven(pieces: Sequence[Piece]) -> float:
+    """How much of the interval of delta the proven pieces cover."""
+    return sum(piece.delta_high - piece.delta_low for piece in pieces if piece.proven)
+
+
+def piece_at(pieces: Sequence[Piece], delta: float) -> Piece:
+    """The piece of a frontier that holds delta. Raises ValueError outside it."""
+    k = bisect_right([piece.delta_low for piece in pieces], delta) - 1
+    if k < 0 or delta > pieces[k].delta_high:
+        raise ValueError(f"delta must be in [{pieces[0].delta_low:g}, {pieces[-1].delta_high:g}]. Got {delta}.")
+    return pieces[k]
+
+
+def _uninterrupted(answer: Solution) -> Solution:
+    """The answer, unless Ctrl-C ended its solve: then KeyboardInterrupt, as there is no other way to say so here."""
+    if answer.termination is Termination.INTERRUPTED:
+        raise KeyboardInterrupt
+    return answer
+
+
+class _Patterns:
+    """v_B of any pattern B, by linear programs on two live sessions."""
+
+    def __init__(self, noise: Noise, solver: Backend, options: Options) -> None:
+        self.noise = noise
+        self.loss, self.opened = self._open(noise, solver, options)
+        least = Noise(noise.sizes, noise.shifts, noise.exp_epsilon, noise.loss, max_loss=float(noise.loss.max()) + 1.0)
+        self.least, self.opened_least = self._open(least, solver, options)
+
+    def close(self) -> None:
+        self.opened.close()
+        self.opened_least.close()
+
+    @staticmethod
+    def _open(noise: Noise, solver: Backend, options: Options) -> tuple[Relaxation, Session]:
+        relaxed = relaxation(noise, Facts.none(noise))
+        return relaxed, solver.open(relaxed.program, options)
+
+    def trace(self, pattern: Flags, high: float) -> list[Point]:
+        """The breakpoints of v_B from the least delta it needs up to `high`."""
+        broken = pattern[self.least.shift, self.least.element]
+        values = {"room": np.where(broken, 1.0, 0.0), "least": np.where(broken, 0.0, -1.0)}
+        answer = _uninterrupted(self.opened_least.solve(values))
+        if not answer.optimal or answer.objective is None:
+            answer = _uninterrupted(self.opened_least.solve(values, start=Start.COLD))
+        if not answer.optimal or answer.objective is None:
+            return []
+        low = max(0.0, answer.objective)
+        right = self._value(pattern, high)
+        starts = [low + clear * SEPARATION for clear in (0.1, 1.0, 10.0, 100.0)]  # clear of the tolerance
+        for start in [0.0, *starts] if low < 1e-12 else starts:
+            left = self._value(pattern, start) if start <= high else None
+            if left is not None and right is not None:
+                between = self._between(pattern, start, high, left, right, 60)
+                return [(start, left[0]), *between, (high, right[0])]
+        return []
+
+    def _value(self, pattern: Flags, delta: float) -> Point | None:
+        """v_B and a slope of it at a delta."""
+        value = self.loss
+        broken = pattern[value.shift, value.element]
+        values = {
+            "room": np.where(broken, 1.0, 0.0),
+            "least": np.where(broken, 0.0, -1.0),
+            "span": np.full(2, delta),
+        }
+        answer = _uninterrupted(self.opened.solve(values))
+        if not answer.optimal:
+            answer = _uninterrupted(self.opened.solve(values, start=Start.COLD))
+        if not answer.optimal or answer.objective is None or answer.reduced_cost is None:
+            return None
+        return answer.objective, float(answer.reduced_cost[value.program.block("delta").start])
+
+    def _between(self, pattern: Flags, a: float, b: float, at_a: Point, at_b: Point, depth: int) -> list[Point]:
+        """Breakpoints strictly between two points whose values and slopes are known."""
+        (va, ga), (vb, gb) = at_a, at_b
+        small = 1e-11 * max(1.0, abs(va))
+        on_a, on_b = abs(va + ga * (b - a) - vb), abs(vb - gb * (b - a) - va)
+        if min(on_a, on_b) <= small or b - a <= 1e-12 or depth == 0:
+            return []
+        if gb - ga <= 0:
+            return []
+        x = a + (vb - va - gb * (b - a)) / (ga - gb)
+        if not a < x < b:
+            return []
+        value = self._value(pattern, x)
+        if value is None:
+            return []
+        left = self._between(pattern, a, x, at_a, value, depth - 1)
+        return [*left, (x, value[0]), *self._between(pattern, x, b, value, at_b, depth - 1)]
+
+
+def _envelope(functions: Sequence[list[Point]], low: float, high: float) -> list[tuple[Point, Point]]:
+    """The linear pieces of the lower envelope of piecewise linear functions, each from its first point to `high`."""
+    cuts = np.unique(np.concatenate([[low, high], *([x for x, _ in f] for f in functions)]))
+    cuts = cuts[(cuts >= low) & (cuts <= high)]
+    tables = [np.array(f) for f in functions]
+    values = np.stack([np.interp(cuts, f[:, 0], f[:, 1], left=np.inf) for f in tables])  # (functions, cuts)
+    pieces: list[tuple[Point, Point]] = []
+    for k, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
+        inside = np.isfinite(values[:, k])
+        left, right = values[inside, k], values[inside, k + 1]
+        x, here = a, int(np.lexsort((right, left))[0])
+        slopes = (right - left) / (b - a)
+        while x < b:
+            fall = slopes[here] - slopes
+            with np.errstate(divide="ignore", invalid="ignore"):
+                # lines that cross no later than x are level with the present one there, up to rounding
+                meet = np.where(fall > 1e-13, np.maximum(a + (left - left[here]) / fall, x), np.inf)
+            first = int(np.lexsort((right, meet))[0])
+            stop = float(min(meet[first], b))
+            start = float(left[here])
+            slope = float(slopes[here])
+            if stop > x:
+                pieces.append(((x, start + slope * (x - a)), (stop, start + slope * (stop - a))))
+            x, here = stop, first
+    return _joined(pieces)
+
+
+def _joined(pieces: list[tuple[Point, Point]]) -> list[tuple[Point, Point]]:
+    """Neighbours on one line, and slivers, made one piece."""
+    pairs: list[tuple[Point, Point]] = []
+    for piece in pieces:
+        if pairs:
+            (x0, v0), (x1, v1) = pairs[-1]
+            (_, w1), (x2, v2) = piece
+            reach = v0 + (v1 - v0) * (x2 - x0) / (x1 - x0) if x1 > x0 else v1
+            if abs(w1 - v1) <= 1e-12 * max(1.0, abs(v1)) and (
+                abs(reach - v2) <= 1e-11 * max(1.0, abs(v2)) or x2 - x1 <= _SLIVER
+            ):
+                pairs[-1] = ((x0, v0), (x2, v2))
+                continue
+        pairs.append(piece)
+    return pairs
+
+
+@dataclass(frozen=True)
+class Limit:
+    """When tracing ends. seconds; programs: solved in all searches, the same on every machine (of few noise values:
+    level functions need none)."""
+
+    seconds: float | None = None
+    programs: int | None = None
+
+
+def delta_frontier(
+    sizes: Sequence[int],
+    shifts: Sequence[Sequence[int]],
+    epsilon: float | Sequence[float],
+    loss: str | Vector = "error-rate",
+    *,
+    high: float = 1.0,
+    solver: str = "highs",
+    limit: Limit | None = None,
+    progress: Progress = lambda delta, pieces: None,
+) -> list[Piece]:
+    """rho*(delta) on [0, high] for PDP at fixed epsilon.
+
+    Args:
+        sizes: orders of the cyclic factors; shifts: the differences, closed under negation when they are symmetric.
+        epsilon: > 0, one or one per shift.
+        loss: a key of `models.modulo.LOSSES` without a prior and without a worst case, or (N,) distortions.
+        high: the largest delta, in (0, 1].
+        solver: a backend with duals that solves linear programs to a vertex.
+        limit: pieces that could not be proven within it are marked, and have a bound.
+        progress: told (how much of [0, high] is proven, pieces so far) before every search.
+
+    Returns:
+        The pieces in order of delta. They join, except at jumps of rho*.
+
+    Raises:
+        ValueError: for a bad value; the solvers' own errors for an unusable solver.
+    """
+    if not 0 < high <= 1:
+        raise ValueError(f"high must be in (0, 1]. Got {high}.")
+    rho = loss_vector(loss, sizes) if isinstance(loss, str) else np.asarray(loss, dtype=float)
+    moves = tuple(tuple(int(k) for k in shift) for shift in shifts)
+    levels = np.broadcast_to(np.asarray(epsilon, dtype=float), (len(moves),))
+    if rho.ndim != 1 or not (np.isfinite(levels) & (levels > 0)).all() or not moves:
+        raise ValueError("the frontier needs shifts, epsilon > 0 and a loss of one number per noise value.")
+    noise = Noise(tuple(sizes), moves, np.exp(levels), rho, span=(0.0, high))
+    limit = limit or Limit()
+    deadline = Deadline(limit.seconds)
+    chosen = backend(solver)
+    if not (chosen.capabilities().duals and chosen.capabilities().exact_vertex):
+        raise ValueError(f"solver must give duals and vertices of linear programs. Got {solver!r}.")
+    if has_levels(noise):
+        levels_of = LevelSearch(noise.sizes, noise.shifts, float(levels[0]), deadline)
+        return level_frontier(levels_of, high, lambda pieces: progress(proven(pieces), len(pieces)))
+    patterns = _Patterns(noise, chosen, fine(Options(), chosen))
+    try:
+        return _Frontier(noise, chosen, patterns, deadline, limit.programs, progress).run()
+    finally:
+        patterns.close()
+
+
+class _Frontier:
+    """progress: told (delta up to which everything is proven, pieces so far) after every program."""
+
+    def __init__(
+        self, noise: Noise, solver: Backend, patterns: _Patterns, deadline: Deadline, most: int | None,
+        progress: Progress,
+    ) -> None:  # fmt: skip
+        self.noise, self.solver, self.patterns, self.deadline, self.progress = (
+            noise,
+            solver,
+            patterns,
+            deadline,
+            progress,
+        )
+        self.left = most  # programs that searches may still solve
+        self.high = noise.span[1]
+        self.functions: dict[bytes, list[Point]] = {}  # pattern -> points of v_B, on its lower hull
+        self.proven: list[tuple[Point, Point]] = []
+        self.bounds: dict[tuple[Point, Point], float] = {}  # of pieces that were given up: on loss - slope delta
+        self.tries: Counter[tuple[float, float]] = Counter()
+        self.w = weights(noise) if noise.error_rate else None
+
+    def run(self) -> list[Piece]:
+        self._trace(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
+        while True:
+            pieces = _envelope(list(self.functions.values()), 0.0, self.high)
+            waiting = [piece for piece in pieces if piece not in self.bounds and not self._known(piece)]
+            if not waiting or self._late():
+                return [self._finished(piece) for piece in pieces]
+            self.progress(waiting[0][0][0], len(pieces))
+            self._settle(waiting[0], _HALVINGS)
+
+    def _late(self) -> bool:
+        return self.deadline.passed or (self.left is not None and self.left <= 0)
+
+    def _finished(self, piece: tuple[Point, Point]) -> Piece:
+        (a, va), (b, vb) = piece
+        if self._known(piece):
+            return Piece(a, b, va, vb, True, va, vb)
+        slope, bound = _slope(piece), self.bounds.get(piece)
+        if bound is None:  # there was no time for it: one program with nothing decided, towards loss 0 at delta = 1
+            slope = -va / (1.0 - a)
+            bound = self._search(((a, va), (b, va + slope * (b - a))), node_limit=0, deadline=Deadline())[0].bound
+        low, high = (max(0.0, min(bound + slope * x, value)) for x, value in piece)
+        return Piece(a, b, va, vb, False, low, high)
+
+    def _trace(self, pattern: Flags) -> bytes:
+        """Enter the points of a pattern's value function; returns its key."""
+        key = np.packbits(pattern).tobytes()
+        if key not in self.functions:
+            traced = self.patterns.trace(pattern, self.high)
+            if traced:
+                self.functions[key] = traced
+        return key
+
+    def _enter(self, key: bytes, point: Point) -> None:
+        """Enter a point (delta, loss) of a pattern's value function."""
+        points = self.functions.get(key, [])
+        self.functions[key] = _lower_hull([*points, point, (self.high, min([point[1], *(v for _, v in points)]))])
+
+    def _known(self, piece: tuple[Point, Point]) -> bool:
+        """Whether a piece lies on proven ones."""
+        (at, value), (end, _) = piece
+        slope = _slope(piece)
+        while True:
+            reach = at
+            for (c, vc), (d, vd) in self.proven:
+                if c - _SLIVER <= at and d > reach:
+                    steep = (vd - vc) / (d - c)
+                    small = _small(vc, steep)
+                    stop = min(d, end)
+                    ends = (at, value + slope * (at - piece[0][0])), (stop, value + slope * (stop - piece[0][0]))
+                    if all(abs(vc + steep * (x - c) - v) <= small for x, v in ends):
+                        reach = stop
+            if reach >= end - _SLIVER:
+                return True
+            if reach <= at:
+                return False
+            at = reach
+
+    def _settle(self, piece: tuple[Point, Point], halvings: int) -> bool:
+        """Prove a piece, or enter what is better; else halve it, and at last give it up with the bound there is.
+
+        Returns whether it is proven.
+        """
+        (a, va), (b, vb) = piece
+        slope = _slope(piece)
+        outcome, relaxed, cutoff = self._search(piece, node_limit=None, deadline=self.deadline)
+        ended = outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+        small = 1e-11 * max(1.0, abs(cutoff))
+        if outcome.on_word or (outcome.x is None and ended and outcome.bound < cutoff - small):
+            # a node without a checked ray has a point and a bound when less is known; or bounds of loose duals
+            outcome, relaxed, cutoff = self._search(piece, node_limit=None, deadline=self.deadline, again=True)
+        if outcome.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
+        self.tries[a, b] += 1
+        if outcome.x is not None and self.tries[a, b] <= _TRIES:
+            delta = float(outcome.x[relaxed.program.block("delta").start])
+            self._enter(self._trace(relaxed.pattern(self.noise, outcome.x)), (delta, outcome.value + slope * delta))
+            return False
+        ended = outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+        small = 1e-11 * max(1.0, abs(cutoff))
+        if outcome.x is None and ended and not outcome.on_word and outcome.bound >= cutoff - small:
+            self.proven.append(piece)
+            return True
+        if halvings and not self._late() and b - a > 4 * SEPARATION and outcome.x is None:
+            middle = ((a + b) / 2, (va + vb) / 2)
+            before = len(self.functions), sum(map(len, self.functions.values()))
+            left = self._settle((piece[0], middle), halvings - 1)
+            if self._settle((middle, piece[1]), halvings - 1) and left:
+                return True
+            if before != (len(self.functions), sum(map(len, self.functions.values()))):
+                return False  # something better was found: the envelope has changed
+        self.bounds[piece] = -np.inf if outcome.on_word else outcome.bound
+        return False
+
+    def _search(
+        self, piece: tuple[Point, Point], *, node_limit: int | None, deadline: Deadline, again: bool = False
+    ) -> tuple[Outcome, Relaxation, float]:
+        """What is below a piece; with the relaxation that was solved, and the value below which it looked.
+
+        again: without the facts that the level theorem gives, and with the tightest tolerances."""
+        (a, va), (b, _) = piece
+        noise, slope = self.noise, _slope(piece)
+        # short of the right end: a pattern that starts there makes rho* jump, and is known
+        starts = b < self.high and any(abs(f[0][0] - b) < SEPARATION for f in self.functions.values())
+        end = max(a, b - SEPARATION) if starts else b
+        below = Noise(noise.sizes, noise.shifts, noise.exp_epsilon, noise.loss, span=(a, end), slope=slope)
+        known = Facts.none(below)
+        if self.w is not None and not again:
+            # a little less than is known, or programs at the very value would be infeasible by nothing
+            known = facts(below, self.w, max(0.0, 1.0 - va - 1e-6), end, np.ones(noise.N, dtype=bool))
+        relaxed = relaxation(below, known)
+        cutoff = va - slope * a - _small(va, slope)
+        options = Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10) if again else Options()
+        with self.solver.open(relaxed.program, fine(options, self.solver)) as session:
+            nodes = self.left if node_limit is None else node_limit
+            outcome = search(
+                below, relaxed, session, cutoff=cutoff, gap=1e-12, deadline=deadline, node_limit=nodes, early=False
+            )  # whole programs: what is better by little is found as well
+        if self.left is not None:
+            self.left = max(0, self.left - outcome.programs)
+        return outcome, relaxed, cutoff
+
+
+def _small(value: float, slope: float) -> float:
+    """What a value on a piece is proven to: TOLERANCE of it, or SHIFT of delta."""
+    return TOLERANCE * max(1.0, abs(value)) + SHIFT * abs(slope)
+
+
+def _slope(piece: tuple[Point, Point]) -> float:
+    (a, va), (b, vb) = piece
+    return (vb - va) / (b - a)
+
+
+def _lower_hull(points: Sequence[Point]) -> list[Point]:
+    """The points on the lower convex hull, by rising delta."""
+    hull: list[Point] = []
+    for x, v in sorted(points):
+        if hull and hull[-1][0] == x:
+            continue
+        while len(hull) > 1:
+            (x0, v0), (x1, v1) = hull[-2:]
+            if (v1 - v0) * (x - x0) < (v - v0) * (x1 - x0):
+                break
+            hull.pop()
+        hull.append((x, v))
+    return hull

@@ -1,0 +1,139 @@
+"""What is known about the least error rate before any program is solved: masses fall with the distance from 0.
+
+Let d(eta) be the length of a shortest path from 0 to eta whose steps are the shifts mu and whose lengths are the eps_mu
+(infinite where none leads), and w = e^{-d}.
+
+**Level theorem.** Among the optimal f of (13) for the error rate, at any delta and any eps_mu, and among those of (15),
+one has f <= w f(0).
+
+Proof. Let f be feasible with f(0) > 0, L(eta) the length of a shortest path from 0 over pairs that f keeps (infinite
+where none leads), and v = e^{-L}. Keeping a pair means f(eta + mu) >= e^{-eps_mu} f(eta), so f >= f(0) v. Put
+g = max(v, theta w), 0 <= theta <= 1. A pair that f keeps is kept by v (L is a shortest path length) and every pair is
+kept by w, hence the former are kept by g; a pair that f breaks is broken by g at most where g = v, as elsewhere
+g(eta) = theta w(eta) <= e^eps theta w(eta + mu). So f(0) g breaks mass f(0) v <= f at most, at pairs that f breaks. As
+theta rises from 0 to 1 the total of g rises from that of v, at most 1/f(0), to T0, that of w. If it passes 1/f(0), then
+f(0) g is a PMF with the same f(0), feasible and at most f(0) w. If not, w/T0 is a PMF that breaks nothing and has
+f(0) = 1/T0 at least as large. Either has the same zero mass or more, and needs no more delta. []
+
+**Hole search.** Order the elements by d and empty all but the first m: with T the total of w on the support and S the
+largest, over mu, w-mass of the support elements whose eta + mu is a hole, the PMF f(0) max(w on the support, theta w)
+breaks no more than S f(0); it is feasible with f(0) = min(1/T, delta/S) if that is at least 1/T0. All m are compared in
+one pass. It gives an incumbent and nothing else: no lower bound on the error rests on it.
+
+**Lower bounds.** Let f(0) >= phi. While the known lower bound of f(eta) exceeds delta, no pair at eta can be broken, so
+f(eta + mu) >= e^{-eps_mu} f(eta): the bounds spread from 0.
+
+| paper | here                      |
+|-------|---------------------------|
+| a^hops| `weights`, with one eps   |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.modulo_patterns import Facts, Noise
+from solvers.arrays import Flags, Vector
+
+__all__ = ["Holes", "facts", "hole_search", "weights"]
+
+
+_SAFE = 1e-9  # relative margin by which float comparisons must hold
+_ROUNDING = 1e-12  # by which weights are raised: more than all rounding of their products
+_TINY = 1e-8  # smaller weights are raised to it: a weaker fact, but a coefficient that solvers can read
+
+
+@dataclass(frozen=True, eq=False)
+class Holes:
+    """The best PMF of the hole search: its value in the model's objective, and the least weight of its support.
+
+    broken: (shifts, N) the pairs it breaks, those from the support into a hole.
+
+    Nothing at least as good has f(0) below `zero` or breaks more than `delta`.
+    """
+
+    pmf: Vector
+    broken: Flags
+    value: float
+    reach: float
+    zero: float
+    delta: float
+
+
+def weights(noise: Noise) -> Vector:
+    """w = e^{-d}, (N,): Bellman's iteration, exact after as many rounds as the longest shortest path has steps."""
+    w = np.zeros(noise.N)
+    w[0] = 1.0
+    steps = list(zip(noise.exp_epsilon, noise.targets(), strict=True))
+    while True:
+        before = w.copy()
+        for e, target in steps:
+            moved = np.empty_like(w)
+            moved[target] = w / e
+            np.maximum(w, moved, out=w)
+        if np.array_equal(before, w):
+            return w
+
+
+def hole_search(noise: Noise, w: Vector) -> Holes:
+    """The best prefix for the error rate, by error for a given delta, by delta for a given max_loss."""
+    order = np.argsort(-w, kind="stable")
+    rank = np.empty(noise.N, dtype=int)
+    rank[order] = np.arange(noise.N)
+    total = np.cumsum(w[order])  # T of the first m + 1 elements
+    loss = np.zeros(noise.N)
+    for target in noise.targets():
+        out = rank[target] > rank  # a hole from m = rank + 1 until m = rank of the target
+        change = np.zeros(noise.N + 1)
+        np.add.at(change, rank[out], w[out])
+        np.add.at(change, rank[target][out], -w[out])
+        np.maximum(loss, np.cumsum(change)[: noise.N], out=loss)
+    loss[-1] = 0.0
+    if noise.delta is not None:
+        mass = np.minimum(1.0 / total, np.divide(noise.delta, loss, out=np.ones(noise.N), where=loss > 0))
+        mass[mass < 1.0 / total[-1]] = 0.0
+        m = int(np.argmax(mass))
+        exactly = _loss(noise, w, rank <= m)
+        zero = min(1.0 / float(total[m]), noise.delta / exactly if exactly > 0 else 1.0)
+        if zero < 1.0 / total[-1]:
+            m, zero = noise.N - 1, 1.0 / float(total[-1])
+        value = 1.0 - zero
+    else:
+        zero = 1.0 - float(noise.max_loss or 0.0)
+        if total[-1] * zero <= 1.0:
+            m, value, zero = noise.N - 1, 0.0, 1.0 / float(total[-1])
+        else:
+            m = int(np.argmin(np.where(total * zero <= 1.0, loss, np.inf)))
+            value = zero * _loss(noise, w, rank <= m)
+    support = rank <= m
+    outside = float(w[~support].sum())
+    theta = min(1.0, max(0.0, 1.0 / zero - float(total[m])) / outside) if outside > 0 else 0.0
+    pmf = zero * np.where(support, w, theta * w)
+    least, most = (1.0 - value, noise.delta) if noise.delta is not None else (1.0 - float(noise.max_loss or 0.0), value)
+    pairs = zip(noise.exp_epsilon, noise.targets(), strict=True)
+    broken = np.stack([support & ~support[to] & (pmf > e * pmf[to] * (1.0 + _ROUNDING)) for e, to in pairs])
+    return Holes(pmf / pmf.sum(), broken, value, float(w[order[m]]), least, most)
+
+
+def _loss(noise: Noise, w: Vector, support: Flags) -> float:
+    """S of one support, summed without cancellation."""
+    return max(float(w[support & ~support[target]].sum()) for target in noise.targets())
+
+
+def facts(noise: Noise, w: Vector, zero: float, delta: float, kept: Flags) -> Facts:
+    """The level theorem, and the lower bounds of every f with f(0) >= zero that breaks at most delta per shift."""
+    zero *= 1.0 - _SAFE
+    lower = np.zeros(noise.N)
+    lower[0] = max(0.0, zero)
+    steps = list(zip(noise.exp_epsilon, noise.targets(), strict=True))
+    while True:
+        before = lower.copy()
+        sure = lower > delta * (1.0 + _SAFE)
+        for e, target in steps:
+            moved = np.zeros_like(lower)
+            moved[target] = np.where(sure, lower / e * (1.0 - 1e-15), 0.0)
+            np.maximum(lower, moved, out=lower)
+        if np.array_equal(before, lower):
+            return Facts(kept, lower, np.where(w > 0, np.maximum(w * (1.0 + _ROUNDING), _TINY), 0.0), delta)

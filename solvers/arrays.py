@@ -1,0 +1,11 @@
+"""Names of the arrays that everybody here and above passes on; docstrings say their shapes."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Flags", "Integers", "Positions", "Vector"]
+
+Vector = NDArray[np.float64]
+Positions = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+Integers = NDArray[np.int64]

@@ -1,0 +1,129 @@
+"""What searches are made of, once for all above: a deadline, bisection, open nodes by their bound, cutting planes.
+
+    Deadline     the one reader of clocks: `.left`, `.passed`, `.elapsed`
+    bisect       where a monotone predicate turns, over floats or rationals
+    OpenNodes    best-first search: the open nodes, least bound first; what is open bounds what is not yet seen
+    cuts         solve, separate, add, until nothing is separated
+
+Loops that a search needs beside these (what a node is split into, which rows are dropped) are its own.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable, Sequence
+from copy import copy
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+__all__ = ["Deadline", "OpenNodes", "bisect", "cuts"]
+
+Number = TypeVar("Number", float, Fraction)
+Node = TypeVar("Node")
+Point = TypeVar("Point")
+Cut = TypeVar("Cut")
+
+_LEAST = 1e-3  # seconds that a solver gets although the time is over
+
+
+class Deadline:
+    """So many seconds from its making; None for no end. cpu: of this process's work, else of the wall clock."""
+
+    def __init__(self, seconds: float | None = None, *, cpu: bool = False) -> None:
+        self._clock = time.process_time if cpu else time.perf_counter
+        self.seconds, self._begin = seconds, self._clock()
+
+    @classmethod
+    def until(cls, moment: float | None) -> Deadline:
+        """At a moment of `time.perf_counter`; None for no end."""
+        return cls(None if moment is None else moment - time.perf_counter())
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it was made."""
+        return self._clock() - self._begin
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, below 0 when it has passed; None without an end."""
+        return None if self.seconds is None else self.seconds - self.elapsed
+
+    @property
+    def limit(self) -> float | None:
+        """The time limit of a solver that starts now: what is left, but at least a little."""
+        return None if self.seconds is None else max(_LEAST, self.seconds - self.elapsed)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it has."""
+        return self.seconds is not None and self.elapsed > self.seconds
+
+    def times(self, factor: float) -> Deadline:
+        """The same clock with so many times the seconds: a part that ends earlier, or a grace."""
+        other = copy(self)
+        other.seconds = None if self.seconds is None else factor * self.seconds
+        return other
+
+
+def bisect(
+    turned: Callable[[Number], bool], low: Number, high: Number, *, tolerance: Number | int = 0, turns: int = 10_000,
+    middle: Callable[[Number, Number], Number] | None = None,
+) -> tuple[Number, Number]:  # fmt: skip
+    """The last interval (low, high): `turned` is False at low and True at high, which are not asked themselves.
+
+    Ends when high - low <= tolerance (of floats: when there is none between), or after so many turns. middle: where to
+    ask, half-way by default; the geometric mean for numbers of unknown size. A function that rises to a level is
+    `lambda x: f(x) >= level`.
+    """
+    for _ in range(turns):
+        at = (low + high) / 2 if middle is None else middle(low, high)
+        if high - low <= tolerance or at in (low, high):
+            break
+        low, high = (low, at) if turned(at) else (at, high)
+    return low, high
+
+
+class OpenNodes(Generic[Node]):
+    """The open nodes of a best-first search for a minimum; those of one bound come in the order in which they went."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Node]] = []
+        self._count = 0
+
+    def put(self, bound: float, node: Node) -> None:
+        """Open a node; whatever is in it is worth at least its bound."""
+        heapq.heappush(self._heap, (bound, self._count, node))
+        self._count += 1
+
+    @property
+    def first(self) -> Node:
+        """The node of the least bound. Take it, then `pop`: in this order Ctrl-C in between loses no bound."""
+        return self._heap[0][2]
+
+    def pop(self) -> None:
+        """Close the first node. Raises IndexError when none is open."""
+        heapq.heappop(self._heap)
+
+    @property
+    def bound(self) -> float:
+        """The least bound of all open nodes; inf without."""
+        return self._heap[0][0] if self._heap else math.inf
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+
+def cuts(
+    solve: Callable[[], Point], separate: Callable[[Point], Sequence[Cut]], add: Callable[[Sequence[Cut]], None], *,
+    rounds: int = 10_000, deadline: Deadline | None = None,
+) -> tuple[Point, Sequence[Cut]]:  # fmt: skip
+    """The last point, and the cuts that it breaks still: none, but where rounds or time were up."""
+    while True:
+        rounds -= 1
+        point = solve()
+        broken = separate(point)
+        if not broken or rounds <= 0 or (deadline is not None and deadline.passed):
+            return point, broken
+        add(broken)

@@ -1,0 +1,52 @@
+"""Channels under convex notions whose optimum is 0, which no relative gap proves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import workbench as wb
+from workbench.errors import NotProven
+from workbench.families.channel.problem import ChannelProblem
+
+BUDGETS = {
+    "curve": {"curve": "0.5:0.1,1:0.01"},
+    "renyi": {"alpha": 2, "epsilon": "0.5"},
+    "zcdp": {"rho": "0.1"},
+    "gdp": {"mu": 1},
+}
+
+
+def question(n: int) -> wb.FiniteQuery:
+    return wb.FiniteQuery(range(n + 1), max_shift=1, prior=[1] + [0] * n)
+
+
+@pytest.mark.parametrize("notion", BUDGETS)
+@pytest.mark.parametrize("scale", [1e-6, 1, 1e6])
+def test_one_certain_answer_losses_nothing_in_any_unit(notion, scale):
+    losses = [[0, scale], [scale, 0]]
+    made = wb.design(question(1), notion=notion, loss=losses, **BUDGETS[notion])
+    assert (made.status, made.private) == ("optimal", True)
+    assert 0 <= made.objective <= 2e-9 * scale
+
+
+@pytest.mark.parametrize("notion", ["curve", "renyi"])
+def test_a_bound_next_to_nothing_proves_it(notion):
+    made = wb.design(question(10), notion=notion, loss="squared", **BUDGETS[notion])
+    assert made.status == "optimal"
+    assert 0 <= made.objective <= 2e-9 * 100
+
+
+def test_a_small_optimum_is_not_taken_for_nothing(monkeypatch: pytest.MonkeyPatch):
+    """Of a bound that is too low by more than rounding, the sentence says between what the optimum lies."""
+    answered = ChannelProblem.answered
+
+    def with_low_bound(problem: ChannelProblem, programs: object, start: str):
+        answer = answered(problem, programs, start)
+        return replace(answer, bound=answer.bound - 0.01)
+
+    monkeypatch.setattr(ChannelProblem, "answered", with_low_bound)
+    with pytest.raises(NotProven, match=r"no more than that the optimum lies between .* and ") as caught:
+        wb.design(question(1), notion="renyi", loss="squared", **BUDGETS["renyi"])
+    assert caught.value.incumbent - caught.value.bound == pytest.approx(0.01)

@@ -1,0 +1,149 @@
+"""The exact frontier against the closed forms, the fast method at random deltas, and its own proofs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from models.modulo import ModuloModel, loss_vector
+from models.modulo_fast import FastSession
+from models.modulo_frontier import Limit, delta_frontier, piece_at
+from models.oracles import judge
+from models.oracles.single_distance import breakpoints, single_distance_law
+from models.requirements import MASS_ABOVE_RATIO
+from models.requirements import MASS_ABOVE_RATIO as PDP
+from solvers.backend import backend
+
+BD3 = ((1,), (2,), (3,))
+
+
+def at(pieces, delta):
+    return piece_at(pieces, delta).value(delta)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shifts", "epsilon", "loss"),
+    [
+        ((9,), BD3, 1.5, "error-rate"),
+        ((8,), ((1,), (2,)), 0.5, "squared"),
+        ((7,), ((1,), (6,)), 1.0, "circular-squared"),
+        ((3, 3), ((0, 1), (1, 0)), 1.0, "error-rate"),
+    ],
+)
+def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
+    pieces = delta_frontier(sizes, shifts, epsilon, loss)
+    assert all(piece.proven for piece in pieces)
+    assert pieces[0].delta_low == 0.0
+    assert pieces[-1].delta_high == 1.0
+    for before, after in itertools.pairwise(pieces):
+        assert before.delta_high == after.delta_low
+        assert after.value_low <= before.value_high + 1e-9
+        assert after.value_high <= after.value_low + 1e-9
+    model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
+    rng = np.random.default_rng(5)
+    with FastSession(model, backend("highs")) as session:
+        for delta in (*rng.uniform(0, 1, 4), *10 ** rng.uniform(-4, -0.5, 6)):
+            answer = session.solve(model.values([epsilon], float(delta)))
+            assert at(pieces, delta) == pytest.approx(answer.objective, abs=1e-8 * max(1, answer.objective))
+
+
+def test_one_difference_has_the_breakpoints_of_theorem_2():
+    pieces = delta_frontier((9,), ((1,),), 0.7)
+    lower, upper = breakpoints(9, 0.7)
+    wanted = np.unique(np.concatenate([lower, upper]))
+    found = np.array([piece.delta_low for piece in pieces] + [1.0])
+    assert found == pytest.approx(wanted, abs=1e-8)
+    for delta in np.linspace(0, 1, 41):
+        assert at(pieces, delta) == pytest.approx(single_distance_law((9,), (1,), 0.7, delta).value, abs=1e-9)
+
+
+def test_corrected_table_1_lies_on_it():
+    pieces = delta_frontier((9,), BD3, 1.5, high=0.2)
+    assert pieces[-1].delta_high == 0.2
+    for delta, zero in ((0.0, 0.543191999), (0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369)):
+        assert 1.0 - at(pieces, delta) == pytest.approx(zero, abs=1e-9)
+    with pytest.raises(ValueError, match="delta must be in"):
+        at(pieces, 0.3)
+
+
+def single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], float]:
+    """One difference, one-sided or not, on a random group: cases in which patterns were once given up."""
+    rng = np.random.default_rng(seed)
+    size, epsilon = int(rng.integers(4, 32)), round(float(rng.uniform(0.1, 4)), 2)
+    shift = 1 if seed % 3 else int(rng.integers(1, max(2, size // 2)))
+    return (size,), ((shift,), (size - shift,)) if rng.integers(2) and 2 * shift != size else ((shift,),), epsilon
+
+
+@pytest.mark.parametrize(
+    "case",
+    [((8,), ((1,), (7,)), 1.2), ((30,), ((1,),), 0.72), ((8,), ((1,), (7,)), 2.91), *map(single_shift, range(12))],
+    ids=str,
+)
+def test_no_piece_is_given_up(case):
+    sizes, shifts, epsilon = case
+    pieces = delta_frontier(sizes, shifts, epsilon)
+    assert all(piece.proven for piece in pieces)
+    for delta in np.random.default_rng(1).uniform(0, 1, 5):
+        law = judge(sizes, shifts, len(shifts) == 1, epsilon, float(delta), MASS_ABOVE_RATIO, "error-rate")
+        if law.kind == "optimum":
+            assert at(pieces, delta) == pytest.approx(law.value, abs=1e-8)
+
+
+def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
+    late = delta_frontier((9,), BD3, 1.5, limit=Limit(seconds=1e-9))
+    whole = delta_frontier((9,), BD3, 1.5)
+    assert not any(piece.proven for piece in late)
+    for delta in (0.0, 0.05, 0.3, 0.9):
+        assert at(late, delta) >= at(whole, delta) - 1e-9
+        assert piece_at(late, delta).bound(delta) <= at(whole, delta) + 1e-9
+    assert max(piece.bound_low for piece in late) > 0.4  # a program with nothing decided bounds what had no time
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"high": 0.0}, "high must be"),
+        ({"high": 1.5}, "high must be"),
+        ({"epsilon": 0.0}, "epsilon > 0"),
+        ({"epsilon": float("nan")}, "epsilon > 0"),
+        ({"shifts": ()}, "needs shifts"),
+        ({"loss": "worst-squared"}, "one number per noise value"),
+        ({"loss": "mse"}, "loss must be one of"),
+        ({"solver": "scip"}, "solver must give duals"),
+    ],
+)
+def test_bad_requests(change, message):
+    request = {"sizes": (5,), "shifts": ((1,),), "epsilon": 1.0, "loss": "error-rate"} | change
+    with pytest.raises(ValueError, match=message):
+        delta_frontier(**request)
+
+
+def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch):
+    import models.modulo_frontier as module
+    from solvers.solution import Termination
+
+    real = module.search
+
+    def stopped(*arguments, **options):
+        found = real(*arguments, **options)
+        found.termination = Termination.INTERRUPTED
+        return found
+
+    monkeypatch.setattr(module, "search", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        module.delta_frontier((9,), ((1,), (8,)), 1.0)
+
+
+def test_a_limit_of_programs_stops_at_the_same_place_every_time() -> None:
+    whole = delta_frontier((9,), BD3, 1.5)
+    few = [delta_frontier((9,), BD3, 1.5, limit=Limit(programs=40)) for _ in range(2)]
+    assert few[0] == few[1]
+    assert not all(piece.proven for piece in few[0])
+    assert all(piece.proven for piece in whole)
+    for piece in few[0]:
+        at = (piece.delta_low + piece.delta_high) / 2
+        exact = piece_at(whole, at).value(at)
+        assert piece.bound(at) - 1e-9 <= exact <= piece.value(at) + 1e-9
+    assert delta_frontier((9,), BD3, 1.5, limit=Limit(programs=10**6)) == whole

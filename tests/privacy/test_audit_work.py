@@ -1,0 +1,132 @@
+"""What would take much more than ten seconds is refused at once, what is let through is proven."""
+
+from __future__ import annotations
+
+import random
+import time
+from fractions import Fraction
+
+import pytest
+from certificate_samples import ALL, changed, quantizer
+from certificate_samples import noise as sample
+
+import workbench as wb
+from workbench.privacy.audit_work import LIMIT, work
+from workbench.privacy.certificate_file import from_dict
+from workbench.privacy.notions import notion
+
+
+def noise(n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: bool = False) -> dict:
+    """n weights of so many hexadecimal digits; near: all ratios within 2^(40 - 4 digits) of 1."""
+    source = random.Random(n + digits)
+    base = source.getrandbits(4 * digits)
+    weights = [base + source.getrandbits(40) if near else source.getrandbits(4 * digits) for _ in range(n)]
+    mechanism = {"kind": "noise", "sizes": [n], "shifts": [[k + 1] for k in range(shifts)], "directed": False}
+    mechanism |= {"total": hex(sum(weights)), "weights": [*map(hex, weights)]}
+    claim = {"notion": "dp", "epsilon": epsilon, "delta": "1"}
+    return sample().to_dict() | {"mechanism": mechanism, "claim": claim, "objective": None}
+
+
+def long_losses() -> dict:
+    """Thirty costs whose denominators have nothing in common: their sum has a million digits."""
+    source = random.Random(1)
+    losses = [f"{hex(source.getrandbits(200_000))}/{hex(source.getrandbits(200_000) | 1)}" for _ in range(30)]
+    return noise(30, 4) | {"objective": {"name": "mine", "value": "0", "losses": losses}}
+
+
+def wide_pdp() -> dict:
+    """One piece on 200 outputs: 800,000,000 comparisons of critical inputs."""
+    source = random.Random(2)
+    rows = [[source.randrange(1, 1000) for _ in range(200)] for _ in range(2)]
+    ends = [{"total": hex(sum(row)), "weights": [*map(hex, row)]} for row in rows]
+    mechanism = {"kind": "quantizer", "knots": ["0", "1"], "outputs": [*map(str, range(200))], "ends": ends}
+    claim = {"notion": "pdp", "epsilon": "1", "delta": "1"}
+    return sample().to_dict() | {"mechanism": mechanism, "claim": claim, "objective": None}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        noise(30, 65_000, 14),
+        noise(30, 65_000, 14, near=True),
+        noise(30, 65_000, near=True, epsilon="1e-100"),
+        noise(8000, 64, 7999, near=True),
+        noise(4, 4, epsilon="0x1" + "0" * 60_000 + "1/0x1" + "0" * 60_000),
+        long_losses(),
+        wide_pdp(),
+    ],
+    ids=["wide", "wide and near", "one shift", "many", "epsilon", "losses", "pdp"],
+)
+def test_what_takes_too_long_is_refused_in_seconds(data):
+    start = time.process_time()
+    with pytest.raises(wb.CorruptFile, match="refused as too large"):
+        from_dict(data)
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        noise(30, 32_000, near=True, epsilon="1e-100"),  # 70 million units
+        noise(500, 1000, 12, near=True, epsilon="1e-100"),
+        noise(1500, 64, 1499, near=True, epsilon="1e-10"),
+        noise(4, 4, epsilon="0x1" + "0" * 20_000 + "1/0x1" + "0" * 20_000),
+    ],
+    ids=["wide", "many", "all shifts", "epsilon"],
+)
+def test_what_is_let_through_is_proven_in_a_minute(data):
+    start = time.process_time()
+    assert from_dict(data).words
+    assert time.process_time() - start < 60
+
+
+def test_a_million_sizes_are_not_multiplied():
+    data = sample().to_dict()
+    data["mechanism"]["sizes"] = [9] * 2_000_000
+    start = time.process_time()
+    with pytest.raises(wb.CorruptFile, match="at most 32"):
+        from_dict(data)
+    assert time.process_time() - start < 5
+
+
+def test_numbers_beyond_floats_are_refused_in_words():
+    data = quantizer().to_dict()
+    for path, value in [
+        (("mechanism", "knots"), ["1e400", "1"]),
+        (("bias", "worst"), "1e400"),
+        (("mechanism", "outputs"), ["1e400", "1e401"]),
+    ]:
+        with pytest.raises(wb.CorruptFile):
+            from_dict(changed(data, path, value))
+    with pytest.raises(wb.CorruptFile):
+        from_dict(changed(sample().to_dict(), ("objective", "value"), "1e400"))
+    data["mechanism"]["knots"] = ["-1e400", "1e400"]
+    with pytest.raises(wb.CorruptFile, match="inf"):  # the outcome that breaks the claim, at its input
+        from_dict(changed(data | {"bias": None}, ("claim", "epsilon"), "0.1"))
+
+
+def test_the_rule_by_hand():
+    proof = sample()  # 5 weights of total 50 (6 bits), one directed shift; ε = 1 (2 bits), δ = 1/10 (5 bits)
+    assert work(proof.mechanism) == 1 * 5 * 4 + 1000 + 9 * 0 + 5 * 4
+    assert work(proof.mechanism, notion("pdp"), {"epsilon": Fraction(1), "delta": Fraction(1, 10)}) == 1040
+    wide = {
+        "epsilon": Fraction(1, 1 << 1000),
+        "delta": Fraction(1),
+    }  # 1010 bits, the total included
+    assert work(proof.mechanism, notion("pdp"), wide) == 5 * (4 + 9) + 1000 + 9 * 15**2 + 5 * (4 + 9) + 15**2
+    law = quantizer().mechanism  # 2 end laws on 2 outputs, total 3 (2 bits); outputs and knots -3, -1, 1, 3: 1 + 2 bits
+    assert work(law) == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * 4
+    assert work(law, notion("pdp")) == work(law) + 1 * 16 * 100
+    tenths = [Fraction(k, 10) for k in range(40)] + [
+        Fraction(1, 1 << 500),
+        Fraction(1, 3**200),
+    ]  # 500 twos; 5 and 3^200
+    assert work(law, numbers=tenths) == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * (4 + (827 // 256) ** 2) + (827 // 64) ** 2
+    more = work(law, numbers=[Fraction(1, 1 << 1000)], labels=3)
+    assert more == 4 * 2 * 4 + 4 * 1000 + 2 * (2 + 3) * (4 + 9) + 15**2
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_everyday_certificates_are_far_from_the_limit(name):
+    proof = ALL[name]()
+    assert work(proof.mechanism, proof.claim.notion, proof.claim.values) < LIMIT / 1000

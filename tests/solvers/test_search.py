@@ -1,0 +1,53 @@
+"""The kit of searches."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from solvers.search import Deadline, OpenNodes, bisect, cuts
+
+
+def test_bisection_ends_at_neighbouring_floats_or_at_the_tolerance():
+    low, high = bisect(lambda x: x * x >= 2, 0.0, 2.0)
+    assert low * low < 2 <= high * high
+    assert math.nextafter(low, 2) == high
+    low, high = bisect(lambda x: x * x >= 2, Fraction(0), Fraction(2), tolerance=Fraction(1, 1000))
+    assert 0 < high - low <= Fraction(1, 1000)
+    assert low * low < 2 <= high * high
+    assert bisect(lambda x: x >= 100, 1.0, 1e6, turns=1, middle=lambda a, b: math.sqrt(a * b)) == (1.0, 1e3)
+
+
+def test_open_nodes_come_by_their_bound_and_then_in_their_order():
+    nodes: OpenNodes[str] = OpenNodes()
+    for bound, name in ((2.0, "b"), (1.0, "a"), (2.0, "c")):
+        nodes.put(bound, name)
+    assert (nodes.bound, nodes.first, len(nodes)) == (1.0, "a", 3)
+    order = []
+    while nodes:
+        order.append(nodes.first)
+        nodes.pop()
+    assert order == ["a", "b", "c"]
+    assert nodes.bound == math.inf
+
+
+def test_cuts_are_added_until_none_is_broken_or_rounds_are_up():
+    at = [10]
+    point, broken = cuts(lambda: at[0], lambda x: [x - 1] if x > 3 else [], lambda new: at.append(at.pop() - 1))
+    assert (point, broken) == (3, [])
+    at[:] = [10]
+    assert cuts(lambda: at[0], lambda x: [x], lambda new: None, rounds=2) == (10, [10])
+
+
+def test_deadlines():
+    none, late = Deadline(), Deadline(-1.0)
+    assert none.left is None
+    assert none.limit is None
+    assert not none.passed
+    assert late.passed
+    assert late.limit == pytest.approx(1e-3)
+    assert Deadline(10.0).times(0.5).seconds == 5.0
+    assert none.times(0.5).seconds is None
+    assert Deadline(cpu=True).elapsed >= 0

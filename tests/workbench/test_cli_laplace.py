@@ -1,0 +1,264 @@
+"""`workbench dql` and `workbench design laplace` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from scipy import stats
+
+from workbench.cli import laplace as cli_laplace
+from workbench.cli.console import epilog
+from workbench.cli.design import design_command
+from workbench.errors import CorruptFile, InvalidRequest
+from workbench.families.laplace.family import FAMILY as LAPLACE
+
+ROOT = typer.Typer()
+ROOT.add_typer(cli_laplace.app, name="laplace")
+ROOT.command("design", epilog=epilog(LAPLACE.examples))(design_command(LAPLACE))
+
+
+@ROOT.callback()
+def _root() -> None:
+    pass
+
+
+def run(*arguments: object) -> None:
+    ROOT([str(a) for a in arguments], standalone_mode=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("shared.key").write_bytes(bytes(range(32)))
+    Path("in.csv").write_text("x\n0.25\n-1.5\n7\n", encoding="utf-8")
+    return tmp_path
+
+
+ENCODE = ("laplace", "encode", "--epsilon", "1", "--ell", "2", "--seed-file", "shared.key")
+DECODE = ("laplace", "decode", "--epsilon", "1", "--ell", "2", "--seed-file", "shared.key")
+
+
+def test_two_processes_that_share_only_the_key_file(folder: Path) -> None:
+    x = np.random.default_rng(1).uniform(-5, 5, 100_000)
+    (folder / "in.csv").write_text("value\n" + "\n".join(map(repr, x.tolist())) + "\n", encoding="utf-8")
+    command = [sys.executable, "-c", "from workbench.cli import laplace; laplace.app()"]
+    done = subprocess.run([*command, *ENCODE[1:], "in.csv", "OUT.bits"], capture_output=True, text=True, check=True)
+    assert "bits_per_scalar" in done.stdout
+    other = folder / "other"
+    other.mkdir()
+    for name in ("shared.key", "OUT.bits"):
+        (folder / name).rename(other / name)
+    (folder / "in.csv").unlink()
+    decode = [*command, *DECODE[1:], "OUT.bits"]
+    done = subprocess.run(decode, cwd=other, capture_output=True, text=True, check=True)
+    header, *rows = done.stdout.splitlines()
+    noise = np.array([float(row) for row in rows]) - x
+    assert header == "x_hat"
+    assert stats.kstest(noise, "laplace").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("code", ["gamma", "delta"])
+def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str], code: str) -> None:
+    run(*ENCODE, "--code", code, "in.csv", "OUT.bits", "--json")
+    captured = capsys.readouterr()
+    made = json.loads(captured.out)
+    assert captured.out.count("\n") == 1
+    assert (made["count"], made["code"], made["decoder_epsilon"], made["database_epsilon"]) == (3, code, 2.0, 1.0)
+    assert made["bytes"] == (folder / "OUT.bits").stat().st_size
+    run(*DECODE, "OUT.bits", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["x_hat"]) == 3
+    run(*DECODE, "OUT.bits", "noisy.csv", "--json")
+    assert "x_hat" not in json.loads(capsys.readouterr().out)
+    lines = (folder / "noisy.csv").read_text().splitlines()
+    assert lines[0] == "x_hat"
+    assert [float(line) for line in lines[1:]] == found["x_hat"]
+    run(*DECODE, "OUT.bits", "noisy.csv")
+    assert "database_epsilon" in capsys.readouterr().out
+
+
+def test_design_laplace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("design", "--epsilon", "1", "--bits", "5", "--json")
+    out = capsys.readouterr().out
+    made = json.loads(out)
+    assert out.count("\n") == 1
+    assert made["ell"] == made["decoder_epsilon"] == pytest.approx(1.73297685, abs=5e-9)
+    assert made["delta0"] == pytest.approx(1.014617989, abs=5e-9)
+    assert (made["database_epsilon"], made["mse"], made["reachable"]) == (1.0, 2.0, True)
+    assert made["mean_bits"] == pytest.approx(5, abs=1e-9)
+    run("design", "--epsilon", "11", "--bits", "5", "--json")
+    made = json.loads(capsys.readouterr().out)
+    assert made["reachable"] is False
+    assert made["ell"] is made["decoder_epsilon"] is made["mse"] is None
+    assert made["least_bits"] > 5
+    run("design", "--epsilon", "11", "--bits", "5")
+    assert "Not reachable" in capsys.readouterr().err
+    run("design", "--epsilon", "0.1", "--bits", "8", "--code", "delta", "--low", "0", "--high", "100")
+    assert "x ~ Unif(0, 100)" in capsys.readouterr().out
+    run("design", "--epsilon", "10.4", "--bits", "5", "--point", "0.5")
+    assert "x = 0.5" in capsys.readouterr().err
+
+
+def test_a_useless_decoder_guarantee_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("design", "--epsilon", "10.4", "--bits", "5")
+    assert "the decoder learns nearly everything" in capsys.readouterr().out
+
+
+def test_keygen_never_overwrites(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("laplace", "keygen", "new.key", "--json")
+    assert json.loads(capsys.readouterr().out) == {"file": "new.key", "bytes": 32}
+    key = (folder / "new.key").read_bytes()
+    assert len(set(key)) > 16
+    assert os.name != "posix" or (folder / "new.key").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InvalidRequest, match="key file must be a new file"):
+        run("laplace", "keygen", "new.key")
+    assert (folder / "new.key").read_bytes() == key
+    run("laplace", "keygen", "newer.key")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x\n1\nnan\n2\n", r"line 3 of in\.csv, column x, must be a finite number, at most .* Got 'nan'\."),
+        ("x\n1\n2\n-inf\n", r"line 4 of in\.csv, column x, must be a finite number"),
+        ("1\n\n2\n", r"line 2 of in\.csv must be 1 cells wide\. Got 0 cells\."),
+        ("x\n1\n1_0\n", r"line 3 .* Got '1_0'"),
+        ("$1\n2\n", r"line 1 .* Got '\$1'"),
+        ("nan\n1\nnan\n", r"line 1 .* Got 'nan' \(2 such rows\)"),
+        ("x\n1\n1e9\n", r"line 3 .* at most 1\.67772e\+07 in size\. Got '1e9'"),
+        ("x\n", "only a header"),
+        ("", "which is empty"),
+        ("a,b\n1,2\n", r"column must be given for in\.csv, which has 2 columns"),
+    ],
+)
+def test_bad_data_are_named_by_row_and_nothing_is_written(folder: Path, text: str, message: str) -> None:
+    (folder / "in.csv").write_text(text, encoding="utf-8")
+    before = sorted(p.name for p in folder.iterdir())
+    with pytest.raises(InvalidRequest, match=message):
+        run(*ENCODE, "in.csv", "OUT.bits")
+    assert sorted(p.name for p in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(("column", "expected"), [("b", 1000.0), ("2", 1000.0), (" a ", 0.0)])
+def test_columns(folder: Path, capsys: pytest.CaptureFixture[str], column: str, expected: float) -> None:
+    (folder / "in.csv").write_text("\ufeffa,b\n0,1000\n0,1000\n", encoding="utf-8")
+    run(*ENCODE, "--column", column, "in.csv", "OUT.bits")
+    run(*DECODE, "OUT.bits", "--json")
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])["x_hat"]
+    assert np.abs(np.array(found) - expected).max() < 100
+    for unknown in ("c", "3", "0"):
+        with pytest.raises(InvalidRequest, match=r"column must be a column of in\.csv: one of a, b, or 1 to 2"):
+            run(*ENCODE, "--column", unknown, "in.csv", "OUT.bits")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"--epsilon": "0"}, r"epsilon must be a finite number > 0\. Got 0\."),
+        ({"--epsilon": "nan"}, r"epsilon must be a finite number > 0\. Got nan\."),
+        ({"--epsilon": "x"}, r"epsilon must be a finite number > 0\. Got x\."),
+        ({"--ell": "1"}, r"ell must be a finite number > 1, at most 2\^500\. Got 1\.0\."),
+        ({"--seed-file": "none.key"}, r"seed-file must be a file that can be read\. Got none\.key: No such file"),
+        ({"--seed-file": "short.key"}, r"seed-file must be .* Got short\.key with 5 bytes\."),
+        ({"--seed-file": "zeros.key"}, r"seed-file must be .* Got zeros\.key, whose bytes take 1 values\."),
+        ({"--code": "zip"}, r"code must be gamma or delta\. Got 'zip'\."),
+        ({"--reach": "-1"}, r"reach must be a finite number > 0\. Got -1\."),
+    ],
+)
+def test_bad_encode_requests(folder: Path, change: dict[str, str], message: str) -> None:
+    (folder / "short.key").write_bytes(b"12345")
+    (folder / "zeros.key").write_bytes(bytes(32))
+    options = {"--epsilon": "1", "--ell": "2", "--seed-file": "shared.key", **change}
+    with pytest.raises(InvalidRequest, match=message):
+        run("laplace", "encode", *[part for pair in options.items() for part in pair], "in.csv", "OUT.bits")
+    assert not (folder / "OUT.bits").exists()
+
+
+def test_wrong_key_parameters_and_damage_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(*ENCODE, "in.csv", "OUT.bits")
+    (folder / "other.key").write_bytes(bytes(range(1, 33)))
+    with pytest.raises(InvalidRequest, match="key must be the one the stream was encoded with"):
+        run("laplace", "decode", "--seed-file", "other.key", "OUT.bits", "noisy.csv")
+    with pytest.raises(InvalidRequest, match=r"epsilon must be the 1\.0 the stream was encoded with\. Got 2\.0"):
+        run("laplace", "decode", "--seed-file", "shared.key", "--epsilon", "2", "OUT.bits", "noisy.csv")
+    data = (folder / "OUT.bits").read_bytes()
+    (folder / "OUT.bits").write_bytes(data[:-2])
+    with pytest.raises(CorruptFile, match="damaged or cut short"):
+        run(*DECODE, "OUT.bits", "noisy.csv")
+    with pytest.raises(CorruptFile, match="not a DQL stream"):
+        run(*DECODE, "in.csv", "noisy.csv")
+    with pytest.raises(InvalidRequest, match=r"stream must be a file that can be read\. Got none: No such file"):
+        run(*DECODE, "none", "noisy.csv")
+    if Path("/dev/zero").exists():  # a file without end
+        with pytest.raises(InvalidRequest, match="stream must be a regular file"):
+            run(*DECODE, "/dev/zero", "noisy.csv")
+    monkeypatch.setattr("workbench.mechanisms.dyadic_laplace.stream._LIMIT", 100)
+    (folder / "OUT.bits").write_bytes(data)
+    with pytest.raises(CorruptFile, match="larger than 100 bytes"):
+        run(*DECODE, "OUT.bits", "noisy.csv")
+    assert not (folder / "noisy.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--low", "nan"], "low must be a finite number. Got nan."),
+        (["--low", "1", "--high", "1"], "low and high must be finite numbers with low < high. Got 1 and 1."),
+        (["--high", "-2"], "low and high must be finite numbers with low < high. Got -1 and -2."),
+        (["--point", "inf"], "point must be a finite number. Got inf."),
+        (["--point", "0.5", "--low", "0"], "point must be given without low and high."),
+        (["--low", "-1e300", "--high", "1e300"], "epsilon times the largest |x| must be at most 2^60. Got 1e+300."),
+    ],
+)
+def test_bad_data_laws_are_named_by_their_options(options: list[str], message: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        run("design", "--epsilon", "1", "--bits", "5", *options)
+    assert str(caught.value) == message
+
+
+def test_epsilons_are_shown_in_full(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    run("design", "--epsilon", "1", "--bits", "5")
+    shown = capsys.readouterr().out.split()
+    assert shown[shown.index("ell") + 1] == "1.73297685"
+    assert float(shown[shown.index("decoder_epsilon") + 1]) >= 1.732976854669
+    run(*ENCODE, "in.csv", "OUT.bits")
+    shown = capsys.readouterr().out.split()
+    assert 1 + 4.5e-12 < float(shown[shown.index("database_epsilon_as_run") + 1]) < 1 + 4.7e-12
+    assert shown[shown.index("database_epsilon") + 1] == "1.0"
+
+
+def test_an_ell_that_cannot_be_encoded_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    run("design", "--epsilon", "1", "--bits", "200")
+    assert "so close to 1" in capsys.readouterr().out
+    run("design", "--epsilon", "1", "--bits", "20")
+    assert capsys.readouterr().err == ""
+
+
+def test_output_places(folder: Path) -> None:
+    with pytest.raises(InvalidRequest, match=r"output folder must be an existing folder\. Got no\."):
+        run(*ENCODE, "in.csv", "no/OUT.bits")
+    (folder / "dir").mkdir()
+    with pytest.raises(InvalidRequest, match="output must be a file"):
+        run(*ENCODE, "in.csv", "dir")
+    with pytest.raises(InvalidRequest, match=r"input must be a regular file\. Got dir: a folder"):
+        run(*ENCODE, "dir", "OUT.bits")
+
+
+@pytest.mark.parametrize("command", [("laplace", "encode"), ("laplace", "decode"), ("laplace", "keygen"), ("design",)])
+def test_every_command_shows_examples(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    run(*command, "--help")
+    assert "Examples:" in capsys.readouterr().out
+
+
+def test_importing_the_commands_is_cheap() -> None:
+    heavy = "('scipy', 'pandas', 'cryptography', 'numpy')"
+    script = f"import sys, workbench.cli.laplace; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,123 @@
+"""Costs of one's own: a function, an array or a file says what a name says, and what is none is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import workbench as wb
+from models.modulo import OwnLosses, loss_vector
+from tests.tools.test_check_certificate import verdicts
+from workbench.sweeps.specification import read_spec
+
+NOISE = wb.ModuloNoise(n=8, max_shift=2)
+
+
+@pytest.mark.parametrize(("notion", "delta"), [("dp", "0.05"), ("pdp", "0.05"), ("pure", 0)])
+def test_noise_under_a_function_an_array_and_a_file(notion, delta, tmp_path: Path):
+    file = tmp_path / "loss.csv"
+    file.write_text("\n".join(str(eta * (9 - eta)) for eta in range(9)))
+    request = {"epsilon": 1, "delta": delta, "notion": notion}
+    named = wb.design(NOISE, loss="squared", **request)
+    for loss in (lambda eta: eta * (9 - eta), loss_vector("squared", (9,)), file, str(file)):
+        made = wb.design(NOISE, loss=loss, **request)
+        assert made.objective == named.objective
+        assert made.request.loss.startswith("own-")
+    made.save(tmp_path / "own.json")
+    assert verdicts(tmp_path / "own.json") == ("proven", "proven")
+    assert f"by numbers that this file states, under the name '{made.request.loss}'" in str(
+        wb.check(tmp_path / "own.json")
+    )
+
+
+def test_vectors_and_other_losses_have_other_names():
+    vector = wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)])
+    made = wb.design(vector, epsilon=1, loss=lambda eta: min(eta[0], 3 - eta[0]) + min(eta[1], 3 - eta[1]))
+    assert made.request.losses.tolist() == [0, 1, 1, 1, 2, 2, 1, 2, 2]
+    one, other = (wb.design(NOISE, epsilon=1, loss=[0] + [c] * 8).request.loss for c in (1, 2))
+    assert one != other
+    copied = pickle.loads(pickle.dumps(one))
+    assert isinstance(copied, OwnLosses)
+    assert copied.values.tolist() == one.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("loss", "sentence"),
+    [
+        ([1, 2], "loss must be 9 numbers, one for every noise value. Got 2."),
+        ([np.inf] * 9, "every loss must be a finite number >= 0"),
+        ([-1] * 9, "every loss must be a finite number >= 0"),
+        ([[1] * 9], "every loss must be a finite number >= 0"),
+        (lambda eta: -1, r"loss\(0\) must be a finite number >= 0. Got -1."),
+        (lambda eta: "x", r"loss\(0\) must be a finite number >= 0. Got x."),
+        (lambda eta: 1 / eta, "loss must be a function of the noise value. Got ZeroDivisionError"),
+        (7, "loss must be a name, a function of the noise value, or losses"),
+        ("near", "loss must be one of error-rate, .* or a CSV file of losses. Got 'near'."),
+    ],
+)
+def test_what_is_no_loss_is_one_sentence(loss, sentence: str):
+    with pytest.raises(wb.InvalidRequest, match=sentence):
+        wb.design(NOISE, epsilon=1, loss=loss)
+
+
+def test_a_function_cannot_be_filed_by_a_sweep():
+    with pytest.raises(wb.InvalidRequest, match="a value that is filed must be a name, numbers"):
+        read_spec({"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1, "loss": len}})
+
+
+def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
+    labels, table = wb.Labels([0, 1, 3], [1, 2, 1]), [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)]
+    file = tmp_path / "loss.csv"
+    file.write_text("\n".join(",".join(map(str, row)) for row in table))
+    named = wb.design(labels, epsilon=1, loss="absolute", method="lp")
+    for loss in (lambda o, y: abs(o - y), table, file):
+        made = wb.design(labels, epsilon=1, loss=loss, method="lp")
+        assert made.objective == pytest.approx(named.objective, rel=1e-12)
+        assert made.to_dict()["loss"] == "own"
+        assert made.certificate is not None
+    wide = wb.design(labels, epsilon=1, loss=[[0, 1], [1, 0], [1, 0]], outputs=[0, 5], method="lp")
+    assert wide.private
+    for loss, sentence in (
+        (table[:2], "loss must be a matrix of 3 rows and 3 columns"),
+        (lambda o, y: -1, r"loss\(0, 0\) must be a finite number >= 0"),
+        (lambda o, y: 1 / 0, "loss must be a function of an output and a label"),
+    ):
+        with pytest.raises(wb.InvalidRequest, match=sentence):
+            wb.design(labels, epsilon=1, loss=loss, method="lp")
+    with pytest.raises(wb.InvalidRequest, match="loss must be a name where method is bins"):
+        wb.design(labels, epsilon=1, loss=table)
+
+
+@pytest.mark.parametrize(
+    ("notion", "max_loss"),
+    [("curve", {"curve": "0.5:0.1,1:0.01"}), ("renyi", {"alpha": 3, "epsilon": "0.5"}), ("zcdp", {"rho": "0.1"}),
+     ("gdp", {"mu": 1})],
+)  # fmt: skip
+def test_every_notion_takes_own_losses(notion, max_loss):
+    question, losses = wb.ModuloNoise(n=6, max_shift=1), [min(eta, 7 - eta) ** 2 for eta in range(7)]
+    named = wb.design(question, notion=notion, loss="circular-squared", **max_loss)
+    for own in (losses, lambda eta: losses[eta]):
+        made = wb.design(question, notion=notion, loss=own, **max_loss)
+        assert made.objective == pytest.approx(named.objective, rel=1e-9)
+        assert made.certificate.objective.losses == tuple(losses)
+    with pytest.raises(wb.InvalidRequest, match="7 numbers"):
+        wb.design(question, notion=notion, loss=losses[:3], **max_loss)
+
+
+def test_losses_and_priors_of_noise_are_lists_frames_and_files_with_a_header(tmp_path: Path):
+    (tmp_path / "losses.csv").write_text("loss\n0\n1\n4\n\n")
+    (tmp_path / "prior.csv").write_text("share\n0.5\n0.25\n0.25\n")
+    frame = pd.DataFrame({"loss": [0, 1, 4]})
+    group = wb.ModuloNoise(n=2, max_shift=1)
+    mine = [wb.design(group, epsilon=1, loss=loss).objective for loss in ([0, 1, 4], frame, tmp_path / "losses.csv")]
+    assert mine == [mine[0]] * 3
+    weights = [[0.5, 0.25, 0.25], pd.DataFrame({"share": [0.5, 0.25, 0.25]}), tmp_path / "prior.csv"]
+    prior = [wb.design(group, epsilon=1, loss="prior-squared", prior=given).objective for given in weights]
+    assert prior == [prior[0]] * 3
+    (tmp_path / "losses.csv").write_text("0,1\nx,4\n")
+    with pytest.raises(wb.InvalidRequest, match=r"^line 2, column 1 of losses.csv must be a finite number"):
+        wb.design(group, epsilon=1, loss=tmp_path / "losses.csv")

@@ -1,1 +1,0 @@
-"""Additive noise on all integers, or on all reals."""

@@ -1,0 +1,299 @@
+"""One channel request as a problem: its programs, its repair in integers, its bound, its oracle.
+
+route                              where the masses come from
+"exact repair"                     the linear program of `models.channel`
+"repair"                           programs over several convex bounds, `models.channel_notions`, with cuts
+"geometric, post-processed"        the closed form along a line, where the program would be large or is not needed
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from models.channel import ChannelModel
+from models.oracles.count_channel import post_processed
+from solvers.solution import Solution, Termination
+from workbench.errors import Infeasible, NotProven
+from workbench.families.channel.certify import exact_certificate
+from workbench.families.channel.losses import Integers
+from workbench.families.channel.lower_bound import Relation, least_delta_bound, least_loss_bound, line_bound
+from workbench.families.channel.oracle_check import verdict
+from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
+from workbench.families.channel.request import ChannelRequest
+from workbench.families.convex_notion import solve_with_cuts
+from workbench.families.design import Design, OracleVerdict
+from workbench.families.infeasible_channel import ChannelBudget, explanation, no_channel
+from workbench.families.modulo.answer import meets
+from workbench.families.modulo.certify import exacting
+from workbench.families.outcome import translated_errors
+from workbench.families.problem import Answer, Problem, Programs, Repaired
+from workbench.families.tangent_cuts import row_columns
+from workbench.mechanisms.channel import Channel
+
+__all__ = ["ChannelProblem"]
+
+_LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
+_DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
+_TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
+_PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
+_LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
+_LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
+_LINE = "geometric noise, post-processed"
+
+
+class ChannelProblem(Problem):
+    """The problem of a request."""
+
+    ENOUGH: ClassVar[float] = 1e-3
+
+    request: ChannelRequest
+
+    # Answers.
+
+    def closed_form(self) -> Answer | None:
+        """Along a line; None where that is not proven optimal and the program can be stated."""
+        request = self.request
+        least = _DIRECT if request.certified else _STATED
+        if not request.by_post_processing or request.losses.values.size <= least:
+            return None
+        assert request.weights is not None
+        assert request.question.prior is not None
+        assert request.epsilon is not None
+        geometric = post_processed(request.losses.floats, request.weights, float(request.epsilon))
+        K = to_integers(geometric.channel)
+        bound = line_bound(request.losses, request.question.prior, request.epsilon, geometric.share)
+        proven = geometric.value - float(bound) <= _PROVEN * geometric.value
+        if not proven and request.compared <= request.MOST:
+            return None
+        return Answer(request.channel(_rows(K)), bound, None, _LINE, (K, None))
+
+    def answered(self, programs: Programs | None, start: str) -> Answer:
+        """By linear programs, or by cones, cuts and linear programs where the notion states several bounds."""
+        request = self.request
+        if request.cut:
+            by_cuts, least = self._by_cuts()
+            return Answer(request.channel(np.maximum(by_cuts["M"], 0.0)), least, by_cuts)
+        assert programs is not None
+        model, solution, bound = self._best(programs, start)
+        if solution.x is None:
+            _refuse(request, solution, model)
+        free = _pattern(model, solution) if request.bounds.mass else None
+        law = to_integers(solution["M"]), free
+        raw = request.channel(np.maximum(solution["M"], 0.0))
+        return Answer(raw, bound, solution, "exact repair", law, solution.objective or 0.0)
+
+    def _by_cuts(self) -> tuple[Solution, float | None]:
+        """The last program's answer and the best bound."""
+        request = self.request
+
+        def laws(solution: Solution, pair: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            M = np.maximum(solution["M"], 0.0)
+            return M[pair[0]], M[pair[1]]
+
+        return solve_with_cuts(
+            request.claim, [ordered for i, j in request.question.listed for ordered in ((i, j), (j, i))],
+            lambda bounds: request.model(bounds).program, laws, request.solver, request.options, row_columns,
+        )  # fmt: skip
+
+    def _best(self, programs: Programs, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
+        """The model, the best answer and the best bound of as many algorithms as it takes to close the gap."""
+        request = self.request
+        large = request.compared >= _LARGE and not request.bounds.mass
+        given = request.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
+        names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
+        order: list[tuple[str | None, bool]] = [(name, False) for name in names]
+        if self.support() is not None:
+            order.insert(0, (names[0], True))
+        best: tuple[ChannelModel, Solution, Fraction | None] | None = None
+        for algorithm, truncated in order:
+            model, solution = self._solved(programs, start, algorithm, truncated=truncated)
+            bound = self.bound(model, solution)
+            if best is not None:
+                bound = max((known for known in (bound, best[2]) if known is not None), default=None)
+                if solution.x is None or (
+                    best[1].x is not None and (best[1].objective or 0) < (solution.objective or 0)
+                ):
+                    solution = best[1]
+            best = model, solution, bound
+            value = solution.objective
+            if solution.termination in _LAST or (
+                value is not None and bound is not None and value - float(bound) <= _PROVEN * abs(value)
+            ):
+                break
+        assert best is not None
+        return best
+
+    def _solved(
+        self, programs: Programs, start: str, algorithm: str | None, *, truncated: bool
+    ) -> tuple[ChannelModel, Solution]:
+        """The model and what the solver says, a point or none. algorithm: where the request names none; truncated:
+        whether the masses that δ makes needless are left out."""
+        request, live = self.request, programs.live
+        bounds, (groups, epsilons) = request.bounds, request.levels()
+        support = self.support() if truncated else None
+        shape = (bool(bounds.delta) or request.minimise == "delta", groups,
+                 None if support is None else support.tobytes())  # fmt: skip
+        key = (shape, algorithm)
+        with translated_errors():
+            if key not in live:
+                model = next((compiled for (same, _), (compiled, _) in live.items() if same == shape), None)
+                model, options = model or request.model(support=support), request.options
+                if algorithm is not None:
+                    options = replace(options, algorithm=algorithm)
+                if bounds.mass and request.certified and options.integrality_tolerance is None:
+                    options = exacting(options, programs.backend.supported_options)
+                if algorithm == "simplex" and options.feasibility_tolerance is None:
+                    options = replace(options, feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9)
+                live[key] = model, programs.backend.open(model.program, options)
+            model, session = live[key]
+            delta = bounds.delta * (1 - _LOST) if bounds.mass else bounds.delta
+            values = model.values([float(e) for e in epsilons], float(delta), float(request.max_loss or 0))
+            return model, session.solve(values, start=start if start in ("hot", "cold") else "cold")
+
+    def bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
+        """Exact from the multipliers, whatever they are worth; the solver's own (recomputed) where binaries or extra
+        constraints have a part in it."""
+        request = self.request
+        if request.constraints or request.more or request.bounds.mass or solution.row_dual is None:
+            return None if solution.bound is None else Fraction(solution.bound)
+        multipliers = model.multipliers(solution.row_dual)
+        _, epsilons = request.levels()
+        if request.pairs is None:
+            relation = Relation(np.zeros(0, dtype=int), np.zeros(0, dtype=int), epsilons)
+        else:
+            first, second, groups = model.directions
+            relation = Relation(first, second, [epsilons[g] for g in groups.tolist()])
+        prior = request.question.prior
+        if request.minimise == "delta":
+            assert request.max_loss is not None
+            return least_delta_bound(request.losses, prior, relation, request.max_loss, multipliers)
+        return least_loss_bound(request.losses, prior, relation, request.bounds.delta, multipliers)
+
+    def support(self) -> NDArray[np.bool_] | None:
+        """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
+        so near that e^(-ε hops) is not far below δ. A guess that decides speed only; None where it saves little."""
+        request = self.request
+        delta, masses = float(request.bounds.delta), request.question.k * request.question.m
+        if not delta or request.bounds.mass or request.minimise != "loss" or masses < _TRUNCATED or request.extended:
+            return None
+        pairs, epsilon = np.array(request.pairs), float(min(request.bounds.epsilons.values()))
+        ones = np.ones(len(pairs))
+        graph = csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(request.question.k, request.question.k))
+        reach = 1.25 * (math.log(1 / delta) + 4) / epsilon
+        near = dijkstra(graph, directed=False, unweighted=True, limit=reach) <= reach
+        stated = np.zeros((request.question.k, request.question.m), dtype=bool)
+        for y, o in enumerate(request.losses.floats.argmin(axis=1).tolist()):
+            stated[:, o] |= near[:, y]
+        return stated if stated.sum() < masses // 2 else None
+
+    # Designs.
+
+    def repaired(self, answer: Answer) -> Repaired:
+        """Ratios and hockey sticks in integers; what several bounds ask for by mixing. Raises Infeasible,
+        NotCertified."""
+        request, channel = self.request, answer.mechanism
+        prior, losses = request.question.prior, request.losses
+        if not request.cut:
+            K, free = answer.law
+            if request.max_loss is not None:
+                K = within_budget(K, losses, prior, request.max_loss)
+            else:
+                groups, epsilons = request.levels()
+                each = [epsilons[g] for g in groups] if len(epsilons) > 1 else epsilons
+                edges = Edges.of(request.pairs, each)
+                K = repaired(K, edges, request.bounds.delta, cheapest(losses, prior), free)
+            channel = request.channel(_rows(K))
+        certificate, words = exact_certificate(request, channel, answer.solution, answer.route)
+        reached = certificate.delta or Fraction(0)
+        if request.minimise == "delta" and request.delta is not None and reached > request.delta:
+            raise Infeasible(
+                f"Loss {losses.name} at most {float(request.max_loss or 0):g} needs delta >= "
+                f"{float(answer.bound or 0):.9g} at this epsilon. Got delta = {float(request.delta):g}."
+            )
+        return certificate.mechanism, certificate, words
+
+    def loss(self, mechanism: Channel) -> Fraction:
+        """The expected loss, or the largest one, exactly."""
+        rows = np.array([row.integers for row in mechanism.rows], dtype=object)
+        return loss_of(rows, self.request.losses, self.request.question.prior)
+
+    @property
+    def largest_loss(self) -> float:
+        """The largest loss, weighted by the prior where there is one."""
+        weights = 1.0 if self.request.weights is None else self.request.weights[:, None]
+        return float((weights * self.request.losses.floats).max())
+
+    def oracle(self, answer: Answer) -> OracleVerdict:
+        """What is known in closed form about the least loss."""
+        if self.request.cut:
+            return super().oracle(answer)
+        claimed = float(self.loss(answer.mechanism)) if answer.claimed is None else answer.claimed
+        return verdict(self.request, claimed)
+
+    def words(self) -> list[str]:
+        """Whether the neighbour relation falls into parts."""
+        parts = len(self.request.question.components)
+        apart = f"The neighbour relation has {parts} separate parts; between them nothing is hidden."
+        return [apart] if parts > 1 and not self.request.cut else []
+
+    def proven(self, reached: Design) -> Design:
+        """The design, where the solver and the bound say that it is optimal. Raises NotProven, with the design."""
+        if self.request.cut:
+            return super().proven(reached)
+        solution, bound, loss = reached.solution, reached.details["bound"], reached.objective
+        if solution is None:
+            if loss - float(bound) <= _PROVEN * loss:
+                return reached
+            raise NotProven(
+                f"Post-processed geometric noise costs {loss:.9g}, and no less than {float(bound):.9g} is "
+                f"proven for this loss; the program of {self.request.losses.values.size} masses would be too large.",
+                incumbent=loss, bound=reached.bound, design=reached,
+            )  # fmt: skip
+        proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
+        if proven and (reached.bound is None or meets(loss, reached.bound)):
+            return reached
+        why = "says optimal, but its bound does not prove it" if proven else (
+            f"stopped with {solution.raw_status!r} before proving an optimum")  # fmt: skip
+        raise NotProven(
+            f"{solution.solver} {why}: incumbent {loss:.9g}, bound {reached.bound_words}.", incumbent=loss,
+            bound=reached.bound, design=reached, interrupted=solution.termination is Termination.INTERRUPTED,
+        )  # fmt: skip
+
+
+def _rows(K: Integers) -> list[list[int]]:
+    rows: list[list[int]] = K.tolist()
+    return rows
+
+
+def _pattern(model: ChannelModel, solution: Solution) -> Any:
+    """Where the binaries allow the ratio to be broken. Shape (ordered pairs, m), pairs first, then reversed."""
+    blocks = [np.asarray(solution[block.name]) > 0.5 for block in solution.program.variables
+              if block.name.startswith("b_")]  # fmt: skip
+    return np.concatenate(blocks)
+
+
+def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> NoReturn:
+    """Raise what an answer without a point means."""
+
+    def why() -> str:
+        if request.epsilon is None or request.bounds.mass:
+            return ""
+        levels = [float(e) for e in request.levels()[1]]
+        budget = ChannelBudget(
+            request.notion, float(request.epsilon), levels, float(request.bounds.delta), request.LARGEST,
+            float(request.max_loss or 0),
+        )  # fmt: skip
+        return explanation(model, budget, request.solver, request.options)
+
+    what = "the constraints on these outputs" if request.constraints or request.more else None
+    if request.max_loss is not None:
+        what = f"max_loss {float(request.max_loss):g}"
+    no_channel(solution, what, why)

@@ -1,0 +1,183 @@
+"""The choice of ℓ for a bit budget: the smallest ℓ, hence the smallest decoder ε, whose exact mean length meets it.
+
+The mean length is not monotone in ℓ: every step size is a power of two times δ₀, so a code whose length jumps at powers
+of two sees all levels jump together, once an octave of δ₀. The search therefore runs over ln δ₀, ℓ = (e^(δ₀) - 1)/δ₀:
+
+1. once an octave, from ℓ - 1 = 2^-51 up, to find where the length comes within reach of the budget;
+2. from there `SCAN` points an octave, polishing local minima that stay above the budget by no more than a dip
+   between two points can hide (the length falls by jumps, but rises by at most 2 bits an octave);
+3. in the first bracket found, bisection to the last bit of δ₀.
+
+"Smallest" is claimed at that resolution. It ends at δ₀ = 160: there ℓ > 10^67, the laws of δ_T for δ₀ and 2δ₀ agree to
+the last digit of a double, and [80, 160] is one whole octave, so a budget not met by then is met by no ℓ. (Towards
+ℓ = ∞, where the decoder has no privacy left, the length oscillates for ever and need not fall below the budget.)
+
+    paper                               code
+    "the expected length is set to 5"   bits = 5
+    ℓ, ℓε                               LeastEll.ell, LeastEll.decoder_epsilon
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import round_up
+from workbench.mechanisms.dyadic_laplace.dyadic_law import ell_of, levels, levels_at
+from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
+from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, mean_bits, mean_bits_at
+from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
+from workbench.mechanisms.dyadic_laplace.thresholds import delta_zero
+
+__all__ = ["LeastEll", "least_ell"]
+
+Floats = npt.NDArray[np.float64]
+
+SCAN: Final = 64
+_LOWEST: Final = math.log2(2.0**-50)  # log2 δ₀ where ℓ - 1 is about 2^-51
+_HIGHEST: Final = math.log2(160.0)
+_SLACK: Final = 3.0  # bits by which the length may swing within an octave
+_DIP: Final = 0.25
+_GOLDEN: Final = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class LeastEll:
+    """ell: the smallest ℓ, delta0: its δ₀, decoder_epsilon: ℓε, rounded up, per unit of ‖x - x'‖₁, mean_bits: the exact
+    mean length there; all None where no ℓ is within the bits. least_bits: the smallest mean length met in the search,
+    over all ℓ where none is within them."""
+
+    ell: float | None
+    delta0: float | None
+    decoder_epsilon: float | None
+    mean_bits: float | None
+    least_bits: float
+
+
+class _Length:
+    """The exact mean length as a function of log2 δ₀, the smallest value seen remembered."""
+
+    def __init__(self, epsilon: float, code: Code, data: DataLaw) -> None:
+        self._request = (epsilon, code, data)
+        self.least = math.inf
+
+    def many(self, log_delta: Floats) -> Floats:
+        """E[bits] at many log2 δ₀; shape (n,)."""
+        lengths = _lengths(*self._request, log_delta.tobytes())
+        self.least = min(self.least, float(lengths.min()))
+        return lengths
+
+    def __call__(self, log_delta: float) -> float:
+        return float(self.many(np.array([log_delta]))[0])
+
+
+@lru_cache(maxsize=2048)
+def _lengths(epsilon: float, code: Code, data: DataLaw, points: bytes) -> Floats:
+    """E[bits] at the log2 δ₀ with these bytes: searches for other budgets pass over the same grids."""
+    log_delta = np.frombuffer(points)
+    parts = np.array_split(log_delta, 8) if log_delta.size >= 8 else [log_delta]
+    lengths = np.concatenate([mean_bits_at(epsilon, *levels_at(np.exp2(part)), code, data) for part in parts])
+    lengths.flags.writeable = False
+    return lengths
+
+
+def least_ell(epsilon: float, bits: float, code: Code = "gamma", data: DataLaw = UNIFORM) -> LeastEll:
+    """The smallest ℓ whose exact mean length per scalar, x ~ data, is at most `bits`.
+
+    epsilon: ε > 0 of the database; bits: > 0; code: "gamma" or "delta"; data: x ~ Unif(-1, 1) as in Fig. 3 by default.
+    Raises InvalidRequest.
+    """
+    epsilon, bits = positive_float(epsilon, "epsilon"), positive_float(bits, "bits")
+    check_code(code)
+    largest = epsilon * data.largest
+    if not largest <= 2.0**60:
+        InvalidRequest.must("epsilon times the largest |x|", "at most 2^60", largest)
+    length = _Length(epsilon, code, data)
+    crossing = _first_crossing(length, bits)
+    ell = None if crossing is None else _as_ell(crossing, epsilon, bits, code, data)
+    if ell is None:
+        return LeastEll(None, None, None, None, length.least)
+    decoder = round_up(Fraction(ell) * Fraction(epsilon))
+    return LeastEll(ell, delta_zero(ell), decoder, mean_bits(epsilon, levels(ell), code, data), length.least)
+
+
+def _first_crossing(length: _Length, bits: float) -> float | None:
+    """The smallest log2 δ₀ found with length <= bits, or None."""
+    octaves = np.append(np.arange(_LOWEST, _HIGHEST), _HIGHEST)
+    coarse = length.many(octaves)
+    if coarse[0] <= bits:
+        return float(octaves[0])
+    near = np.flatnonzero(coarse <= max(bits, float(coarse.min())) + _SLACK)
+    lowest = (math.inf, _HIGHEST)
+    before: list[float] = []  # the last points of the previous octave, to see minima across its end
+    values: list[float] = []
+    at = float(octaves[max(0, near[0] - 1)])
+    while at < _HIGHEST:
+        grid = at + np.arange(1, SCAN + 1) / SCAN
+        if not before:
+            grid = np.insert(grid, 0, at)
+        grid = np.minimum(grid, _HIGHEST)
+        points, heights = before + grid.tolist(), values + length.many(grid).tolist()
+        for i in range(1, len(points)):
+            if heights[i] <= bits:
+                return _bisect(length, bits, points[i - 1], points[i])
+            lowest = min(lowest, (heights[i], points[i]))
+            dip = i + 1 < len(points) and heights[i] <= min(heights[i - 1], heights[i + 1])
+            if dip and heights[i] <= bits + _DIP:
+                low = _minimum(length, bits, points[i - 1], points[i + 1])
+                if low is not None:
+                    return _bisect(length, bits, points[i - 1], low)
+        before, values = points[-2:], heights[-2:]
+        at += 1
+    _minimum(length, bits, lowest[1] - 1 / SCAN, min(lowest[1] + 1 / SCAN, _HIGHEST))  # sharpens length.least
+    return None
+
+
+def _minimum(length: _Length, bits: float, low: float, high: float) -> float | None:
+    """A point of (low, high) with length <= bits, by golden section on the minimum there, or None."""
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = length(left), length(right)
+    for _ in range(24):
+        if min(at_left, at_right) <= bits:
+            return left if at_left <= at_right else right
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = length(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = length(right)
+    return None
+
+
+def _bisect(length: _Length, bits: float, above: float, below: float) -> float:
+    """A point with length <= bits next to one above it, in [above, below]; length(above) > bits >= length(below)."""
+    for _ in range(60):
+        middle = (above + below) / 2
+        if middle in (above, below):
+            break
+        if length(middle) <= bits:
+            below = middle
+        else:
+            above = middle
+    return below
+
+
+def _as_ell(log_delta: float, epsilon: float, bits: float, code: Code, data: DataLaw) -> float | None:
+    """ℓ as a double whose own exact mean length is at most `bits`: rounding to a double can cost the last digits."""
+    ell = max(float(ell_of(2.0**log_delta)[0]), math.nextafter(1.0, 2.0))
+    step = math.ulp(ell)
+    for _ in range(40):
+        if mean_bits(epsilon, levels(ell), code, data) <= bits:
+            return ell
+        ell += step
+        step *= 2
+    return None

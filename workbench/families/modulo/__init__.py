@@ -1,0 +1,1 @@
+"""Additive noise modulo a finite query domain."""

@@ -1,0 +1,107 @@
+"""The least error of the papers' baselines at a budget (epsilon, delta), for count queries with answers 0..n.
+
+    clamped geometric, clamped discrete Gaussian, exponential     the smallest parameter whose δ(ε) is within δ
+    data-independent, f(0) = 1 - ρ, the rest ρ/(N-1) each         pdp: ρ = min(1 - δ, (N-1)/(N-1+e^ε))
+                                                                  dp:  ρ = (1 - δ) (N-1)/(N-1+e^ε)
+
+    δ(ε) = max over neighbouring answers q, q' of  Σ_k Pr[k|q] over {Pr[k|q] > e^ε Pr[k|q']}      (pdp)
+                                                   Σ_k max(0, Pr[k|q] - e^ε Pr[k|q'])             (dp)
+
+The error of a family grows with its parameter, so the smallest is the best: a scan, refined by bisection, whose result
+is audited exactly. (δ(ε) need not fall as the parameter grows, so a feasible stretch narrower than the scan's step
+could be missed.) Neighbours are answers that differ by one of the given distances, without wrapping; optimal modulo
+noise protects the pairs that wrap as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.exact.numbers import exp_bounds
+from workbench.families.requirements import HOCKEY_STICK, ratio_bounds
+from workbench.mechanisms.baselines.fitting import FAMILIES
+from workbench.mechanisms.channel import Channel
+from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions import Notion
+from workbench.privacy.notions import notion as named
+
+__all__ = ["SCANNED", "Scan", "data_independent_error"]
+
+Table = NDArray[np.float64]
+
+_TIE = 1e-11  # two losses this close are one
+SCANNED = {  # the least parameter, which large budgets come near, and the ends of the scan
+    "geometric": (1e-12, 0.002, 0.9995), "gaussian": (math.log(0.005), math.log(0.01), math.log(1e4)),
+    "exponential": (0.01, 0.02, 60.0),
+}  # fmt: skip
+
+
+class Scan:
+    """One family on 0..n: its tables over the scan of the parameter, computed once for all budgets."""
+
+    def __init__(self, family: str, n: int, distances: Sequence[int], steps: int = 401) -> None:
+        self.family, self.n = FAMILIES[family], n
+        self.pairs = [(q, q + d) for d in sorted(set(distances)) for q in range(n + 1 - d)]
+        first, second = np.array(self.pairs).T
+        self._p, self._q = np.concatenate([first, second]), np.concatenate([second, first])
+        least, low, high = SCANNED[family]
+        self.grid = np.append(least, np.linspace(low, high, steps))
+        self._tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
+        self._known: tuple[tuple[float, float], Table] | None = None
+
+    def _deltas(self, tables: Table, ratio: float, weight: float) -> Table:
+        """δ of tables (..., n+1, outputs): the largest Σ P - w r Q over {P > r Q}, r = `ratio`, w = `weight`."""
+        p, q = tables.take(self._p, axis=-2), tables.take(self._q, axis=-2) * ratio
+        above = np.where(p > q * (1 + _TIE), p - weight * q, 0.0)
+        return np.asarray(above.sum(axis=-1).max(axis=-1))
+
+    def _scanned(self, ratio: float, weight: float) -> Table:
+        """`_deltas` over the whole scan, remembered for the next δ at the same ε."""
+        if self._known is None or self._known[0] != (ratio, weight):
+            self._known = (ratio, weight), self._deltas(self._tables, ratio, weight)
+        return self._known[1]
+
+    def audited(
+        self, epsilon: Fraction, delta: Fraction, notion: str | Notion
+    ) -> tuple[float, Channel, Privacy] | None:
+        """The smallest parameter found that the exact audit takes for private, with its channel and that audit."""
+        for parameter, channel in self._nearest(epsilon, delta, notion):
+            privacy = audit(Channel.of(channel, self.pairs), epsilon)
+            claim = Claim.of(notion, privacy.mechanism, {"epsilon": epsilon, "delta": delta})
+            if privacy.holds(claim):
+                return parameter, channel, privacy
+        return None
+
+    def _nearest(self, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Iterator[tuple[float, Channel]]:
+        """Parameters from the smallest on that floats take for private, each with its channel."""
+        required = ratio_bounds(notion, {(): epsilon}, delta)
+        ratio, weight = math.exp(required.epsilons[()]), 1.0 if required.kind == HOCKEY_STICK else 0.0
+        # 1e-12: rounding of sums; the exact audit decides below
+        allowed = float(required.delta) + (1e-12 * weight if named(notion).has_delta else 0.0)
+        good = np.flatnonzero(self._scanned(ratio, weight) <= allowed)
+        if not good.size:
+            return
+        high, low = float(self.grid[good[0]]), float(self.grid[max(int(good[0]) - 1, 0)])
+        for _ in range(50):
+            middle = (low + high) / 2
+            if middle in (low, high):
+                break  # no float lies between
+            fits = self._deltas(self.family.table(self.n, middle), ratio, weight) <= allowed
+            low, high = (low, middle) if fits else (middle, high)
+        for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees
+            parameter = self.family.parameter(high) * (1 + slack)
+            yield parameter, self.family.build(self.n, parameter)
+
+
+def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Fraction:
+    """ρ of the best data-independent mechanism on N = `order` noise values, e^ε rounded down so that ε holds."""
+    required = ratio_bounds(notion, {(): epsilon}, delta)
+    odds = Fraction(exp_bounds(required.epsilons[()], 80)[0], 1 << 80)
+    private, share = (order - 1) / (order - 1 + odds), 1 - required.delta
+    return share * private if required.kind == HOCKEY_STICK else min(share, private)

@@ -1,0 +1,334 @@
+"""Additive noise modulo a finite group as a family: its options, its requests, what its designs show.
+
+check     what is done with the solver's answer                                           status of an optimum
+none      the objective recomputed at the solver's point; no bound, no audit              claimed (the solver's word)
+bound     the bound recomputed from the duals, and the residual                           optimal
+audit     the exact audit of the solver's own PMF, and the closed form                    optimal
+certify   the mechanism repaired and proven private                                       optimal
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import jsonable, positive, probability
+from workbench.families.base import Family, Session
+from workbench.families.composed import composed_exact, composed_facts
+from workbench.families.design import exact_words
+from workbench.families.option import (
+    MAX_LOSS,
+    MINIMISE,
+    NOTION_PARAMETERS,
+    OPTIONS,
+    SOLVER,
+    TIME_LIMIT,
+    Option,
+    anything,
+    certify_option,
+    check_option,
+    count,
+    flag,
+    integers,
+    listed,
+    one_of,
+    or_zero,
+    share,
+)
+from workbench.families.requirements import HOCKEY_STICK, convex_or_ratio_notion, ratio_kind
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from workbench.families.design import Design
+    from workbench.families.modulo.request import ModuloRequest
+    from workbench.mechanisms.modulo import ModuloNoise
+
+__all__ = ["CHECKS", "FAMILY"]
+
+METHODS = ("fast", "literal")
+CHECKS = ("none", "bound", "audit", "certify")
+_SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 heaviest
+
+
+def _notions() -> Iterable[str]:
+    from workbench.families.requirements import ratio_notions
+
+    return ratio_notions()
+
+
+def _check_epsilon(values: Mapping[str, Any]) -> None:
+    if values["epsilon"] is None and values["notion"] in _notions() and values.get("minimise") != "epsilon":
+        raise InvalidRequest("epsilon must be given. Got none.")
+
+
+def _loss(value: Any, name: str) -> Any:
+    from workbench.families.modulo.own_losses import read_loss
+
+    return read_loss(value, name)
+
+
+def _sizes(value: Any, name: str) -> tuple[int, ...]:
+    """ "5x5", or its orders one by one."""
+    return tuple(listed(integers, "x")(value.lower() if isinstance(value, str) else value, name))
+
+
+def _shifts(value: Any, name: str) -> tuple[Any, ...]:
+    """ "1,2,3", for vectors "0,1;1,0"; or lists of the same."""
+    if isinstance(value, str) and ";" in value:
+        return tuple(listed(integers)(part, name) for part in value.split(";") if part.strip())
+
+    def one_shift(part: Any, name: str) -> Any:
+        return listed(integers)(part, name) if isinstance(part, (list, tuple)) else integers(part, name)
+
+    return tuple(listed(one_shift)(value, name))
+
+
+def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
+    """One budget; "1=0.5,2=1" (for vectors "0,1=0.5;1,0=1") or a mapping gives each difference its own."""
+    if isinstance(value, str) and "=" in value:
+        parts = value.split(",")
+        parts = parts if all("=" in part for part in parts) else value.split(";")
+        given: dict[tuple[int, ...], str] = {}
+        for part in parts:
+            shift, _, amount = part.partition("=")
+            key = listed(integers)(shift, "epsilon's shift")
+            if key in given:
+                raise InvalidRequest(f"epsilon must give each difference one budget. Got two for {shift.strip()}.")
+            given[key] = amount.strip()
+        value = given
+    if isinstance(value, Mapping):
+        return {shift: positive(amount, f"epsilon of shift {shift}") for shift, amount in value.items()}
+    return positive(value, name)
+
+
+def _prior(value: Any, name: str) -> tuple[Fraction, ...]:
+    """Probabilities of the true answer: a list, or a CSV file of them."""
+    from workbench.mechanisms.points import cells_of
+
+    wanted = "a list of probabilities, one for every answer"
+    return tuple(listed(share)(value if isinstance(value, str) else cells_of(value, name, wanted), name))
+
+
+def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
+    """ "1=8,2=7": groups of row-major noise values with equal masses."""
+    groups = value.split(",") if isinstance(value, str) else value
+    if not isinstance(groups, (list, tuple)):
+        InvalidRequest.must(name, "groups of noise values such as 1=8,2=7", repr(value))
+    return tuple(listed(integers, "=")(group, name) for group in groups)
+
+
+class _Modulo(Family):
+    name = "modulo"
+    title = "additive noise modulo a finite group"
+    summary = "The best additive noise modulo a finite query domain, judged by its closed form and audited exactly."
+    examples = (
+        "design modulo --n 8 --max-shift 3 --epsilon 1.5",
+        "design modulo --n 8 --shifts 1,2,3 --directed --epsilon 1.5 --delta 0.1212 --plot pmf.png",
+        'design modulo --sizes 5x5 --shifts "0,1;1,0" --epsilon 1 --delta 0.01 --notion dp --json',
+        "design modulo --n 8 --max-shift 3 --epsilon 1.5 --minimise delta --max-loss 0.4425",
+        'design modulo --n 8 --shifts 1,2 --epsilon "1=0.5,2=1" --loss squared --zero-mean',
+        "design modulo --n 30 --max-shift 1 --loss squared --notion zcdp --rho 0.1",
+        "design modulo --n 30 --max-shift 1 --loss circular-squared --epsilon 4 --delta 1e-5 --notion dp --runs 16",
+        'design modulo --n 30 --max-shift 1 --loss squared --notion curve --curve "0.5:0.1,1:0.01"',
+    )
+    options = (
+        Option("n", count(1, 10**7), help="Scalar query with answers 0..n.", kind=int, question=True),
+        Option("sizes", _sizes, help='Vector query: orders of its coordinates, "5x5".', question=True),
+        Option(
+            "shifts", _shifts, help='How neighbouring answers differ: "1,2,3", for vectors "0,1;1,0".', question=True
+        ),
+        Option(
+            "max_shift", count(1, 10**6), help="All differences 1..MAX_SHIFT (instead of --shifts).", kind=int,
+            question=True,
+        ),
+        Option(
+            "directed", flag, False, "Only the given sign of the differences, as the paper.", kind=bool, question=True
+        ),
+        Option(
+            "notion", convex_or_ratio_notion, "dp", "dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."
+        ),
+        Option(
+            "loss", _loss, "error-rate",
+            "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or a CSV of losses, "
+            "one for every noise value (in Python: an array, or a function of it).",
+        ),
+        *NOTION_PARAMETERS,
+        Option("prior", _prior, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path),
+        Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
+        Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).'),
+        Option(
+            "constraints", anything, places=frozenset(("python",)),
+            help="More linear constraints, as a function of the CVXPY variable f (N,).",
+        ),
+        MINIMISE,
+        Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int),
+        Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
+        check_option(*CHECKS),
+        certify_option(),
+        SOLVER,
+        TIME_LIMIT,
+        Option(
+            "gap", or_zero, help="Relative MILP gap at which the solver may stop.", kind=float, solver=True
+        ),
+        Option("seed", count(0, 2**31 - 1), help="Of the solver.", kind=int, solver=True),
+        OPTIONS,
+        MAX_LOSS,
+        Option(
+            "delta", probability, help="In [0, 1]; 0 by default. With --minimise delta: an upper limit.", hot=True
+        ),
+        Option(
+            "epsilon", _epsilon, hot=True,
+            help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a limit.',
+        ),
+    )  # fmt: skip
+    frontier = "workbench.families.modulo.frontier_options"
+    programs = "workbench.families.modulo.programs"
+    verification = "workbench.families.modulo.verification"
+    recommendation = "workbench.families.modulo.recommendation"
+
+    @property
+    def question(self) -> type[ModuloNoise]:
+        from workbench.mechanisms.modulo import ModuloNoise
+
+        return ModuloNoise
+
+    def spelled_question(self, values: Mapping[str, Any]) -> ModuloNoise:
+        names = ("n", "sizes", "max_shift", "directed", "shifts")
+        if "epsilon" in values:
+            _check_epsilon(values)
+        return self.question(**{name: values[name] for name in names})
+
+    def checked(self, question: Any, values: dict[str, Any]) -> ModuloRequest:
+        from workbench.families.modulo.request import request
+
+        return request(question, values)
+
+    def open(self, request: Any) -> Session:
+        if request.runs == 1:
+            from workbench.families.modulo.session import ModuloSession
+
+            return ModuloSession(request)
+        from workbench.families.many_runs import ManyRuns
+        from workbench.families.modulo.notion_design import within_curve
+
+        return ManyRuns(request, within_curve)
+
+    # Mechanisms from elsewhere.
+
+    def loss(self, request: Any, mechanism: Any) -> float:
+        """Of additive noise in the same group its exact loss; of a channel its error rate or mean squared error, true
+        answers uniform."""
+        from workbench.mechanisms.additive import AdditiveNoise
+        from workbench.privacy.repair import exact_loss
+
+        related = self.related(request, mechanism)
+        if isinstance(related, AdditiveNoise):
+            return float(exact_loss(related, request.losses))
+        if request.loss not in ("error-rate", "squared"):
+            InvalidRequest.must("loss", "error-rate or squared for a channel", repr(request.loss))
+        return float(related.error_rate if request.loss == "error-rate" else related.mse)
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        """Noise under the question's differences; of a channel the answers that differ by one, without wrapping."""
+        from workbench.mechanisms.additive import AdditiveNoise
+        from workbench.mechanisms.channel import Channel
+
+        question, order = request.question, request.question.order
+        if isinstance(mechanism, AdditiveNoise) and mechanism.question.sizes == question.sizes:
+            return AdditiveNoise(question, mechanism.masses)
+        square = isinstance(mechanism, Channel) and len(mechanism.rows) == len(mechanism.outputs) == order
+        if not square or not question.scalar:
+            InvalidRequest.must("baseline", "additive noise on the query's answers, or their channel", repr(mechanism))
+        # a difference beyond N/2 may have been meant as μ - N: protect both
+        near = {distance for (shift,) in question.shifts for distance in (shift % order, -shift % order)}
+        return Channel.of(mechanism, [(q, q + d) for d in near for q in range(order - d)])
+
+    # Keys of sweeps.
+
+    def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """n and max_shift spelled out as sizes and shifts, one of each pair mu, -mu unless directed."""
+        rest = {name: value for name, value in super().key(values).items() if name not in ("n", "max_shift")}
+        question = self.spelled_question(values)
+        pairs = ({shift} if question.directed else {shift, question.negative(shift)} for shift in question.shifts)
+        return rest | question.to_dict() | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
+
+    def points_per_task(self, values: Mapping[str, Any]) -> int:
+        """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
+        bare = values["check"] in ("none", "bound") and values["notion"] in _notions()
+        return 500 if bare and ratio_kind(values["notion"]) == HOCKEY_STICK else 20
+
+    # What a design shows.
+
+    def status(self, design: Design) -> str:
+        return super().status(design) if design.request.runs == 1 else "found"
+
+    def json(self, design: Design) -> dict[str, Any]:
+        request, claim = design.request, design.claim
+        entries: dict[str, Any] = {"pmf": design.mechanism.pmf.tolist(), "loss": request.loss}
+        if request.runs > 1:
+            entries |= {"runs": request.runs, "exact": composed_exact(design)}
+            entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "epsilon", "delta")}
+        elif request.convex:
+            entries |= claim.to_dict()
+        else:
+            entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")}
+            entries |= {"epsilon": jsonable(claim.epsilon), "delta": float(claim.delta)}
+        return entries | {"question": request.question.to_dict(), "directed": request.question.directed}
+
+    def heading(self, design: Design) -> str:
+        relation = "directed" if design.question.directed else "symmetric"
+        return f"{design.question!r}, {relation} differences"
+
+    def requested(self, design: Design) -> str:
+        r = design.request
+        if r.runs > 1:
+            return f"{r.notion}, epsilon = {float(r.epsilon):g}, delta = {float(r.delta):g} for {r.runs} runs in all"
+        if not design.claim.in_epsilon_delta:
+            from workbench.families.convex_notion import budget_words
+
+            return f"{r.notion}, {budget_words(design.claim)}"
+        epsilon = jsonable(design.claim.epsilon)
+        if r.minimise == "delta":
+            return f"the least delta for {r.notion}, epsilon = {epsilon}, {r.loss} <= {float(r.max_loss):.9g}"
+        if r.minimise == "epsilon":
+            delta = float(design.claim.delta)
+            return f"the least epsilon for {r.notion}, delta = {delta:g}, {r.loss} <= {float(r.max_loss):.9g}"
+        return f"{r.notion}, epsilon = {epsilon}, delta = {float(design.claim.delta):g}"
+
+    def facts(self, design: Design) -> list[tuple[str, str]]:
+        what = design.request.loss if design.request.minimise == "loss" else design.request.minimise
+        exact, epsilon = exact_words(design), design.privacy.epsilon
+        at = "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(epsilon or 0):g})"
+        order = "x".join(map(str, design.question.sizes))
+        runs = design.request.runs
+        best = f"best noise modulo {order}" if runs == 1 else f"best found modulo {order} for {runs} runs"
+        return [
+            (f"least {what}", f"{design.objective:.9g} ({best})"),
+            ("bound", design.bound_words),
+            ("asked", self.requested(design)),
+            ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
+                      f"pure epsilon {exact['pure_epsilon']}{at}"),
+            *composed_facts(design),
+        ]  # fmt: skip
+
+    def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
+        masses, question = design.mechanism.pmf, design.question
+        every = masses.size <= _SHOWN
+        shown = range(masses.size) if every else sorted(range(masses.size), key=lambda k: -masses[k])[:16]
+        cells = [[question.show(question.point(k)), float(masses[k])] for k in shown]
+        title = "PMF" if every else f"PMF, the 16 heaviest of {masses.size} noise values"
+        return [(title, ["noise", "probability"], cells)]
+
+    def figure(self, design: Design) -> Figure:
+        from workbench.io.figures import pmf_plot
+
+        what = {"loss": design.request.loss, "delta": "δ", "epsilon": "ε"}[design.request.minimise]
+        title = f"{self.heading(design)}\n{self.requested(design)}: {what} {design.objective:.6g}"
+        return pmf_plot(design.mechanism.pmf, design.question.sizes, title)
+
+
+FAMILY = _Modulo()

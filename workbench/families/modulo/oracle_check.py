@@ -1,0 +1,92 @@
+"""The closed form's verdict on a designed noise: which law answers the request, and whether the solver agrees."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+
+from models import oracles
+from models.oracles.closed_form import ROUNDING
+from models.requirements import RatioBound
+from solvers.solution import Solution
+from workbench.families.design import OracleVerdict
+from workbench.families.modulo.request import ModuloRequest
+from workbench.families.outcome import translated_errors
+from workbench.families.requirements import ratio_bounds
+
+__all__ = ["known_bound", "least_delta_verdict", "least_error_verdict", "strongest_law"]
+
+
+def strongest_law(request: ModuloRequest, delta: float) -> oracles.ClosedForm | None:
+    """The strongest closed form at a delta: the optimum, else an upper bound, else a lower one."""
+    proven = _proven(request, delta)
+    return proven.upper or proven.lower
+
+
+def _proven(request: ModuloRequest, delta: float) -> oracles.Bounds:
+    bounds, q = ratio_bounds(request.notion, request.budgets, Fraction(delta)), request.question
+    levels = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
+    return _bounds(q.sizes, tuple(q.differences), q.directed, levels, float(bounds.delta), bounds.kind, request.loss)
+
+
+@lru_cache(maxsize=16)
+def _bounds(
+    sizes: tuple[int, ...], differences: tuple[tuple[int, ...], ...], directed: bool,
+    levels: tuple[tuple[tuple[int, ...], float], ...], delta: float, kind: RatioBound, loss: str,
+) -> oracles.Bounds:  # fmt: skip
+    each = dict(levels)
+    epsilon = levels[0][1] if len(set(each.values())) == 1 else each
+    with translated_errors():
+        return oracles.bounds(sizes, differences, directed, epsilon, delta, kind, loss)
+
+
+def known_bound(request: ModuloRequest) -> tuple[float, str] | None:
+    """A lower bound on the error of every mechanism that meets a request, with a sentence that says whose it is.
+
+    It is lowered by what its evaluation may be off.
+    """
+    if request.minimise != "loss":
+        return None
+    law = _proven(request, float(request.delta or 0)).lower
+    if law is None:
+        return None
+    return law.value * (1 - ROUNDING), f"The bound is the closed form's: {law.name}. {law.proof}"
+
+
+def least_error_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> OracleVerdict:
+    """Of the least error at the δ of a request."""
+    law = strongest_law(request, float(request.delta or 0))
+    if law is None:
+        return OracleVerdict.none(f"no closed form is known for {request.notion} with loss {request.loss} here.")
+    kind, proof = str(law.kind), law.proof
+    if request.constraints is not None:
+        if kind == "upper bound":
+            return OracleVerdict.none("the extra constraints leave no closed form.")
+        kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
+    bound = None if proven else -math.inf if solution.bound is None else solution.bound
+    return OracleVerdict.judge(solution.objective, law.name, law.value, kind, proof, incumbent_bound=bound)
+
+
+def least_delta_verdict(request: ModuloRequest, solution: Solution, budget: float) -> OracleVerdict:
+    """Of the least delta whose least error is within the budget: the law, which falls with delta, inverted."""
+    low, high = 0.0, 1.0
+    ends = [strongest_law(request, low), strongest_law(request, high)]
+    if request.constraints is not None or ends[0] is None or ends[1] is None:
+        return OracleVerdict.none(f"no closed form is known for the least delta in {request.notion} here.")
+    while high - low > 1e-15 and ends[0].value > budget:
+        middle = (low + high) / 2
+        law = strongest_law(request, middle)
+        if law is None or middle in (low, high):
+            break
+        if law.value <= budget:
+            high, ends[1] = middle, law
+        else:
+            low, ends[0] = middle, law
+    if ends[0].value <= budget:
+        high, ends[1] = low, ends[0]
+    proven = all(law is not None and law.kind == "optimum" for law in ends)
+    law = ends[1]
+    proof = f"{law.proof} Inverted in delta."
+    kind = "optimum" if proven else "upper bound"
+    return OracleVerdict.judge(solution.objective, f"{law.name}, inverted", high, kind, proof)

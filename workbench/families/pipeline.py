@@ -1,0 +1,86 @@
+"""From a problem to a design, the same way for every family and notion.
+
+    closed form, or programs ──▶ exact mechanism ──▶ repair ──▶ one audit ──▶ loss, bound, oracle ──▶ Design or an error
+
+What is claimed is the exact audit of the repaired mechanism, and nothing a solver says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from workbench.exact.numbers import round_down
+from workbench.families.base import Request, Session, Values
+from workbench.families.convex_notion import meets
+from workbench.families.design import Design
+from workbench.families.least_epsilon import Tried, least_epsilon
+from workbench.families.problem import Answer, Problem, Programs
+from workbench.privacy.claim import Claim
+
+__all__ = ["ProblemSession", "design"]
+
+
+def design(problem: Problem, programs: Programs | None = None, start: str = "cold") -> Design:
+    """Solve, repair, audit, bound, judge. Raises InvalidRequest, Infeasible, NotProven, NotCertified,
+    SolverUnavailable."""
+    answer = problem.closed_form() or problem.answered(programs, start)
+    return problem.proven(_designed(problem, answer))
+
+
+def _designed(problem: Problem, answer: Answer) -> Design:
+    """The design that an answer makes, proven optimal or not."""
+    request, claim, mechanism = problem.request, problem.claim, answer.mechanism
+    certificate, words = None, problem.words()
+    if request.certified:
+        mechanism, certificate, more = problem.repaired(answer)
+        words += more
+    privacy = problem.audited(mechanism) if certificate is None else certificate.deciding
+    loss = problem.loss(mechanism)
+    objective = loss if certificate is not None or answer.claimed is None else answer.claimed
+    if getattr(request, "minimise", "loss") == "delta":
+        objective = Fraction(privacy.dp_delta.upper) if certificate is None else certificate.delta or Fraction(0)
+        claim = Claim(claim.notion, claim.epsilon, objective)
+    if certificate is None and not meets(privacy, claim):
+        words.append(privacy.words(claim, problem.SUBJECT))
+    if answer.bound is None and answer.solution is not None:
+        words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
+    return Design(
+        request, mechanism, float(objective), None if answer.bound is None else round_down(Fraction(answer.bound)),
+        claim, problem.oracle(answer), answer.solution, tuple(words), privacy, certificate,
+        None if certificate is None else answer.mechanism, answer.route, details={"loss": loss, "bound": answer.bound},
+    )  # fmt: skip
+
+
+class ProblemSession(Session):
+    """The session of a family's requests. problem: of one request; least: the least ε that is tried."""
+
+    def __init__(self, request: Request, problem: Callable[[Any], Problem], least: Fraction = Fraction(0)) -> None:
+        super().__init__(request)
+        self._problem, self._least = problem, least
+        self._programs = Programs(getattr(request, "solver", "highs"))
+
+    def close(self) -> None:
+        """Give the solvers' resources back."""
+        self._programs.close()
+
+    def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
+        """The design at a point, or the least ε there."""
+        request: Any = self.request if point is None else self.request.at(point)
+        if getattr(request, "minimise", "loss") == "epsilon":
+            return self._least_epsilon(request)
+        return design(self._problem(request), self._programs, start)
+
+    def _least_epsilon(self, request: Any) -> Design:
+        """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound."""
+        request.check_max_loss()
+
+        def at(epsilon: Fraction) -> Tried:
+            tried = replace(request, minimise="loss", max_loss=None, epsilon=epsilon)
+            design_there = design(self._problem(tried), self._programs, "hot")
+            return design_there, design_there.details["loss"], design_there.details["bound"]
+
+        optimum = least_epsilon(at, request.max_loss, f"Loss {request.losses.name}", request.epsilon, self._least)
+        return replace(optimum, request=replace(request, epsilon=optimum.request.epsilon))

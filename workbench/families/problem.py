@@ -1,0 +1,131 @@
+"""What a family knows of one request: a `Problem`, which `workbench.families.pipeline` takes to a design."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from solvers.backend import backend
+from solvers.solution import Solution, Termination
+from workbench.errors import NotProven
+from workbench.families.design import Design, OracleVerdict
+from workbench.families.oracle import ABSOLUTE
+from workbench.families.outcome import translated_errors
+from workbench.privacy.audit import Privacy, audit, audit_extremes
+from workbench.privacy.certificate import Certificate
+from workbench.privacy.claim import Claim
+
+__all__ = ["Answer", "Problem", "Programs", "Repaired"]
+
+_ENOUGH = 1e-5  # relative gap of what counts as an optimum
+
+Repaired = tuple[Any, Certificate, list[str]]  # the mechanism, its certificate, words
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a program or a closed form answers, before anything is repaired.
+
+    mechanism: the solver's own, in floats; bound: on what is minimised; solution: None of a closed form; law: what is
+    repaired, where that is more than the mechanism; claimed: the objective of a design that is not repaired, where it
+    is not the mechanism's loss.
+    """
+
+    mechanism: Any
+    bound: Fraction | float | None
+    solution: Solution | None = None
+    route: str = "repair"
+    law: Any = None
+    claimed: float | None = None
+
+
+class Programs:
+    """The compiled programs of one family and solver, live from request to request."""
+
+    def __init__(self, solver: str) -> None:
+        with translated_errors():
+            self.backend = backend(solver)
+        self.live: dict[Any, Any] = {}  # key -> (model, session of the solver)
+
+    def close(self) -> None:
+        """Give the solver's resources back."""
+        for _, session in self.live.values():
+            session.close()
+        self.live.clear()
+
+
+class Problem(ABC):
+    """One request, without control flow: what is stated, repaired, proven.
+
+    SUBJECT: what a solver's mechanism is called; ENOUGH: relative gap up to which a design says between what the
+    optimum lies, where the digits are used up.
+    """
+
+    SUBJECT: str = "The solver's channel"
+    ENOUGH: ClassVar[float] = _ENOUGH
+
+    def __init__(self, request: Any) -> None:
+        self.request = request
+
+    @property
+    def claim(self) -> Claim:
+        """What a mechanism is audited for."""
+        claim: Claim = self.request.claim
+        return claim
+
+    def closed_form(self) -> Answer | None:
+        """An answer before any program; None where there is none."""
+        return None
+
+    @abstractmethod
+    def answered(self, programs: Programs | None, start: str) -> Answer:
+        """The answer of programs. Raises InvalidRequest, Infeasible, NotProven, SolverUnavailable."""
+
+    @abstractmethod
+    def repaired(self, answer: Answer) -> Repaired:
+        """What the exact audit accepts. Raises Infeasible, NotCertified."""
+
+    @abstractmethod
+    def loss(self, mechanism: Any) -> Fraction | float:
+        """What a mechanism costs, exactly where that is rational."""
+
+    @property
+    @abstractmethod
+    def largest_loss(self) -> float:
+        """The largest loss that counts in the mean: relative to it, what costs nearly 0 costs 0."""
+
+    def audited(self, mechanism: Any) -> Privacy:
+        """The exact audit of a mechanism, by its extreme pairs where those decide the claim."""
+        claim = self.claim.on(mechanism)
+        if claim.by_ratio:
+            return audit_extremes(mechanism, claim.epsilon)
+        return audit(mechanism, self.claim.values.get("epsilon", 0))
+
+    def oracle(self, answer: Answer) -> OracleVerdict:
+        """What a closed form says."""
+        return OracleVerdict.none("no closed form is known for this notion; the bound is that of the last program.")
+
+    def words(self) -> list[str]:
+        """Sentences that a reader must know of every design."""
+        return []
+
+    def proven(self, reached: Design) -> Design:
+        """The design, where its exact loss is within the gap of its bound. Raises NotProven, with the design."""
+        solution, bound, loss = reached.solution, reached.bound, reached.objective
+        assert solution is not None
+        nothing = ABSOLUTE * self.largest_loss
+        if bound is not None and loss - bound <= _ENOUGH * abs(loss) + nothing:
+            if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
+                return replace(reached, solution=replace(solution, termination=Termination.OPTIMAL))
+            return reached
+        if bound is not None and loss - bound <= self.ENOUGH * abs(loss):
+            words = f"The solver's digits were used up: the optimum lies between {bound:.9g} and {loss:.9g}."
+            ended = replace(solution, termination=Termination.GAP_LIMIT)
+            return replace(reached, solution=ended, words=(*reached.words, words))
+        between = f"is at most {loss:.9g}" if bound is None else f"lies between {bound:.9g} and {loss:.9g}"
+        raise NotProven(
+            f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum "
+            f"{between}.", incumbent=loss, bound=bound, design=reached,
+        )  # fmt: skip

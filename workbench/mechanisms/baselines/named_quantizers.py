@@ -1,0 +1,74 @@
+"""Published quantizers given by name and parameters, and the bounds that were published for them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from workbench.errors import InvalidRequest
+from workbench.exact.numbers import Real, exact
+from workbench.mechanisms.baselines.poisson_binomial import Biased, NonAffine, poisson_binomial
+from workbench.mechanisms.baselines.two_bin import (
+    erm,
+    erm_epsilon_bound,
+    erm_error_bound,
+    randomized_response,
+    rqm,
+    rqm_epsilon_bound,
+    rqm_selection,
+)
+from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.real_inputs import half_width, read_bins
+
+__all__ = ["MECHANISMS", "bounds", "built"]
+
+# mechanism -> the parameters it takes besides c
+MECHANISMS = {
+    "rqm": ("bins", "q"),
+    "erm": ("bins", "gamma"),
+    "pbm": ("levels", "theta or epsilon"),
+    "randomized-response": ("epsilon",),
+    "biased": ("bins", "q", "beta"),
+}
+
+
+def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine:
+    """The mechanism of a name and its parameters (`MECHANISMS`); all it needs and nothing else. Raises InvalidRequest.
+
+    bins: increasing; q: in [0, 1); gamma, beta: >= 0; theta: in (0, 1/2); levels: >= 2; epsilon: > 0.
+    """
+    if mechanism not in MECHANISMS:
+        InvalidRequest.must("mechanism", f"one of {', '.join(MECHANISMS)}", repr(mechanism))
+    takes = {part for name in MECHANISMS[mechanism] for part in name.split(" or ")}
+    for name, value in given.items():
+        if value is not None and name not in takes:
+            raise InvalidRequest(f"{name} must be left out for {mechanism}. Got {value}.")
+    for name in MECHANISMS[mechanism]:
+        if all(given.get(part) is None for part in name.split(" or ")):
+            raise InvalidRequest(f"{name} must be given for {mechanism}. Got none.")
+    bins, q, epsilon = (given.get(name) for name in ("bins", "q", "epsilon"))
+    if mechanism == "rqm":
+        return rqm(bins, q or 0, c=c)
+    if mechanism == "erm":
+        return erm(bins, given["gamma"] or 0, c=c)
+    if mechanism == "pbm":
+        return poisson_binomial(given["levels"] or 0, theta=given.get("theta"), epsilon=epsilon, c=c)
+    if mechanism == "biased":
+        outputs = read_bins(bins, half_width(c))
+        return Biased.of(outputs, rqm_selection(len(outputs), q or 0), given["beta"] or 0, c=c)
+    return randomized_response(epsilon or 0, c=c)
+
+
+def bounds(mechanism: str, quantizer: Quantizer | NonAffine, parameters: dict[str, Any]) -> dict[str, float]:
+    """Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023: for equally spaced bins only."""
+    gaps = [b - a for a, b in pairwise(quantizer.bins)]
+    if mechanism not in ("erm", "rqm") or max(gaps) - min(gaps) > max(gaps) / 100:
+        return {}
+    extra = quantizer.bins[-1] - quantizer.c
+    if mechanism == "rqm":
+        if not extra:
+            return {}
+        return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], extra, quantizer.c)}
+    gamma = exact(parameters["gamma"], "gamma")
+    published = {"epsilon": erm_epsilon_bound(quantizer.m, gamma, extra, quantizer.c)}
+    return published | ({"error": erm_error_bound(quantizer.m, gamma, extra, quantizer.c)} if gamma > 0 else {})

@@ -1,0 +1,265 @@
+"""The one drawer of the papers' figures, which papers/declared/<paper>.toml states as data.
+
+A figure: `size` of a panel in inches, `columns`, `rows`, `by` (the column whose values make panels, in their order),
+`legend` (columns of the one below all panels), `inside` (of every panel, or of those at the indices `inside_of`),
+`panels` (what differs from panel to panel); and, for all panels or each:
+
+    names                  a template of the label of each row on the x axis
+    title, where, set      a template; rows (`DataFrame.query`); matplotlib's properties of an axis
+    ticks, plain           {x or y = column}: ticks at its values; {x or y = [numbers]}: those in range, plainly written
+    series                 see below, each with `where` of its own; further keys are matplotlib's
+
+    kind      draws                                    keys besides x, y (columns, expressions of them, or numbers)
+    line      points, joined                           (default); a marker of `hollow` series lets the line be seen
+    step      each y kept up to the next x             until: the last x
+    bars      bars                                     spread: share of the unit that series side by side take
+    stairs    one level around each x
+    errors    points with bars of the length `error`
+    band      between the two expressions y
+    across    lines over the panel at each y or each x
+    span      a band over the panel from the least to the largest y
+    heat      numbers in a grid of the masses y        limits: columns whose range the colours have
+    cells     masses over x and y by colour, to the    mass: the column; until: the end of the last cell
+              word `most`
+    text      `text`, a template of the row and its    offset: in points
+              y as {value}, beside each point
+
+One series of rows makes several curves: `by` (columns) one for each value, in the order and style of `styles` where
+named, `curves` one for each {y = style}. `of` names another table than the artifact's. Colours are numbers of
+`COLOURS`, "by" for one after the other, "map:NAME" for those of a colour map, or matplotlib's. Templates are filled
+from the first row (text: each) and from the artifact's words.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from workbench.io.figures import COLOURS, MARKERS, SOLVER, legend_below, panels, pmf_heat
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Drawing", "declared", "draw"]
+
+_AXIS = ("title", "set", "ticks", "plain", "series", "where", "names", "inside")
+_OURS = {"kind", "where", "of", "x", "y", "by", "styles", "curves", "colour", "until", "spread", "shift", "width",
+         "hollow", "error", "limits", "mass", "most", "text", "offset", "at"}  # fmt: skip
+_SMALL = {"frameon": False, "fontsize": 9}
+_MAPPED = 10  # colours taken of a map
+_FAINT = 1e-6  # a probability that still has a colour
+
+
+@cache
+def declared(paper: str) -> dict[str, Any]:
+    """What a paper's file declares."""
+    text = resources.files("workbench.papers").joinpath(f"declared/{paper}.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A declared figure, to be drawn of a table.
+
+    figure: as declared; words: for its templates; styles: those that series name; further: tables besides
+    the artifact's own.
+    """
+
+    figure: Mapping[str, Any]
+    words: Mapping[str, Any] = field(default_factory=dict)
+    styles: Mapping[str, Any] = field(default_factory=dict)
+    further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    def __call__(self, table: pd.DataFrame) -> Figure:
+        """The figure."""
+        return draw(self, table)
+
+
+def draw(drawing: Drawing, table: pd.DataFrame) -> Figure:
+    """A declared figure of a table."""
+    figure = drawing.figure
+    width, height = figure.get("size", (5.2, 3.8))
+    parts = _panels(figure, table)
+    columns = figure.get("columns", len(parts))
+    drawn, axes = panels(columns, figure.get("rows", 1), width=width, height=height)
+    for at, (axis, (spec, part)) in enumerate(zip(axes, parts, strict=True)):
+        _panel(axis, spec, part, drawing)
+        if "inside" in spec and at in figure.get("inside_of", range(len(parts))):
+            axis.legend(**_SMALL | spec["inside"])
+    if "legend" in figure:
+        legend_below(drawn, axes, columns=figure["legend"])
+    return drawn
+
+
+def _panels(figure: Mapping[str, Any], table: pd.DataFrame) -> list[tuple[dict[str, Any], pd.DataFrame]]:
+    """What each panel shows, and its rows."""
+    common = {key: figure[key] for key in _AXIS if key in figure}
+    parts = [part for _, part in table.groupby(figure["by"])] if "by" in figure else []
+    special = figure.get("panels", [{}] * max(1, len(parts)))
+    specs = [common | {**own, "set": {**common.get("set", {}), **own.get("set", {})}} for own in special]
+    rows = parts or [_rows(spec, table) for spec in specs]
+    return list(zip(specs, rows, strict=True))
+
+
+def _panel(axis: Axes, spec: Mapping[str, Any], table: pd.DataFrame, drawing: Drawing) -> None:
+    words = drawing.words
+    for series in spec["series"]:
+        rows = _rows(spec, drawing.further[series["of"]]) if "of" in series else table
+        for at, (part, look) in enumerate(_curves(series, _rows(series, rows), drawing.styles)):
+            curve = _Curve(axis, part, {**look, "at": at}, words)
+            getattr(curve, look.get("kind", "line"))()
+    if "title" in spec:
+        axis.set_title(_filled(spec["title"], table, words), fontsize=10)
+    properties: dict[str, Any] = dict(spec.get("set", {}))
+    for name in ("xlim", "ylim"):  # one end alone
+        if np.ndim(properties.get(name, ())) == 0:
+            getattr(axis, f"set_{name}")(properties.pop(name), None)
+    axis.set(**properties)
+    for name, column in spec.get("ticks", {}).items():
+        axis.set(**{f"{name}ticks": np.unique(table[column])})
+    if "names" in spec:
+        axis.set_xticks(range(len(table)), [_filled(spec["names"], table, words, at) for at in range(len(table))])
+    for name, numbers in spec.get("plain", {}).items():
+        low, high = getattr(axis, f"get_{name}lim")()
+        inside = [number for number in numbers if low <= number <= high]
+        getattr(axis, f"set_{name}ticks")(inside, [f"{number:g}" for number in inside])
+        getattr(axis, f"set_{name}ticks")([], minor=True)
+
+
+def _rows(spec: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    return table.query(spec["where"]) if "where" in spec else table
+
+
+def _curves(
+    series: Mapping[str, Any], table: pd.DataFrame, styles: Mapping[str, Any]
+) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
+    """(rows, style) of every curve of a series; k of n is its place beside the others."""
+    if "curves" in series:
+        members = [(table, {"y": y, **own}) for y, own in series["curves"].items()]
+    elif "styles" in series:
+        groups = dict(list(table.groupby(series["by"])))
+        named = styles[series["styles"]]
+        members = [(groups[name], dict(named[name])) for name in named if name in groups]
+    elif "by" in series:
+        members = [(part, {}) for _, part in table.groupby(series["by"], sort=not isinstance(series["by"], list))]
+    else:
+        members = [(table, {})]
+    for k, (part, own) in enumerate(members):
+        shift = (k - (len(members) - 1) / 2) * series.get("spread", 0.0) / len(members)
+        yield part, {**own, **series, "shift": shift, "width": series.get("spread", 0.8) / len(members)}
+
+
+def _filled(template: Any, table: pd.DataFrame, words: Mapping[str, Any], at: int = 0) -> Any:
+    """A template with the values of one row and the words."""
+    if not isinstance(template, str) or "{" not in template:
+        return template
+    row = {str(key): value for key, value in table.iloc[at].items()} if len(table) else {}
+    return template.format(**{**words, **row})
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """One curve of a series on an axis; each method is a kind of mark."""
+
+    axis: Axes
+    table: pd.DataFrame
+    look: Mapping[str, Any]
+    words: Mapping[str, Any]
+
+    def values(self, what: Any) -> Any:
+        """A column, an expression of columns, a number for every row, or the numbers of the rows."""
+        if isinstance(what, str):
+            return np.asarray(self.table[what] if what in self.table else self.table.eval(what))
+        return np.arange(len(self.table)) if what is None else np.full(len(self.table), what, dtype=float)
+
+    @property
+    def x(self) -> Any:
+        """Moved aside where curves stand side by side."""
+        values = self.values(self.look.get("x"))
+        return values + self.look["shift"] if self.look["shift"] else values
+
+    @property
+    def y(self) -> Any:
+        """As declared."""
+        return self.values(self.look["y"])
+
+    @property
+    def colour(self) -> Any:
+        """As matplotlib takes it."""
+        colour = self.look.get("colour", "by" if self.look.keys() & {"by", "curves"} else 0)
+        if str(colour).startswith("map:"):  # darker and darker, each its own
+            import matplotlib as mpl
+
+            return mpl.colormaps[colour[4:]](0.08 + 0.92 * self.look["at"] / (_MAPPED - 1))
+        colour = self.look["at"] % len(COLOURS) if colour == "by" else colour
+        return colour if isinstance(colour, str) else COLOURS[colour]
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """What matplotlib is told."""
+        own = {key: tuple(v) if isinstance(v, list) else v for key, v in self.look.items() if key not in _OURS}
+        if own.get("marker") == "by":
+            own["marker"] = MARKERS[self.look["at"]]
+        if "label" in own:
+            own["label"] = _filled(own["label"], self.table, self.words)
+        return {**(SOLVER if self.look.get("hollow") else {}), **own, "color": self.colour}
+
+    def line(self) -> None:
+        self.axis.plot(self.x, self.y, **self.style)
+
+    def step(self) -> None:
+        x, y = self.x, self.y
+        if "until" in self.look:
+            x, y = np.append(x, self.look["until"]), np.append(y, y[-1:])
+        self.axis.step(x, y, where="post", **self.style)
+
+    def bars(self) -> None:
+        self.axis.bar(self.x, self.y, width=self.look["width"], **self.style)
+
+    def stairs(self) -> None:
+        self.axis.stairs(self.y, np.append(self.x - 0.5, self.x[-1] + 0.5), baseline=None, **self.style)
+
+    def errors(self) -> None:
+        self.axis.errorbar(self.x, self.y, yerr=np.nan_to_num(self.values(self.look["error"])), **self.style)
+
+    def band(self) -> None:
+        style = {key: value for key, value in self.style.items() if key not in ("marker", "linestyle")}
+        self.axis.fill_between(self.x, *map(self.values, self.look["y"]), linewidth=0, **style)
+
+    def across(self) -> None:
+        name, draw_at = ("x", self.axis.axvline) if "x" in self.look else ("y", self.axis.axhline)
+        for at in np.unique(self.values(self.look[name])):
+            draw_at(at, **self.style)
+
+    def span(self) -> None:
+        self.axis.axhspan(self.y.min(), self.y.max(), linewidth=0, **self.style)
+
+    def heat(self) -> None:
+        size, limits = round(len(self.table) ** 0.5), self.table[self.look.get("limits", [self.look["y"]])].to_numpy()
+        ends = (float(limits.min()), float(limits.max())) if "limits" in self.look else None
+        pmf_heat(self.axis, self.y, (size, size), limits=ends)
+
+    def cells(self) -> None:
+        from matplotlib.colors import LogNorm
+
+        look, scale = self.look, LogNorm(_FAINT, self.words["most"])
+        grid = self.table.pivot_table(index=look["y"], columns=look["x"], values=look["mass"]).to_numpy()
+        edges = np.append(np.unique(self.x), look["until"])
+        shown = np.where(grid > 0, np.maximum(grid, _FAINT), np.nan)
+        image = self.axis.pcolormesh(edges, edges, shown, cmap="viridis", norm=scale)
+        self.axis.grid(False)
+        self.axis.figure.colorbar(image, ax=self.axis, label="probability of the cell")
+
+    def text(self) -> None:
+        style = {key: value for key, value in self.style.items() if key != "label"}
+        for at, place in enumerate(zip(self.x, self.y, strict=True)):
+            text = _filled(self.look["text"], self.table, {**self.words, "value": place[1]}, at)
+            self.axis.annotate(text, place, self.look.get("offset", (0, 0)), textcoords="offset points", **style)
