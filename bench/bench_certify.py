@@ -60,9 +60,14 @@ def study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) -> p
         delta = "0" if notion == "pure" else rng.choice(DELTAS)
         solver = solvers[(number // len(KINDS)) % len(solvers)]
         row: dict[str, Any] = {
-            "question": repr(drawn), "kind": kind, "notion": notion, "loss": loss, "epsilon": epsilon, "delta": delta,
+            "question": repr(drawn),
+            "kind": kind,
+            "notion": notion,
+            "loss": loss,
+            "epsilon": epsilon,
+            "delta": delta,
             "solver": solver,
-        }  # fmt: skip
+        }
         rows.append(row | design(drawn, notion, loss, epsilon, delta, solver, time_limit))
     return pd.DataFrame(rows)
 

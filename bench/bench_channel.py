@@ -67,8 +67,17 @@ def run() -> pd.DataFrame:
         ours = time.perf_counter() - begin
         gap = (design.objective - (design.bound or 0.0)) / design.objective
         known = {"n": n, "epsilon": epsilon, "delta": delta}
-        rows.append(known | {"side": "workbench, certified", "seconds": ours, "ratio": 1.0, "loss": design.objective,
-                             "off": gap, "private": "certified"})  # fmt: skip
+        rows.append(
+            known
+            | {
+                "side": "workbench, certified",
+                "seconds": ours,
+                "ratio": 1.0,
+                "loss": design.objective,
+                "off": gap,
+                "private": "certified",
+            }
+        )
         sides: dict[str, Callable[..., tuple[float, Any]]] = {}
         if n <= _LARGEST_PLAIN:
             sides["plain CVXPY, HiGHS"] = plain

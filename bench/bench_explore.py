@@ -70,7 +70,7 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
     begin = time.time()
     server = subprocess.Popen(
         [sys.executable, "-P", "-m", "workbench", "explore", "--no-browser"], stdout=subprocess.PIPE, text=True
-    )  # fmt: skip
+    )
     try:
         assert server.stdout is not None
         match = re.search(r"http://\S+", server.stdout.readline())
@@ -85,18 +85,27 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         events = page.js(_DRAG.replace("COUNT", str(EVENTS)))
         times = sorted(milliseconds for milliseconds, _ in events)
         rest = _memory(server.pid)
-        page.wait("[...document.querySelectorAll('.card > p')].some((p) => p.textContent.startsWith('computing, '))"
-                  " || document.querySelectorAll('.card').length > 3")  # fmt: skip
+        page.wait(
+            "[...document.querySelectorAll('.card > p')].some((p) => p.textContent.startsWith('computing, '))"
+            " || document.querySelectorAll('.card').length > 3"
+        )
         busy = _memory(server.pid)
     finally:
         browser.close_pages()
         server.send_signal(signal.SIGINT)
         server.wait(20)
     return {
-        "case": name, "events": EVENTS, "preliminary": sum(early for _, early in events),
-        "median_ms": statistics.median(times), "p95_ms": times[int(0.95 * EVENTS)], "line_s": line,
-        "paint_s": paint / 1e3 - begin, "design_s": drawn, "rest_mb": rest, "busy_mb": busy,
-    }  # fmt: skip
+        "case": name,
+        "events": EVENTS,
+        "preliminary": sum(early for _, early in events),
+        "median_ms": statistics.median(times),
+        "p95_ms": times[int(0.95 * EVENTS)],
+        "line_s": line,
+        "paint_s": paint / 1e3 - begin,
+        "design_s": drawn,
+        "rest_mb": rest,
+        "busy_mb": busy,
+    }
 
 
 def _tree(pid: int) -> Iterator[int]:

@@ -110,12 +110,14 @@ def run(full: bool = False) -> pd.DataFrame:
     solved = frame[frame["literal"] == "optimal"]
     worst = (solved["difference"].abs() / solved["objective"].abs().clip(lower=1.0)).max()
     total = {
-        "instance": f"total of {len(frame)}; worst relative difference", "fast_seconds": frame["fast_seconds"].sum(),
-        "literal_seconds": frame["literal_seconds"].sum(), "difference": worst,
+        "instance": f"total of {len(frame)}; worst relative difference",
+        "fast_seconds": frame["fast_seconds"].sum(),
+        "literal_seconds": frame["literal_seconds"].sum(),
+        "difference": worst,
         "literal": f"{(frame['literal'] != 'optimal').sum()} time-outs",
         "fast": f"{(frame['fast'] != 'optimal').sum()} time-outs",
         "ratio": frame["literal_seconds"].sum() / frame["fast_seconds"].sum(),
-    }  # fmt: skip
+    }
     least = {"instance": "least ratio", "ratio": frame["ratio"].min()}
     large: Group = ("BD mu=3 n=256", (257,), ((1,), (2,), (3,)))
     tail = [
@@ -130,7 +132,18 @@ def run(full: bool = False) -> pd.DataFrame:
             group: Group = (f"symmetric {steps} n={n}", (n + 1,), both)
             tail += [_row(group, 1.0, 0.05, loss, literal=False) for loss in ("error-rate", "squared")]
     columns = [
-        "instance", "epsilon", "delta", "loss", "literal", "literal_seconds", "fast", "fast_seconds", "ratio", "nodes",
-        "objective", "gap", "difference",
-    ]  # fmt: skip
+        "instance",
+        "epsilon",
+        "delta",
+        "loss",
+        "literal",
+        "literal_seconds",
+        "fast",
+        "fast_seconds",
+        "ratio",
+        "nodes",
+        "objective",
+        "gap",
+        "difference",
+    ]
     return pd.concat([frame, pd.DataFrame([total, least]), pd.DataFrame(tail)], ignore_index=True)[columns]

@@ -119,9 +119,15 @@ def _search() -> list[list[Any]]:
         verdict = "same winners" if equal else "DIFFERENT WINNERS"
         mae = min(a.quantizer.mae() for a in pruned if a is not None)
         rows.append(
-            _row(f"OPTM m = 4, ε = {float(epsilon):g}, pruned ({few} LPs)", quick, 3.0,
-                 f"all {many} LPs", slow, f"{verdict}, MAE {mae:.6f}")
-        )  # fmt: skip
+            _row(
+                f"OPTM m = 4, ε = {float(epsilon):g}, pruned ({few} LPs)",
+                quick,
+                3.0,
+                f"all {many} LPs",
+                slow,
+                f"{verdict}, MAE {mae:.6f}",
+            )
+        )
     return rows
 
 
@@ -130,14 +136,26 @@ def _optimised() -> list[list[Any]]:
     small, four = _best(lambda: optimised_bins(4, LawQuestion(Fraction(1), Fraction(1), uniform())), 1)
     seconds, sixteen = _best(lambda: optimised_bins(16, LawQuestion(Fraction(1), Fraction(1), uniform())), 1)
     rows.append(
-        _row("exact LP, 16 optimised bins, 41 knots", seconds, 60.0, "4 bins", small,
-             f"MAE {sixteen.objective:.6f} and {four.objective:.6f}")
-    )  # fmt: skip
+        _row(
+            "exact LP, 16 optimised bins, 41 knots",
+            seconds,
+            60.0,
+            "4 bins",
+            small,
+            f"MAE {sixteen.objective:.6f} and {four.objective:.6f}",
+        )
+    )
     seconds, answer = _best(lambda: mvu(1, levels=16, starts=2), 1)
     rows.append(
-        _row("MVU, 16 outputs, with its bound", seconds, 60.0, "4 bins", small,
-             f"squared error {answer.objective:.6f} >= {answer.bound:.6f}")
-    )  # fmt: skip
+        _row(
+            "MVU, 16 outputs, with its bound",
+            seconds,
+            60.0,
+            "4 bins",
+            small,
+            f"squared error {answer.objective:.6f} >= {answer.bound:.6f}",
+        )
+    )
     return rows
 
 
@@ -203,6 +221,13 @@ def _trust_constr(points: Vector, outputs: Vector, epsilon: float) -> float:
     bounds = Bounds(np.concatenate([np.full(m, -np.inf), np.zeros(n * m)]), np.inf)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        answer = minimize(error, np.concatenate([outputs, law.ravel()]), jac=True, method="trust-constr", bounds=bounds,
-                          constraints=constraints, options={"maxiter": 1000})  # fmt: skip
+        answer = minimize(
+            error,
+            np.concatenate([outputs, law.ravel()]),
+            jac=True,
+            method="trust-constr",
+            bounds=bounds,
+            constraints=constraints,
+            options={"maxiter": 1000},
+        )
     return float(answer.fun)

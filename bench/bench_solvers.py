@@ -67,18 +67,27 @@ def instance(columns: int, rows: int, density: float) -> Program:
     A = sp.csc_array(sp.csc_array(sp.random_array((rows, columns), density=density, rng=rng)) + pattern.tocsc())
     b = A.sum(axis=1) * rng.uniform(0.8, 1.2, rows)
     data = Data(
-        c=-rng.uniform(0.5, 1.5, columns), offset=0.0, A=A, row_lower=np.full(rows, -np.inf), row_upper=b,
-        lower=np.zeros(columns), upper=np.full(columns, 5.0), integrality=np.zeros(columns, dtype=bool),
-    )  # fmt: skip
+        c=-rng.uniform(0.5, 1.5, columns),
+        offset=0.0,
+        A=A,
+        row_lower=np.full(rows, -np.inf),
+        row_upper=b,
+        lower=np.zeros(columns),
+        upper=np.full(columns, 5.0),
+        integrality=np.zeros(columns, dtype=bool),
+    )
     moving = moving_entries(A)
     parts = {
         "row_upper": (here, b, sp.csr_array((b, (here, 0 * here)), shape=(rows, 2))),
         "A": (moving, A.data[moving], sp.csr_array((A.data[moving], (here, 0 * here + 1)), shape=(rows, 2))),
     }
     return Program(
-        name=f"{columns} x {rows}", template=data, variables=(Block("x", 0, (columns,)),),
-        parameters={"right": (), "coefficient": ()}, moves=Moves(parts, 2),
-    )  # fmt: skip
+        name=f"{columns} x {rows}",
+        template=data,
+        variables=(Block("x", 0, (columns,)),),
+        parameters={"right": (), "coefficient": ()},
+        moves=Moves(parts, 2),
+    )
 
 
 def moving_entries(A: sp.csc_array) -> NDArray[np.intp]:
@@ -193,9 +202,16 @@ class BareGurobi(Bare):
 
     def cold(self, A: sp.csc_array, b: NDArray[np.float64]) -> Answer:
         self.model = self.gp.loadModel(
-            env=self.env, numvars=A.shape[1], numconstrs=A.shape[0], obj=self.data.c, lb=self.data.lower,
-            ub=self.data.upper, constr_csc=(A.data, A.indices, A.indptr), sense="<" * A.shape[0], rhs=b,
-        )  # fmt: skip
+            env=self.env,
+            numvars=A.shape[1],
+            numconstrs=A.shape[0],
+            obj=self.data.c,
+            lb=self.data.lower,
+            ub=self.data.upper,
+            constr_csc=(A.data, A.indices, A.indptr),
+            sense="<" * A.shape[0],
+            rhs=b,
+        )
         self.model.setParam("Threads", 1)
         self.columns = self.model.getVars()
         return self.solve()

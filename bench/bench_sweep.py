@@ -63,9 +63,14 @@ def run() -> pd.DataFrame:
 
 def grid(n: int, max_shift: int, check: str) -> dict[str, Any]:
     return {
-        "model": "modulo", "n": n, "max_shift": max_shift, "notion": "dp", "check": check,
-        "delta": "0.001:0.2:200", "epsilon": "0.52:2.5:100",
-    }  # fmt: skip
+        "model": "modulo",
+        "n": n,
+        "max_shift": max_shift,
+        "notion": "dp",
+        "check": check,
+        "delta": "0.001:0.2:200",
+        "epsilon": "0.52:2.5:100",
+    }
 
 
 @contextlib.contextmanager
@@ -118,9 +123,12 @@ def _model(fixed: Mapping[str, Any]) -> Any:
     question = ModuloNoise(n=fixed["n"], max_shift=fixed["max_shift"])
     if repr(question) not in _models:
         _models[repr(question)] = ModuloModel(
-            question.sizes, question.differences, "hockey-stick", loss_vector("error-rate", question.sizes),
+            question.sizes,
+            question.differences,
+            "hockey-stick",
+            loss_vector("error-rate", question.sizes),
             groups=(0,) * len(question.differences),
-        )  # fmt: skip
+        )
     return _models[repr(question)]
 
 

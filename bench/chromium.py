@@ -20,9 +20,17 @@ __all__ = ["EXECUTABLE", "Chromium", "Page"]
 
 EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser")
 _QUIET = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe", "--hide-scrollbars",
-)  # fmt: skip
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--remote-debugging-pipe",
+    "--hide-scrollbars",
+)
 
 
 class Chromium:

@@ -26,9 +26,7 @@ _PER_ROUND = 12  # cuts, or a quarter of the shifts where that is more
 _IDLE = 3  # solves without pressure after which a row goes
 
 
-def by_cuts(
-    line: LineProgram, start: Sequence[Cut], *, precision: float, stall: float, deadline: Deadline
-) -> Answer:  # fmt: skip
+def by_cuts(line: LineProgram, start: Sequence[Cut], *, precision: float, stall: float, deadline: Deadline) -> Answer:
     """The optimum, from these cuts on. precision: as of `LineProgram.solve`; stall: stop where eight rounds raise the
     value by less than this share. Raises SolverError."""
     master = _Master(line, start)

@@ -196,9 +196,13 @@ class LineProgram:
         return p.program(name, SCALE)
 
     def solve(
-        self, cuts: Sequence[Cut] = (), *, precision: float = 1e-9, deadline: Deadline | None = None,
+        self,
+        cuts: Sequence[Cut] = (),
+        *,
+        precision: float = 1e-9,
+        deadline: Deadline | None = None,
         solver: str = "highs",
-    ) -> Answer:  # fmt: skip
+    ) -> Answer:
         """The optimum; with HiGHS by the y that are needed, those of these cuts first.
 
         precision: the excess over δ, relative to δ, at which a point counts as feasible. A point that stopped early

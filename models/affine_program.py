@@ -128,9 +128,15 @@ class AffineProgram:
             "row_lower": (right_part[0][fixed], right_part[1][fixed], sp.csr_array(right_part[2][low_part])),
         }
         template = Data(
-            c, 0.0, A, lower, upper, np.concatenate(self._lower), np.concatenate(self._upper),
+            c,
+            0.0,
+            A,
+            lower,
+            upper,
+            np.concatenate(self._lower),
+            np.concatenate(self._upper),
             np.concatenate(self._whole),
-        )  # fmt: skip
+        )
         moves = Moves(parts, self._size)
         return Program(name, template, 1, tuple(self._variables), tuple(self._rows), self.parameters, scale, moves)
 

@@ -211,12 +211,14 @@ class ChannelModel:
         if name == "row-monotone":
             left = np.argwhere(across[:, 1:] <= 0)  # both o and the next one are at or below y
             right = np.argwhere(across[:, :-1] >= 0)
-            return [M[a[:, 0], a[:, 1] + up] <= M[a[:, 0], a[:, 1] + 1 - up]
-                    for a, up in ((left, 0), (right, 1)) if a.size]  # fmt: skip
+            return [
+                M[a[:, 0], a[:, 1] + up] <= M[a[:, 0], a[:, 1] + 1 - up] for a, up in ((left, 0), (right, 1)) if a.size
+            ]
         below = np.argwhere(across[1:, :] >= 0)  # both y and the next one are at or below o
         above = np.argwhere(across[:-1, :] <= 0)
-        return [M[a[:, 0] + up, a[:, 1]] <= M[a[:, 0] + 1 - up, a[:, 1]]
-                for a, up in ((below, 0), (above, 1)) if a.size]  # fmt: skip
+        return [
+            M[a[:, 0] + up, a[:, 1]] <= M[a[:, 0] + 1 - up, a[:, 1]] for a, up in ((below, 0), (above, 1)) if a.size
+        ]
 
     def _own_outputs(self) -> Positions:
         """The position of each label among the outputs. Raises ValueError when one is missing."""

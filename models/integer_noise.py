@@ -154,8 +154,14 @@ def check_size(sensitivity: int, size: int, epsilon: float, delta: float, many: 
     budgets."""
     if many * sensitivity * (2 * size + 1) <= LARGEST and size <= COLUMNS:
         return
-    fits = next((d for d in range(sensitivity, 0, -1) if many * d * (2 * reach(d, epsilon, delta) + 1) <= LARGEST
-                 and reach(d, epsilon, delta) <= COLUMNS), 0)  # fmt: skip
+    fits = next(
+        (
+            d
+            for d in range(sensitivity, 0, -1)
+            if many * d * (2 * reach(d, epsilon, delta) + 1) <= LARGEST and reach(d, epsilon, delta) <= COLUMNS
+        ),
+        0,
+    )
     more = f"sensitivity {fits} would fit" if fits else "a larger epsilon or delta would fit"
     raise ProgramTooLarge(
         f"sensitivity must leave at most {COLUMNS} noise values a side and {LARGEST} constraints. Got {size} noise "
@@ -164,9 +170,14 @@ def check_size(sensitivity: int, size: int, epsilon: float, delta: float, many: 
 
 
 def bracket(
-    sensitivity: int, budgets: Sequence[Budget], loss: LineLoss, *, gap: float = 1e-9, stop: float | None = None,
+    sensitivity: int,
+    budgets: Sequence[Budget],
+    loss: LineLoss,
+    *,
+    gap: float = 1e-9,
+    stop: float | None = None,
     solver: str = "highs",
-) -> Bracket:  # fmt: skip
+) -> Bracket:
     """The optimum from both sides. gap: relative, where supports stop growing; stop: time (perf_counter) to stop at.
 
     They also stop where both programs have had the same value three times: what is left then is the digits of duals,

@@ -105,11 +105,11 @@ def lower_bound(model: LineNotionModel, near: Vector, solver: str = "highs") -> 
         if done:
             break
         sums = [
-            term if term.bound.kind == HOCKEY_STICK else term.with_tangents(
-                *_tangents(term.bound, _ratios(term, np.maximum(solution.x[: model.columns], 0.0)))
-            )
+            term
+            if term.bound.kind == HOCKEY_STICK
+            else term.with_tangents(*_tangents(term.bound, _ratios(term, np.maximum(solution.x[: model.columns], 0.0))))
             for term in sums
-        ]  # fmt: skip
+        ]
     return best
 
 
@@ -150,10 +150,14 @@ def _proven(model: LineNotionModel, sums: list[_Sum], solution: Solution) -> Fra
         allowance += Fraction(most, _SCALE) * Fraction(term.bound.limit)
         for o, row in enumerate(whole):
             row[0] += most - sum(row)
-            a = sum((Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, term.a[o].tolist(), strict=True) if v),
-                    Fraction(0))  # fmt: skip
-            b = sum((Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, term.b[o].tolist(), strict=True) if v),
-                    Fraction(0))  # fmt: skip
+            a = sum(
+                (Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, term.a[o].tolist(), strict=True) if v),
+                Fraction(0),
+            )
+            b = sum(
+                (Fraction(v, _SCALE) * Fraction(c) for v, c in zip(row, term.b[o].tolist(), strict=True) if v),
+                Fraction(0),
+            )
             for share, side in ((a, term.first), (b, term.second)):
                 start, stop = side.indptr[o], side.indptr[o + 1]
                 for j, entry in zip(side.indices[start:stop].tolist(), side.data[start:stop].tolist(), strict=True):

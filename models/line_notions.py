@@ -131,8 +131,10 @@ class LineNotionModel:
         blocks = int(np.ceil(np.log(_REST) / np.log(self.ratio)))
         for side in (1, -1):
             ends = np.array([side * (last - j) for j in range(d)])
-            tails = [sum(self.ratio**b * float(self.loss(eta + side * b * d)) for b in range(1, blocks + 1))
-                     for eta in ends.tolist()]  # fmt: skip
+            tails = [
+                sum(self.ratio**b * float(self.loss(eta + side * b * d)) for b in range(1, blocks + 1))
+                for eta in ends.tolist()
+            ]
             place = np.abs(ends) if self.folded else ends + last
             np.add.at(total, place, tails)
         return np.asarray(total)

@@ -22,9 +22,15 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 __all__ = [
-    "Equations", "StatedEquations", "UserConstraints", "constraint_program", "coordinates", "equal_masses",
-    "equations_of", "zero_mean",
-]  # fmt: skip
+    "Equations",
+    "StatedEquations",
+    "UserConstraints",
+    "constraint_program",
+    "coordinates",
+    "equal_masses",
+    "equations_of",
+    "zero_mean",
+]
 
 UserConstraints = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 

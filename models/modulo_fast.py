@@ -87,9 +87,13 @@ class FastSession:
         self.close()
 
     def solve(
-        self, values: Mapping[str, ArrayLike], *, start: str | Start = Start.COLD, basis: Any = None,
+        self,
+        values: Mapping[str, ArrayLike],
+        *,
+        start: str | Start = Start.COLD,
+        basis: Any = None,
         time_limit: float | None = None,
-    ) -> Solution:  # fmt: skip
+    ) -> Solution:
         """Solve at these parameter values; always cold, whatever `start` says.
 
         time_limit: seconds for this solve, if less than the options'.
@@ -103,9 +107,14 @@ class FastSession:
         groups = list(model.groups or (0,) * len(model.shifts))
         given = {key: float(np.asarray(value)) for key, value in values.items() if key != "exp_epsilon"}
         noise = Noise(
-            model.sizes, model.shifts, np.asarray(values["exp_epsilon"], dtype=float).ravel()[groups],
-            np.asarray(model.loss, dtype=float), given.get("delta"), given.get("max_loss"), model.constraints,
-        )  # fmt: skip
+            model.sizes,
+            model.shifts,
+            np.asarray(values["exp_epsilon"], dtype=float).ravel()[groups],
+            np.asarray(model.loss, dtype=float),
+            given.get("delta"),
+            given.get("max_loss"),
+            model.constraints,
+        )
         if self.by_search:
             solution = _Fast(noise, self, deadline).run()
             if solution.termination not in (Termination.NUMERICAL, Termination.ERROR):
@@ -279,9 +288,14 @@ class _Fast:
         relaxed = relaxation(noise, known)
         with self.owner.backend.open(relaxed.program, self.options) as session:
             outcome = search(
-                noise, relaxed, session, cutoff=self.total.value, gap=min(self.gap, 1.0), deadline=self.deadline,
+                noise,
+                relaxed,
+                session,
+                cutoff=self.total.value,
+                gap=min(self.gap, 1.0),
+                deadline=self.deadline,
                 node_limit=self.owner.options.node_limit,
-            )  # fmt: skip
+            )
         total = self.total
         if self.first is None and outcome.root is not None:
             self.first = relaxed.pattern(noise, outcome.root)
@@ -345,14 +359,24 @@ class _Fast:
             notes.append(f"{total.on_word} of them infeasible on the solver's word")
         seconds = self.deadline.elapsed
         return Solution(
-            program=program, p=np.zeros(0), termination=termination,
-            point=PointStatus.NONE if x is None else PointStatus.FEASIBLE, x=x,
+            program=program,
+            p=np.zeros(0),
+            termination=termination,
+            point=PointStatus.NONE if x is None else PointStatus.FEASIBLE,
+            x=x,
             native_bound=bound if np.isfinite(bound) else None,
-            iterations=total.iterations, nodes=total.nodes, seconds=Seconds(solve=seconds),
-            solver=solver, version=version, options={} if last is None else last.options,
-            seed=options.seed, threads=options.threads, start=Start.COLD,
-            raw_status=status, notes=tuple(notes),
-        )  # fmt: skip
+            iterations=total.iterations,
+            nodes=total.nodes,
+            seconds=Seconds(solve=seconds),
+            solver=solver,
+            version=version,
+            options={} if last is None else last.options,
+            seed=options.seed,
+            threads=options.threads,
+            start=Start.COLD,
+            raw_status=status,
+            notes=tuple(notes),
+        )
 
 
 def _free(relaxed: Relaxation) -> dict[str, Vector]:

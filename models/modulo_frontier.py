@@ -266,9 +266,14 @@ class _Frontier:
     """progress: told (delta up to which everything is proven, pieces so far) after every program."""
 
     def __init__(
-        self, noise: Noise, solver: Backend, patterns: _Patterns, deadline: Deadline, most: int | None,
+        self,
+        noise: Noise,
+        solver: Backend,
+        patterns: _Patterns,
+        deadline: Deadline,
+        most: int | None,
         progress: Progress,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.noise, self.solver, self.patterns, self.deadline, self.progress = (
             noise,
             solver,

@@ -386,7 +386,8 @@ def _put(layer: Layer, key: Key, label: Label) -> None:
         if other <= T + _EQUAL and all(x <= y * (1 + _EQUAL) for x, y in zip(charges, S, strict=True)):
             return
     labels[:] = [
-        old for old in labels
+        old
+        for old in labels
         if not (old[0] >= T - _EQUAL and all(x >= y * (1 - _EQUAL) for x, y in zip(old[1], S, strict=True)))
-    ]  # fmt: skip
+    ]
     labels.append(label)

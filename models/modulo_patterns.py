@@ -184,9 +184,15 @@ class _Frame:
     def data(self, integer: Callable[[Block], bool]) -> Data:
         whole = np.concatenate([np.full(block.size, integer(block)) for block in self.blocks])
         return Data(
-            np.concatenate(self.loss), 0.0, self.rows.matrix(self.columns), np.concatenate(self.rows.lower),
-            np.concatenate(self.rows.upper), np.concatenate(self.lower), np.concatenate(self.upper), whole,
-        )  # fmt: skip
+            np.concatenate(self.loss),
+            0.0,
+            self.rows.matrix(self.columns),
+            np.concatenate(self.rows.lower),
+            np.concatenate(self.rows.upper),
+            np.concatenate(self.lower),
+            np.concatenate(self.upper),
+            whole,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,9 +276,13 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     if lower:
         moves["lower"] = part(lower)
     program = Program(
-        f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}", data, variables=tuple(frame.blocks),
-        parameters=parameters, scale=MASS_SCALE, moves=Moves(moves, size),
-    )  # fmt: skip
+        f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}",
+        data,
+        variables=tuple(frame.blocks),
+        parameters=parameters,
+        scale=MASS_SCALE,
+        moves=Moves(moves, size),
+    )
     return Relaxation(program, source, target, shift, y, element)
 
 

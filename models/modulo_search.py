@@ -43,10 +43,15 @@ FREE, KEPT, BROKEN = 0, 1, 2
 _LOOSE = 1e-10  # relative gap of a node's own program from which it is solved again, cold
 _HEAVY = 2.0  # times delta: from this f(eta) on a node is split at the element
 _TROUBLES = 50  # nodes that the solver cannot manage, at most
-LIMITS = frozenset({
-    Termination.TIME_LIMIT, Termination.ITERATION_LIMIT, Termination.NODE_LIMIT, Termination.INTERRUPTED,
-    Termination.LICENCE,
-})  # fmt: skip
+LIMITS = frozenset(
+    {
+        Termination.TIME_LIMIT,
+        Termination.ITERATION_LIMIT,
+        Termination.NODE_LIMIT,
+        Termination.INTERRUPTED,
+        Termination.LICENCE,
+    }
+)
 
 
 def fine(options: Options, solver: Backend) -> Options:
@@ -56,10 +61,14 @@ def fine(options: Options, solver: Backend) -> Options:
     ray; dual values within the usual 1e-7 of feasibility prove bounds that are as loose.
     """
     wanted: dict[str, Any] = {"presolve": False, "dual_feasibility_tolerance": 1e-9}
-    return replace(options, **{
-        name: value for name, value in wanted.items()
-        if name in solver.supported_options and getattr(options, name) is None
-    })  # fmt: skip
+    return replace(
+        options,
+        **{
+            name: value
+            for name, value in wanted.items()
+            if name in solver.supported_options and getattr(options, name) is None
+        },
+    )
 
 
 @dataclass(order=True)

@@ -44,8 +44,9 @@ class ProductModel:
     @cached_property
     def lifted(self) -> dict[tuple[int, int, int], int]:
         """(j, l, r) -> column of π_j(l, r)."""
-        names = [(j, l, r) for j, _, _ in self.shape.pieces for l in range(1, j + 1)
-                 for r in range(j + 1, self.shape.m + 1)]  # fmt: skip
+        names = [
+            (j, l, r) for j, _, _ in self.shape.pieces for l in range(1, j + 1) for r in range(j + 1, self.shape.m + 1)
+        ]
         return {name: len(self.shape.column) + k for k, name in enumerate(names)}
 
     def root(self) -> dict[Key, tuple[Vector, Vector]]:

@@ -133,10 +133,11 @@ class LawModel:
         if self.relation == "chain":
             up = cp.multiply(np.ones((n - 1, m)), cp.reshape(odds, (n - 1, 1), order="F") @ np.ones((1, m)))
             rows = [
-                cp.sum(s, axis=1) == 1, s @ bins == at,
+                cp.sum(s, axis=1) == 1,
+                s @ bins == at,
                 s[1:] - s[:-1] <= cp.multiply(up, s[:-1]),
                 s[:-1] - s[1:] <= cp.multiply(up, s[1:]),
-            ]  # fmt: skip
+            ]
             return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s))), rows)
         lows = cp.Variable(int(self._tied.max()) + 1, name="low", bounds=[0, None])
         low = lows[self._tied]

@@ -76,9 +76,15 @@ def _reach(k: int, epsilon: float, delta: float) -> int:
 
 
 def real_bracket(
-    budgets: Sequence[Budget], loss: str, *, gap: float = 1e-4, steps: int | None = None, stop: float | None = None,
-    progress: Callable[[str], None] | None = None, solver: str = "highs",
-) -> RealBracket:  # fmt: skip
+    budgets: Sequence[Budget],
+    loss: str,
+    *,
+    gap: float = 1e-4,
+    steps: int | None = None,
+    stop: float | None = None,
+    progress: Callable[[str], None] | None = None,
+    solver: str = "highs",
+) -> RealBracket:
     """The optimum for loss "absolute" or "squared" and Δ = 1, from both sides.
 
     gap: relative, at which to stop; steps: of the only grid, else grids are refined; stop: time (perf_counter) to end
@@ -98,9 +104,14 @@ class _Search:
     """Both sides on many grids, with the best of each."""
 
     def __init__(
-        self, budgets: Sequence[Budget], loss: str, gap: float, stop: float | None, solver: str,
+        self,
+        budgets: Sequence[Budget],
+        loss: str,
+        gap: float,
+        stop: float | None,
+        solver: str,
         progress: Callable[[str], None] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.budgets, self.power, self.gap, self.solver = budgets, POWERS[loss], gap, solver
         self.progress, self.deadline, self.clock = progress, Deadline.until(stop), Deadline()
         self.epsilon, self.delta = shared_budget(budgets)

@@ -105,10 +105,12 @@ def flows(sets: Intervals, k: int, last: Vector) -> sp.csr_array:
     n = sets.first.size
     starts, ends = np.flatnonzero(sets.first > 0), np.flatnonzero(sets.last < k - 1)
     steps = sp.csr_array(
-        (np.repeat([1.0, -1.0], [starts.size, ends.size]),
-         (np.concatenate([sets.first[starts] - 1, sets.last[ends]]), np.concatenate([starts, ends]))),
+        (
+            np.repeat([1.0, -1.0], [starts.size, ends.size]),
+            (np.concatenate([sets.first[starts] - 1, sets.last[ends]]), np.concatenate([starts, ends])),
+        ),
         shape=(k - 1, n),
-    )  # fmt: skip
+    )
     return sp.csr_array(sp.vstack([steps, sp.csr_array(last[None, :])]))
 
 

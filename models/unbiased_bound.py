@@ -69,8 +69,10 @@ class Quadratics:
             a=[x << (2 * y_bits) for x in squares],
             b=[-(2 * x * at + moment) << y_bits for x, at, moment in zip(squares, y, moments, strict=True)],
             c=[(x * at + moment) * at - less for x, at, moment, less in zip(squares, y, moments, v_whole, strict=True)],
-            scale=scale, grid=_GRID + y_bits - max(at.bit_length() for at in y), value=sum(v_whole),
-        )  # fmt: skip
+            scale=scale,
+            grid=_GRID + y_bits - max(at.bit_length() for at in y),
+            value=sum(v_whole),
+        )
 
     def lowered(self, by: Vector) -> Quadratics:
         """With every v_y less by at least so much >= 0. by: (k,)."""
@@ -108,10 +110,11 @@ class Quadratics:
             least.append(_least(a, b, c, (points[i], points[i + 1] if i + 1 < len(points) else None), grid))
         none = (len(points) + 1, 0)
         pieces = [
-            none if end is None
+            none
+            if end is None
             else (0 if end[0] is None else place[end[0]] + 1, len(points) + 1 if end[1] is None else place[end[1]] + 1)
             for end in ends
-        ]  # fmt: skip
+        ]
         return Prices(least, slack, self.scale, d, np.array(pieces))
 
 
@@ -200,8 +203,10 @@ def _at(a: int, b: int, c: int, at: int, grid: int) -> int:
 def _least(a: int, b: int, c: int, ends: tuple[int | None, int | None], grid: int) -> int:
     """The least a o² + b o + c between grid points, rounded down. a > 0."""
     low, high = ends
-    for at in (low if low is not None and -(b << grid) <= 2 * a * low else None,
-               high if high is not None and -(b << grid) >= 2 * a * high else None):  # fmt: skip
+    for at in (
+        low if low is not None and -(b << grid) <= 2 * a * low else None,
+        high if high is not None and -(b << grid) >= 2 * a * high else None,
+    ):
         if at is not None:
             return ((a * at * at + ((b * at) << grid)) >> (2 * grid)) + c
     return c - -(-b * b // (4 * a))

@@ -180,9 +180,14 @@ class _Factors:
 
 
 def interior_point(
-    labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, others: Flags | None = None,
+    labels: Vector,
+    prior: Vector,
+    q: float,
+    sets: Intervals,
+    unit: float,
+    others: Flags | None = None,
     deadline: Deadline | None = None,
-) -> InteriorPoint | None:  # fmt: skip
+) -> InteriorPoint | None:
     """The optimum over some intervals, to a relative gap of about 1e-10 where floats allow; None where there is none.
 
     labels: (k,), about 1 in size; prior: (k,); unit: about the size of the optimum; others: (m, k) more sets of labels,

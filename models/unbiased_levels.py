@@ -97,9 +97,15 @@ class Optimum:
 
 
 def optimum(
-    labels: Vector, prior: Vector, q: float, solver: str, options: Options, *, gap: float = 1e-8,
+    labels: Vector,
+    prior: Vector,
+    q: float,
+    solver: str,
+    options: Options,
+    *,
+    gap: float = 1e-8,
     progress: Callable[[str], None] = lambda line: None,
-) -> Optimum | Solution:  # fmt: skip
+) -> Optimum | Solution:
     """The best unbiased randomizer to a relative gap, or as near as the solver's digits go; a Solution without a point
     where it found none.
 
@@ -111,9 +117,15 @@ def optimum(
 
 
 def interior_optimum(
-    labels: Vector, prior: Vector, q: float, *, gap: float = 3e-8, seen: Optimum | None = None, stop: float = np.inf,
+    labels: Vector,
+    prior: Vector,
+    q: float,
+    *,
+    gap: float = 3e-8,
+    seen: Optimum | None = None,
+    stop: float = np.inf,
     progress: Callable[[str], None] = lambda line: None,
-) -> Optimum | None:  # fmt: skip
+) -> Optimum | None:
     """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end.
 
     seen: what a solver found: its objective, about the size of the optimum, and its bound; stop: time

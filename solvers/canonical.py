@@ -67,9 +67,15 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     indptr = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))]).astype(np.int32)
     A = sp.csc_array((base["A"], row.astype(np.int32), indptr), shape=(m, n))
     template = Data(
-        base["c"], float(base["offset"][0]), A, base["row_lower"], base["row_upper"], base["lower"], base["upper"],
+        base["c"],
+        float(base["offset"][0]),
+        A,
+        base["row_lower"],
+        base["row_upper"],
+        base["lower"],
+        base["upper"],
         integrality,
-    )  # fmt: skip
+    )
     template, cones = _with_cones(template, dims, linear_rows) if linear_rows < m else (template, ())
     return Program(
         name=name,
@@ -156,14 +162,19 @@ def _sections(
     where, coefficient = affine(canonical.A)  # entry (i, j) of [A b] sits at i + j m; rows are A x + b in the cone
     inside = where < m * n
     right = sp.csr_array(
-        sp.csr_array((np.ones((~inside).sum()), (where[~inside] - m * n, np.flatnonzero(~inside))),
-                     shape=(m, where.size)) @ coefficient
-    )  # fmt: skip
+        sp.csr_array(
+            (np.ones((~inside).sum()), (where[~inside] - m * n, np.flatnonzero(~inside))), shape=(m, where.size)
+        )
+        @ coefficient
+    )
     column, row = np.divmod(where[inside], m) if m else (where, where)
     sections: dict[str, sp.csr_array] = {
-        "c": cost[np.arange(n)], "offset": cost[[n]], "A": -coefficient[np.flatnonzero(inside)], "row_upper": right,
+        "c": cost[np.arange(n)],
+        "offset": cost[[n]],
+        "A": -coefficient[np.flatnonzero(inside)],
+        "row_upper": right,
         "row_lower": right[np.flatnonzero(equal)],
-    }  # fmt: skip
+    }
     base: dict[str, Vector] = {}
     for side, tensor, fixed, infinite in (
         ("lower", canonical.lb_tensor, canonical.lower_bounds, -np.inf),
@@ -196,10 +207,15 @@ def _with_cones(data: Data, dims: Any, first: int) -> tuple[Data, tuple[Cones, .
     more = m - first
     slack = sp.csc_array((np.ones(more), (np.arange(first, m), np.arange(more))), shape=(m, more))
     wider = Data(
-        np.concatenate([data.c, np.zeros(more)]), data.offset, sp.csc_array(sp.hstack([data.A, slack])),
-        data.row_lower, data.row_upper, np.concatenate([data.lower, np.full(more, -np.inf)]),
-        np.concatenate([data.upper, np.full(more, np.inf)]), np.concatenate([data.integrality, np.zeros(more, bool)]),
-    )  # fmt: skip
+        np.concatenate([data.c, np.zeros(more)]),
+        data.offset,
+        sp.csc_array(sp.hstack([data.A, slack])),
+        data.row_lower,
+        data.row_upper,
+        np.concatenate([data.lower, np.full(more, -np.inf)]),
+        np.concatenate([data.upper, np.full(more, np.inf)]),
+        np.concatenate([data.integrality, np.zeros(more, bool)]),
+    )
     sizes = np.array([*dims.soc, *[3] * (int(dims.exp) + len(dims.p3d))], dtype=int)
     kinds = [Cone.SECOND_ORDER] * len(dims.soc) + [Cone.EXPONENTIAL] * int(dims.exp) + [Cone.POWER] * len(dims.p3d)
     starts = n + np.concatenate([[0], np.cumsum(sizes)[:-1]])

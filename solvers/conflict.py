@@ -47,9 +47,13 @@ def conflict(
         for name, positions in groups.items():
             rows[positions] = name in kept
         part = replace(
-            data, c=np.zeros_like(data.c), offset=0.0, A=data.A[rows], row_lower=data.row_lower[rows],
+            data,
+            c=np.zeros_like(data.c),
+            offset=0.0,
+            A=data.A[rows],
+            row_lower=data.row_lower[rows],
             row_upper=data.row_upper[rows],
-        )  # fmt: skip
+        )
         given = replace(options or Options(), time_limit=min(t for t in (left, options and options.time_limit) if t))
         with backend(solver).open(Program("a part of an infeasible program", part, scale=scale), given) as session:
             solution = session.solve(start=Start.COLD)

@@ -75,9 +75,10 @@ class Cvxpy(Backend):
     def capabilities(self) -> Capabilities:
         """LPs and their duals; certificates of infeasibility from the solvers that keep them."""
         return Capabilities(
-            duals=True, infeasibility_certificate=self.variant in (None, "clarabel", "scs"),
+            duals=True,
+            infeasibility_certificate=self.variant in (None, "clarabel", "scs"),
             cones=frozenset(Cone) if self.variant in (None, "clarabel", "scs") else frozenset(),
-        )  # fmt: skip
+        )
 
     def installed(self) -> bool:
         """CVXPY and the solver itself; neither is imported."""

@@ -24,8 +24,10 @@ __all__ = ["exact_bound", "exact_objective", "exact_violation", "rounded_down"]
 def exact_objective(data: Data, x: ArrayLike) -> Fraction:
     """c'x + c0 of the minimisation."""
     point = np.asarray(x, dtype=float).tolist()
-    return sum((Fraction(c) * Fraction(v) for c, v in zip(data.c.tolist(), point, strict=True) if c and v),
-               Fraction(data.offset))  # fmt: skip
+    return sum(
+        (Fraction(c) * Fraction(v) for c, v in zip(data.c.tolist(), point, strict=True) if c and v),
+        Fraction(data.offset),
+    )
 
 
 def exact_violation(data: Data, x: ArrayLike) -> Fraction:

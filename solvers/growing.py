@@ -42,9 +42,12 @@ class GrowingProgram:
         self._highspy, self._h = highspy, highspy.Highs()
         self.version = str(self._h.version())
         for name, value in {
-            "output_flag": False, "presolve": "off", "threads": 1,
-            "primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance,
-        }.items():  # fmt: skip
+            "output_flag": False,
+            "presolve": "off",
+            "threads": 1,
+            "primal_feasibility_tolerance": tolerance,
+            "dual_feasibility_tolerance": tolerance,
+        }.items():
             self._h.setOptionValue(name, value)
         size = costs.size
         self._h.addVars(size, np.zeros(size), np.full(size, highspy.kHighsInf))

@@ -139,10 +139,13 @@ class _GurobiSession(Session):
 
         self._gp = gurobipy
         self._settings = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12}
-        self._settings |= options.in_words(_NATIVE, {
-            "presolve": lambda on: {"Presolve": -1 if on else 0},
-            "algorithm": lambda name: {"Method": choose("algorithm", name, _METHOD)},
-        })  # fmt: skip
+        self._settings |= options.in_words(
+            _NATIVE,
+            {
+                "presolve": lambda on: {"Presolve": -1 if on else 0},
+                "algorithm": lambda name: {"Method": choose("algorithm", name, _METHOD)},
+            },
+        )
         self._given_limit = self._settings.get("TimeLimit", float("inf"))
         self._m: Any = None
         self._words = {
@@ -185,9 +188,16 @@ class _GurobiSession(Session):
                 "rhs": _right(kind, data.row_lower, data.row_upper),
             }
         self._m = self._gp.loadModel(
-            env=_env(), numvars=n + ranged.size, numconstrs=m, objcon=data.offset, obj=cost, lb=low, ub=high,
-            vtype="".join(types.tolist()), **rows,
-        )  # fmt: skip
+            env=_env(),
+            numvars=n + ranged.size,
+            numconstrs=m,
+            objcon=data.offset,
+            obj=cost,
+            lb=low,
+            ub=high,
+            vtype="".join(types.tolist()),
+            **rows,
+        )
         self._configure(self._m)
         self._live_limit = self._given_limit
         self._handles, self._constrs = self._m.getVars(), self._m.getConstrs()
@@ -278,9 +288,7 @@ class _GurobiSession(Session):
 
     def _rest(self) -> Rest:
         m = self._m
-        return Rest(
-            row_dual=np.array(m.Pi), reduced_cost=np.array(m.RC[: len(self._own)]), basis=(m.VBasis, m.CBasis)
-        )  # fmt: skip
+        return Rest(row_dual=np.array(m.Pi), reduced_cost=np.array(m.RC[: len(self._own)]), basis=(m.VBasis, m.CBasis))
 
     def _ray(self) -> Vector | None:
         """The certificate of an infeasible or unbounded LP. Gurobi keeps one only when it was told to beforehand."""

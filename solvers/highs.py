@@ -87,10 +87,13 @@ class _HighsSession(Session):
             self._settings["presolve"] = "off"  # see the module's docstring
             if options.time_limit is not None and program.shape[1] > _SYMMETRIC:
                 self._settings["mip_detect_symmetry"] = False
-        self._settings |= options.in_words(_NATIVE, {
-            "presolve": lambda on: {"presolve": "on" if on else "off"},
-            "algorithm": lambda name: {"solver": choose("algorithm", name, _ALGORITHM)},
-        })  # fmt: skip
+        self._settings |= options.in_words(
+            _NATIVE,
+            {
+                "presolve": lambda on: {"presolve": "on" if on else "off"},
+                "algorithm": lambda name: {"solver": choose("algorithm", name, _ALGORITHM)},
+            },
+        )
         self._native_limit = options.native.get("time_limit")
         self._timed = False
         self._terminations = _terminations(highspy.HighsModelStatus)
@@ -156,10 +159,19 @@ class _HighsSession(Session):
             return False
         basis = h.getBasis()
         done = h.passModel(
-            self._cost.size, self._rows[0].size, self._A.size, int(self._highspy.MatrixFormat.kColwise),
-            int(self._highspy.ObjSense.kMinimize), self._offset, self._cost, *self._columns, *self._rows,
-            *self._layout, self._A, self._continuous,
-        )  # fmt: skip
+            self._cost.size,
+            self._rows[0].size,
+            self._A.size,
+            int(self._highspy.MatrixFormat.kColwise),
+            int(self._highspy.ObjSense.kMinimize),
+            self._offset,
+            self._cost,
+            *self._columns,
+            *self._rows,
+            *self._layout,
+            self._A,
+            self._continuous,
+        )
         ok: bool = done != self._highspy.HighsStatus.kError and h.setBasis(basis) == self._highspy.HighsStatus.kOk
         return ok
 

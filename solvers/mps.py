@@ -93,8 +93,11 @@ def _columns(data: Data, A: sp.csc_array, names: Sequence[str], rows: Sequence[s
         if bool(data.integrality[j]) is not whole:
             whole = not whole
             yield " M 'MARKER' 'INTORG'" if whole else " M 'MARKER' 'INTEND'"
-        here = [(rows[i], v) for i, v in zip(indices[starts[j] : starts[j + 1]],
-                                             entries[starts[j] : starts[j + 1]], strict=True) if v]  # fmt: skip
+        here = [
+            (rows[i], v)
+            for i, v in zip(indices[starts[j] : starts[j + 1]], entries[starts[j] : starts[j + 1]], strict=True)
+            if v
+        ]
         if cost or not here:
             yield f" {name} cost {cost!r}"
         for row, value in here:
@@ -263,8 +266,11 @@ class _Reader:
             low[i], high[i] = {"E": (right, right), "L": (-INF, right), "G": (right, INF)}[kind]
             if width is not None:
                 size = abs(width)
-                ends = {"E": (right, right + width) if width >= 0 else (right + width, right),
-                        "L": (right - size, right), "G": (right, right + size)}  # fmt: skip
+                ends = {
+                    "E": (right, right + width) if width >= 0 else (right + width, right),
+                    "L": (right - size, right),
+                    "G": (right, right + size),
+                }
                 low[i], high[i] = ends[kind]
         whole: Flags = np.array(self.integer, dtype=bool)
         lower, upper = np.zeros(n), np.where(whole, 1.0, INF)

@@ -50,9 +50,13 @@ _LEAST = 1e-8  # solvers drop smaller coefficients; the residuals still see them
 
 
 def solve_rational(
-    lp: RationalLP, *, relaxed: RationalLP | None = None, accuracy: int = 230, rounds: int = 24,
+    lp: RationalLP,
+    *,
+    relaxed: RationalLP | None = None,
+    accuracy: int = 230,
+    rounds: int = 24,
     time_limit: float | None = None,
-) -> RationalPoint:  # fmt: skip
+) -> RationalPoint:
     """Refine until every violation is below 2^-accuracy. time_limit: seconds for all rounds.
 
     relaxed: another program of the same rows, columns and bits, of whose optimum the bound is to be.
@@ -144,9 +148,7 @@ class _Refinement:
         value = Fraction(sum((self.c * x).tolist()), 1 << (S + 2 * P))
         at = self.held[0] | self.held[1]
         bound = max((b for b in (early, bounded._bound(y)) if b is not None), default=None)
-        return RationalPoint(
-            self.lp, columns, value, bound, Fraction(violation, 1 << P), at[n:] & tight, at[:n]
-        )  # fmt: skip
+        return RationalPoint(self.lp, columns, value, bound, Fraction(violation, 1 << P), at[n:] & tight, at[:n])
 
     def _point(self, x: Integers) -> Integers:
         """The columns and the activities of the rows."""

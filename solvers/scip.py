@@ -57,9 +57,13 @@ class Scip(Backend):
         return Capabilities(lp=True, milp=True, exact_vertex=True)
 
     def _open(self, program: Program, options: Options) -> Session:
-        settings = options.in_words(_NATIVE, {
-            "presolve": lambda on: {} if on else {"presolving/maxrounds": 0}, "threads": one_thread("scip"),
-        })  # fmt: skip
+        settings = options.in_words(
+            _NATIVE,
+            {
+                "presolve": lambda on: {} if on else {"presolving/maxrounds": 0},
+                "threads": one_thread("scip"),
+            },
+        )
         return _ScipSession(self, program, options, {"limits/gap": 1e-9, "misc/catchctrlc": False} | settings)
 
 

@@ -68,9 +68,14 @@ class Deadline:
 
 
 def bisect(
-    turned: Callable[[Number], bool], low: Number, high: Number, *, tolerance: Number | int = 0, turns: int = 10_000,
+    turned: Callable[[Number], bool],
+    low: Number,
+    high: Number,
+    *,
+    tolerance: Number | int = 0,
+    turns: int = 10_000,
     middle: Callable[[Number, Number], Number] | None = None,
-) -> tuple[Number, Number]:  # fmt: skip
+) -> tuple[Number, Number]:
     """The last interval (low, high): `turned` is False at low and True at high, which are not asked themselves.
 
     Ends when high - low <= tolerance (of floats: when there is none between), or after so many turns. middle: where to
@@ -116,9 +121,13 @@ class OpenNodes(Generic[Node]):
 
 
 def cuts(
-    solve: Callable[[], Point], separate: Callable[[Point], Sequence[Cut]], add: Callable[[Sequence[Cut]], None], *,
-    rounds: int = 10_000, deadline: Deadline | None = None,
-) -> tuple[Point, Sequence[Cut]]:  # fmt: skip
+    solve: Callable[[], Point],
+    separate: Callable[[Point], Sequence[Cut]],
+    add: Callable[[Sequence[Cut]], None],
+    *,
+    rounds: int = 10_000,
+    deadline: Deadline | None = None,
+) -> tuple[Point, Sequence[Cut]]:
     """The last point, and the cuts that it breaks still: none, but where rounds or time were up."""
     while True:
         rounds -= 1

@@ -90,9 +90,14 @@ class Session(ABC):
         self.close()
 
     def solve(
-        self, values: Mapping[str, ArrayLike] | None = None, *, start: str | Start = Start.HOT, basis: Any = None,
-        cutoff: float | None = None, time_limit: float | None = None,
-    ) -> Solution:  # fmt: skip
+        self,
+        values: Mapping[str, ArrayLike] | None = None,
+        *,
+        start: str | Start = Start.HOT,
+        basis: Any = None,
+        cutoff: float | None = None,
+        time_limit: float | None = None,
+    ) -> Solution:
         """Solve at these parameter values.
 
         Args:
@@ -198,9 +203,13 @@ class Session(ABC):
             return Raw(Termination.INFEASIBLE, "no columns")
         nothing = np.zeros(0)
         return Raw(
-            Termination.OPTIMAL, "no columns", x=nothing, point=PointStatus.FEASIBLE,
-            rest=Rest(np.zeros(low.size), nothing), dual=PointStatus.FEASIBLE,
-        )  # fmt: skip
+            Termination.OPTIMAL,
+            "no columns",
+            x=nothing,
+            point=PointStatus.FEASIBLE,
+            rest=Rest(np.zeros(low.size), nothing),
+            dual=PointStatus.FEASIBLE,
+        )
 
     def _load(self, data: Data) -> None:
         """Check, scale and build."""

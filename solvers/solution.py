@@ -268,9 +268,13 @@ def residuals(data: Data, x: Vector) -> Residuals:
 
 
 def lagrangian_bound(
-    data: Data, row_dual: Vector, tolerance: float = 1e-9, *, columns: Positions | None = None,
+    data: Data,
+    row_dual: Vector,
+    tolerance: float = 1e-9,
+    *,
+    columns: Positions | None = None,
     cones: Sequence[Cones] = (),
-) -> float | None:  # fmt: skip
+) -> float | None:
     """The lower bound on min c'x + c0 that row multipliers prove over the box of the variables.
 
         min_x c'x + y'(r - Ax)  =  sum_i y_i r_i + sum_j min over [lower_j, upper_j] of (c - A'y)_j x_j

@@ -80,7 +80,7 @@ from decimal import (
     Inexact,
     InvalidOperation,
     Overflow,
-)  # fmt: skip
+)
 from fractions import Fraction
 from functools import cmp_to_key, partial
 from itertools import combinations, groupby, pairwise, permutations, product
@@ -226,9 +226,12 @@ class Demand:
 def check_pair(p, q, demand, name):
     """Refuse unless P against Q meets the demand."""
     others = {
-        "curve": check_curve, "tradeoff": check_tradeoff, "renyi": check_renyi, "zcdp": check_concentrated,
+        "curve": check_curve,
+        "tradeoff": check_tradeoff,
+        "renyi": check_renyi,
+        "zcdp": check_concentrated,
         "gdp": check_gaussian,
-    }  # fmt: skip
+    }
     if demand.notion in others:
         others[demand.notion](p, q, demand, name)
         return
@@ -836,8 +839,11 @@ def costliest(mechanism, runs, epsilon):
     (Σ P (P/Q)^λ)^T e^(-λ ε) over λ."""
     scores = {}
     for _, p, q in comparisons(mechanism):
-        masses = [(x / p[1], math.log(x) - math.log(y) - math.log(p[1]) + math.log(q[1]))
-                  for x, y in zip(p[0], q[0], strict=True) if x and y]  # fmt: skip
+        masses = [
+            (x / p[1], math.log(x) - math.log(y) - math.log(p[1]) + math.log(q[1]))
+            for x, y in zip(p[0], q[0], strict=True)
+            if x and y
+        ]
         infinite = sum(x for x, y in zip(p[0], q[0], strict=True) if not y) / p[1]
         largest = max((abs(loss) for _, loss in masses), default=0) or 1
         bounds = []
@@ -860,8 +866,13 @@ class Losses:
 
     def __init__(self, first, masses, infinite, step, digits, up):
         self.first, self.masses, self.infinite, self.step, self.digits, self.up = (
-            first, masses, infinite, step, digits, up
-        )  # fmt: skip
+            first,
+            masses,
+            infinite,
+            step,
+            digits,
+            up,
+        )
 
     @classmethod
     def of(cls, pair, step, digits, up):
@@ -1335,9 +1346,12 @@ def read_real_noise(data):
 
 
 KINDS = {
-    "noise": read_noise, "channel": read_channel, "quantizer": read_quantizer, "integer-noise": read_integer_noise,
+    "noise": read_noise,
+    "channel": read_channel,
+    "quantizer": read_quantizer,
+    "integer-noise": read_integer_noise,
     "real-noise": read_real_noise,
-}  # fmt: skip
+}
 
 
 def read_budgets(data, mechanism, name):
@@ -1446,9 +1460,12 @@ def read(path):
         if len(content) > BYTES:
             raise Refused("too large", f"The file is larger than {BYTES} bytes.")
         data = json.loads(
-            content.decode(), object_pairs_hook=entries, parse_int=partial(limited, kind=int),
-            parse_float=partial(limited, kind=float), parse_constant=lambda word: need(False, f"{word} is no number."),
-        )  # fmt: skip
+            content.decode(),
+            object_pairs_hook=entries,
+            parse_int=partial(limited, kind=int),
+            parse_float=partial(limited, kind=float),
+            parse_constant=lambda word: need(False, f"{word} is no number."),
+        )
         json.dumps(data, ensure_ascii=False).encode()  # fails for half a character
     except (OSError, ValueError, RecursionError) as error:
         raise Refused("unreadable", f"It cannot be read: {str(error)[:200]}.") from None

@@ -26,8 +26,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("solvers", "models", "workbench")
 BESIDE = ("tests", "tools", "bench", "examples", "docs")  # folders of the sdist, with these files
-FILES = ("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "constraints.txt",
-         "Dockerfile")  # fmt: skip
+FILES = (
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "constraints.txt",
+    "Dockerfile",
+)
 TESTS = ("tests/workbench/test_floors.py", "tests/privacy/test_audit.py", "tests/tools/test_check_certificate.py")
 
 # what a stranger does: command -> (exit code, what the output says); from an empty folder

@@ -64,8 +64,10 @@ def _section(title: str, lines: list[str]) -> Iterator[str]:
 
 def _escaped(line: str) -> str:
     parts = re.split(r"`([^`]+)`", line)
-    return "".join(f"``{part}``" if k % 2 else re.sub(r"([*|\\])|(?<=\w)(_)(?!\w)", r"\\\1\2", part)
-                   for k, part in enumerate(parts))  # fmt: skip
+    return "".join(
+        f"``{part}``" if k % 2 else re.sub(r"([*|\\])|(?<=\w)(_)(?!\w)", r"\\\1\2", part)
+        for k, part in enumerate(parts)
+    )
 
 
 def _process(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:

@@ -62,8 +62,7 @@ class Errata(SphinxDirective):
             check = "check (holds): " if one["holds"] else "check (FAILS): "
             told = (("printed: ", one["printed"]), ("right: ", one["right"]), (check, one["evidence"]))
             lines = [nodes.paragraph("", "", nodes.strong("", name), nodes.Text(words)) for name, words in told]
-            entries.append(nodes.definition_list_item(
-                "", nodes.term("", one["place"]), nodes.definition("", *lines)))  # fmt: skip
+            entries.append(nodes.definition_list_item("", nodes.term("", one["place"]), nodes.definition("", *lines)))
         return [nodes.definition_list("", *entries)]
 
 

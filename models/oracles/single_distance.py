@@ -98,15 +98,21 @@ def single_distance_law(
     error, pmf = _cut_cycle(sizes, shift, epsilon, delta, ways=2 if both_ways else 1)
     if both_ways:
         return ClosedForm(
-            "symmetric single distance", error, pmf, "optimum",
+            "symmetric single distance",
+            error,
+            pmf,
+            "optimum",
             "One shift and its opposite, every ε and δ: the nearer broken constraint of the two ways round the cycle "
             "bounds f(0), and cutting both ways there attains it.",
-        )  # fmt: skip
+        )
     return ClosedForm(
-        "Theorem 2", error, pmf, "optimum",
+        "Theorem 2",
+        error,
+        pmf,
+        "optimum",
         "One directed shift, every ε and δ: the first broken constraint on the cycle of the shift bounds f(0), "
         "and cutting there attains it.",
-    )  # fmt: skip
+    )
 
 
 def breakpoints(order: int, epsilon: float) -> tuple[Vector, Vector]:

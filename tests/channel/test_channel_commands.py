@@ -131,8 +131,9 @@ def test_the_frontier_has_the_optimum_below_the_usual(capsys):
     code, _, _ = run(capsys, "frontier channel --answers 0..6 --max-shift 1 --epsilon 0.5,1 --delta 0,0.01 --out f")
     assert code == 0
     rows = list(csv.DictReader(Path("f/frontier.csv").read_text().splitlines()))
-    by = {(r["mechanism"], float(r["epsilon"]), float(r["delta"])): float(r["objective"]) for r in rows
-          if r["objective"]}  # fmt: skip
+    by = {
+        (r["mechanism"], float(r["epsilon"]), float(r["delta"])): float(r["objective"]) for r in rows if r["objective"]
+    }
     left_out = {(r["mechanism"], r["delta"]): r["failure"] for r in rows if not r["objective"]}
     assert left_out["clamped discrete Gaussian", "0"] == "it needs delta > 0"
     assert len(rows) == 4 * (1 + 6)

@@ -161,10 +161,12 @@ def test_least_delta_and_least_epsilon_invert_the_least_error():
 @pytest.mark.parametrize(
     ("k", "neighbours", "epsilon", "delta", "loss"),
     [
-        (4, "consecutive", "0.01", "0.5", "absolute"), (5, "consecutive", "0.01", "0.5", "squared"),
-        (5, "all", "1.5", "1e-6", "squared"), (5, "all", "1.5", "1e-6", "absolute"),
+        (4, "consecutive", "0.01", "0.5", "absolute"),
+        (5, "consecutive", "0.01", "0.5", "squared"),
+        (5, "all", "1.5", "1e-6", "squared"),
+        (5, "all", "1.5", "1e-6", "absolute"),
     ],
-)  # fmt: skip
+)
 def test_binaries_of_pdp_leak_no_mass(k: int, neighbours: str, epsilon: str, delta: str, loss: str):
     """At a solver's usual tolerance a binary of 1e-6 stands for as much probability above the ratio."""
     question = wb.FiniteQuery(range(k), neighbours=neighbours)
@@ -176,8 +178,10 @@ def test_binaries_of_pdp_leak_no_mass(k: int, neighbours: str, epsilon: str, del
 
 def test_pdp_is_stricter_than_dp_and_free_masses_keep_delta():
     question = Q("0..4", max_shift=1)
-    pure, pdp, dp = (wb.design(question, epsilon=1, delta=delta, notion=notion)
-                     for notion, delta in (("pure", 0), ("pdp", "0.05"), ("dp", "0.05")))  # fmt: skip
+    pure, pdp, dp = (
+        wb.design(question, epsilon=1, delta=delta, notion=notion)
+        for notion, delta in (("pure", 0), ("pdp", "0.05"), ("dp", "0.05"))
+    )
     assert dp.objective < pdp.objective < pure.objective
     assert close(pdp, 1e-6)
     assert pdp.privacy.pdp_delta <= Fraction(1, 20)

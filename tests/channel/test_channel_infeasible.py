@@ -32,19 +32,41 @@ def test_outputs_that_leave_room_name_the_least_epsilon():
     outputs = tuple(range(-3, 8))
     said = why(epsilon="0.1", constraints=("unbiased",), outputs=outputs)
     least = float(re.search(r"least epsilon that would do is (\d+\.\d+)", said)[1])  # type: ignore[index]
-    assert wb.design("channel", answers="0..4", neighbours="all", outputs=outputs, constraints=("unbiased",),
-                     epsilon=least * 1.0001, certify=False).status == "optimal"  # fmt: skip
+    assert (
+        wb.design(
+            "channel",
+            answers="0..4",
+            neighbours="all",
+            outputs=outputs,
+            constraints=("unbiased",),
+            epsilon=least * 1.0001,
+            certify=False,
+        ).status
+        == "optimal"
+    )
     with pytest.raises(wb.Infeasible):
-        wb.design("channel", answers="0..4", neighbours="all", outputs=outputs, constraints=("unbiased",),
-                  epsilon=least * 0.999)  # fmt: skip
+        wb.design(
+            "channel",
+            answers="0..4",
+            neighbours="all",
+            outputs=outputs,
+            constraints=("unbiased",),
+            epsilon=least * 0.999,
+        )
 
 
 @pytest.mark.parametrize("delta", [0, "0.01"])
 @pytest.mark.parametrize("neighbours", [{"neighbours": "all"}, {"max_shift": 1}])
 def test_constraints_of_ones_own_are_named_by_their_text(delta: object, neighbours: dict[str, object]) -> None:
     with pytest.raises(wb.Infeasible) as caught:
-        wb.design("channel", answers="0..2", epsilon="0.1", delta=delta, **neighbours,
-                  constraints=lambda M: [M[0, 0] >= 0.9, (M[2, 0] <= 0.1).set_label("zero is rare")])  # fmt: skip
+        wb.design(
+            "channel",
+            answers="0..2",
+            epsilon="0.1",
+            delta=delta,
+            **neighbours,
+            constraints=lambda M: [M[0, 0] >= 0.9, (M[2, 0] <= 0.1).set_label("zero is rare")],
+        )
     assert "These cannot hold together" in str(caught.value)
     assert "0.9 <= M[0, 0]" in str(caught.value)
     assert "zero is rare" in str(caught.value)
@@ -53,8 +75,13 @@ def test_constraints_of_ones_own_are_named_by_their_text(delta: object, neighbou
 
 def test_constraints_of_ones_own_may_conflict_without_privacy() -> None:
     with pytest.raises(wb.Infeasible) as caught:
-        wb.design("channel", answers="0..2", epsilon=20, neighbours="all",
-                  constraints=lambda M: [M[0, 0] >= 0.9, M[0, 1] >= 0.5])  # fmt: skip
+        wb.design(
+            "channel",
+            answers="0..2",
+            epsilon=20,
+            neighbours="all",
+            constraints=lambda M: [M[0, 0] >= 0.9, M[0, 1] >= 0.5],
+        )
     assert "0.9 <= M[0, 0]; 0.5 <= M[0, 1]" in str(caught.value)
     assert "dp at epsilon" not in str(caught.value)
 

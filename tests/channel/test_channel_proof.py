@@ -48,8 +48,11 @@ def test_a_budget_is_kept_exactly():
     K = to_integers(np.full((6, 6), 1 / 6))
     loss = loss_of(K, LOSSES, LINE.prior)
     for share in (Fraction(1, 2), Fraction(999999, 10**6), Fraction(1)):
-        assert share * loss * (1 - Fraction(1, 10**15)) <= loss_of(
-            within_budget(K, LOSSES, LINE.prior, share * loss), LOSSES, LINE.prior) <= share * loss  # fmt: skip
+        assert (
+            share * loss * (1 - Fraction(1, 10**15))
+            <= loss_of(within_budget(K, LOSSES, LINE.prior, share * loss), LOSSES, LINE.prior)
+            <= share * loss
+        )
     assert within_budget(K, LOSSES, LINE.prior, Fraction(0)).diagonal().tolist() == [1 << 96] * 6
 
 

@@ -113,8 +113,9 @@ def test_noise_beside_integer_noise_is_told_at_any_epsilon():
 
 
 def test_a_scan_reaches_the_least_parameter_of_large_budgets():
-    rows = wb.frontier(wb.ModuloNoise(n=8, max_shift=1), epsilon="20", delta="0", notion="dp", loss="squared",
-                       level="none")  # fmt: skip
+    rows = wb.frontier(
+        wb.ModuloNoise(n=8, max_shift=1), epsilon="20", delta="0", notion="dp", loss="squared", level="none"
+    )
     (scanned,) = (row for row in rows if row["mechanism"] == "geometric")
     least = published(query("0..8", "20", max_shift=1), "clamped geometric").objective
     assert scanned["objective"] == pytest.approx(least, rel=1e-4)
@@ -124,14 +125,14 @@ def test_a_scan_reaches_the_least_parameter_of_large_budgets():
     ("asked", "applies"),
     [
         (query("0..300", "1", "1e-5", max_shift=1), set(BASELINES)),
-        (query("0..1000", "1", neighbours="all", loss="error-rate"),
-         {"clamped geometric", "randomized response"}),
-        (query("0..6", "1", "0.01", max_shift=2, notion="pdp", prior="worst"),
-         {"clamped geometric", "clamped staircase", "exponential", "randomized response"}),
-        (query("a,b,c", "1", "0.2", neighbours="all", loss="error-rate"),
-         set(BASELINES)),
+        (query("0..1000", "1", neighbours="all", loss="error-rate"), {"clamped geometric", "randomized response"}),
+        (
+            query("0..6", "1", "0.01", max_shift=2, notion="pdp", prior="worst"),
+            {"clamped geometric", "clamped staircase", "exponential", "randomized response"},
+        ),
+        (query("a,b,c", "1", "0.2", neighbours="all", loss="error-rate"), set(BASELINES)),
     ],
-)  # fmt: skip
+)
 def test_every_baseline_is_there_or_says_why(asked: Query, applies: set[str]):
     for name in BASELINES:
         if name in applies:
@@ -172,8 +173,9 @@ def test_baselines_of_ones_own(tmp_path: Path):
     (tmp_path / "pmf.csv").write_text("noise,probability\n-1,0.25\n0,0.5\n1,0.25\n")
     (tmp_path / "rows.csv").write_text("0.5,0.5\n0.25,0.75\n")
     given = {"a file": tmp_path / "pmf.csv", "a function": lambda e, d: {0: 1 - d, 1: d}, "raises": lambda e, d: 1 / 0}
-    rows = {row["class"]: row for row in wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="0.3",
-                                                      baseline=given)}  # fmt: skip
+    rows = {
+        row["class"]: row for row in wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="0.3", baseline=given)
+    }
     assert rows["a file"]["objective"] == pytest.approx((3 * 0.5 + 2 * 0.25) / 5)
     assert rows["a file"]["certified"] is True
     assert rows["best channel"]["objective"] < rows["a file"]["objective"]

@@ -21,10 +21,15 @@ def program(c, A, row_lower, row_upper, lower=0.0, upper=INF, integer=False, off
         return np.array(np.broadcast_to(np.asarray(value, dtype=float), (size,)))
 
     data = Data(
-        c=c, offset=float(offset), A=A, row_lower=spread(row_lower, m), row_upper=spread(row_upper, m),
-        lower=spread(lower, n), upper=spread(upper, n),
+        c=c,
+        offset=float(offset),
+        A=A,
+        row_lower=spread(row_lower, m),
+        row_upper=spread(row_upper, m),
+        lower=spread(lower, n),
+        upper=spread(upper, n),
         integrality=np.array(np.broadcast_to(np.asarray(integer, dtype=bool), (n,))),
-    )  # fmt: skip
+    )
     return Program(name=name, template=data, variables=(Block("x", 0, (n,)),), scale=scale)
 
 
@@ -37,9 +42,13 @@ def movable(base: Program, **sections) -> Program:
         matrix = sp.csr_array(([1.0], ([0], [names.index(name)])), shape=(1, len(names)))
         parts[section] = (np.array([entry]), owner[[entry]].astype(float), matrix)
     return Program(
-        name=base.name, template=base.template, variables=base.variables, scale=base.scale,
-        parameters=dict.fromkeys(names, ()), moves=Moves(parts, len(names)),
-    )  # fmt: skip
+        name=base.name,
+        template=base.template,
+        variables=base.variables,
+        scale=base.scale,
+        parameters=dict.fromkeys(names, ()),
+        moves=Moves(parts, len(names)),
+    )
 
 
 def triangle(**kwargs) -> Program:
@@ -75,17 +84,20 @@ def mixed(integer) -> Program:
         [1, 1, 1, 1, 1],  # free
     ]
     return program(
-        [0.25, 1.5, 4, 0, 0], A, [0.5, 0, 0, -INF, -INF], [4, 0, INF, 9, INF],
-        lower=[0, -INF, 0.5, -INF, -1], upper=[2, INF, 0.5, 0, 1], integer=[integer, False, False, False, False],
+        [0.25, 1.5, 4, 0, 0],
+        A,
+        [0.5, 0, 0, -INF, -INF],
+        [4, 0, INF, 9, INF],
+        lower=[0, -INF, 0.5, -INF, -1],
+        upper=[2, INF, 0.5, 0, 1],
+        integer=[integer, False, False, False, False],
         name="mixed",
-    )  # fmt: skip
+    )
 
 
 def knapsack() -> Program:
     """max 10a + 13b + 18c + 31d + 7e, 11a + 15b + 20c + 35d + 10e <= 47, each 0 or 1: optimum 41."""
-    return program(
-        [-10, -13, -18, -31, -7], [[11, 15, 20, 35, 10]], -INF, 47, upper=1, integer=True, name="knapsack"
-    )  # fmt: skip
+    return program([-10, -13, -18, -31, -7], [[11, 15, 20, 35, 10]], -INF, 47, upper=1, integer=True, name="knapsack")
 
 
 def packing(rows=30, columns=120, seed=0, integer=True) -> Program:
@@ -100,8 +112,15 @@ def market_split(rows=5, columns=40, seed=0) -> Program:
     """Cornuejols and Dawande's equality knapsacks in binaries: no incumbent for a long time."""
     rng = np.random.default_rng(seed)
     A = rng.integers(0, 100, (rows, columns)).astype(float)
-    return program(np.ones(columns), A, np.floor(A.sum(axis=1) / 2), np.floor(A.sum(axis=1) / 2), upper=1,
-                   integer=True, name="market split")  # fmt: skip
+    return program(
+        np.ones(columns),
+        A,
+        np.floor(A.sum(axis=1) / 2),
+        np.floor(A.sum(axis=1) / 2),
+        upper=1,
+        integer=True,
+        name="market split",
+    )
 
 
 def slow_lp(size=1500, seed=0) -> Program:

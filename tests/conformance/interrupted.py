@@ -30,9 +30,11 @@ if __name__ == "__main__":
             try:
                 solution = session.solve()
                 said = {
-                    "termination": solution.termination, "objective": solution.objective, "bound": solution.bound,
+                    "termination": solution.termination,
+                    "objective": solution.objective,
+                    "bound": solution.bound,
                     "residual": None if solution.x is None else solution.residuals.worst,
-                }  # fmt: skip
+                }
             except KeyboardInterrupt:
                 said = {"termination": "KeyboardInterrupt"}
             if said["termination"] not in ("interrupted", "KeyboardInterrupt"):

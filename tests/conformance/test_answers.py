@@ -151,9 +151,13 @@ def test_milp_with_a_constant_cost(label):
 def test_fractional_bounds_of_integers(label):
     """HiGHS 1.13 answers "infeasible" and false bounds to these as they stand; every backend gets them rounded."""
     program = instances.program(
-        [0.7, -0.9], [[-1.91, 2.25], [0.09, -3.35], [3.56, 1.64]], [-np.inf, -np.inf, 3.18], [4.56, -6.44, 4.19],
-        upper=[2.3, 2.6], integer=True,
-    )  # fmt: skip
+        [0.7, -0.9],
+        [[-1.91, 2.25], [0.09, -3.35], [3.56, 1.64]],
+        [-np.inf, -np.inf, 3.18],
+        [4.56, -6.44, 4.19],
+        upper=[2.3, 2.6],
+        integer=True,
+    )
     solution = answer(label, program)
     assert solution.termination is Termination.OPTIMAL
     assert solution["x"] == pytest.approx([0, 2], abs=1e-6)
@@ -170,9 +174,13 @@ def test_implied_integers(label):
     if backend(label).capabilities().integer_only:
         return
     program = instances.program(
-        [0, 1, 0, 0], [[0, 1, -1, 0], [1, 0, 1, -1], [0, 0, -68, -1]], [0, 0, -12], [np.inf, 0, np.inf],
-        lower=[-np.inf, -np.inf, 0, 0], integer=[True, True, False, True],
-    )  # fmt: skip
+        [0, 1, 0, 0],
+        [[0, 1, -1, 0], [1, 0, 1, -1], [0, 0, -68, -1]],
+        [0, 0, -12],
+        [np.inf, 0, np.inf],
+        lower=[-np.inf, -np.inf, 0, 0],
+        integer=[True, True, False, True],
+    )
     solution = answer(label, program)
     assert solution.termination is Termination.OPTIMAL
     assert solution.objective == pytest.approx(0, abs=1e-6)

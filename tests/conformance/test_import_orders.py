@@ -41,7 +41,7 @@ def child(code):
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "conformance")])
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}, timeout=60
-    )  # fmt: skip
+    )
     assert run.returncode == 0, run.stderr
     return run.stdout + run.stderr
 

@@ -15,10 +15,18 @@ needs = pytest.mark.needs
 
 # an acceptable value of every option, by name
 VALUES = {
-    "time_limit": 60.0, "gap": 1e-4, "node_limit": 10_000, "iteration_limit": 100_000, "threads": 1, "seed": 3,
-    "feasibility_tolerance": 1e-7, "integrality_tolerance": 1e-7, "presolve": False, "algorithm": "simplex",
+    "time_limit": 60.0,
+    "gap": 1e-4,
+    "node_limit": 10_000,
+    "iteration_limit": 100_000,
+    "threads": 1,
+    "seed": 3,
+    "feasibility_tolerance": 1e-7,
+    "integrality_tolerance": 1e-7,
+    "presolve": False,
+    "algorithm": "simplex",
     "dual_feasibility_tolerance": 1e-8,
-}  # fmt: skip
+}
 
 
 def easy(label):

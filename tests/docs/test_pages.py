@@ -41,15 +41,17 @@ def test_a_page_does_what_it_says(page: Path, place: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["```console\n$ workbench audit m.csv --epsilon 1\n...\nexact DP delta      0.25 at epsilon = 1\n```\n",
-     "```console\n$ workbench audit nothing.csv --epsilon 1\n```\n",
-     "```console\n$ workbench audit m.csv --epsilon 1\nInvalidRequest: no\n```\n",
-     "```console\n$ exit 3\n```\n",
-     "```pycon\n>>> 1 + 1\n3\n```\n",
-     "```pycon\n1 + 1\n```\n",
-     "```{code-cell}\n:tags: [x]\nassert False\n```\n",
-     "```python\n# x.py\nraise ValueError\n```\n```console\n$ python x.py\n```\n"],
-)  # fmt: skip
+    [
+        "```console\n$ workbench audit m.csv --epsilon 1\n...\nexact DP delta      0.25 at epsilon = 1\n```\n",
+        "```console\n$ workbench audit nothing.csv --epsilon 1\n```\n",
+        "```console\n$ workbench audit m.csv --epsilon 1\nInvalidRequest: no\n```\n",
+        "```console\n$ exit 3\n```\n",
+        "```pycon\n>>> 1 + 1\n3\n```\n",
+        "```pycon\n1 + 1\n```\n",
+        "```{code-cell}\n:tags: [x]\nassert False\n```\n",
+        "```python\n# x.py\nraise ValueError\n```\n```console\n$ python x.py\n```\n",
+    ],
+)
 def test_a_page_that_says_something_else_fails(text: str, place: Path) -> None:
     page = ROOT / "docs" / "no page.md"
     matrix = "```text\n# m.csv\n0.75,0.25\n0.25,0.75\n```\n\n"

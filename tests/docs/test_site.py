@@ -43,10 +43,15 @@ def _in_style(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "text",
-    ['<script src="https://a.b/c.js"></script>', '<link rel="stylesheet" href="//a.b/c.css">', "<img src=http://a.b/c>",
-     "<style>@import 'https://a.b/c.css';</style>", "<p style='background: url(https://a.b/c.png)'>",
-     '<img src="x.png" srcset="x.png 1x, https://a.b/c 2x">'],
-)  # fmt: skip
+    [
+        '<script src="https://a.b/c.js"></script>',
+        '<link rel="stylesheet" href="//a.b/c.css">',
+        "<img src=http://a.b/c>",
+        "<style>@import 'https://a.b/c.css';</style>",
+        "<p style='background: url(https://a.b/c.png)'>",
+        '<img src="x.png" srcset="x.png 1x, https://a.b/c 2x">',
+    ],
+)
 def test_what_is_fetched_from_elsewhere_is_seen(text: str) -> None:
     assert len(outside(text)) == 1
     assert outside('<a href="https://a.b">a link</a><img src="data:image/png;base64,AA"><img src="c.png">') == []

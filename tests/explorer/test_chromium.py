@@ -202,9 +202,13 @@ def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> No
 
 @pytest.mark.parametrize(
     ("fragment", "words"),
-    [("family=nothing", "family must be one of modulo, noise"), ("family=modulo&n=0&epsilon=1", "n must be an integer"),
-     ("family=modulo&<img src=x onerror=alert(1)>=1", "option must be one of"), ("%%%&&=", "option must be one of")],
-)  # fmt: skip
+    [
+        ("family=nothing", "family must be one of modulo, noise"),
+        ("family=modulo&n=0&epsilon=1", "n must be an integer"),
+        ("family=modulo&<img src=x onerror=alert(1)>=1", "option must be one of"),
+        ("%%%&&=", "option must be one of"),
+    ],
+)
 def test_a_bad_fragment_is_a_sentence(browser: Chromium, server: Server, fragment: str, words: str) -> None:
     page = browser.open(server.address() + "#" + fragment)
     page.wait("document.querySelector('.status.error')")

@@ -41,8 +41,11 @@ def here(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
 def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
     server = subprocess.Popen(
         [*EXPLORE, "--no-browser", "--port=0", "--family=modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
     assert server.stdout is not None
     try:
         line = server.stdout.readline()
@@ -70,9 +73,12 @@ def test_no_command_line_shows_the_token(tmp_path: Path) -> None:
     browser.chmod(0o700)
     server = subprocess.Popen(
         [*EXPLORE, "--family=modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
         env={**os.environ, "BROWSER": f"{browser} %s"},
-    )  # fmt: skip
+    )
     assert server.stdout is not None
     try:
         address = server.stdout.readline().removeprefix("Explorer: ").strip()
@@ -106,8 +112,23 @@ def data_of(path: Path) -> dict[str, Any]:
 
 
 def test_an_export_is_whole_and_needs_nobody(tmp_path: Path) -> None:
-    made = run("--export", "noise.html", "--family", "modulo", "--n", "8", "--max-shift", "3", "--epsilon=1.5",
-               "--delta", "0.1212", "--directed", "--notion", "pdp", cwd=tmp_path)  # fmt: skip
+    made = run(
+        "--export",
+        "noise.html",
+        "--family",
+        "modulo",
+        "--n",
+        "8",
+        "--max-shift",
+        "3",
+        "--epsilon=1.5",
+        "--delta",
+        "0.1212",
+        "--directed",
+        "--notion",
+        "pdp",
+        cwd=tmp_path,
+    )
     assert made.returncode == 0, made.stderr
     text = (tmp_path / "noise.html").read_text("utf-8")
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//|@import|url\(""", text)
@@ -192,14 +213,22 @@ def test_commands_write_pages(
     code, out, err = here(capsys, *noise, "--save", "noise.json", "--html", "design.html", "--json")
     assert code == 0, err
     said = json.loads(out)
-    (row,) = [dict(part["rows"]) for section in data_of(tmp_path / "design.html")["sections"]
-              for part in section["parts"] if part["kind"] == "numbers"]  # fmt: skip
+    (row,) = [
+        dict(part["rows"])
+        for section in data_of(tmp_path / "design.html")["sections"]
+        for part in section["parts"]
+        if part["kind"] == "numbers"
+    ]
     assert row["objective"] == said["objective"]
     assert here(capsys, "audit", "noise.json", "--html", "audit.html", "--json")[0] == 0
     facts = dict(data_of(tmp_path / "audit.html")["sections"][0]["parts"][0]["rows"])
     assert facts["certificate"].startswith("The mechanism meets the request")
-    for words in ([*noise, "--save", "a.html", "--html", "a.html"], ["audit", "noise.json", "--html", "noise.json"],
-                  [*noise, "--html", "page.txt"], [*noise, "--html", "missing/page.html"]):  # fmt: skip
+    for words in (
+        [*noise, "--save", "a.html", "--html", "a.html"],
+        ["audit", "noise.json", "--html", "noise.json"],
+        [*noise, "--html", "page.txt"],
+        [*noise, "--html", "missing/page.html"],
+    ):
         code, _, err = here(capsys, *words)
         assert code == 2
         assert err.startswith("InvalidRequest")
@@ -210,8 +239,14 @@ def test_a_family_of_another_package_is_explored(tmp_path: Path) -> None:
     package = Path(__file__).parents[1] / "plugin_package"
     words = ["--export", "response.html", "--family", "response", "--k", "3", "--epsilon", "1"]
     places = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
-    made = subprocess.run([*EXPLORE, *words], capture_output=True, text=True, timeout=120, cwd=tmp_path,
-                          env={**os.environ, "PYTHONPATH": places})  # fmt: skip
+    made = subprocess.run(
+        [*EXPLORE, *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": places},
+    )
     assert made.returncode == 0, made.stderr
     export = data_of(tmp_path / "response.html")["export"]
     assert export["view"]["certified"]

@@ -73,8 +73,11 @@ def test_profiles_and_trade_offs_are_those_of_the_exact_profile() -> None:
 
 def test_an_audit_marks_no_budget_that_is_unknown() -> None:
     mechanism = wb.design(NOISE, epsilon=1).mechanism
-    asked = [part for part in parts_of(audit_page(mechanism, [("a", "<b>")], {"epsilon": 1, "delta": None}))
-             if part["kind"] == "lines"]  # fmt: skip
+    asked = [
+        part
+        for part in parts_of(audit_page(mechanism, [("a", "<b>")], {"epsilon": 1, "delta": None}))
+        if part["kind"] == "lines"
+    ]
     assert asked
     assert not [one for part in asked for one in part["series"] if one["name"].startswith("asked")]
 
@@ -105,9 +108,27 @@ def test_laws_of_every_kind() -> None:
 def test_the_gallery_has_every_figure(tmp_path: Path) -> None:
     folder = tmp_path / "modulo-noise"
     folder.mkdir()
-    record = {"name": "fig1", "title": "A <figure>", "caption": "Its caption.", "figure": True, "comparisons": [
-        {"what": "f(0)", "place": "Fig. 1", "printed": 0.5, "ours": 0.51, "difference": 0.01, "verdict": "DIFFERS",
-         "remark": "", "tolerance": 0.001, "expected": True, "explained": True, "surprising": True}]}  # fmt: skip
+    record = {
+        "name": "fig1",
+        "title": "A <figure>",
+        "caption": "Its caption.",
+        "figure": True,
+        "comparisons": [
+            {
+                "what": "f(0)",
+                "place": "Fig. 1",
+                "printed": 0.5,
+                "ours": 0.51,
+                "difference": 0.01,
+                "verdict": "DIFFERS",
+                "remark": "",
+                "tolerance": 0.001,
+                "expected": True,
+                "explained": True,
+                "surprising": True,
+            }
+        ],
+    }
     (folder / "fig1.json").write_text(json.dumps(record))
     (folder / "fig1.csv").write_text("x,y\n1,2\n")
     (folder / "fig1.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
@@ -130,7 +151,14 @@ def test_the_stored_gallery_is_that_of_the_stored_results() -> None:
 
 
 def test_what_is_not_proven_says_so() -> None:
-    asked = {"n": "60", "max_shift": "7", "epsilon": "0.7", "delta": "0.13", "notion": "pdp", "loss": "squared",
-             "time_limit": "0.3"}  # fmt: skip
+    asked = {
+        "n": "60",
+        "max_shift": "7",
+        "epsilon": "0.7",
+        "delta": "0.13",
+        "notion": "pdp",
+        "loss": "squared",
+        "time_limit": "0.3",
+    }
     view = Tasks().run("design", {"family": "modulo", "given": asked})
     assert [words for label, words in view["facts"] if label == "note" and words.startswith("Not proven: highs")]

@@ -53,16 +53,22 @@ def ended(widget: ExplorerWidget) -> None:
     [
         ("modulo", {"shifts": [1, 2], "n": 8, "epsilon": "1/3"}, "family=modulo&shifts=1%2C2&n=8&epsilon=1%2F3"),
         ("modulo", {"n": 4, "max_shift": 1, "directed": True}, "family=modulo&n=4&max_shift=1&directed=true"),
-        ("channel", {"answers": "0..3", "max_shift": 1, "epsilon": 1, "constraints": ["unbiased"]},
-         "family=channel&answers=0..3&max_shift=1&epsilon=1&constraints=unbiased"),
+        (
+            "channel",
+            {"answers": "0..3", "max_shift": 1, "epsilon": 1, "constraints": ["unbiased"]},
+            "family=channel&answers=0..3&max_shift=1&epsilon=1&constraints=unbiased",
+        ),
     ],
-)  # fmt: skip
+)
 def test_options_become_the_state_and_come_back(family: str, options: dict[str, Any], state: str) -> None:
     widget = wb.explore(family, **options)
     assert (widget.family, widget.state) == (family, state)
     assert set(widget.given) == set(options)
-    assert all(widget.given[name] == value for name, value in options.items() if isinstance(value, (bool, list, str))
-               and name != "shifts")  # fmt: skip
+    assert all(
+        widget.given[name] == value
+        for name, value in options.items()
+        if isinstance(value, (bool, list, str)) and name != "shifts"
+    )
     widget.close()
 
 
@@ -120,8 +126,14 @@ def test_messages_of_another_form_are_let_pass_and_files_are_not_read(widget: Ex
 
 
 def test_a_stopped_task_ends(widget: ExplorerWidget) -> None:
-    hear(widget, {"id": 1, "task": "along", "asked": {"family": "modulo", "given": {**widget.given, "n": "60"},
-                                                      "along": "epsilon"}})  # fmt: skip
+    hear(
+        widget,
+        {
+            "id": 1,
+            "task": "along",
+            "asked": {"family": "modulo", "given": {**widget.given, "n": "60"}, "along": "epsilon"},
+        },
+    )
     assert widget.answers.get(timeout=60)["id"] == 1  # it is at work
     hear(widget, {"stop": 1})
     ended(widget)

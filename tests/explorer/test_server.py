@@ -37,8 +37,11 @@ def send(server: Server, *lines: str, body: bytes = b"", seconds: float = 30) ->
 
 def post(server: Server, task: str, asked: Any, *more: str, host: str | None = None, **swap: str) -> tuple[int, bytes]:
     body = asked if isinstance(asked, bytes) else json.dumps(asked).encode()
-    fields = {"Host": host or f"127.0.0.1:{server.port}", "X-Workbench-Token": server.token,
-              "Content-Length": str(len(body))} | swap  # fmt: skip
+    fields = {
+        "Host": host or f"127.0.0.1:{server.port}",
+        "X-Workbench-Token": server.token,
+        "Content-Length": str(len(body)),
+    } | swap
     lines = [f"{name}: {value}" for name, value in fields.items() if value]
     status, _, answer = send(server, f"POST /api/{task} HTTP/1.1", *lines, *more, body=body)
     return status, answer
@@ -105,9 +108,16 @@ def test_a_foreign_origin_is_refused(server: Server, origin: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/etc/passwd", "/../../../../etc/passwd", "/assets/explorer.js", "/api/design", "//etc/passwd",
-     "/%2e%2e/README.md", "file:///etc/passwd"],
-)  # fmt: skip
+    [
+        "/etc/passwd",
+        "/../../../../etc/passwd",
+        "/assets/explorer.js",
+        "/api/design",
+        "//etc/passwd",
+        "/%2e%2e/README.md",
+        "file:///etc/passwd",
+    ],
+)
 def test_no_path_reaches_a_file(server: Server, path: str) -> None:
     status, _, answer = send(server, f"GET {path}?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")
     assert status in (403, 404)
@@ -152,15 +162,25 @@ def test_a_file_of_the_command_line_is_read(tmp_path: Path) -> None:
 def test_what_is_no_request_is_refused(server: Server) -> None:
     for body in (b"", b"[]", b"{", b"\xff", b"[" * 50_000):
         assert post(server, "design", body)[0] in (400, 413)
-    for swap in ({"Content-Length": ""}, {"Content-Length": "-1"}, {"Content-Length": "1e3"}, {"Content-Length": "٣"},
-                 {"Content-Length": "5", "Transfer-Encoding": "chunked"}):  # fmt: skip
+    for swap in (
+        {"Content-Length": ""},
+        {"Content-Length": "-1"},
+        {"Content-Length": "1e3"},
+        {"Content-Length": "٣"},
+        {"Content-Length": "5", "Transfer-Encoding": "chunked"},
+    ):
         assert post(server, "design", b"{}   ", **swap)[0] in (400, 411)
     wrong = [{"n": 8}, {"n": {"a": 1}}, {"check": "none"}, {"n": "8" * 30_000}, [], 3, {"n": "\u0000"}]
     wrong += [{option: odd} for option in ("prior", "loss", "n") for odd in (False, True, [True], {}, [[]])]
-    for asked in ({}, {"family": 3}, {"family": "nothing", "given": {}}, {"family": "modulo"},
-                  *({"family": odd, "given": {}} for odd in ([], {}, [[]], None, False, "\ud800")),
-                  *({"family": kind, "given": given} for kind in ("noise", "additive", "channel") for given in wrong),
-                  {"family": "labels", "given": {"labels": "\ud800"}}):  # fmt: skip
+    for asked in (
+        {},
+        {"family": 3},
+        {"family": "nothing", "given": {}},
+        {"family": "modulo"},
+        *({"family": odd, "given": {}} for odd in ([], {}, [[]], None, False, "\ud800")),
+        *({"family": kind, "given": given} for kind in ("noise", "additive", "channel") for given in wrong),
+        {"family": "labels", "given": {"labels": "\ud800"}},
+    ):
         (found,) = messages(post(server, "design", asked)[1])
         assert found["error"] == "InvalidRequest", asked
     for limit in (10**400, [], None, True):

@@ -157,6 +157,8 @@ def test_what_may_jump_is_drawn_in_steps(live: Tasks) -> None:
         asked = {"family": "modulo", "given": {**given, "notion": notion, "delta": delta}, "along": "epsilon"}
         figure = live.run("along", asked)["figure"]
         assert [one["steps"] for one in figure["series"] if one["look"] == "hollow"] == [steps]
-    rows = [{"curve": "point", "mechanism": "optimal", "notion": "pdp", "epsilon": e, "delta": 0.1, "objective": 1 / e}
-            for e in (1.0, 2.0)]  # fmt: skip
+    rows = [
+        {"curve": "point", "mechanism": "optimal", "notion": "pdp", "epsilon": e, "delta": 0.1, "objective": 1 / e}
+        for e in (1.0, 2.0)
+    ]
     assert [one["steps"] for one in tradeoffs(rows)[0]["series"]] == [True]

@@ -75,9 +75,12 @@ def rational(source: random.Random, top: int = 3) -> str:
     """A number in [0, top] in one of the spellings of a file."""
     value = Fraction(source.randrange(0, 40 * top), 40)
     ways = [
-        str(value), f"{source.randrange(0, 10 * top) / 10}", f"{source.randrange(1, 99)}e-{source.randrange(1, 30)}",
-        f"{hex(value.numerator)}/{hex(value.denominator)}", f"{value.numerator} / {value.denominator}",
-    ]  # fmt: skip
+        str(value),
+        f"{source.randrange(0, 10 * top) / 10}",
+        f"{source.randrange(1, 99)}e-{source.randrange(1, 30)}",
+        f"{hex(value.numerator)}/{hex(value.denominator)}",
+        f"{value.numerator} / {value.denominator}",
+    ]
     return source.choice(ways)
 
 
@@ -101,10 +104,15 @@ def logarithm(source: random.Random, ratio: Fraction) -> str:
 
 def certificate(mechanism: Data, notion: str, epsilon: Any, delta: str = "0") -> Data:
     return {
-        "format": "dp-workbench certificate", "version": 1, "mechanism": mechanism,
-        "claim": {"notion": notion, "epsilon": epsilon, "delta": delta}, "composed": None, "objective": None,
-        "bias": None, "record": {},
-    }  # fmt: skip
+        "format": "dp-workbench certificate",
+        "version": 1,
+        "mechanism": mechanism,
+        "claim": {"notion": notion, "epsilon": epsilon, "delta": delta},
+        "composed": None,
+        "objective": None,
+        "bias": None,
+        "record": {},
+    }
 
 
 Law = tuple[tuple[int, ...], int]
@@ -137,15 +145,20 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
     if notion == "curve":
         epsilons = {rational(source) for _ in range(source.randrange(1, 4))}
         reached = [max(delta_of(pair, "dp", checker.rational(text, "epsilon")) for pair in pairs) for text in epsilons]
-        points = [[text, nearly(source, min(max(at, Fraction(0)), Fraction(1)))]
-                  for text, at in zip(epsilons, reached, strict=True)]  # fmt: skip
+        points = [
+            [text, nearly(source, min(max(at, Fraction(0)), Fraction(1)))]
+            for text, at in zip(epsilons, reached, strict=True)
+        ]
         return claim_of(mechanism, notion="curve", curve=points)
     order = source.choice([Fraction(2), Fraction(3), Fraction(3, 2), Fraction(17)])
     moments = [Laws(*(Distribution(law[0]) for law in pair)) for pair in pairs]
     far = Fraction(1, 10 ** source.choice([1, 3, 5] if notion == "zcdp" else [1, 3, 12, 40]))
     if notion == "renyi":
-        finite = [ball_ends(loss.log_moment(order, 256))[0] / (order - 1)
-                  for laws in moments if (loss := Loss(laws)).outside is None]  # fmt: skip
+        finite = [
+            ball_ends(loss.log_moment(order, 256))[0] / (order - 1)
+            for laws in moments
+            if (loss := Loss(laws)).outside is None
+        ]
         least = max(finite, default=Fraction(1))
     elif notion == "gdp":
         curves = [TradeOff(laws) for laws in moments]
@@ -229,8 +242,11 @@ def noise(source: random.Random) -> Data:
         weights = f[0]
         losses = None if name == "error-rate" else _losses(source, name, sizes)
         value = Fraction(sum(weights) - weights[0]) if losses is None else _dot(losses, weights)
-        data["objective"] = {"name": name, "value": _rounded(source, value / sum(weights)),
-                             "losses": None if losses is None else [*map(str, losses)]}  # fmt: skip
+        data["objective"] = {
+            "name": name,
+            "value": _rounded(source, value / sum(weights)),
+            "losses": None if losses is None else [*map(str, losses)],
+        }
     return data
 
 
@@ -259,9 +275,8 @@ def channel(source: random.Random) -> Data:
         at = [source.randrange(count) for _ in labels]
         name = source.choice(["squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5", "huber:2e-1"])
         total = sum(
-            p * _dot(laws[k], [_loss(name, o - y) for o in outputs])
-            for y, p, k in zip(labels, prior, at, strict=True)
-        )  # fmt: skip
+            p * _dot(laws[k], [_loss(name, o - y) for o in outputs]) for y, p, k in zip(labels, prior, at, strict=True)
+        )
         data["objective"] = {
             "name": name, "value": _rounded(source, total / sum(prior)), "labels": [*map(str, labels)],
             "prior": [*map(str, prior)], "outputs": [*map(str, outputs)], "rows": at,
@@ -288,8 +303,10 @@ def quantizer(source: random.Random) -> Data:
     if notion == "metric":
         slopes = [Fraction(0)] + [
             abs(x - y) / ((places[k + 1] - places[k]) * min(x, y))
-            for k in range(0, 2 * pieces, 2) for x, y in zip(laws[k], laws[k + 1], strict=True) if min(x, y)
-        ]  # fmt: skip
+            for k in range(0, 2 * pieces, 2)
+            for x, y in zip(laws[k], laws[k + 1], strict=True)
+            if min(x, y)
+        ]
         data = certificate(mechanism, notion, nearly(source, max(slopes)))
     elif notion == "pdp":
         epsilon = source.choice(["0", "0.05", "1/10", "0.3"] if crossing else ["0", rational(source, 2)])
@@ -370,8 +387,11 @@ def _points(sizes: list[int]) -> list[tuple[int, ...]]:
 def _losses(source: random.Random, name: str, sizes: list[int]) -> list[Fraction]:
     if source.random() < 0.15 or name not in {"squared", "eta-squared", "circular-squared"}:
         return [Fraction(source.randrange(-3, 30), source.choice([1, 7])) for _ in _points(sizes)]
-    at = {"squared": lambda e, s: e * (s - e), "eta-squared": lambda e, s: e * e,
-          "circular-squared": lambda e, s: min(e, s - e) ** 2}[name]  # fmt: skip
+    at = {
+        "squared": lambda e, s: e * (s - e),
+        "eta-squared": lambda e, s: e * e,
+        "circular-squared": lambda e, s: min(e, s - e) ** 2,
+    }[name]
     return [Fraction(sum(at(e, s) for e, s in zip(point, sizes, strict=True))) for point in _points(sizes)]
 
 
@@ -383,9 +403,12 @@ def _loss(name: str, r: Fraction) -> Fraction:
     kind, _, text = name.partition(":")
     h = Fraction(text or 1)
     return {
-        "squared": r * r, "absolute": abs(r), "error-rate": Fraction(r != 0),
-        "pinball": max(-h * r, (1 - h) * r), "huber": r * r / 2 if abs(r) <= h else h * (abs(r) - h / 2),
-    }[kind]  # fmt: skip
+        "squared": r * r,
+        "absolute": abs(r),
+        "error-rate": Fraction(r != 0),
+        "pinball": max(-h * r, (1 - h) * r),
+        "huber": r * r / 2 if abs(r) <= h else h * (abs(r) - h / 2),
+    }[kind]
 
 
 def _rounded(source: random.Random, value: Fraction) -> str:
@@ -475,10 +498,16 @@ def damaged(source: random.Random, content: bytes) -> bytes:
     """The bytes of a file changed."""
     k, length = source.randrange(len(content)), source.randrange(1, 20)
     extra = bytes(source.choice(b'0123456789abcdefx",:[]{}-/. \n\\u\xff') for _ in range(source.randrange(4)))
-    return source.choice([
-        content[:k], content[:k] + extra + content[k:], content[:k] + content[k + length :],
-        content[:k] + extra + content[k + len(extra) :], content + extra, b"\xef\xbb\xbf" + content,
-    ])  # fmt: skip
+    return source.choice(
+        [
+            content[:k],
+            content[:k] + extra + content[k:],
+            content[:k] + content[k + length :],
+            content[:k] + extra + content[k + len(extra) :],
+            content + extra,
+            b"\xef\xbb\xbf" + content,
+        ]
+    )
 
 
 # ------------------------------------------------------------------------------------------------- comparison

@@ -33,9 +33,27 @@ HERE = Path(__file__).resolve().parent
 VALUES = HERE / "values.json"
 # keys of an answer that are kept, wherever they stand in it
 KEPT = frozenset(
-    ("objective", "bound", "pure_epsilon", "pdp_delta", "dp_delta", "metric_epsilon", "bias", "private", "certified",
-     "proven", "epsilon_low", "delta_low", "epsilon", "delta", "agrees", "value", "oracle_value", "oracle_agrees")
-)  # fmt: skip
+    (
+        "objective",
+        "bound",
+        "pure_epsilon",
+        "pdp_delta",
+        "dp_delta",
+        "metric_epsilon",
+        "bias",
+        "private",
+        "certified",
+        "proven",
+        "epsilon_low",
+        "delta_low",
+        "epsilon",
+        "delta",
+        "agrees",
+        "value",
+        "oracle_value",
+        "oracle_agrees",
+    )
+)
 
 _tree = functools.cache(typer.main.get_command)  # building it takes longer than most commands
 

@@ -101,7 +101,7 @@ SCALAR = "max_shift is for scalar queries; give the shifts of a vector query one
         ({"sizes": (10**8,), "shifts": [1]}, "sizes must be orders with a product in 2..50000000. Got (100000000,)."),
         ({"sizes": 9, "shifts": [1]}, "sizes must be a list of integers >= 1. Got 9."),
     ],
-)  # fmt: skip
+)
 def test_bad_questions_are_refused_in_one_line(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         ModuloNoise(**arguments)
@@ -135,8 +135,11 @@ def test_budgets() -> None:
     q = ModuloNoise(n=8, shifts=[1, 2])
     assert q.budgets(0.1) == dict.fromkeys([(1,), (2,), (7,), (8,)], Fraction(1, 10))
     assert q.budgets({1: "0.5", (2,): 1}) == {
-        (1,): Fraction(1, 2), (2,): Fraction(1), (7,): Fraction(1), (8,): Fraction(1, 2)
-    }  # fmt: skip
+        (1,): Fraction(1, 2),
+        (2,): Fraction(1),
+        (7,): Fraction(1),
+        (8,): Fraction(1, 2),
+    }
     assert q.budgets({-1: 0.5, 2: 1}) == q.budgets({1: 0.5, 2: 1}) == q.budgets({1: 0.5, 8: 0.5, 2: 1})
     for bad, message in [
         ({1: 0.5}, "epsilon has no budget for shift 2."),
@@ -236,10 +239,18 @@ def test_broken_files_are_refused() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
     new = noise.to_dict()
     for bad in (
-        {**new, "more": 1}, {**new, "weights": ["0x1", "0x1"]}, {**new, "total": "0x5"}, {**new, "sizes": [0]},
-        None, [], {},
-        {**new, "shifts": [[0]]}, {**new, "directed": "no"}, {**new, "sizes": "3"}, {**new, "weights": None},
-    ):  # fmt: skip
+        {**new, "more": 1},
+        {**new, "weights": ["0x1", "0x1"]},
+        {**new, "total": "0x5"},
+        {**new, "sizes": [0]},
+        None,
+        [],
+        {},
+        {**new, "shifts": [[0]]},
+        {**new, "directed": "no"},
+        {**new, "sizes": "3"},
+        {**new, "weights": None},
+    ):
         with pytest.raises((CorruptFile, InvalidRequest)):
             AdditiveNoise.from_dict(bad)
 

@@ -127,8 +127,11 @@ def test_any_law_can_be_plugged_in() -> None:
     channel = clamped_pmf(3, {-1: 1, 0: 2, 2: Fraction(1)})
     quarter = Fraction(1, 4)
     assert [[row[k] / quarter for k in range(4)] for row in channel.rows] == [
-        [3, 0, 1, 0], [1, 2, 0, 1], [0, 1, 2, 1], [0, 0, 1, 3]
-    ]  # fmt: skip
+        [3, 0, 1, 0],
+        [1, 2, 0, 1],
+        [0, 1, 2, 1],
+        [0, 0, 1, 3],
+    ]
     assert channel.error_rate == 1 - Fraction(3 + 2 + 2 + 3, 16)
     assert channel.mse == (1 * 4 + (1 + 4) + (1 + 1) + 1) / 16
     assert audit(Channel.of(channel, within(3, 1)), 1).pure_epsilon == math.inf
@@ -160,7 +163,7 @@ def test_impossible_targets_are_refused() -> None:
         ({"family": "geometric", "n": 8, "mse": 1, "error_rate": 0.1}, "^A target must be given by exactly one of"),
         ({"family": "laplace", "n": 8, "mse": 1}, r"^family must be one of geometric, gaussian, exponential\. Got"),
         ({"family": "geometric", "n": 0, "mse": 1}, r"^n must be an integer >= 1\. Got 0\.$"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(InvalidRequest, match=message):
             fit(**arguments)  # type: ignore[arg-type]
 
@@ -178,7 +181,7 @@ def test_bad_parameters_are_refused() -> None:
         (lambda: clamped_pmf(8, {0: 0}), r"^weights must be not all zero"),
         (lambda: within(8, 9), r"^max_shift must be an integer in 1\.\.8\. Got 9\.$"),
         (lambda: clamped_geometric(8, 0.5).expected(np.eye(3)), r"^loss must be an array of shape \(9, 9\)\. Got"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(InvalidRequest, match=message):
             call()
 

@@ -75,8 +75,10 @@ def test_the_staircase_is_the_right_one():
         for loss, power in (("absolute", 1), ("squared", 2)):
             best = optimize.minimize_scalar(
                 lambda g, power=power, epsilon=epsilon: label_noise._stair_moment(power, epsilon, g),
-                bounds=(1e-6, 1 - 1e-6), method="bounded", options={"xatol": 1e-10},
-            ).x  # fmt: skip
+                bounds=(1e-6, 1 - 1e-6),
+                method="bounded",
+                options={"xatol": 1e-10},
+            ).x
             assert best_gamma(epsilon, loss) == pytest.approx(best, abs=1e-5)
 
 

@@ -194,10 +194,14 @@ def _by_scipy(sensitivity: int, epsilon: float, delta: float, losses: list[float
     size, shifts = len(losses), [s for d in range(1, sensitivity + 1) for s in (d, -d)]
     eye = sparse.identity(size)
     rows = [
-        sparse.hstack([eye - math.exp(epsilon) * sparse.eye(size, k=s),
-                       *(-eye if other == s else sparse.csr_matrix((size, size)) for other in shifts)])
+        sparse.hstack(
+            [
+                eye - math.exp(epsilon) * sparse.eye(size, k=s),
+                *(-eye if other == s else sparse.csr_matrix((size, size)) for other in shifts),
+            ]
+        )
         for s in shifts
-    ]  # fmt: skip
+    ]
     sums = sparse.hstack(
         [sparse.csr_matrix((len(shifts), size)), sparse.kron(sparse.identity(len(shifts)), np.ones(size))]
     )

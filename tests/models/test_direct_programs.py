@@ -86,12 +86,15 @@ def test_options_that_state_constraints_are_written_directly():
     assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
 
 
-@pytest.mark.parametrize("command", [
-    "design modulo --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --notion pdp --zero-mean",
-    "design modulo --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --notion dp --method literal",
-    "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
-    "design labels --labels 0..9 --epsilon 1",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        "design modulo --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --notion pdp --zero-mean",
+        "design modulo --n 6 --max-shift 1 --epsilon 1 --delta 0.05 --notion dp --method literal",
+        "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
+        "design labels --labels 0..9 --epsilon 1",
+    ],
+)
 def test_a_cold_design_loads_no_modelling_language(command: str):
     asked = f"""
 import sys

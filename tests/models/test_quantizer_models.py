@@ -23,9 +23,14 @@ def knots(bins: np.ndarray, extra: int = 0) -> np.ndarray:
     return np.unique(np.concatenate([[-1, 1], bins[np.abs(bins) < 1], np.linspace(-1, 1, extra)]))
 
 
-@pytest.mark.parametrize(("points", "m", "symmetric", "relation"), [
-    (6, 4, False, "all"), (3, 5, True, "all"), (5, 3, False, "chain"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("points", "m", "symmetric", "relation"),
+    [
+        (6, 4, False, "all"),
+        (3, 5, True, "all"),
+        (5, 3, False, "chain"),
+    ],
+)
 def test_the_direct_program_is_the_cvxpy_statement(points: int, m: int, symmetric: bool, relation: str):
     rng = np.random.default_rng(points)
     model = LawModel(points, m, symmetric, relation)
@@ -40,11 +45,14 @@ def test_the_direct_program_is_the_cvxpy_statement(points: int, m: int, symmetri
         assert one.objective == pytest.approx(two.objective, abs=1e-8)
 
 
-@pytest.mark.parametrize(("bins", "epsilon", "few", "many"), [
-    ((-3, -0.5, 0.5, 3), 1.0, 1.798681, 1.700701),
-    ((-3, -0.5, 0.5, 3), 1.5, 1.118612, 1.033045),
-    ((-6, -0.4, 0.4, 6), 0.5, 3.725848, 3.677523),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bins", "epsilon", "few", "many"),
+    [
+        ((-3, -0.5, 0.5, 3), 1.0, 1.798681, 1.700701),
+        ((-3, -0.5, 0.5, 3), 1.5, 1.118612, 1.033045),
+        ((-6, -0.4, 0.4, 6), 0.5, 3.725848, 3.677523),
+    ],
+)
 def test_references_with_and_without_symmetry(bins: tuple[float, ...], epsilon: float, few: float, many: float):
     outputs = np.array(bins, dtype=float)
     for extra, value in ((0, few), (41, many)):
@@ -78,12 +86,15 @@ def test_extra_knots_never_hurt():
     assert values[0] >= values[1] - 1e-9
 
 
-@pytest.mark.parametrize("make", [
-    lambda: exact_problem(np.linspace(-1, 1, 11), 4, uniform(), symmetric=True),
-    lambda: exact_problem(np.linspace(-1, 1, 8), 4, normal(0.5, 0.3), "0.5", symmetric=False),
-    lambda: grid_problem(np.linspace(-1, 1, 5), 4),
-    lambda: exact_problem(np.linspace(-1, 1, 11), 4, uniform(), "squared", symmetric=True, metric="absolute"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: exact_problem(np.linspace(-1, 1, 11), 4, uniform(), symmetric=True),
+        lambda: exact_problem(np.linspace(-1, 1, 8), 4, normal(0.5, 0.3), "0.5", symmetric=False),
+        lambda: grid_problem(np.linspace(-1, 1, 5), 4),
+        lambda: exact_problem(np.linspace(-1, 1, 11), 4, uniform(), "squared", symmetric=True, metric="absolute"),
+    ],
+)
 def test_slopes_from_duals(make):
     problem = make()
     bins = np.array([-3.1, -0.53, 0.53, 3.1])

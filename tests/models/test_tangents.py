@@ -18,8 +18,9 @@ def divergence(bound: Bound, p: np.ndarray, q: np.ndarray) -> float:
     return float((p * np.log(p / q)).sum())
 
 
-@pytest.mark.parametrize(("kind", "level"), [(HOCKEY_STICK, 1.7), (POWER_CONE, 3.0), (POWER_CONE, 24.0),
-                                             (RELATIVE_ENTROPY, 1.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "level"), [(HOCKEY_STICK, 1.7), (POWER_CONE, 3.0), (POWER_CONE, 24.0), (RELATIVE_ENTROPY, 1.0)]
+)
 def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
     source, near = np.random.default_rng(1), 0
     for _ in range(300):

@@ -56,9 +56,17 @@ def point(sets, t, s):
 
 @pytest.mark.parametrize(
     ("k", "epsilon", "value"),
-    [(11, 1, 98.00754197), (11, 4, 2.713355584), (21, 1, 390.5497078), (21, 4, 10.78431481), (52, 1, 2532.271314),
-     (52, 4, 69.17465903), (80, 1, 6071.526137), (80, 4, 165.3189957)],
-)  # fmt: skip
+    [
+        (11, 1, 98.00754197),
+        (11, 4, 2.713355584),
+        (21, 1, 390.5497078),
+        (21, 4, 10.78431481),
+        (52, 1, 2532.271314),
+        (52, 4, 69.17465903),
+        (80, 1, 6071.526137),
+        (80, 4, 165.3189957),
+    ],
+)
 def test_the_values_of_column_generation(k, epsilon, value):
     best = found(*uniform(k), epsilon)[1]
     assert best.objective == pytest.approx(value, rel=3e-9)
@@ -82,10 +90,15 @@ def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
 
 @pytest.mark.parametrize(
     ("question", "epsilon"),
-    [(clusters(40, 1e6), "0.01"), (clusters(40, 1e6), "0.5"), (clusters(60, 1e3), 12), (outlier(120), 12),
-     (hardly_any_prior(120), 12)],
+    [
+        (clusters(40, 1e6), "0.01"),
+        (clusters(40, 1e6), "0.5"),
+        (clusters(60, 1e3), 12),
+        (outlier(120), 12),
+        (hardly_any_prior(120), 12),
+    ],
     ids=["far", "farther", "large", "outlier", "prior"],
-)  # fmt: skip
+)
 def test_labels_in_far_clusters_are_closed_as_well(question, epsilon):
     """Their multipliers are noise one by one, and their masses 1e-7 of the largest."""
     y, p = question

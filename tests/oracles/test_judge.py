@@ -128,8 +128,10 @@ def test_what_is_remembered_answers_as_if_asked_first():
 
     def asked(question):
         verdicts = bounds(*question)
-        return [(v.name, v.kind, v.value, None if v.pmf is None else v.pmf.tolist())
-                for v in (verdicts.lower, verdicts.upper)]  # fmt: skip
+        return [
+            (v.name, v.kind, v.value, None if v.pmf is None else v.pmf.tolist())
+            for v in (verdicts.lower, verdicts.upper)
+        ]
 
     fresh = []
     for question in questions:

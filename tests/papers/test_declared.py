@@ -9,10 +9,14 @@ from workbench.papers import load
 from workbench.papers.figure import Drawing, declared, draw
 
 FIGURE = {
-    "by": "panel", "title": "{panel}: n = {n}", "set": {"ylim": 0, "xlabel": "x"},
-    "series": [{"by": "k", "x": "x", "y": "2 * y", "label": "k = {k}"},
-               {"kind": "bars", "where": "k == 1", "x": "x", "y": "y", "colour": 3}],
-}  # fmt: skip
+    "by": "panel",
+    "title": "{panel}: n = {n}",
+    "set": {"ylim": 0, "xlabel": "x"},
+    "series": [
+        {"by": "k", "x": "x", "y": "2 * y", "label": "k = {k}"},
+        {"kind": "bars", "where": "k == 1", "x": "x", "y": "y", "colour": 3},
+    ],
+}
 
 
 @pytest.mark.parametrize("name", ["modulo-noise", "dql", "optm", "label-dp", "dro"])

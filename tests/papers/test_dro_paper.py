@@ -25,8 +25,15 @@ def test_a_normal_run_keeps_the_table_of_a_full_one(monkeypatch: pytest.MonkeyPa
 
     def cell(request, gap=None):
         calls.append((request, gap))
-        return {"epsilon": float(request[0]), "delta": float(request[1]), "lower": 1.0, "loss": 1.0,
-                "gap_percent": 0.0, "steps": 1, "atom": 0.0}  # fmt: skip
+        return {
+            "epsilon": float(request[0]),
+            "delta": float(request[1]),
+            "lower": 1.0,
+            "loss": 1.0,
+            "gap_percent": 0.0,
+            "steps": 1,
+            "atom": 0.0,
+        }
 
     monkeypatch.setattr(dro, "cell", cell)
     kept = tmp_path / "dro" / "table1_full.csv"
@@ -49,8 +56,15 @@ def test_an_interrupted_full_table_goes_on_where_it_stopped(monkeypatch: pytest.
             raise KeyboardInterrupt
         left[0] -= 1
         calls.append(request)
-        return {"epsilon": float(request[0]), "delta": float(request[1]), "lower": 0.1, "loss": 0.1, "gap_percent": 0.0,
-                "steps": 1, "atom": 0.0}  # fmt: skip
+        return {
+            "epsilon": float(request[0]),
+            "delta": float(request[1]),
+            "lower": 0.1,
+            "loss": 0.1,
+            "gap_percent": 0.0,
+            "steps": 1,
+            "atom": 0.0,
+        }
 
     monkeypatch.setattr(dro, "cell", cell)
     monkeypatch.setattr(dro, "ProcessPoolExecutor", lambda *_, **__: ThreadPoolExecutor(1))
@@ -75,8 +89,11 @@ def test_every_epsilon_has_its_own_colour():
 
     from workbench.papers.figure import Drawing, declared, draw
 
-    rows = [{"epsilon": e / 10, "delta": d, "loss": 1.0, "truncated_laplace": 1 + e * d} for e in range(1, 11)
-            for d in (0.1, 0.5)]  # fmt: skip
+    rows = [
+        {"epsilon": e / 10, "delta": d, "loss": 1.0, "truncated_laplace": 1 + e * d}
+        for e in range(1, 11)
+        for d in (0.1, 0.5)
+    ]
     (axis,) = draw(Drawing(declared("dro")["table1"]["figure"]), pd.DataFrame(rows)).axes
     assert len({to_hex(line.get_color()) for line in axis.lines}) == 10
 
@@ -93,6 +110,9 @@ def test_what_is_kept_of_full_tables_is_within_what_is_promised():
     assert len(squared) == 100
     assert squared[squared.epsilon <= 2].gap_percent.max() <= 0.1
     assert squared.gap_percent.max() <= 0.2
-    assert "are not explained" not in re.sub(r"\s+", " ", (folder.parent / "README.md").read_text("utf-8")).split(
-        "Differential Privacy via Distributionally Robust Optimization", 1
-    )[1].split("## ", 1)[0]  # fmt: skip
+    assert (
+        "are not explained"
+        not in re.sub(r"\s+", " ", (folder.parent / "README.md").read_text("utf-8"))
+        .split("Differential Privacy via Distributionally Robust Optimization", 1)[1]
+        .split("## ", 1)[0]
+    )

@@ -79,8 +79,9 @@ def test_solver_and_closed_form_agree_in_every_table_that_has_both() -> None:
 def test_fig9_masses_without_delta() -> None:
     table = pmfs.fig9().table
     found = table[(table["panel"] == "a") & (table["delta"] == 0)]["law"].tolist()
-    assert found == pytest.approx([0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440],
-                                  abs=5e-7)  # fmt: skip
+    assert found == pytest.approx(
+        [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440], abs=5e-7
+    )
 
 
 def test_fig11_left(monkeypatch: pytest.MonkeyPatch) -> None:

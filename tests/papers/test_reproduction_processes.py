@@ -56,21 +56,36 @@ def paper(tried: list[str], **more: Any) -> Paper:
     """Artifacts of two kinds: ordinary ones and one in parts."""
     names = ("short", "first", "second", "clock", "long")
     squares = InParts(
-        (1, 2, 3), lambda key, full: key * key,
+        (1, 2, 3),
+        lambda key, full: key * key,
         lambda parts, full: Artifact("squares", "squares", pd.DataFrame({"x": list(parts)}), None, ""),
-    )  # fmt: skip
+    )
     artifacts = {name: compute(name, tried) for name in names}
-    return Paper("dql", "t", "c", {**artifacts, "squares": squares}, lambda: (), together=[("first", "second")],
-                 seconds={"long": 9, "second": 4, "squares": 6}, timed=("clock",), **more)  # fmt: skip
+    return Paper(
+        "dql",
+        "t",
+        "c",
+        {**artifacts, "squares": squares},
+        lambda: (),
+        together=[("first", "second")],
+        seconds={"long": 9, "second": 4, "squares": 6},
+        timed=("clock",),
+        **more,
+    )
 
 
 def test_the_longest_begin_and_what_measures_time_is_alone() -> None:
     chosen = paper([])
     apart, alone = separate([chosen], in_order([chosen], [(chosen, name) for name in chosen.artifacts], errata=True))
     assert [(step.names, step.key) for step in apart] == [
-        (("long",), None), (("first", "second"), None), (("squares",), 3), (("squares",), 2), (("squares",), 1),
-        (("short",), None), (("errata",), None),
-    ]  # fmt: skip
+        (("long",), None),
+        (("first", "second"), None),
+        (("squares",), 3),
+        (("squares",), 2),
+        (("squares",), 1),
+        (("short",), None),
+        (("errata",), None),
+    ]
     assert [step.names for step in alone] == [("clock",)]
 
 
@@ -91,9 +106,11 @@ def test_parts_that_share_their_computation_are_in_one_process() -> None:
     known = load("optm")
     apart, _ = separate([known], [Step("optm", (name,)) for name in ("price-of-bits", "above")])
     assert [(step.names, step.key) for step in apart] == [
-        (("price-of-bits", "above"), "1.5"), (("price-of-bits", "above"), "1"), (("price-of-bits", "above"), "0.5"),
+        (("price-of-bits", "above"), "1.5"),
+        (("price-of-bits", "above"), "1"),
+        (("price-of-bits", "above"), "0.5"),
         (("price-of-bits",), "2"),
-    ]  # fmt: skip
+    ]
 
 
 def backwards(tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, ahead: int) -> Iterator[tuple[int, Any]]:
@@ -150,8 +167,22 @@ def test_jobs_are_a_number_of_processes(jobs: Any, tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> None:
     """table9 ends soon, fig4b does not."""
-    call = [sys.executable, "-m", "workbench", "reproduce", "--paper", "optm", "--only", "table9", "--only",
-            "fig4b", "--jobs", "2", "--results", str(tmp_path / "results")]  # fmt: skip
+    call = [
+        sys.executable,
+        "-m",
+        "workbench",
+        "reproduce",
+        "--paper",
+        "optm",
+        "--only",
+        "table9",
+        "--only",
+        "fig4b",
+        "--jobs",
+        "2",
+        "--results",
+        str(tmp_path / "results"),
+    ]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment) as running:
         assert running.stderr is not None

@@ -40,9 +40,14 @@ def noise() -> Certificate:
 
 def metric() -> Certificate:
     return certify_channel(
-        [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]], notion="metric", epsilon="0.3", metric=lambda i, j: abs(i - j),
-        outputs=[-1, 3], unbiased_for=[0.6, 1, 1.4], allow_bias=True,
-    )  # fmt: skip
+        [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]],
+        notion="metric",
+        epsilon="0.3",
+        metric=lambda i, j: abs(i - j),
+        outputs=[-1, 3],
+        unbiased_for=[0.6, 1, 1.4],
+        allow_bias=True,
+    )
 
 
 def quantizer() -> Certificate:

@@ -97,8 +97,11 @@ def test_a_budget_for_each_pair_of_rows() -> None:
     budgets = {(0, 1): "1.2", (2, 1): "0.7"}
     found = audit(Channel.of(rows, within(2, 1)), budgets)
     assert {pair.label: pair.epsilon for pair in found.pairs} == {
-        (0, 1): Fraction(6, 5), (1, 0): Fraction(6, 5), (1, 2): Fraction(7, 10), (2, 1): Fraction(7, 10)
-    }  # fmt: skip
+        (0, 1): Fraction(6, 5),
+        (1, 0): Fraction(6, 5),
+        (1, 2): Fraction(7, 10),
+        (2, 1): Fraction(7, 10),
+    }
     assert found.meets("metric", budgets)
     assert not found.meets("metric", {**budgets, (0, 1): "1.09"})  # 3/1 = e^1.0986
 

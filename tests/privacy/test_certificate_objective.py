@@ -46,9 +46,13 @@ def test_a_known_name_has_its_known_losses_and_others_are_stated_by_the_file():
 
 def channel(loss: str = "squared") -> Certificate:
     stated = ExpectedLoss(
-        loss, Fraction(0), labels=(Fraction(0), Fraction(1), Fraction("2.5")), outputs=(Fraction(0), Fraction("1.75")),
-        prior=(Fraction(1, 2), Fraction(1, 3), Fraction(1, 5)), rows=(0, 1, 1),
-    )  # fmt: skip
+        loss,
+        Fraction(0),
+        labels=(Fraction(0), Fraction(1), Fraction("2.5")),
+        outputs=(Fraction(0), Fraction("1.75")),
+        prior=(Fraction(1, 2), Fraction(1, 3), Fraction(1, 5)),
+        rows=(0, 1, 1),
+    )
     return certify_channel([[0.6, 0.4], [0.4, 0.6]], epsilon="0.5", objective=stated)
 
 

@@ -230,10 +230,21 @@ def test_the_claim_is_kept_and_worded():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("runs", 0), ("runs", True), ("runs", "2"), ("runs", 10**9), ("epsilon", "-1"), ("epsilon", 1), ("delta", "2"),
-        ("delta", "-1/2"), ("step", "0"), ("step", "-1"), ("step", "1e-90"), ("step", None), ("other", 1),
+        ("runs", 0),
+        ("runs", True),
+        ("runs", "2"),
+        ("runs", 10**9),
+        ("epsilon", "-1"),
+        ("epsilon", 1),
+        ("delta", "2"),
+        ("delta", "-1/2"),
+        ("step", "0"),
+        ("step", "-1"),
+        ("step", "1e-90"),
+        ("step", None),
+        ("other", 1),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused(name, value):
     data = claimed(ROWS, 2, "1", Fraction(1, 2))
     data["composed"][name] = value
@@ -246,11 +257,17 @@ def test_what_makes_no_sense_is_refused(name, value):
 @pytest.mark.parametrize(
     "hostile",
     [
-        {"step": "1e-70"}, {"step": "1e-8"}, {"runs": 10**6, "epsilon": "1000", "step": "1e-3"},
-        {"epsilon": "1000000"}, {"delta": "1e-4900"}, {"delta": "1e-1200"}, {"epsilon": "2500", "runs": 10**6},
-        {"epsilon": "1/" + "9" * 4000}, {"runs": 1000, "delta": "1e-300", "epsilon": "300"},
+        {"step": "1e-70"},
+        {"step": "1e-8"},
+        {"runs": 10**6, "epsilon": "1000", "step": "1e-3"},
+        {"epsilon": "1000000"},
+        {"delta": "1e-4900"},
+        {"delta": "1e-1200"},
+        {"epsilon": "2500", "runs": 10**6},
+        {"epsilon": "1/" + "9" * 4000},
+        {"runs": 1000, "delta": "1e-300", "epsilon": "300"},
     ],
-)  # fmt: skip
+)
 def test_hostile_claims_end_soon(hostile):
     data = claimed(wb.Channel.from_rows([[10**9, 5, 1], [1, 7, 10**9], [3, 3, 3]]), 2, "1", Fraction(1, 2))
     data["composed"] |= hostile

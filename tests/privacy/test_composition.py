@@ -215,8 +215,12 @@ def test_composition_beats_adding_up_and_says_what_is_infinite():
     assert compose(plain(), 50, delta=0).epsilon == pytest.approx(50 * pure, rel=1e-12)
     assert compose(hole(), 50, delta=0).epsilon_low == math.inf
     assert compose(hole(), 50, delta=1).epsilon == 0
-    for bad in ({"times": 0, "delta": 0}, {"times": 1}, {"times": 1, "delta": 0, "epsilon": 1},
-                {"times": 1, "delta": 0, "interval": 0}):  # fmt: skip
+    for bad in (
+        {"times": 0, "delta": 0},
+        {"times": 1},
+        {"times": 1, "delta": 0, "epsilon": 1},
+        {"times": 1, "delta": 0, "interval": 0},
+    ):
         with pytest.raises(wb.InvalidRequest):
             compose(plain(), **bad)
 

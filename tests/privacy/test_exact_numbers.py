@@ -62,10 +62,30 @@ def test_a_request_means_the_decimal_it_shows(value: object, meant: Fraction) ->
 @pytest.mark.parametrize(
     "value",
     [
-        math.nan, math.inf, -math.inf, "nan", "inf", "", "abc", "1/0", "1/2/3", "/", True, np.True_, None, [1.0],
-        1j, Decimal("NaN"), Decimal("sNaN"), "1e999999999", "1e-999999999", "9" * 20_000, np.array([0.1]), np.nan,
+        math.nan,
+        math.inf,
+        -math.inf,
+        "nan",
+        "inf",
+        "",
+        "abc",
+        "1/0",
+        "1/2/3",
+        "/",
+        True,
+        np.True_,
+        None,
+        [1.0],
+        1j,
+        Decimal("NaN"),
+        Decimal("sNaN"),
+        "1e999999999",
+        "1e-999999999",
+        "9" * 20_000,
+        np.array([0.1]),
+        np.nan,
     ],
-)  # fmt: skip
+)
 def test_what_is_no_finite_number_is_refused_in_one_form(value: object) -> None:
     with pytest.raises(InvalidRequest) as caught:
         exact(value, "epsilon")

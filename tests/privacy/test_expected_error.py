@@ -108,12 +108,18 @@ def test_every_audit_states_a_loss(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("k-ary", {"data": [3]}), ("k-ary", {"data": "uniform"}), ("k-ary", {"loss": "poisson"}),
-        ("k-ary", {"data": {0: -1}}), ("k-ary", {"data": {0: 0}}),
-        ("affine", {"data": [3]}), ("affine", {"loss": "error-rate"}), ("affine", {"data": [float("nan")]}),
-        ("affine", {"data": "lognormal"}), ("affine", {"data": []}),
+        ("k-ary", {"data": [3]}),
+        ("k-ary", {"data": "uniform"}),
+        ("k-ary", {"loss": "poisson"}),
+        ("k-ary", {"data": {0: -1}}),
+        ("k-ary", {"data": {0: 0}}),
+        ("affine", {"data": [3]}),
+        ("affine", {"loss": "error-rate"}),
+        ("affine", {"data": [float("nan")]}),
+        ("affine", {"data": "lognormal"}),
+        ("affine", {"data": []}),
     ],
-)  # fmt: skip
+)
 def test_bad_losses_and_data_are_refused_in_one_form(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(wb.InvalidRequest, match=r" must be .* Got (?s:.)*\.$"):
         wb.audit(CASES[name].mechanism, **options)
@@ -132,9 +138,14 @@ def test_a_column_is_read_from_a_file(tmp_path: Any) -> None:
     assert wb.audit(mechanism, data=file).error == wb.audit(mechanism, data=[0, 1, 1]).error
 
 
-@pytest.mark.parametrize(("name", "options"), [
-    ("k-ary", "--loss absolute"), ("affine", "--data normal:0,0.5 --loss squared"),
-    ("vector noise", "--loss error-rate")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("k-ary", "--loss absolute"),
+        ("affine", "--data normal:0,0.5 --loss squared"),
+        ("vector noise", "--loss error-rate"),
+    ],
+)
 def test_the_command_states_the_loss_of_a_file(name: str, options: str, tmp_path: Any, capsys: Any) -> None:
     from workbench.cli import main
 

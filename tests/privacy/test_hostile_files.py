@@ -88,9 +88,13 @@ def audits_of(kind: str) -> dict:
     mechanism = {
         "noise": {"kind": "noise", "sizes": [20], "shifts": [[k] for k in range(1, 20)], "directed": False, **row},
         "channel": {"kind": "channel", "rows": [row] * 7, "pairs": [*map(list, permutations(range(7), 2))]},
-        "quantizer": {"kind": "quantizer", "knots": [*map(str, range(21))], "outputs": [*map(str, range(50))],
-                      "ends": [short] * 40},
-    }[kind]  # fmt: skip
+        "quantizer": {
+            "kind": "quantizer",
+            "knots": [*map(str, range(21))],
+            "outputs": [*map(str, range(50))],
+            "ends": [short] * 40,
+        },
+    }[kind]
     claim = {"notion": "pdp", "epsilon": "1", "delta": "1"}
     return noise().to_dict() | {"mechanism": mechanism, "claim": claim, "objective": None}
 
@@ -180,14 +184,27 @@ def test_fuzz_mutations_of_a_good_file(tmp_path, at, how, extra, cut):
 
 
 LEAF = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(), st.text(max_size=8),
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**20), 10**20),
+    st.floats(),
+    st.text(max_size=8),
     st.sampled_from(["0x1", "0x0", "0.1", "1/3", "1e-9", "pdp", "pure", "noise", "channel", "quantizer"]),
-)  # fmt: skip
+)
 JSONS = st.recursive(LEAF, lambda x: st.lists(x, max_size=4) | st.dictionaries(st.text(max_size=8), x, max_size=4))
 SPOTS = [path for path, _ in spots(json.loads(GOOD))] + [
-    ("mechanism",), ("claim",), ("objective",), ("bias",), ("record",), ("version",), ("mechanism", "sizes"),
-    ("mechanism", "shifts"), ("mechanism", "weights"), ("mechanism", "directed"), ("claim", "epsilon"),
-]  # fmt: skip
+    ("mechanism",),
+    ("claim",),
+    ("objective",),
+    ("bias",),
+    ("record",),
+    ("version",),
+    ("mechanism", "sizes"),
+    ("mechanism", "shifts"),
+    ("mechanism", "weights"),
+    ("mechanism", "directed"),
+    ("claim", "epsilon"),
+]
 
 
 @quiet

@@ -256,8 +256,11 @@ def test_a_trade_off_function_lies_below_the_errors_of_every_test(
     tests = [[k >> i & 1 for i in range(len(laws[0]))] for k in range(1 << len(laws[0]))]
     expected = all(
         1 - sum(itertools.compress(q, test)) >= f(Fraction(sum(itertools.compress(p, test))))
-        for p in laws for q in laws if p is not q for test in tests
-    )  # fmt: skip
+        for p in laws
+        for q in laws
+        if p is not q
+        for test in tests
+    )
     privacy = wb.audit(Channel.from_rows(rows), 0)
     points = [(alpha, f(alpha)) for alpha in alphas]
     assert privacy.meets("tradeoff", tradeoff=points) == expected
@@ -282,8 +285,9 @@ def test_certificates_of_other_budgets_are_proven_again() -> None:
             )
         broken = proof.to_dict()
         name, tight = {
-            "curve": ("curve", [["0.5", "0.0001"]]), "tradeoff": ("tradeoff", [["0", "1"], ["0.45", "0.5"], ["1", "0"]])
-        }.get(notion, ("alpha", "400"))  # fmt: skip
+            "curve": ("curve", [["0.5", "0.0001"]]),
+            "tradeoff": ("tradeoff", [["0", "1"], ["0.45", "0.5"], ["1", "0"]]),
+        }.get(notion, ("alpha", "400"))
         broken["claim"][name] = tight
         with pytest.raises(wb.CorruptFile, match="does not prove"):
             from_dict(broken)

@@ -107,7 +107,7 @@ ENTRIES = {
     "stream": lambda bad: LAPLACE.encode(bad, SHARED, LocalStream()),
     "messages": lambda bad: LAPLACE.decode(bad, SHARED),
     "codewords": lambda bad: elias(bad, "gamma"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

@@ -94,8 +94,9 @@ def test_a_metric_certificate_lists_no_comparisons(monkeypatch: pytest.MonkeyPat
     law = PiecewiseAffine.of(knots, [-3, 3], [end for a, b in pairwise(laws) for end in (a, b)])
     steepest = max(  # |p_b - p_a| / ((b - a) min(p_a, p_b)), from the definition
         abs(Fraction(b[i], 6) - Fraction(a[i], 6)) / ((y - x) * min(Fraction(a[i], 6), Fraction(b[i], 6)))
-        for (x, y), (a, b) in zip(pairwise(knots), pairwise(laws), strict=True) for i in (0, 1)
-    )  # fmt: skip
+        for (x, y), (a, b) in zip(pairwise(knots), pairwise(laws), strict=True)
+        for i in (0, 1)
+    )
     assert steepest == audit_quantizer(law, "absolute").ratio == Fraction(1, 2)
     listed = wb.Certificate(law, "metric", steepest).privacy
     assert listed.complete

@@ -176,9 +176,15 @@ def test_bad_requests(arguments, message):
         wb.sample(wb.Channel.of([[1, 0], [0, 1]], [(0, 1)]), 1)
 
 
-@pytest.mark.parametrize("weights", [
-    [1] * 300, [1 << (k % 90) for k in range(500)], [0, 1] * 100 + [1 << 200], list(range(1, 2000)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [1] * 300,
+        [1 << (k % 90) for k in range(500)],
+        [0, 1] * 100 + [1 << 200],
+        list(range(1, 2000)),
+    ],
+)
 def test_the_guide_finds_what_a_binary_search_finds(weights: list[int]):
     sampler = Sampler(Distribution(weights))
     rng = np.random.default_rng(2)

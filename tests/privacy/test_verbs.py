@@ -237,10 +237,13 @@ def test_a_law_that_no_certificate_can_hold_says_so():
 def test_a_law_that_is_not_affine_has_no_pdp_delta():
     audit = wb.audit(poisson_binomial(4, epsilon=1), 1)
     for refused in (
-        lambda: audit.pdp_delta, lambda: audit.worst("pdp"), lambda: audit.meets("pdp", 1, "0.1"),
-        lambda: audit.meets("pdp", 2, "0.1"), lambda: wb.profile(audit.mechanism, "pdp"),
+        lambda: audit.pdp_delta,
+        lambda: audit.worst("pdp"),
+        lambda: audit.meets("pdp", 1, "0.1"),
+        lambda: audit.meets("pdp", 2, "0.1"),
+        lambda: wb.profile(audit.mechanism, "pdp"),
         lambda: audit.meets("metric", 1),
-    ):  # fmt: skip
+    ):
         with pytest.raises(wb.InvalidRequest):
             refused()
 
@@ -348,10 +351,16 @@ def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
 @pytest.mark.parametrize(
     "bad",
     [
-        np.ma.masked_array([0.1, 0.2], [False, True]), [np.ma.masked_array([0.1], [True])], ["1_0"], ["\uff11"], [1j],
-        np.array([1, 2], "timedelta64[s]"), np.array(["2020-01-01"], "datetime64[D]"), [0.1, np.nan],
+        np.ma.masked_array([0.1, 0.2], [False, True]),
+        [np.ma.masked_array([0.1], [True])],
+        ["1_0"],
+        ["\uff11"],
+        [1j],
+        np.array([1, 2], "timedelta64[s]"),
+        np.array(["2020-01-01"], "datetime64[D]"),
+        [0.1, np.nan],
     ],
-)  # fmt: skip
+)
 def test_what_is_no_plain_number_is_published_by_nothing(bad: Any):
     for publish in (
         rqm("-2,-0.5,0.5,2", "0.3").sample,

@@ -141,11 +141,17 @@ def test_a_design_says_what_is_proven(tmp_path: Path):
     assert ["from a file, not proven" in " ".join(design.words) for design in (short, again)] == [False, True]
 
 
-@pytest.mark.parametrize(("question", "more"), [
-    ({"levels": 5}, {}), ({"bins": "-3,3"}, {}), ({"levels": 4}, {"method": "mvu"}),
-    ({"levels": 4}, {"loss": "squared"}), ({"levels": 4}, {"metric": "absolute"}),
-    ({"levels": 4, "density": "normal:0.5,0.1"}, {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("question", "more"),
+    [
+        ({"levels": 5}, {}),
+        ({"bins": "-3,3"}, {}),
+        ({"levels": 4}, {"method": "mvu"}),
+        ({"levels": 4}, {"loss": "squared"}),
+        ({"levels": 4}, {"metric": "absolute"}),
+        ({"levels": 4, "density": "normal:0.5,0.1"}, {}),
+    ],
+)
 def test_what_cannot_be_proven_is_refused(question: dict, more: dict):
     with pytest.raises(wb.InvalidRequest, match=r"with prove|prove must be left out"):
         wb.design(wb.Quantization(**question), epsilon=1, prove=True, **more)

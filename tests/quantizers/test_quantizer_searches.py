@@ -50,9 +50,11 @@ def test_the_pruned_search_is_the_full_search():
 
 
 def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
-    for epsilon, bins, product in ((Fraction(1, 2), ("-6", "-2/5", "2/5", "6"), 3.8971),
-                                   (ONE, ("-3", "-1/2", "1/2", "3"), 1.8771),
-                                   (Fraction(3, 2), ("-3", "-1/2", "1/2", "3"), 1.1728)):  # fmt: skip
+    for epsilon, bins, product in (
+        (Fraction(1, 2), ("-6", "-2/5", "2/5", "6"), 3.8971),
+        (ONE, ("-3", "-1/2", "1/2", "3"), 1.8771),
+        (Fraction(3, 2), ("-3", "-1/2", "1/2", "3"), 1.1728),
+    ):
         outputs = [Fraction(b) for b in bins]
         found, best = optm(outputs, epsilon), product_optimum(outputs, LawQuestion(epsilon, ONE, uniform()))
         assert found is not None
@@ -104,8 +106,11 @@ def test_asymmetric_optm_for_a_clipped_normal():
 
 
 def test_mvu_at_printed_alphabets_and_out_of_its_trap():
-    for epsilon, alphabet, value in (("0.5", "-4.34,-3.6,3.6,4.34", 3.9585), ("1", "-2.42,-1.69,1.69,2.42", 1.9300),
-                                     ("1.5", "-1.83,-1.11,1.11,1.83", 1.2546)):  # fmt: skip
+    for epsilon, alphabet, value in (
+        ("0.5", "-4.34,-3.6,3.6,4.34", 3.9585),
+        ("1", "-2.42,-1.69,1.69,2.42", 1.9300),
+        ("1.5", "-1.83,-1.11,1.11,1.83", 1.2546),
+    ):
         found = mvu(epsilon, alphabet=alphabet, grid=InputGrid(4), bound=False)
         assert found.quantizer.mae_51 == pytest.approx(value, abs=5e-5)
     best = mvu("1.5", levels=4)

@@ -58,8 +58,12 @@ def test_the_command_line_says_what_it_lacks(tmp_path: Path) -> None:
     for arguments, code in ((["audit", "x.csv"], 2), (["doctor"], 0)):
         done = subprocess.run(
             [sys.executable, "-c", blocked.format(arguments)],
-            capture_output=True, text=True, timeout=120, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT)},
+        )
         assert done.returncode == code
         assert done.stderr.startswith("NotInstalled: The command line needs typer") == (code == 2)
 

@@ -21,18 +21,27 @@ INF = np.inf
 
 def everything() -> Data:
     """Every kind of row and bound, a constant, an empty column, integers without and with bounds, awkward numbers."""
-    A = sp.csc_array(np.array([
-        [1.0, 1 / 3, 0, 0, 1, 0, 0.1],
-        [0.1, 0, -2, 1, 0, 0, 0],
-        [0, 1, 1, 0, 0, 0, 1],
-        [1, 0, 0, 1e-7, 0, 0, 0],
-        [0, 0, 1, 1, 0, 0, 0],
-    ]))  # fmt: skip
+    A = sp.csc_array(
+        np.array(
+            [
+                [1.0, 1 / 3, 0, 0, 1, 0, 0.1],
+                [0.1, 0, -2, 1, 0, 0, 0],
+                [0, 1, 1, 0, 0, 0, 1],
+                [1, 0, 0, 1e-7, 0, 0, 0],
+                [0, 0, 1, 1, 0, 0, 0],
+            ]
+        )
+    )
     return Data(
-        np.array([1.0, -1 / 3, 0.1, 0, 2, 0, -1]), 1 / 7, A, np.array([0.1, -INF, 1 / 3, -1.0, 0.1]),
-        np.array([0.1, 0.7, INF, 1.0, 0.7]), np.array([0.0, -1.5, -INF, 0, 0, 0, 0]),
-        np.array([INF, -0.5, INF, 3, 5, 0, 1]), np.array([False, False, False, True, True, False, True]),
-    )  # fmt: skip
+        np.array([1.0, -1 / 3, 0.1, 0, 2, 0, -1]),
+        1 / 7,
+        A,
+        np.array([0.1, -INF, 1 / 3, -1.0, 0.1]),
+        np.array([0.1, 0.7, INF, 1.0, 0.7]),
+        np.array([0.0, -1.5, -INF, 0, 0, 0, 0]),
+        np.array([INF, -0.5, INF, 3, 5, 0, 1]),
+        np.array([False, False, False, True, True, False, True]),
+    )
 
 
 def same(first: Data, second: Data) -> bool:

@@ -51,9 +51,11 @@ RICH_PROGRAM = compile(RICH, "rich")
 
 @settings(max_examples=40, deadline=None)
 @given(
-    scalar=NUMBERS, positive=NUMBERS.map(abs),
-    vector=arrays(float, 3, elements=NUMBERS), matrix=arrays(float, (2, 3), elements=NUMBERS),
-)  # fmt: skip
+    scalar=NUMBERS,
+    positive=NUMBERS.map(abs),
+    vector=arrays(float, 3, elements=NUMBERS),
+    matrix=arrays(float, (2, 3), elements=NUMBERS),
+)
 def test_the_map_is_cvxpys(scalar, positive, vector, matrix):
     values = {"scalar": scalar, "positive": positive, "vector": vector, "matrix": matrix}
     data = RICH_PROGRAM.data(values)

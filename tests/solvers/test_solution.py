@@ -35,10 +35,15 @@ INF = np.inf
 def box(integer=False):
     """min -x - y + 5, x + 2y <= 3, 2x + y <= 3, 0 <= x, y."""
     return Data(
-        c=np.array([-1.0, -1.0]), offset=5.0, A=sp.csc_array(np.array([[1.0, 2.0], [2.0, 1.0]])),
-        row_lower=np.full(2, -INF), row_upper=np.full(2, 3.0), lower=np.zeros(2), upper=np.full(2, INF),
+        c=np.array([-1.0, -1.0]),
+        offset=5.0,
+        A=sp.csc_array(np.array([[1.0, 2.0], [2.0, 1.0]])),
+        row_lower=np.full(2, -INF),
+        row_upper=np.full(2, 3.0),
+        lower=np.zeros(2),
+        upper=np.full(2, INF),
         integrality=np.full(2, integer),
-    )  # fmt: skip
+    )
 
 
 def solution(**kwargs):
@@ -99,9 +104,15 @@ def test_a_bound_over_a_box_survives_rounding(seed, spread):
 
     low, high = np.sort(numbers(2, columns), axis=0)
     data = Data(
-        numbers(columns), float(numbers()), sp.csc_array(numbers(rows, columns)), numbers(rows), np.full(rows, INF),
-        low, high, np.zeros(columns, dtype=bool),
-    )  # fmt: skip
+        numbers(columns),
+        float(numbers()),
+        sp.csc_array(numbers(rows, columns)),
+        numbers(rows),
+        np.full(rows, INF),
+        low,
+        high,
+        np.zeros(columns, dtype=bool),
+    )
     y = np.abs(numbers(rows))
     A = [[Fraction(a) for a in row] for row in data.A.toarray().tolist()]
     exact = Fraction(data.offset) + sum(Fraction(a) * Fraction(b) for a, b in zip(y, data.row_lower, strict=True))
@@ -151,9 +162,12 @@ def test_the_rest_is_read_late_but_not_too_late(label):
     data = box()
     matrix = sp.csr_array(np.eye(2))
     program = Program(
-        "box", data, variables=(Block("x", 0, (2,)),), parameters={"costs": (2,)},
+        "box",
+        data,
+        variables=(Block("x", 0, (2,)),),
+        parameters={"costs": (2,)},
         moves=Moves({"c": (np.arange(2), data.c, matrix)}, 2),
-    )  # fmt: skip
+    )
     with solver.open(program) as session:
         first = session.solve({"costs": [0.0, 0.0]})
         second = session.solve({"costs": [0.0, -1.0]})
@@ -171,8 +185,16 @@ def test_the_rest_is_read_late_but_not_too_late(label):
 
 def test_multipliers_of_a_scaled_program_that_prove_nothing_are_dropped():
     """A solver may hand back as many multipliers as there are rows, and say it is not certain."""
-    data = Data(np.ones(1), 0.0, sp.csc_array(np.ones((3, 1))), np.zeros(3), np.ones(3), np.zeros(1), np.ones(1),
-                np.zeros(1, dtype=bool))  # fmt: skip
+    data = Data(
+        np.ones(1),
+        0.0,
+        sp.csc_array(np.ones((3, 1))),
+        np.zeros(3),
+        np.ones(3),
+        np.zeros(1),
+        np.ones(1),
+        np.zeros(1, dtype=bool),
+    )
     program = Program("three rows", data, 1, (Block("x", 0, (1,)),), scale=2.0**20)
     raw = Raw(Termination.NUMERICAL, "Infeasible", ray=np.ones(3))
     run = reading.SolverRun("highs", "1", Options(), {})

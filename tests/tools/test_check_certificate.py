@@ -95,9 +95,17 @@ def test_it_stands_alone():
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\xff\xfe", b'{"a": 1, "a": 2}', b'{"a": NaN}', b'{"a": 1e999}', b"[" * 200_000, b'{"a": "\\ud800"}',
-     b'{"a": ' + b"9" * 5000 + b"}"],
-)  # fmt: skip
+    [
+        b"",
+        b"\xff\xfe",
+        b'{"a": 1, "a": 2}',
+        b'{"a": NaN}',
+        b'{"a": 1e999}',
+        b"[" * 200_000,
+        b'{"a": "\\ud800"}',
+        b'{"a": ' + b"9" * 5000 + b"}",
+    ],
+)
 def test_hostile_bytes_are_refused(content, tmp_path: Path):
     path = tmp_path / "c.json"
     path.write_bytes(content)
@@ -156,9 +164,16 @@ def test_end_laws_alone_do_not_decide_pdp():
 
 
 def test_an_expected_loss_of_noise_is_no_objective():
-    data = GOOD | {"objective": {
-        "name": "error-rate", "value": "8/13", "labels": ["0"], "prior": ["1"], "outputs": ["0"] * 4, "rows": [0],
-    }}  # fmt: skip
+    data = GOOD | {
+        "objective": {
+            "name": "error-rate",
+            "value": "8/13",
+            "labels": ["0"],
+            "prior": ["1"],
+            "outputs": ["0"] * 4,
+            "rows": [0],
+        }
+    }
     assert verdict(data) == "unreadable"
     assert verdict(GOOD | {"objective": {"name": "error-rate", "value": "8/13", "losses": None}}) == "proven"
 
@@ -256,15 +271,18 @@ def test_designs_of_every_notion(notion, family):
 
 def test_budgets_of_the_other_notions_that_make_no_sense():
     for claim in (
-        {"notion": "renyi", "epsilon": "1", "alpha": "1"}, {"notion": "zcdp", "rho": "-1"},
-        {"notion": "curve", "curve": []}, {"notion": "curve", "curve": [["1", "0.1"], ["1", "0.2"]]},
-        {"notion": "curve", "curve": [["1", "2"]]}, {"notion": "tradeoff", "tradeoff": [["0", "1"]]},
+        {"notion": "renyi", "epsilon": "1", "alpha": "1"},
+        {"notion": "zcdp", "rho": "-1"},
+        {"notion": "curve", "curve": []},
+        {"notion": "curve", "curve": [["1", "0.1"], ["1", "0.2"]]},
+        {"notion": "curve", "curve": [["1", "2"]]},
+        {"notion": "tradeoff", "tradeoff": [["0", "1"]]},
         {"notion": "tradeoff", "tradeoff": [["0", "0.9"], ["0.5", "0.5"], ["1", "0"]]},
         {"notion": "tradeoff", "tradeoff": [["0", "0"], ["1", "0"]]},
         {"notion": "tradeoff", "tradeoff": [["0", "0.1"], ["0.5", "0"], ["1", "0"], ["1/2", "0"]]},
         {"notion": "tradeoff", "tradeoff": [["0", "0.1"], ["0.5", "0"], ["0.6", "0.1"], ["1", "0"]]},
         {"notion": "tradeoff", "tradeoff": [["0.1", "0.1"], ["0.5", "0"]]},
-    ):  # fmt: skip
+    ):
         assert verdict(GOOD | {"claim": claim}) == "unreadable", claim
     for claim in ({"notion": "gdp", "mu": "0"}, {"notion": "zcdp", "rho": "0"}):
         assert verdict(GOOD | {"claim": claim}) == "false", claim
@@ -306,8 +324,9 @@ def test_hard_claims_are_decided_or_refused_in_ten_seconds(data, codes, tmp_path
     """Series of 10^12 terms, quantiles beside 0 and 1, thousands of pieces of orders; exit codes 0, 1 and 2 of both."""
     path = tmp_path / "c.json"
     path.write_text(json.dumps(data))
-    for command, code in zip(([sys.executable, "-m", "workbench", "check"],
-                              [sys.executable, "-I", "-S", str(TOOL)]), codes, strict=True):  # fmt: skip
+    for command, code in zip(
+        ([sys.executable, "-m", "workbench", "check"], [sys.executable, "-I", "-S", str(TOOL)]), codes, strict=True
+    ):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == code, done.stdout + done.stderr

@@ -59,10 +59,23 @@ def test_save_and_plot(capsys, tmp_path: Path):
 
 def test_compare_keeps_a_failure_as_a_row(capsys):
     code, out, _ = run(
-        capsys, "compare", "modulo", "--n", "8", "--max-shift", "3", "--epsilon", "1.5", "--delta", "0.1",
-        "--notion", "pdp",
-        "--solvers", "highs,ortools:glop,nonsense", "--json",
-    )  # fmt: skip
+        capsys,
+        "compare",
+        "modulo",
+        "--n",
+        "8",
+        "--max-shift",
+        "3",
+        "--epsilon",
+        "1.5",
+        "--delta",
+        "0.1",
+        "--notion",
+        "pdp",
+        "--solvers",
+        "highs,ortools:glop,nonsense",
+        "--json",
+    )
     rows = {row["solver"]: row for row in json.loads(out)["rows"]}
     assert code == 0
     assert rows["highs"]["status"] == "optimal"

@@ -83,12 +83,26 @@ def test_exit_codes_of_verify_certificate(capsys, folder):
     text = (folder / "noise.json").read_text()
     undecided = {"notion": "zcdp", "rho": "1e-40"}
     for changed, expected in (
-        (text, 0), (text.replace('"delta": "0.1"', '"delta": "0.01"'), 1),
-        (text.replace('"error-rate"', '"squared"', 1), 2), (text[:-9], 2),
-        (json.dumps(json.loads(text) | {"claim": undecided, "objective": None, "mechanism": {
-            "kind": "channel", "pairs": [[0, 1]], "rows": [
-                {"total": hex(2**81 + k), "weights": [hex(2**80), hex(2**80 + k)]} for k in (1, 3)]}}), 2),
-    ):  # fmt: skip
+        (text, 0),
+        (text.replace('"delta": "0.1"', '"delta": "0.01"'), 1),
+        (text.replace('"error-rate"', '"squared"', 1), 2),
+        (text[:-9], 2),
+        (
+            json.dumps(
+                json.loads(text)
+                | {
+                    "claim": undecided,
+                    "objective": None,
+                    "mechanism": {
+                        "kind": "channel",
+                        "pairs": [[0, 1]],
+                        "rows": [{"total": hex(2**81 + k), "weights": [hex(2**80), hex(2**80 + k)]} for k in (1, 3)],
+                    },
+                }
+            ),
+            2,
+        ),
+    ):
         (folder / "noise.json").write_text(changed)
         code, out, err = run(capsys, "check", "noise.json", "--json")
         assert code == expected, err
@@ -267,8 +281,11 @@ def test_one_line_whatever_a_file_or_its_name_says(folder):
     (folder / "noise.json").rename(Path(os.fsdecode(bytes(folder) + b"/" + strange)))
     for encoding in ("utf-8", "ascii"):
         done = subprocess.run(
-            [*command, strange], cwd=folder, capture_output=True, check=False,
+            [*command, strange],
+            cwd=folder,
+            capture_output=True,
+            check=False,
             env={**os.environ, "PYTHONIOENCODING": encoding},
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr
         assert b"Proven from n" in done.stdout

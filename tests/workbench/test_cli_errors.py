@@ -132,8 +132,11 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_work(
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", f'"$0" -P -m workbench {line}', sys.executable],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 GOOD = "design laplace --epsilon 1 --bits 5"
@@ -174,8 +177,12 @@ def test_a_foreign_package_that_raises_is_named(tmp_path: Path, text: str):
     (tmp_path / "models.py").write_text(text)
     done = subprocess.run(
         [*WORKBENCH, "design", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("WorkbenchError: Designing needs the workbench's own package 'models'")
     assert done.stderr.count("\n") == 1
@@ -249,24 +256,29 @@ def test_a_budget_that_no_float_holds_is_refused(
 def test_numbers_that_no_double_holds_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, number: str):
     """Options and cells alike; what a double just holds is an answer or a refusal, and shown with an exponent."""
     for name, text in (
-        ("m.csv", "0.9,0.1\n0.5,0.5"), ("d.csv", "age\n1\n2\n1"), ("prior.csv", f"0,{number}\n1,1\n2,3"),
+        ("m.csv", "0.9,0.1\n0.5,0.5"),
+        ("d.csv", "age\n1\n2\n1"),
+        ("prior.csv", f"0,{number}\n1,1\n2,3"),
         ("own.csv", f"x,0,1\n0,0.5,{number}\n1,0.5,0.5"),
-    ):  # fmt: skip
+    ):
         (tmp_path / name).write_text(text)
     frontier, labels = "frontier modulo --n 2 --max-shift 1 --no-baselines", "privatise labels {}/d.csv --column age"
     for line in (
         f"audit {{}}/m.csv --epsilon {number}",
         f"design quantizer --levels 4 --epsilon 1 --reach {number}",
         f"design quantizer --levels 2 --epsilon {number}",
-        f"{frontier} --max-loss {number}", f"{frontier} --epsilon 1 --level {number}",
+        f"{frontier} --max-loss {number}",
+        f"{frontier} --epsilon 1 --level {number}",
         f"{frontier} --epsilon 1 --delta {number}",
-        f"frontier table --bits {number}", f"frontier laplace --bits 5 --epsilon {number}",
+        f"frontier table --bits {number}",
+        f"frontier laplace --bits 5 --epsilon {number}",
         f"frontier labels --labels 0..3 --epsilon {number}",
         f"frontier quantizer --levels 2 --epsilon 1 --no-baselines --loss {number}",
-        f"{labels} --epsilon {number} --out {{}}/o.csv", f"{labels} --epsilon 1 --split {number} --out {{}}/o.csv",
+        f"{labels} --epsilon {number} --out {{}}/o.csv",
+        f"{labels} --epsilon 1 --split {number} --out {{}}/o.csv",
         "design channel --answers 0..2 --max-shift 1 --epsilon 1 --prior {}/prior.csv",
         "frontier channel --answers 0..1 --max-shift 1 --epsilon 1 --baseline {}/own.csv",
-    ):  # fmt: skip
+    ):
         code, out, err = run(line.replace("{}", str(tmp_path)), capsys)
         assert code in (0, 2), (line, err)
         assert code == 2 or number == "1e-300", line
@@ -283,7 +295,7 @@ def test_numbers_that_no_double_holds_are_one_line(capsys: pytest.CaptureFixture
         (f"{CHANNEL} --notion renyi --alpha 4 --epsilon 1e300", "InvalidRequest: (alpha - 1) times the divergence"),
         (f"{NOISE} --minimise epsilon --max-loss=-1", "Infeasible: No noise has loss error-rate below 0."),
     ],
-)  # fmt: skip
+)
 def test_a_budget_beyond_programs_is_refused(capsys: pytest.CaptureFixture[str], line: str, message: str):
     code, out, err = run(line, capsys)
     assert (code, out) == (2, "")

@@ -14,8 +14,9 @@ WORKBENCH = Path(sys.executable).with_name("workbench")
 
 
 def run(*words: str, **environment: str) -> str:
-    ran = subprocess.run([WORKBENCH, *words], capture_output=True, text=True, timeout=60, check=True,
-                         env={**os.environ, **environment})  # fmt: skip
+    ran = subprocess.run(
+        [WORKBENCH, *words], capture_output=True, text=True, timeout=60, check=True, env={**os.environ, **environment}
+    )
     return ran.stdout
 
 

@@ -29,10 +29,13 @@ def test_it_is_the_value_of_the_designs(question, epsilon, loss):
 def test_refusals():
     question = wb.ModuloNoise(n=4, shifts=[1])
     for name, values in {
-        "epsilon": (0, -1, "abc", None, [1], True), "loss": ("mse", "worst-squared", None, 3),
-        "high": (0, 2, -1, "abc", None), "solver": (None, 3), "time_limit": (0, -1, "abc", True),
+        "epsilon": (0, -1, "abc", None, [1], True),
+        "loss": ("mse", "worst-squared", None, 3),
+        "high": (0, 2, -1, "abc", None),
+        "solver": (None, 3),
+        "time_limit": (0, -1, "abc", True),
         "question": (None, 3, "x"),
-    }.items():  # fmt: skip
+    }.items():
         for value in values:
             request = {"question": question, "epsilon": 1, name: value}
             with pytest.raises(wb.InvalidRequest, match=f"^{name} must be"):

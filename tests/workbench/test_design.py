@@ -241,8 +241,10 @@ def test_unknown_solver_and_question():
         wb.design("modulo", epsilon=1.5)
     with pytest.raises(wb.InvalidRequest, match="family must be one of"):
         wb.design("nois", epsilon=1.5)
-    assert wb.design("modulo", n=3, max_shift=1, epsilon=1).objective == wb.design(
-        wb.ModuloNoise(n=3, max_shift=1), epsilon=1).objective  # fmt: skip
+    assert (
+        wb.design("modulo", n=3, max_shift=1, epsilon=1).objective
+        == wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1).objective
+    )
 
 
 def test_solver_not_installed(monkeypatch: pytest.MonkeyPatch):

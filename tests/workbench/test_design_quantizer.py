@@ -108,11 +108,15 @@ def test_the_bound_of_mvu_at_given_outputs_is_that_of_its_program(bins: str, inp
 @pytest.mark.parametrize(
     ("levels", "epsilon", "options"),
     [
-        (2, "0.7", {}), (3, "2", {"loss": "squared"}), (4, "1", {"starts": 1}), (4, "2.5", {"starts": 1}),
-        (3, "1.56", {"method": "mvu"}), (5, "0.62", {"method": "mvu", "loss": "absolute"}),
+        (2, "0.7", {}),
+        (3, "2", {"loss": "squared"}),
+        (4, "1", {"starts": 1}),
+        (4, "2.5", {"starts": 1}),
+        (3, "1.56", {"method": "mvu"}),
+        (5, "0.62", {"method": "mvu", "loss": "absolute"}),
         (3, "2", {"method": "mvu", "metric": "squared"}),
     ],
-)  # fmt: skip
+)
 def test_outputs_by_distance_leave_a_proof_room(levels: int, epsilon: str, options: dict[str, Any]):
     """The best outermost outputs are at the least reach, where every ratio is tight."""
     asked: dict[str, Any] = {"epsilon": epsilon, "metric": "absolute"} | options
@@ -223,10 +227,12 @@ def test_squared_distances_add_up_over_the_coordinates_of_a_vector():
 
 def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
     for bins, options in (
-        ("-3,-1,1,3", {"metric": "squared", "knots": 5}), ("-5,-0.3,0.9,2", {"metric": "squared", "knots": 4}),
-        ("-2,0,4", {"metric": "squared", "method": "mvu", "inputs": 4}), ("-3,-1,1,3", {"metric": "absolute"}),
+        ("-3,-1,1,3", {"metric": "squared", "knots": 5}),
+        ("-5,-0.3,0.9,2", {"metric": "squared", "knots": 4}),
+        ("-2,0,4", {"metric": "squared", "method": "mvu", "inputs": 4}),
+        ("-3,-1,1,3", {"metric": "absolute"}),
         ("-5,0,2.5", {"metric": "absolute", "method": "mvu", "inputs": 4}),
-    ):  # fmt: skip
+    ):
         question: Any = wb.Quantization(bins)
         with pytest.raises(wb.Infeasible, match=r"The smallest feasible epsilon is|epsilon must be at least") as raised:
             wb.design(question, epsilon="0.1", **options)
@@ -236,36 +242,42 @@ def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
             wb.design(question, epsilon=least * 0.9999, **options)
 
 
-@pytest.mark.parametrize(("question", "request_", "words"), [
-    ({"bins": "-3,3"}, {"epsilon": 0.5}, r"epsilon must be at least 0.693147181 for outputs in \[-3, 3\].*Got 0.5"),
-    ({"bins": "-1,0,2"}, {"epsilon": 1}, r"bins must reach beyond \[-1, 1\] on both sides"),
-    ({"bins": "-3,3"}, {"epsilon": -1}, r"epsilon must be a finite number > 0. Got -1"),
-    ({"bins": "-3,3"}, {"epsilon": 31}, "at most 30"),
-    ({"bins": "-3,3"}, {"epsilon": 1, "method": "best"}, "method must be one of"),
-    ({"bins": "-3,3"}, {"epsilon": 1, "loss": "rmse"}, "loss must be"),
-    ({"bins": "-3,3"}, {"epsilon": 1, "knots": -1}, "knots must be"),
-    ({"bins": "-3,3"}, {"epsilon": 1, "method": "mvu", "knots": 5}, "knots must be left out"),
-    ({"levels": 4}, {"epsilon": 1, "reach": 2}, "reach must be above 2.16395"),
-    ({"bins": "-3,3"}, {"epsilon": 1, "solver": "nobody"}, "solver must be one of"),
-    ({"bins": "-3,3"}, {"epsilon": 1, "knots": 1}, "knots must be 0, or at least 2"),
-    ({"bins": "-3,3"}, {"epsilon": 1, "reach": 5}, "reach must be left out with bins"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("question", "request_", "words"),
+    [
+        ({"bins": "-3,3"}, {"epsilon": 0.5}, r"epsilon must be at least 0.693147181 for outputs in \[-3, 3\].*Got 0.5"),
+        ({"bins": "-1,0,2"}, {"epsilon": 1}, r"bins must reach beyond \[-1, 1\] on both sides"),
+        ({"bins": "-3,3"}, {"epsilon": -1}, r"epsilon must be a finite number > 0. Got -1"),
+        ({"bins": "-3,3"}, {"epsilon": 31}, "at most 30"),
+        ({"bins": "-3,3"}, {"epsilon": 1, "method": "best"}, "method must be one of"),
+        ({"bins": "-3,3"}, {"epsilon": 1, "loss": "rmse"}, "loss must be"),
+        ({"bins": "-3,3"}, {"epsilon": 1, "knots": -1}, "knots must be"),
+        ({"bins": "-3,3"}, {"epsilon": 1, "method": "mvu", "knots": 5}, "knots must be left out"),
+        ({"levels": 4}, {"epsilon": 1, "reach": 2}, "reach must be above 2.16395"),
+        ({"bins": "-3,3"}, {"epsilon": 1, "solver": "nobody"}, "solver must be one of"),
+        ({"bins": "-3,3"}, {"epsilon": 1, "knots": 1}, "knots must be 0, or at least 2"),
+        ({"bins": "-3,3"}, {"epsilon": 1, "reach": 5}, "reach must be left out with bins"),
+    ],
+)
 def test_requests_that_make_no_sense(question: dict, request_: dict, words: str):
     with pytest.raises(wb.WorkbenchError, match=words):
         wb.design(wb.Quantization(**question), **request_)
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    ({}, "bins or levels must be given"),
-    ({"bins": "-3,3", "levels": 2}, "not both"),
-    ({"bins": "-3,,3"}, "bins must be numbers between commas"),
-    ({"bins": "-3,1,1,3"}, "bins must be strictly increasing"),
-    ({"bins": "3,-3"}, "bins must be strictly increasing"),
-    ({"bins": "-0.5,3"}, "bins must be numbers that cover the inputs"),
-    ({"levels": 1}, "levels must be an integer in 2..64. Got 1"),
-    ({"bins": "-3,3", "c": 0}, "c must be a finite number > 0"),
-    ({"bins": "-3,3", "density": "x"}, "density must be uniform, or normal"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "bins or levels must be given"),
+        ({"bins": "-3,3", "levels": 2}, "not both"),
+        ({"bins": "-3,,3"}, "bins must be numbers between commas"),
+        ({"bins": "-3,1,1,3"}, "bins must be strictly increasing"),
+        ({"bins": "3,-3"}, "bins must be strictly increasing"),
+        ({"bins": "-0.5,3"}, "bins must be numbers that cover the inputs"),
+        ({"levels": 1}, "levels must be an integer in 2..64. Got 1"),
+        ({"bins": "-3,3", "c": 0}, "c must be a finite number > 0"),
+        ({"bins": "-3,3", "density": "x"}, "density must be uniform, or normal"),
+    ],
+)
 def test_questions_that_make_no_sense(arguments: dict, words: str):
     with pytest.raises(wb.InvalidRequest, match=words):
         wb.Quantization(**arguments)
@@ -279,8 +291,21 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_the_command_line_designs(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    code, out, _ = run(capsys, "design", "quantizer", "--bins=-3,-0.5,0.5,3", "--epsilon", "1", "--knots", "41",
-                       "--save", str(tmp_path / "q.json"), "--plot", str(tmp_path / "q.png"), "--json")  # fmt: skip
+    code, out, _ = run(
+        capsys,
+        "design",
+        "quantizer",
+        "--bins=-3,-0.5,0.5,3",
+        "--epsilon",
+        "1",
+        "--knots",
+        "41",
+        "--save",
+        str(tmp_path / "q.json"),
+        "--plot",
+        str(tmp_path / "q.png"),
+        "--json",
+    )
     assert code == 0
     found = json.loads(out)
     assert set(found) >= KEYS
@@ -298,8 +323,11 @@ def test_the_command_line_reports_and_refuses(capsys: pytest.CaptureFixture[str]
     code, out, _ = run(capsys, "design", "quantizer", "--bins=-3,3", "--epsilon", "1.2")
     assert code == 0
     assert "Output law" in out
-    for arguments in (["--bins=3,-3", "--epsilon", "1"], ["--bins=-3,3", "--epsilon", "0.5"],
-                      ["--bins=-3,3", "--epsilon", "1", "--density", "normal:0,-1"]):  # fmt: skip
+    for arguments in (
+        ["--bins=3,-3", "--epsilon", "1"],
+        ["--bins=-3,3", "--epsilon", "0.5"],
+        ["--bins=-3,3", "--epsilon", "1", "--density", "normal:0,-1"],
+    ):
         code, _, err = run(capsys, "design", "quantizer", *arguments)
         assert code == 2
         assert err.count("\n") == 1
@@ -322,19 +350,29 @@ def test_the_command_line_audits_published_quantizers(capsys: pytest.CaptureFixt
         assert (code, err.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize(("mechanism", "parameters"), [
-    ("rqm", {"bins": "-3,3"}), ("rqm", {"bins": "-3,3", "q": 0.2, "gamma": 1}), ("best", {}),
-    ("pbm", {"levels": 4}), ("pbm", {"levels": 4, "theta": 0.1, "epsilon": 1}), ("biased", {"bins": "-3,3", "q": 0.1}),
-    ("randomized-response", {"epsilon": 0}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mechanism", "parameters"),
+    [
+        ("rqm", {"bins": "-3,3"}),
+        ("rqm", {"bins": "-3,3", "q": 0.2, "gamma": 1}),
+        ("best", {}),
+        ("pbm", {"levels": 4}),
+        ("pbm", {"levels": 4, "theta": 0.1, "epsilon": 1}),
+        ("biased", {"bins": "-3,3", "q": 0.1}),
+        ("randomized-response", {"epsilon": 0}),
+    ],
+)
 def test_published_quantizers_that_make_no_sense(mechanism: str, parameters: dict):
     with pytest.raises(wb.InvalidRequest):
         built(mechanism, **parameters)
 
 
 def test_every_published_quantizer_can_be_built():
-    for mechanism, parameters in (("pbm", {"levels": 4, "epsilon": 1}), ("randomized-response", {"epsilon": 1}),
-                                  ("biased", {"bins": "-2.7,-0.9,0.9,2.7", "q": 0.22, "beta": 0.3})):  # fmt: skip
+    for mechanism, parameters in (
+        ("pbm", {"levels": 4, "epsilon": 1}),
+        ("randomized-response", {"epsilon": 1}),
+        ("biased", {"bins": "-2.7,-0.9,0.9,2.7", "q": 0.22, "beta": 0.3}),
+    ):
         made = built(mechanism, **parameters)
         assert made.mae(spelled("normal:0.5,0.2", 1.0)) > 0
         assert 0 < (made.epsilon if hasattr(made, "epsilon") else wb.audit(made, 0).pure_epsilon) < 3

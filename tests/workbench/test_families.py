@@ -105,10 +105,15 @@ def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
 
 def test_a_design_goes_to_another_process(designs):
     """A pickle of it says the same; its certificate is proven again where it arrives."""
-    raw = [wb.design(question, **request, certify=False) for name, (question, request) in REQUESTS.items()
-           if name != "laplace"]  # fmt: skip
-    more = [wb.design(wb.ModuloNoise(n=5, shifts=[1]), epsilon=1, loss="squared", zero_mean=True, equal="1=5,2=4"),
-            wb.design(wb.Labels.uniform(0, 3), epsilon=1, method="lp")]  # fmt: skip
+    raw = [
+        wb.design(question, **request, certify=False)
+        for name, (question, request) in REQUESTS.items()
+        if name != "laplace"
+    ]
+    more = [
+        wb.design(wb.ModuloNoise(n=5, shifts=[1]), epsilon=1, loss="squared", zero_mean=True, equal="1=5,2=4"),
+        wb.design(wb.Labels.uniform(0, 3), epsilon=1, method="lp"),
+    ]
     for design in (*designs.values(), *raw, *more):
         again = pickle.loads(pickle.dumps(design))
         assert again.family is design.family

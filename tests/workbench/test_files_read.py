@@ -125,9 +125,18 @@ def test_a_file_is_cut_off_at_its_limit_even_when_it_hides_its_size(folder: Path
 
 @pytest.mark.parametrize(
     ("reader", "text"),
-    [("load", "[1, "), ("load", '{"format": "dp-workbench certificate"}'), ("load", "1,x\n"), ("certificate", "["),
-     ("certificate", "{}"), ("load", "\xff"), ("column", "1\nx\n"), ("labels", "1,2,3\n"), ("specification", "[")],
-)  # fmt: skip
+    [
+        ("load", "[1, "),
+        ("load", '{"format": "dp-workbench certificate"}'),
+        ("load", "1,x\n"),
+        ("certificate", "["),
+        ("certificate", "{}"),
+        ("load", "\xff"),
+        ("column", "1\nx\n"),
+        ("labels", "1,2,3\n"),
+        ("specification", "["),
+    ],
+)
 def test_every_message_names_its_file(folder: Path, reader: str, text: str):
     Path("given.csv").write_text(text, encoding="latin-1")
     with pytest.raises(wb.WorkbenchError, match=r"given\.csv"):

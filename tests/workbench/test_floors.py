@@ -15,10 +15,18 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # lowest first; a module may import from its own floor and those before it
 FLOORS = (
-    "solvers", "models", "workbench.errors", "workbench.exact", "workbench.io", "workbench.mechanisms",
-    "workbench.privacy", "workbench.families", ("workbench.sweeps", "workbench.frontiers", "workbench.comparison",
-    "workbench.explorer"), "workbench.papers", "workbench.cli",
-)  # fmt: skip
+    "solvers",
+    "models",
+    "workbench.errors",
+    "workbench.exact",
+    "workbench.io",
+    "workbench.mechanisms",
+    "workbench.privacy",
+    "workbench.families",
+    ("workbench.sweeps", "workbench.frontiers", "workbench.comparison", "workbench.explorer"),
+    "workbench.papers",
+    "workbench.cli",
+)
 FACE = {"__init__.py", "__main__.py", "errors.py"}
 LIGHT = ("workbench.exact", "workbench.io", "workbench.mechanisms", "workbench.privacy")  # without models and solvers
 
@@ -121,9 +129,31 @@ def test_only_the_face_and_the_errors_lie_in_workbench() -> None:
 
 # what names must not be: they say nothing to a reader from the field ("columns" of a table, "masses" of a law and the
 # "grids" of a sweep do)
-RIDDLES = frozenset(("admit", "asked", "curved", "designing", "door", "doubt", "found", "honour", "house", "judged",
-                     "made", "missed", "one", "room", "rooms", "said", "settled", "sheet", "spend", "spent",
-                     "sweeping"))  # fmt: skip
+RIDDLES = frozenset(
+    (
+        "admit",
+        "asked",
+        "curved",
+        "designing",
+        "door",
+        "doubt",
+        "found",
+        "honour",
+        "house",
+        "judged",
+        "made",
+        "missed",
+        "one",
+        "room",
+        "rooms",
+        "said",
+        "settled",
+        "sheet",
+        "spend",
+        "spent",
+        "sweeping",
+    )
+)
 RIDDLES_OF_MODULES = RIDDLES | {"columns", "draws", "grids", "masses"}
 SOURCES = [
     path

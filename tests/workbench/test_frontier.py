@@ -285,8 +285,20 @@ def test_interrupted_json_is_one_object(
 def test_why_rows_have_no_value_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--n", "4", "--max-shift", "1", "--epsilon", "1,2", "--delta", "0.1", "--solver", "ortools:glop"]
     with pytest.raises(SystemExit) as end:
-        main(["frontier", "modulo", *arguments, "--notion", "pdp", "--level", "none", "--no-baselines",
-              "--out", str(tmp_path)])  # fmt: skip
+        main(
+            [
+                "frontier",
+                "modulo",
+                *arguments,
+                "--notion",
+                "pdp",
+                "--level",
+                "none",
+                "--no-baselines",
+                "--out",
+                str(tmp_path),
+            ]
+        )
     assert end.value.code == 0
     assert "2 without a value: ortools:glop cannot solve mixed-integer programs" in capsys.readouterr().out
 
@@ -299,9 +311,10 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
     assert end.value.code == 0
     answer = json.loads(capsys.readouterr().out)
     names = {"frontier.csv"} | {
-        f"{name}.{ending}" for name in ("error_epsilon", "error_delta", "level_curves", "heat_map", "baselines")
+        f"{name}.{ending}"
+        for name in ("error_epsilon", "error_delta", "level_curves", "heat_map", "baselines")
         for ending in ("png", "svg")
-    }  # fmt: skip
+    }
     assert {Path(path).name for path in answer["files"]} == names
     assert {path.name for path in tmp_path.iterdir()} == names
     assert answer["finished"] == answer["tasks"]
@@ -311,12 +324,17 @@ def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("option", "value", "word"),
     [
-        ("--epsilon", "0:4:5", "epsilon"), ("--delta", "0,2", "delta"), ("--notion", "pure", "delta"),
-        ("--notion", "x", "notion"), ("--loss", "x", "loss"), ("--solver", "x", "solver"), ("--level", "a", "level"),
+        ("--epsilon", "0:4:5", "epsilon"),
+        ("--delta", "0,2", "delta"),
+        ("--notion", "pure", "delta"),
+        ("--notion", "x", "notion"),
+        ("--loss", "x", "loss"),
+        ("--solver", "x", "solver"),
+        ("--level", "a", "level"),
         ("--level", "-0.1", "level"),
         ("--out", "/proc/no", "out"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused_in_one_line(
     option: str, value: str, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -413,8 +431,9 @@ def test_budget_table(monkeypatch: pytest.MonkeyPatch) -> None:
         0.05: False,
     }
     among_labels = labels[(labels["delta"] == 0.05) & (labels["mechanism"] == "channel LP")].iloc[0]
-    finer = wb.design(wb.Labels.uniform(0, 4), epsilon=1, method="lp", notion="dp", delta="0.05",
-                      outputs=[k / 2 for k in range(9)])  # fmt: skip
+    finer = wb.design(
+        wb.Labels.uniform(0, 4), epsilon=1, method="lp", notion="dp", delta="0.05", outputs=[k / 2 for k in range(9)]
+    )
     assert finer.objective < among_labels["objective"] - 0.01
     assert math.isnan(among_labels["bound"])
     values = table[(table["task"] == "value") & table["mechanism"].eq("DQL")]
@@ -425,16 +444,22 @@ def test_budget_table(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_frontier_in_python() -> None:
     seen: list[tuple[int, int]] = []
     result = wb.frontier(
-        wb.ModuloNoise(n=4, max_shift=1), epsilon=[0.5, 1], delta=0.1, notion="dp", level="none", baselines=False,
+        wb.ModuloNoise(n=4, max_shift=1),
+        epsilon=[0.5, 1],
+        delta=0.1,
+        notion="dp",
+        level="none",
+        baselines=False,
         progress=lambda done, total, what: seen.append((done, total)),
-    )  # fmt: skip
+    )
     assert seen[-1] == (result.finished, result.total)
     points = [row for row in result if row["curve"] == "point"]
     for row in points:
         alone = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=row["epsilon"], delta=0.1, notion="dp")
         assert row["objective"] == pytest.approx(alone.objective, abs=1e-12)
-    by_name = wb.frontier("modulo", n=4, max_shift=1, epsilon="0.5,1", delta="0.1", notion=["dp"], level="none",
-                          baselines=False)  # fmt: skip
+    by_name = wb.frontier(
+        "modulo", n=4, max_shift=1, epsilon="0.5,1", delta="0.1", notion=["dp"], level="none", baselines=False
+    )
     assert [row["objective"] for row in by_name] == [row["objective"] for row in result]
     assert "error_epsilon" in result.plots
     assert result.plot() is not None
@@ -455,14 +480,22 @@ def test_frontiers_of_questions_and_of_names_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("question", "options"),
     [
-        ("fancy", {}), (3, {}), ("modulo", {"n": 4, "max_shift": 1, "colour": 1}),
-        (wb.ModuloNoise(n=4, max_shift=1), {"n": 4}), (wb.ModuloNoise(n=4, max_shift=1), {"delta": 2}),
-        (wb.ModuloNoise(n=4, max_shift=1), {"notion": "fancy"}), (wb.ModuloNoise(n=4, max_shift=1), {"solver": "x"}),
-        (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": "1:2"}), (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": None}),
-        (wb.ModuloNoise(n=4, max_shift=1), {"progress": 3}), (wb.ModuloNoise(n=4, max_shift=1), {"baselines": "no"}),
-        (wb.Quantization("-3,3"), {}), (wb.DataLaw.uniform(0.0, 1.0), {}), (wb.Labels.uniform(0, 3), {"loss": 3}),
+        ("fancy", {}),
+        (3, {}),
+        ("modulo", {"n": 4, "max_shift": 1, "colour": 1}),
+        (wb.ModuloNoise(n=4, max_shift=1), {"n": 4}),
+        (wb.ModuloNoise(n=4, max_shift=1), {"delta": 2}),
+        (wb.ModuloNoise(n=4, max_shift=1), {"notion": "fancy"}),
+        (wb.ModuloNoise(n=4, max_shift=1), {"solver": "x"}),
+        (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": "1:2"}),
+        (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": None}),
+        (wb.ModuloNoise(n=4, max_shift=1), {"progress": 3}),
+        (wb.ModuloNoise(n=4, max_shift=1), {"baselines": "no"}),
+        (wb.Quantization("-3,3"), {}),
+        (wb.DataLaw.uniform(0.0, 1.0), {}),
+        (wb.Labels.uniform(0, 3), {"loss": 3}),
     ],
-)  # fmt: skip
+)
 def test_bad_frontiers_are_refused_in_one_form(question: Any, options: dict[str, Any]) -> None:
     with pytest.raises(wb.WorkbenchError, match=r" must be .* Got (?s:.)*\.$"):
         wb.frontier(question, **{"epsilon": 1, **options})
@@ -503,8 +536,10 @@ def _styles(figure: Any) -> dict[str, set[str]]:
     """How every labelled line of a figure is drawn between its points, by panel and label."""
     return {
         f"{axis.get_title()}: {line.get_label()}": line.get_drawstyle()
-        for axis in figure.axes for line in axis.lines if len(line.get_xdata()) > 1
-    }  # fmt: skip
+        for axis in figure.axes
+        for line in axis.lines
+        if len(line.get_xdata()) > 1
+    }
 
 
 def test_what_may_jump_is_drawn_in_steps() -> None:

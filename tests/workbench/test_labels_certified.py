@@ -180,7 +180,7 @@ def test_a_long_file_is_written_by_columns(tmp_path: Path, monkeypatch: pytest.M
         (lambda m: m.__setitem__("pairs", [[0, 1]]), "pairs must be all"),
         (lambda m: m.__setitem__("columns", [[11, "0x0"]] * 3), "not all zero"),
     ],
-)  # fmt: skip
+)
 def test_wrong_columns_are_refused(change, words, tmp_path: Path):
     made = wb.design(wb.Labels.uniform(0, 10), epsilon=1, method="unbiased").certificate.to_dict(columns=True)
     change(made["mechanism"])
@@ -269,17 +269,25 @@ def test_the_short_proof_decides_as_every_pair_does():
 @pytest.mark.parametrize(
     ("k", "epsilon", "loss", "outputs", "notion"),
     [
-        (7, 4, "absolute", range(-6, 10), {}), (5, 2, "absolute", range(-2, 12), {}),
-        (9, 4, "squared", range(-4, 12), {}), (8, "0.25", "squared", range(-10, 17), {}),
+        (7, 4, "absolute", range(-6, 10), {}),
+        (5, 2, "absolute", range(-2, 12), {}),
+        (9, 4, "squared", range(-4, 12), {}),
+        (8, "0.25", "squared", range(-10, 17), {}),
         (6, 2, "absolute", range(-8, 14), {"notion": "dp", "delta": "1e-3"}),
     ],
-)  # fmt: skip
+)
 def test_repair_of_unbiased_channels_costs_nothing(k: int, epsilon: object, loss: str, outputs: range, notion: dict):
     """Rows that keep their means cost much, so a repair of a solver's last digits did."""
     made = wb.design(
-        wb.Labels(range(k)), epsilon=epsilon, method="lp", loss=loss, outputs=list(outputs), neighbours="consecutive",
-        constraints=["unbiased"], **notion,
-    )  # fmt: skip
+        wb.Labels(range(k)),
+        epsilon=epsilon,
+        method="lp",
+        loss=loss,
+        outputs=list(outputs),
+        neighbours="consecutive",
+        constraints=["unbiased"],
+        **notion,
+    )
     assert made.private
     assert made.certificate is not None
     assert made.certificate.bias is not None

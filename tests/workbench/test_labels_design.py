@@ -163,9 +163,21 @@ def sales(tmp_path: Path) -> Path:
 def test_privatise_a_column(capsys, sales: Path, tmp_path: Path):
     target = tmp_path / "out.csv"
     code, out, _ = run(
-        capsys, "privatise", "labels", str(sales), "--column", "amount", "--epsilon", "2", "--labels", "0..40",
-        "--snap", "--out", str(target), "--json",
-    )  # fmt: skip
+        capsys,
+        "privatise",
+        "labels",
+        str(sales),
+        "--column",
+        "amount",
+        "--epsilon",
+        "2",
+        "--labels",
+        "0..40",
+        "--snap",
+        "--out",
+        str(target),
+        "--json",
+    )
     assert code == 0
     stated = json.loads(target.with_name("out.csv.json").read_text())
     assert stated["epsilon1"] + stated["epsilon2"] == pytest.approx(2)
@@ -189,9 +201,23 @@ def test_privatise_says_when_the_label_set_is_data(capsys, tmp_path: Path):
     source, target = tmp_path / "weeks.csv", tmp_path / "out.csv"
     source.write_text("weeks\n" + "52\n40\n40\n13\n" * 100)
     code, _, _ = run(
-        capsys, "privatise", "labels", str(source), "--column", "weeks", "--epsilon", "1", "--out", str(target),
-        "--projection", "simplex", "--split", "1/2", "--insecure-seed", "1",
-    )  # fmt: skip
+        capsys,
+        "privatise",
+        "labels",
+        str(source),
+        "--column",
+        "weeks",
+        "--epsilon",
+        "1",
+        "--out",
+        str(target),
+        "--projection",
+        "simplex",
+        "--split",
+        "1/2",
+        "--insecure-seed",
+        "1",
+    )
     assert code == 0
     words = " ".join(json.loads(target.with_name("out.csv.json").read_text())["words"])
     assert "read from the column, and that is not private" in words
@@ -231,8 +257,21 @@ def test_privatise_states_error_and_bias_and_publishes_without_any(capsys, tmp_p
     source, target = tmp_path / "ages.csv", tmp_path / "out.csv"
     ages = np.clip(np.random.default_rng(3).gamma(6, 0.6, 20_000).round(), 0, 9)
     source.write_text("age\n" + "\n".join(map(str, ages)))
-    base = ["privatise", "labels", str(source), "--column", "age", "--labels", "0..9", "--epsilon", "1",
-            "--out", str(target), "--insecure-seed", "5"]  # fmt: skip
+    base = [
+        "privatise",
+        "labels",
+        str(source),
+        "--column",
+        "age",
+        "--labels",
+        "0..9",
+        "--epsilon",
+        "1",
+        "--out",
+        str(target),
+        "--insecure-seed",
+        "5",
+    ]
     for method, error in (("bins", None), ("unbiased", 0.0)):
         code, out, _ = run(capsys, *base, "--method", method)
         assert code == 0
@@ -276,8 +315,10 @@ def test_labels_and_their_weights_are_given_apart(tmp_path: Path, capsys):
     both.write_text("label,weight\n0,3\n1,1\n4,2\n")
     weights.write_text("3\n1\n2\n")
     lines = ("--labels 4,0,1 --prior 3,1,2", f"--labels 0,1,4 --prior {weights}", f"--labels {both}")
-    found = {json.loads(run(capsys, "design", "labels", *line.split(), "--epsilon", "1", "--json")[1])["objective"]
-             for line in lines}  # fmt: skip
+    found = {
+        json.loads(run(capsys, "design", "labels", *line.split(), "--epsilon", "1", "--json")[1])["objective"]
+        for line in lines
+    }
     assert len(found) == 1
     even = wb.design("labels", labels=str(both), prior="uniform", epsilon=1).objective
     assert even == wb.design(wb.Labels([0, 1, 4]), epsilon=1).objective

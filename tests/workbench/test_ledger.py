@@ -313,8 +313,10 @@ def test_a_ledger_without_its_last_bytes_is_not_gone_on_with(tmp_path: Path, mis
     filled(path, 40)
     content = path.read_bytes()
     path.write_bytes(content[:-missing])
-    for use in (lambda: wb.sweep({"grid": {"model": "modulo", "n": 4, "max_shift": 1, "epsilon": 1}}, path, jobs=1),
-                lambda: Ledger(path, create=False)):  # fmt: skip
+    for use in (
+        lambda: wb.sweep({"grid": {"model": "modulo", "n": 4, "max_shift": 1, "epsilon": 1}}, path, jobs=1),
+        lambda: Ledger(path, create=False),
+    ):
         with pytest.raises(CorruptFile, match=r"is damaged.*salvage"):
             use()
     assert path.read_bytes() == content[:-missing]

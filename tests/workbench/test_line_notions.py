@@ -49,8 +49,11 @@ def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_pat
     made.save(tmp_path / "made.json")
     proof = wb.check(tmp_path / "made.json")
     assert proof.claim.notion.name == notion
-    tighter = {name: Fraction(value) * Fraction(9, 10) if name != "alpha" else value
-               for name, value in BUDGETS[notion].items() if name not in ("curve", "tradeoff")}  # fmt: skip
+    tighter = {
+        name: Fraction(value) * Fraction(9, 10) if name != "alpha" else value
+        for name, value in BUDGETS[notion].items()
+        if name not in ("curve", "tradeoff")
+    }
     points = {"curve": {"curve": "0.5:0.09,1:0.009"}, "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"}}
     claim = {"parameters": {**tighter, **points.get(notion, {})}}
     if "epsilon" in tighter:
@@ -178,7 +181,7 @@ def test_channels(notion, tmp_path: Path):
         ("channel --answers 0..3 --max-shift 1 --epsilon 1 --mu 1", "mu must be left out when notion is dp"),
         ("channel --answers 0..3 --max-shift 1 --notion gdp --mu 1 --minimise delta --max-loss 1", "minimise must be"),
     ],
-)  # fmt: skip
+)
 def test_requests_that_make_no_sense_get_one_sentence(capsys, arguments, message):
     code, out, err = run(capsys, "design", *arguments.split())
     assert (code, out) == (2, "")

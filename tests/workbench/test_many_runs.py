@@ -67,14 +67,19 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 @pytest.mark.parametrize(
     ("question", "given"),
     [
-        (wb.IntegerNoise(clamp=(0, 5)), {}), (wb.RealNoise(1), {}),
-        (wb.IntegerNoise(), {"delta": 0}), (wb.IntegerNoise(), {"notion": "pure", "delta": 0}),
-        (wb.IntegerNoise(), {"loss": (0, 1, 2)}), (wb.IntegerNoise(), {"runs": 0}),
-        (wb.IntegerNoise(), {"runs": 1025}), (wb.IntegerNoise(), {"delta": "1e-30"}),
-        (wb.IntegerNoise(), {"delta": "0.9"}), (wb.IntegerNoise(), {"epsilon": 50}),
+        (wb.IntegerNoise(clamp=(0, 5)), {}),
+        (wb.RealNoise(1), {}),
+        (wb.IntegerNoise(), {"delta": 0}),
+        (wb.IntegerNoise(), {"notion": "pure", "delta": 0}),
+        (wb.IntegerNoise(), {"loss": (0, 1, 2)}),
+        (wb.IntegerNoise(), {"runs": 0}),
+        (wb.IntegerNoise(), {"runs": 1025}),
+        (wb.IntegerNoise(), {"delta": "1e-30"}),
+        (wb.IntegerNoise(), {"delta": "0.9"}),
+        (wb.IntegerNoise(), {"epsilon": 50}),
         (wb.IntegerNoise(), {"runs": 10**9}),
     ],
-)  # fmt: skip
+)
 def test_what_runs_cannot_be_is_one_sentence(question, given):
     with pytest.raises(wb.InvalidRequest, match="runs must be"):
         wb.design(question, **{"epsilon": 2, "delta": "1e-5", "runs": 4} | given)

@@ -62,15 +62,21 @@ def test_the_answer_is_certified_and_within_its_bound(notion, loss, tmp_path: Pa
     tool = Path(__file__).parents[2] / "tools" / "check_certificate.py"
     done = subprocess.run([sys.executable, "-I", str(tool), str(tmp_path / "made.json")], capture_output=True)
     assert (done.returncode, b": proven: " in done.stdout) == (0, True)
-    tighter = {"curve": {"curve": "0.5:0.09,1:0.005"}, "renyi": {"alpha": 4, "epsilon": "0.45"},
-               "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"},
-               "zcdp": {"rho": "0.09"}, "gdp": {"mu": "0.9"}}[notion]  # fmt: skip
+    tighter = {
+        "curve": {"curve": "0.5:0.09,1:0.005"},
+        "renyi": {"alpha": 4, "epsilon": "0.45"},
+        "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"},
+        "zcdp": {"rho": "0.09"},
+        "gdp": {"mu": "0.9"},
+    }[notion]
     assert not made.privacy.meets(notion, **tighter)
 
 
 def test_a_curve_of_one_point_is_dp():
-    both = [wb.design(LINE, loss="squared", **{"notion": name} | max_loss) for name, max_loss in (
-        ("curve", {"curve": [(1, "0.05")]}), ("dp", {"epsilon": 1, "delta": "0.05"}))]  # fmt: skip
+    both = [
+        wb.design(LINE, loss="squared", **{"notion": name} | max_loss)
+        for name, max_loss in (("curve", {"curve": [(1, "0.05")]}), ("dp", {"epsilon": 1, "delta": "0.05"}))
+    ]
     assert both[0].objective == pytest.approx(both[1].objective, rel=1e-9)
 
 
@@ -150,8 +156,22 @@ def test_bad_requests_get_one_sentence(capsys, more, message):
 def test_the_command_line_and_its_json(capsys):
     import json
 
-    code, out, err = run(capsys, "design", "modulo", "--n", "6", "--max-shift", "1", "--notion", "zcdp", "--rho", "0.5",
-                         "--loss", "squared", "--json")  # fmt: skip
+    code, out, err = run(
+        capsys,
+        "design",
+        "modulo",
+        "--n",
+        "6",
+        "--max-shift",
+        "1",
+        "--notion",
+        "zcdp",
+        "--rho",
+        "0.5",
+        "--loss",
+        "squared",
+        "--json",
+    )
     made = json.loads(out)
     assert code == 0, err
     assert (made["notion"], made["rho"], made["certified"]) == ("zcdp", "0.5", True)

@@ -186,10 +186,12 @@ def test_a_changed_certificate_proves_nothing(real, tmp_path: Path):
     data = json.loads((tmp_path / "r.json").read_text())
     check_certificate.check(data)
     for change in (
-        lambda d: d["claim"].update(delta="0.19"), lambda d: d["claim"].update(epsilon="0.9"),
-        lambda d: d["objective"].update(value="0.5"), lambda d: d["mechanism"].update(atom="1e200"),
+        lambda d: d["claim"].update(delta="0.19"),
+        lambda d: d["claim"].update(epsilon="0.9"),
+        lambda d: d["objective"].update(value="0.5"),
+        lambda d: d["mechanism"].update(atom="1e200"),
         lambda d: d["mechanism"].update(sensitivity="2"),
-    ):  # fmt: skip
+    ):
         other = json.loads(json.dumps(data))
         change(other)
         (tmp_path / "other.json").write_text(json.dumps(other))
@@ -225,10 +227,11 @@ def test_draws_reach_into_the_tails():
 @pytest.mark.parametrize(
     "law",
     [
-        IntegerLaw(-2, [1, 2, 5, 2, 1], 2, Fraction(1, 3)), IntegerLaw(-3, [0, 0, 1, 1], 3, Fraction(3, 10)),
+        IntegerLaw(-2, [1, 2, 5, 2, 1], 2, Fraction(1, 3)),
+        IntegerLaw(-3, [0, 0, 1, 1], 3, Fraction(3, 10)),
         IntegerLaw(0, [1], 1, Fraction(1, 2)),
     ],
-)  # fmt: skip
+)
 def test_laws_with_tails_add_up(law: IntegerLaw):
     wide = law.window(-60, 60)
     assert float(sum(wide)) == pytest.approx(float(law.total))

@@ -28,9 +28,14 @@ def _least(prior: np.ndarray, losses: list[float], epsilon: float, delta: float,
     sums = np.kron(np.array([[0, 1, 0], [0, 0, 1]]), np.ones(size))
     limits = np.r_[np.zeros(2 * size), delta, delta]
     result = linprog(
-        np.r_[c, np.zeros(2 * size)], np.vstack([excess, sums]), limits, np.r_[np.ones(size), np.zeros(2 * size)][None],
-        [1.0], method="highs", options={"primal_feasibility_tolerance": 1e-10},
-    )  # fmt: skip
+        np.r_[c, np.zeros(2 * size)],
+        np.vstack([excess, sums]),
+        limits,
+        np.r_[np.ones(size), np.zeros(2 * size)][None],
+        [1.0],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10},
+    )
     return float(result.fun)
 
 

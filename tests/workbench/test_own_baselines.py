@@ -84,7 +84,10 @@ def test_mechanisms_and_functions_that_make_them_are_baselines():
         assert row["objective"] == pytest.approx(2 * alpha / (1 - alpha) ** 2)
         assert row["private"] is True
     wide = wb.frontier(
-        wb.FiniteQuery("0..4", max_shift=1), notion="zcdp", rho=0.5, baselines=False,
+        wb.FiniteQuery("0..4", max_shift=1),
+        notion="zcdp",
+        rho=0.5,
+        baselines=False,
         baseline={"rr": [[0.6 if i == j else 0.1 for j in range(5)] for i in range(5)]},
-    )  # fmt: skip
+    )
     assert own(wide, "rr")["private"] is False  # 0.6 ln 6 - 0.1 ln 6 = .896 > .5

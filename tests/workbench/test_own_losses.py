@@ -94,9 +94,13 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("notion", "max_loss"),
-    [("curve", {"curve": "0.5:0.1,1:0.01"}), ("renyi", {"alpha": 3, "epsilon": "0.5"}), ("zcdp", {"rho": "0.1"}),
-     ("gdp", {"mu": 1})],
-)  # fmt: skip
+    [
+        ("curve", {"curve": "0.5:0.1,1:0.01"}),
+        ("renyi", {"alpha": 3, "epsilon": "0.5"}),
+        ("zcdp", {"rho": "0.1"}),
+        ("gdp", {"mu": 1}),
+    ],
+)
 def test_every_notion_takes_own_losses(notion, max_loss):
     question, losses = wb.ModuloNoise(n=6, max_shift=1), [min(eta, 7 - eta) ** 2 for eta in range(7)]
     named = wb.design(question, notion=notion, loss="circular-squared", **max_loss)

@@ -54,9 +54,13 @@ def process(*arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)) 
     """A Python of its own, which finds the packages of the path."""
     places = os.pathsep.join([*map(str, path), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=folder,
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
         env={**os.environ, "PYTHONPATH": places, "COLUMNS": "200"},
-    )  # fmt: skip
+    )
 
 
 def workbench(*commands: tuple[str, ...], folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> list[Done]:
@@ -140,14 +144,15 @@ def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:
 def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:
     asked = ("modulo", "--n", "4", "--max-shift", "1", "--delta", "0.1", "--json")
     solvers, halved, dp, table = (
-        done.answer for done in workbench(
+        done.answer
+        for done in workbench(
             ("doctor", "--json"),
             ("design", *asked, "--epsilon", "2", "--notion", "halved"),
             ("design", *asked, "--epsilon", "1", "--notion", "dp", "--solver", "linprog"),
             ("frontier", *asked, "--epsilon", "1", "--level", "none", "--notion", "dp"),
             folder=tmp_path,
         )
-    )  # fmt: skip
+    )
     assert "linprog" in {row["name"] for row in solvers["solvers"]}
     assert halved["objective"] == pytest.approx(dp["objective"], rel=1e-6)
     assert dp["solver"] == "linprog"
@@ -174,9 +179,11 @@ def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> No
         tmp_path / "a", "broken", "[workbench.backends]\nx = broken:X\n", "raise RuntimeError('no\\nway')"
     )
     taking = _package(
-        tmp_path / "b", "taking", "[workbench.backends]\nhighs = taking:H\nlinprog = taking:L\n",
+        tmp_path / "b",
+        "taking",
+        "[workbench.backends]\nhighs = taking:H\nlinprog = taking:L\n",
         "from solvers.highs import Highs\nclass H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
-    )  # fmt: skip
+    )
     done = process("-m", "workbench", "doctor", "--json", folder=tmp_path, path=(PACKAGE, broken, taking))
     assert done.returncode == 0
     assert "linprog" in {row["name"] for row in json.loads(done.stdout)["solvers"]}
@@ -221,8 +228,23 @@ def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
     """It takes no time limit, and gets none that nobody asked for; one that was asked for is refused."""
     code = LINPROG.read_text().partition("```python\n# linprog.py\n")[2].partition("```")[0]
     (tmp_path / "documented.py").write_text(code.replace('"linprog"', '"documented"'))
-    asked = ("--plugin", "documented.py", "compare", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1",
-             "--notion", "pure", "--solvers", "highs,documented", "--json")  # fmt: skip
+    asked = (
+        "--plugin",
+        "documented.py",
+        "compare",
+        "modulo",
+        "--n",
+        "4",
+        "--max-shift",
+        "1",
+        "--epsilon",
+        "1",
+        "--notion",
+        "pure",
+        "--solvers",
+        "highs,documented",
+        "--json",
+    )
     plain, limited = workbench(asked, (*asked, "--time-limit", "5"), folder=tmp_path, path=())
     first, second = plain.answer["rows"]
     assert (first["status"], second["status"]) == ("optimal", "optimal")

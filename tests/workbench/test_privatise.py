@@ -70,11 +70,13 @@ def test_a_column_through_noise(folder: Path, certificates: Path, capsys):
     assert report["budget"] == {"epsilon": 1.5, "delta": 0.01, "per_distance": False}
     assert report["expected_error"] == pytest.approx(
         {
-            "probability of a wrong answer": 0.5, "mean distance modulo n + 1": 0.75,
+            "probability of a wrong answer": 0.5,
+            "mean distance modulo n + 1": 0.75,
             "mean absolute error of answers spread evenly": 1,
-            "largest mean absolute error of any answer": 1.25, "largest shift of the mean of any answer": 1.25,
+            "largest mean absolute error of any answer": 1.25,
+            "largest shift of the mean of any answer": 1.25,
         }
-    )  # fmt: skip
+    )
     assert any("k times as large" in sentence for sentence in report["words"])
     assert any("Another release" in sentence for sentence in report["words"])
     assert any("other columns are copied" in sentence for sentence in report["words"])
@@ -249,7 +251,7 @@ def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
         ("noise ./o.csv.json --column age --mechanism noise.json", "report beside the output must be another file"),
         ("noise p.csv --column age --mechanism missing.json", "must be a file that can be read"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused_leaves_nothing(folder: Path, certificates: Path, capsys, line: str, message: str):
     Path("big.csv").write_text("0\n7\n9\n")
     Path("odd.csv").write_text("a\n1\n1_0\n")
@@ -320,9 +322,17 @@ def test_sums_of_budgets():
 
 @pytest.mark.parametrize(
     "damage",
-    [{"format": "x"}, {"version": 2}, {"version": True}, {"key": "ab"}, {"key": "é" * 64}, {"releases": {}},
-     {"releases": [{}]}, {"more": 1}],
-)  # fmt: skip
+    [
+        {"format": "x"},
+        {"version": 2},
+        {"version": True},
+        {"key": "ab"},
+        {"key": "é" * 64},
+        {"releases": {}},
+        {"releases": [{}]},
+        {"more": 1},
+    ],
+)
 def test_damaged_ledgers_are_refused(tmp_path: Path, damage: dict):
     path = tmp_path / "account"
     ledger = ReleaseLedger("ab" * 32).add(Release("age", "cd", "dp", PrivacyBudget(Fraction(1), Fraction(0)), "o.csv"))
@@ -332,8 +342,17 @@ def test_damaged_ledgers_are_refused(tmp_path: Path, damage: dict):
     with pytest.raises(wb.CorruptFile, match="account"):
         ReleaseLedger.read(path)
     for wrong in ("-1", 1, "1_0", "nan"):
-        data = json.loads(json.dumps({"column": "a", "digest": "b", "notion": "dp", "output": "o", "budget": {
-            "epsilon": wrong, "delta": "0", "per_distance": False}}))  # fmt: skip
+        data = json.loads(
+            json.dumps(
+                {
+                    "column": "a",
+                    "digest": "b",
+                    "notion": "dp",
+                    "output": "o",
+                    "budget": {"epsilon": wrong, "delta": "0", "per_distance": False},
+                }
+            )
+        )
         with pytest.raises(wb.CorruptFile):
             Release.from_dict(data)
 

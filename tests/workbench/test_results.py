@@ -155,9 +155,10 @@ QUESTION = wb.ModuloNoise(n=4, max_shift=1)
 
 def test_compare_a_request_of_every_family() -> None:
     for question, request in (
-        (QUESTION, {"delta": "0.1", "notion": "dp"}), (wb.Quantization("-3,-0.5,0.5,3"), {}),
+        (QUESTION, {"delta": "0.1", "notion": "dp"}),
+        (wb.Quantization("-3,-0.5,0.5,3"), {}),
         (wb.Labels.uniform(0, 3), {"method": "lp"}),
-    ):  # fmt: skip
+    ):
         result = wb.compare(question, "highs,ortools:glop,nonsense", epsilon=1, **request)
         assert [row["solver"] for row in result] == ["highs", "ortools:glop", "nonsense"]
         first, second, third = result.to_frame().to_dict("records")
@@ -223,13 +224,22 @@ def test_compare_a_suite() -> None:
 @pytest.mark.parametrize(
     ("question", "options"),
     [
-        ("fancy", {}), (3, {"epsilon": 1}), ("small", {"epsilon": 1}), ("small", {"time_limit": 0}),
-        ("small", {"instances": 3}), ("small", {"solvers": "nobody"}), ("small", {"solvers": []}),
-        (QUESTION, {"epsilon": 0}), (QUESTION, {"epsilon": 1, "solver": "highs"}), (QUESTION, {}),
-        (QUESTION, {"epsilon": 1, "instances": "mvu-*"}), (QUESTION, {"epsilon": 1, "solvers": ","}),
-        (QUESTION, {"epsilon": 1, "progress": 3}), (wb.DataLaw.uniform(-1.0, 1.0), {"epsilon": 1, "bits": 5}),
+        ("fancy", {}),
+        (3, {"epsilon": 1}),
+        ("small", {"epsilon": 1}),
+        ("small", {"time_limit": 0}),
+        ("small", {"instances": 3}),
+        ("small", {"solvers": "nobody"}),
+        ("small", {"solvers": []}),
+        (QUESTION, {"epsilon": 0}),
+        (QUESTION, {"epsilon": 1, "solver": "highs"}),
+        (QUESTION, {}),
+        (QUESTION, {"epsilon": 1, "instances": "mvu-*"}),
+        (QUESTION, {"epsilon": 1, "solvers": ","}),
+        (QUESTION, {"epsilon": 1, "progress": 3}),
+        (wb.DataLaw.uniform(-1.0, 1.0), {"epsilon": 1, "bits": 5}),
     ],
-)  # fmt: skip
+)
 def test_bad_comparisons_are_refused_in_one_form(question: Any, options: dict[str, Any]) -> None:
     with pytest.raises(wb.WorkbenchError, match=r" must be .* Got (?s:.)*\.$"):
         wb.compare(question, **options)
@@ -241,9 +251,10 @@ def test_verify(monkeypatch: pytest.MonkeyPatch) -> None:
 
     points = [{"epsilon": epsilon, "delta": 0.1} for epsilon in (0.5, 1.0)]
     monkeypatch.setattr(
-        module, "_groups",
+        module,
+        "_groups",
         lambda kind, small: [Group(QUESTION, {"notion": "dp"}, points)] if kind.name == "modulo" else [],
-    )  # fmt: skip
+    )
     result = wb.verify("highs,ortools:glop", small=True)
     assert [row["agrees"] for row in result] == [True] * 4
     assert result.sentences == ("4 of 4 answers with a closed form agree with it.",)

@@ -28,8 +28,17 @@ def test_instances_are_named_once_and_cover_every_model() -> None:
     names = [instance.name for instance in chosen("default")]
     assert len(set(names)) == len(names)
     models = {instance.model.split(",")[0] for instance in chosen("default")}
-    assert {"LP (14)", "DP-LP", "MILP (13)", "minimum δ by DP-LP", "minimum δ by MILP (15)", "exact quantizer LP",
-            "MVU LP in P", "OPTM LP", "channel LP"} <= models  # fmt: skip
+    assert {
+        "LP (14)",
+        "DP-LP",
+        "MILP (13)",
+        "minimum δ by DP-LP",
+        "minimum δ by MILP (15)",
+        "exact quantizer LP",
+        "MVU LP in P",
+        "OPTM LP",
+        "channel LP",
+    } <= models
     assert {instance.name for instance in chosen("small")} < set(names)
     assert [instance.name for instance in chosen("default", "mvu-*, noise-lp-n8")] == [
         "noise-lp-n8",
@@ -38,8 +47,19 @@ def test_instances_are_named_once_and_cover_every_model() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["noise-milp-n8", "noise-min-delta-dp-n16", "quantizer-m4", "mvu-m4", "optm-m4",
-                                  "channel-unbiased-k6", "noise-lp-metric-n24", "quantizer-metric-m6"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "noise-milp-n8",
+        "noise-min-delta-dp-n16",
+        "quantizer-m4",
+        "mvu-m4",
+        "optm-m4",
+        "channel-unbiased-k6",
+        "noise-lp-metric-n24",
+        "quantizer-metric-m6",
+    ],
+)
 def test_judges_certify_an_optimum_at_its_own_loss(name: str) -> None:
     (instance,) = chosen("default", name)
     program, values = instance.build()
@@ -67,8 +87,20 @@ def test_a_point_that_is_not_private_is_found_out() -> None:
 
 
 def _fake(**more: Any) -> dict[str, Any]:
-    return {"instance": "a", "model": "LP", "kind": "LP", "rows": 1, "columns": 1, "solver": "s", "status": "optimal",
-            "objective": 1.0, "bound": 1.0, "residual": 0.0, "seconds": 0.01, **more}  # fmt: skip
+    return {
+        "instance": "a",
+        "model": "LP",
+        "kind": "LP",
+        "rows": 1,
+        "columns": 1,
+        "solver": "s",
+        "status": "optimal",
+        "objective": 1.0,
+        "bound": 1.0,
+        "residual": 0.0,
+        "seconds": 0.01,
+        **more,
+    }
 
 
 def test_rows_are_judged_together() -> None:
@@ -146,8 +178,11 @@ def test_a_task_says_the_program_itself(tmp_path: Path) -> None:
     again, solver, options = read_task(tmp_path / "t.npz")
     assert (solver, options) == ("highs", {"threads": 1, "time_limit": None})
     assert (again.name, again.sense, again.scale, again.shape) == (
-        program.name, program.sense, program.scale, program.shape
-    )  # fmt: skip
+        program.name,
+        program.sense,
+        program.scale,
+        program.shape,
+    )
     one, two = program.data(values), again.data()
     for name in ("c", "row_lower", "row_upper", "lower", "upper", "integrality"):
         assert (getattr(one, name) == getattr(two, name)).all()
@@ -227,20 +262,28 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert end.value.code == 0
     found = json.loads(capsys.readouterr().out)
     assert [(row["instance"], row["solver"], row["status"]) for row in found["runs"]] == [
-        ("noise-milp-n8", "highs", "optimal"), ("noise-milp-n8", "ortools:glop", "not applicable"),
-        ("mvu-m4", "highs", "optimal"), ("mvu-m4", "ortools:glop", "optimal"),
-    ]  # fmt: skip
+        ("noise-milp-n8", "highs", "optimal"),
+        ("noise-milp-n8", "ortools:glop", "not applicable"),
+        ("mvu-m4", "highs", "optimal"),
+        ("mvu-m4", "ortools:glop", "optimal"),
+    ]
     assert {path.name for path in tmp_path.iterdir()} >= {"summary.csv", "performance_profile.png", "scatter.svg"}
     assert pd.read_csv(tmp_path / "performance_profile.csv")["solver"].tolist() == ["highs", "ortools:glop"] * 2
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--suite", "x"], ["--suite", "small", "--solvers", "x"], ["--suite", "small", "--instances", "x"],
-     ["--json"], ["--suite", "small", "--solvers", "ortools:glop", "--instances", "noise-milp-n8"],
-     ["--suite", "small", "--time-limit", "0"], ["--suite", "small", "--solvers", ","],
-     ["--suite", "small", "modulo", "--n", "8", "--max-shift", "3", "--epsilon", "1"]],
-)  # fmt: skip
+    [
+        ["--suite", "x"],
+        ["--suite", "small", "--solvers", "x"],
+        ["--suite", "small", "--instances", "x"],
+        ["--json"],
+        ["--suite", "small", "--solvers", "ortools:glop", "--instances", "noise-milp-n8"],
+        ["--suite", "small", "--time-limit", "0"],
+        ["--suite", "small", "--solvers", ","],
+        ["--suite", "small", "modulo", "--n", "8", "--max-shift", "3", "--epsilon", "1"],
+    ],
+)
 def test_bad_input_is_refused_in_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["compare", *arguments])

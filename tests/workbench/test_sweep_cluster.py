@@ -93,9 +93,17 @@ def test_the_command_line_runs_on_a_cluster(tmp_path: Path, cluster: Any, capsys
     spec = tmp_path / "spec.toml"
     spec.write_text('[[grid]]\nmodel = "modulo"\nn = 5\nmax_shift = 1\nepsilon = [0.5, 1]\n')
     with pytest.raises(SystemExit) as stop:
-        main([
-            "sweep", str(spec), "--ledger", str(tmp_path / "a.sqlite"), "--cluster", cluster.scheduler_address, "--json"
-        ])  # fmt: skip
+        main(
+            [
+                "sweep",
+                str(spec),
+                "--ledger",
+                str(tmp_path / "a.sqlite"),
+                "--cluster",
+                cluster.scheduler_address,
+                "--json",
+            ]
+        )
     assert not stop.value.code
     assert json.loads(capsys.readouterr().out)["solved"] == 2
 
@@ -179,9 +187,11 @@ def test_a_cluster_that_goes_away_ends_the_run(tmp_path: Path):
     begin = time.monotonic()
     with pytest.raises(WorkbenchError, match=r"lost|no worker"):
         wb.sweep(
-            {"grid": grid}, tmp_path / "a.sqlite", cluster=lost.scheduler_address,
+            {"grid": grid},
+            tmp_path / "a.sqlite",
+            cluster=lost.scheduler_address,
             progress=lambda outcome: begun.set() if outcome.solved else None,
-        )  # fmt: skip
+        )
     killer.join()
     assert time.monotonic() - begin < 100
     assert content(tmp_path / "a.sqlite")

@@ -51,8 +51,10 @@ def test_worst_answer_is_bounded_from_both_sides(n: int, D: int, loss: str, epsi
     assert design.bound <= design.objective <= design.bound * (1 + 2e-8)
     assert design.objective <= value * (1 + 1e-6)  # all noise against noise up to a length
     assert design.objective == pytest.approx(value, rel=2e-4)
-    each = [sum(p * abs(o - q) ** (2 if loss == "squared" else 1) for o, p in enumerate(row.floats))
-            for q, row in enumerate(design.mechanism.rows)]  # fmt: skip
+    each = [
+        sum(p * abs(o - q) ** (2 if loss == "squared" else 1) for o, p in enumerate(row.floats))
+        for q, row in enumerate(design.mechanism.rows)
+    ]
     assert max(each) == pytest.approx(design.objective)
     mean = wb.design(wb.IntegerNoise(D, clamp=(0, n)), epsilon=epsilon, delta=delta, loss=loss)
     assert mean.objective < design.objective

@@ -31,7 +31,7 @@ __all__ = [
     "check",
     "compose",
     "sample",
-]  # fmt: skip
+]
 
 AUDIT_EXAMPLES = """Examples:
 
@@ -194,8 +194,16 @@ def check(file: Annotated[Path, typer.Argument(help="A certificate file.")], jso
         raise
     if json:
         composed = {} if proven.composed is None else {"composed": proven.composed.to_dict()}
-        emit_json({"file": file.name, "proven": True, "claim": proven.claim.to_dict(), **composed,
-                   "words": list(words), "not_proven": dict(proven.record)})  # fmt: skip
+        emit_json(
+            {
+                "file": file.name,
+                "proven": True,
+                "claim": proven.claim.to_dict(),
+                **composed,
+                "words": list(words),
+                "not_proven": dict(proven.record),
+            }
+        )
         return
     out.print(
         f"Proven from {_plain(file.name)} alone, in exact arithmetic:", style="bold", highlight=False, markup=False
@@ -308,9 +316,7 @@ def _open(
             moves = list(integers(shifts.replace(";", ","), "shifts"))
     rows = None if pairs is None else [integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
     contents = read(file)
-    return contents, contents.related(
-        sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows
-    )  # fmt: skip
+    return contents, contents.related(sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows)
 
 
 def _plain(value: object) -> str:

@@ -127,8 +127,15 @@ def verify(
     bad = [row for row in result if row["agrees"] is False]
     groups = summary(result)
     if json:
-        emit_json({"requests": len(result), "disagreements": len(bad), "summary": groups, "rows": result.rows,
-                   "interrupted": result.interrupted})  # fmt: skip
+        emit_json(
+            {
+                "requests": len(result),
+                "disagreements": len(bad),
+                "summary": groups,
+                "rows": result.rows,
+                "interrupted": result.interrupted,
+            }
+        )
     else:
         columns = ["solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly_private"]
         caption = (
@@ -168,8 +175,13 @@ def reproduce(
     )
     surprises = [row for row in result if row["surprising"]]
     if json:
-        emit_json({"results": str(results), "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
-                   "interrupted": result.interrupted})  # fmt: skip
+        emit_json(
+            {
+                "results": str(results),
+                "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
+                "interrupted": result.interrupted,
+            }
+        )
     else:
         for sentence in result.sentences:
             out.print(sentence, **_PLAIN)

@@ -124,8 +124,15 @@ def _report_suite(result: Result, suite: str, time_limit: float, folder: Path | 
             gallery(folder.parent)
     if json:
         runs = next(artifact.table for artifact in report if artifact.name == "performance_profile")
-        emit_json({"suite": suite, "summary": records(report[0].table), "runs": records(runs),
-                   "recommendations": list(result.sentences), "interrupted": result.interrupted})  # fmt: skip
+        emit_json(
+            {
+                "suite": suite,
+                "summary": records(report[0].table),
+                "runs": records(runs),
+                "recommendations": list(result.sentences),
+                "interrupted": result.interrupted,
+            }
+        )
     else:
         _report(report[0].table, suite)
         for sentence in result.sentences:
@@ -146,11 +153,18 @@ def _report(results: pd.DataFrame, suite: str) -> None:
     counts = ("private_as_returned", "certified")
     for kind, part in results.groupby("kind", sort=False):
         cells = [
-            [r["solver"], f"{r['solved']} of {r['instances']}", f"{r['shifted_mean_seconds']:.3f}", f"{r['ratio']:.2f}",
-             _short(r["worst_gap_to_best"]), _short(r["worst_residual"]),
-             *(f"{r[name]} of {r['answers']}" if r["answers"] else "-" for name in counts), r["not_solved"]]
+            [
+                r["solver"],
+                f"{r['solved']} of {r['instances']}",
+                f"{r['shifted_mean_seconds']:.3f}",
+                f"{r['ratio']:.2f}",
+                _short(r["worst_gap_to_best"]),
+                _short(r["worst_residual"]),
+                *(f"{r[name]} of {r['answers']}" if r["answers"] else "-" for name in counts),
+                r["not_solved"],
+            ]
             for _, r in part.iterrows()
-        ]  # fmt: skip
+        ]
         heads = [
             "solver",
             "solved",

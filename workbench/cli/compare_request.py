@@ -25,10 +25,18 @@ _SOLVERS = Annotated[
 ]
 _MORE = (" --solvers highs,gurobi,scip", " --solvers all --json")
 _HEADS = {
-    "solver": "solver", "status": "status", "objective": "objective", "bound": "bound", "residual": "residual",
-    "pdp_delta": "PDP δ", "dp_delta": "DP δ", "pure_epsilon": "pure ε", "private": "private",
-    "oracle_agrees": "agrees", "seconds": "seconds",
-}  # fmt: skip
+    "solver": "solver",
+    "status": "status",
+    "objective": "objective",
+    "bound": "bound",
+    "residual": "residual",
+    "pdp_delta": "PDP δ",
+    "dp_delta": "DP δ",
+    "pure_epsilon": "pure ε",
+    "private": "private",
+    "oracle_agrees": "agrees",
+    "seconds": "seconds",
+}
 _LIMIT = f"Seconds; {TIME_LIMITS['request']:g} by default for solvers that take a limit."
 _ROUNDED_UP = ("pdp_delta", "dp_delta", "pure_epsilon")
 _FORMATS = {"residual": ".1g", "seconds": ".3f"}
@@ -87,8 +95,12 @@ def _json(question: Any, given: Mapping[str, Any], result: Result) -> dict[str, 
     ]
     options = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
     spelled = question.to_dict() if hasattr(question, "to_dict") else repr(question)
-    return options | {"question": spelled, "rows": rows, "recommendation": result.sentences[0],
-                      "interrupted": result.interrupted}  # fmt: skip
+    return options | {
+        "question": spelled,
+        "rows": rows,
+        "recommendation": result.sentences[0],
+        "interrupted": result.interrupted,
+    }
 
 
 def _report(result: Result) -> None:

@@ -23,9 +23,21 @@ from rich.table import Table
 from workbench.io.files import is_number
 
 __all__ = [
-    "Json", "answers", "drop_output", "emit_json", "epilog", "err", "facts", "interrupted", "one_line", "open_streams",
-    "out", "own_stdout", "show_everything", "table",
-]  # fmt: skip
+    "Json",
+    "answers",
+    "drop_output",
+    "emit_json",
+    "epilog",
+    "err",
+    "facts",
+    "interrupted",
+    "one_line",
+    "open_streams",
+    "out",
+    "own_stdout",
+    "show_everything",
+    "table",
+]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
 
@@ -134,9 +146,15 @@ def interrupted(message: str) -> NoReturn:
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None) -> Table:
     """A rich table; numbers right-aligned and shown with nine significant digits, None as a dash."""
     shown = Table(
-        title=title or None, caption=caption, title_justify="left", caption_justify="left", header_style="bold",
-        box=box.SIMPLE_HEAD, show_header=any(columns), pad_edge=False,
-    )  # fmt: skip
+        title=title or None,
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        header_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_header=any(columns),
+        pad_edge=False,
+    )
     for k, column in enumerate(columns):
         numeric = any(isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows)
         words = [word for row in rows for word in show(row[k]).split() if is_number(word)]

@@ -30,9 +30,14 @@ def design_command(kind: Family) -> Callable[..., None]:
     """The command that designs a mechanism of a family."""
 
     def run(
-        *, html: Path | None, json: bool, raw: bool = False, save: Path | None = None, plot: Path | None = None,
+        *,
+        html: Path | None,
+        json: bool,
+        raw: bool = False,
+        save: Path | None = None,
+        plot: Path | None = None,
         **given: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         output_files(save, plot, files_of(kind, given))
         html_file(html, {**files_of(kind, given), "saved file": save, "plot file": plot})
         more: dict[str, Any] = {"check": "audit" if raw else "certify"}

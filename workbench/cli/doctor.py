@@ -46,18 +46,24 @@ def _lines(report: dict[str, Any]) -> list[str]:
         f"workbench {report['workbench']}, Python {report['python']}, {report['platform']}",
         f"installed set: {report['verdict']}. {report['why']}",
         "",
-        *_columns([("package", "installed", "tested with", "status", "extra")] + [
-            (row["package"], row["installed"] or "-", row["wanted"], row["status"], row["extra"] or "")
-            for row in report["packages"]
-        ]),
+        *_columns(
+            [("package", "installed", "tested with", "status", "extra")]
+            + [
+                (row["package"], row["installed"] or "-", row["wanted"], row["status"], row["extra"] or "")
+                for row in report["packages"]
+            ]
+        ),
         "",
-    ]  # fmt: skip
+    ]
     if report["solvers"]:
         heads = [("solver", "version", "can", "licence")]
-        lines += _columns(heads + [
-            (row["name"], row["version"] or "not installed", row["capabilities"], row["licence"] or "-")
-            for row in report["solvers"]
-        ])  # fmt: skip
+        lines += _columns(
+            heads
+            + [
+                (row["name"], row["version"] or "not installed", row["capabilities"], row["licence"] or "-")
+                for row in report["solvers"]
+            ]
+        )
     else:
         lines.append(f"solvers: {report['solvers_error']}")
     missing = [extra for extra, there in report["extras"].items() if not there]
@@ -73,6 +79,4 @@ def _lines(report: dict[str, Any]) -> list[str]:
 
 def _columns(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]  # fmt: skip
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -62,8 +62,9 @@ def _export(path: Path, family: str, given: dict[str, object], texts: set[tuple[
     print(f"Wrote {path}.")
 
 
-def _serve(family: str | None, given: dict[str, object], texts: set[tuple[str, str, str]], port: int,
-           browser: bool) -> None:  # fmt: skip
+def _serve(
+    family: str | None, given: dict[str, object], texts: set[tuple[str, str, str]], port: int, browser: bool
+) -> None:
     from workbench.explorer.server import Server
 
     try:

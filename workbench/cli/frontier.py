@@ -77,8 +77,13 @@ def _budgets(*, out: Path, html: Path | None, json: bool, **given: Any) -> None:
         raise KeyboardInterrupt
     files = [*result.save(out / "table.csv"), *write_html(result, html)]
     if json:
-        emit_json({"rows": result.to_dict()["rows"], "files": [str(path) for path in files],
-                   "interrupted": result.interrupted})  # fmt: skip
+        emit_json(
+            {
+                "rows": result.to_dict()["rows"],
+                "files": [str(path) for path in files],
+                "interrupted": result.interrupted,
+            }
+        )
     else:
         best(result.to_frame())
         stdout.print(f"{len(result)} rows: {files[0]}", highlight=False)

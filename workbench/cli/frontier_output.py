@@ -38,10 +38,14 @@ def run_plan(plan: Plan, folder: Path, json: bool, html: Path | None = None, job
     if json:
         emit_json(
             {
-                "title": result.title, "rows": result.to_dict()["rows"], "files": [str(path) for path in files],
-                "tasks": result.total, "finished": result.finished, "interrupted": result.interrupted,
+                "title": result.title,
+                "rows": result.to_dict()["rows"],
+                "files": [str(path) for path in files],
+                "tasks": result.total,
+                "finished": result.finished,
+                "interrupted": result.interrupted,
             }
-        )  # fmt: skip
+        )
     else:
         _report(result, files)
     if result.interrupted:

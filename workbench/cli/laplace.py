@@ -183,6 +183,8 @@ def _read_key(path: Path) -> bytes:
     if others_can_read(path):
         err.print(
             f"note: other users can read the key {path.name}; chmod 600 keeps it to its owner.",
-            highlight=False, markup=False, soft_wrap=True,
-        )  # fmt: skip
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
     return key

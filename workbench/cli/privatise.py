@@ -26,8 +26,14 @@ if TYPE_CHECKING:
     from workbench.io.csv_column import CsvColumn
     from workbench.privacy.column_release import Account
 
-__all__ = ["LABELS_EXAMPLES", "NOISE_EXAMPLES", "QUANTIZER_EXAMPLES", "privatise_labels", "privatise_noise",
-           "privatise_quantizer"]  # fmt: skip
+__all__ = [
+    "LABELS_EXAMPLES",
+    "NOISE_EXAMPLES",
+    "QUANTIZER_EXAMPLES",
+    "privatise_labels",
+    "privatise_noise",
+    "privatise_quantizer",
+]
 
 NOISE_EXAMPLES = """Examples:
 
@@ -76,9 +82,17 @@ def _command(kind: str, summary: str) -> Callable[..., None]:
     """The command that publishes a column through a saved mechanism of a kind."""
 
     def privatise(
-        source: File, column: Column, mechanism: Saved, target: Target, clip: Clip = False, person: Person = None,
-        ledger: Ledger = None, raw: Raw = False, insecure_seed: Insecure = None, json: Json = False,
-    ) -> None:  # fmt: skip
+        source: File,
+        column: Column,
+        mechanism: Saved,
+        target: Target,
+        clip: Clip = False,
+        person: Person = None,
+        ledger: Ledger = None,
+        raw: Raw = False,
+        insecure_seed: Insecure = None,
+        json: Json = False,
+    ) -> None:
         sidecar = _sidecar(target, {"input": source, "mechanism": mechanism}, ledger)
         from workbench.exact.random_source import Source
         from workbench.io.csv_column import CsvColumn
@@ -97,12 +111,20 @@ def _command(kind: str, summary: str) -> Callable[..., None]:
             words.append("A seed was given: whoever knows it can undo the noise. Not for a release.")
         published = publish(subject.mechanism, rows.values, insecure_seed=insecure_seed)
         report: dict[str, Any] = {
-            "file": target.name, "column": column, "rows": int(rows.values.size), "method": kind,
-            "mechanism": subject.mechanism.describe(), "certified": subject.claim is not None,
+            "file": target.name,
+            "column": column,
+            "rows": int(rows.values.size),
+            "method": kind,
+            "mechanism": subject.mechanism.describe(),
+            "certified": subject.claim is not None,
             "claim": None if subject.claim is None else subject.claim.to_dict(),
-            "pure_epsilon": subject.pure_epsilon, **account.report, "expected_error": subject.expected_error,
-            "clip": clip, "person": person, "words": words,
-        }  # fmt: skip
+            "pure_epsilon": subject.pure_epsilon,
+            **account.report,
+            "expected_error": subject.expected_error,
+            "clip": clip,
+            "person": person,
+            "words": words,
+        }
         _publish(account, target, sidecar, table, published, report)
         if json:
             emit_json(_for_owner(report, account, target) | {"clipped_rows": rows.clipped})
@@ -184,9 +206,9 @@ def privatise_labels(
             return best_bins(prior, second, loss)
         return design(prior, epsilon=second, method=method).mechanism
 
-    release = LabelRandomizer(
-        known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1
-    ).run(values, drawing)  # fmt: skip
+    release = LabelRandomizer(known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1).run(
+        values, drawing
+    )
     account = Account.of(PrivacyBudget(release.epsilon), "pure", table.name, target.name, given, most, ledger)
     words = [*account.words]
     if labels is None:

@@ -55,8 +55,10 @@ def _tell(done: int, total: int, what: str) -> None:
         err.print(f"[{done + 1}/{total}] {what}", highlight=False, markup=False)
 
 
-@app.command(epilog="Examples:\n\n  workbench programs solve library/mvu-m4.mps --solver ortools:glop\n\n"
-                    "  workbench programs solve mine.mps --solver all --json")  # fmt: skip
+@app.command(
+    epilog="Examples:\n\n  workbench programs solve library/mvu-m4.mps --solver ortools:glop\n\n"
+    "  workbench programs solve mine.mps --solver all --json"
+)
 def solve(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Named .mps or .mps.gz; ours or anybody's.")],
     solver: Annotated[str, typer.Option(help="Names from `workbench doctor`, or all.")] = "highs",
@@ -73,9 +75,11 @@ def solve(
     else:
         heads = ["solver", "status", "objective", "bound", "residual", "agrees", "seconds"]
         known = rows[0]["known_value"]
-        caption = "No optimum is known." if known is None else (
-            f"The optimum is known to lie in [{rows[0]['known_bound']}, {known}]."
-        )  # fmt: skip
+        caption = (
+            "No optimum is known."
+            if known is None
+            else (f"The optimum is known to lie in [{rows[0]['known_bound']}, {known}].")
+        )
         out.print(table(file.name, heads, [[row[head] for head in heads] for row in rows], caption=caption))
         for row in rows:
             if row["failure"]:

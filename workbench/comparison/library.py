@@ -59,10 +59,16 @@ _ANSWER = ("version", "status", "objective", "bound", "residual", "seconds", "ag
 def _row(instance: Instance, program: Program) -> Row:
     data = program.template
     return {
-        "name": instance.name, "model": instance.model, "parameters": instance.parameters,
-        "kind": "MILP" if program.is_mip else "LP", "rows": program.shape[0], "columns": program.shape[1],
-        "nonzeros": int(data.A.nnz), "integers": int(data.integrality.sum()), "scale": program.scale,
-    }  # fmt: skip
+        "name": instance.name,
+        "model": instance.model,
+        "parameters": instance.parameters,
+        "kind": "MILP" if program.is_mip else "LP",
+        "rows": program.shape[0],
+        "columns": program.shape[1],
+        "nonzeros": int(data.A.nnz),
+        "integers": int(data.integrality.sum()),
+        "scale": program.scale,
+    }
 
 
 def _fixed(instance: Instance) -> Program:
@@ -85,9 +91,13 @@ def listing(names: str | None = None, most: int | None = None) -> list[Row]:
 
 
 def export(
-    folder: Path, names: str | None = None, most: int | None = None, *, time_limit: float = 60.0,
+    folder: Path,
+    names: str | None = None,
+    most: int | None = None,
+    *,
+    time_limit: float = 60.0,
     progress: Progress = silent,
-) -> list[Row]:  # fmt: skip
+) -> list[Row]:
     """Write programs with what is known of their optima, solved by HiGHS; returns their rows.
 
     A file is written whole or not at all, so an interrupted export keeps what it has. Raises InvalidRequest.
@@ -118,9 +128,13 @@ def _known(program: Program, solution: Solution) -> Row:
     data = program.template
     point, dual = _sharp(data, solution.x.tolist(), solution.seconds.total)
     proven = None if dual is None else exact_bound(data, dual)
-    record |= {"value": float(exact_objective(data, point)), "violation": float(exact_violation(data, point)),
-              "point": list(point), "dual": None if dual is None else list(dual),
-              "dual_bound": None if proven is None else rounded_down(proven)}  # fmt: skip
+    record |= {
+        "value": float(exact_objective(data, point)),
+        "violation": float(exact_violation(data, point)),
+        "point": list(point),
+        "dual": None if dual is None else list(dual),
+        "dual_bound": None if proven is None else rounded_down(proven),
+    }
     if program.is_mip:
         return record | {"bound": solution.bound, "proof": f"branch and bound of highs {solution.version}, its word"}
     return record | {"bound": record["dual_bound"], "proof": "Lagrangian value of the dual, in rationals"}
@@ -137,8 +151,12 @@ def _sharp(data: Data, x: Sequence[float], seconds: float) -> tuple[Sequence[flo
     relaxed = replace(data, integrality=data.integrality & False, c=data.c * _UNITS)
     gap = math.inf
     for algorithm in (None, "interior-point"):
-        options = Options(feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9, algorithm=algorithm,
-                          time_limit=60 + 20 * seconds)  # fmt: skip
+        options = Options(
+            feasibility_tolerance=1e-9,
+            dual_feasibility_tolerance=1e-9,
+            algorithm=algorithm,
+            time_limit=60 + 20 * seconds,
+        )
         solution = solve(Program("in small units", relaxed, scale=_UNITS), {}, "highs", options)
         if (
             solution.x is None
@@ -233,8 +251,17 @@ def folder_instances(folder: Path, names: str | None = None) -> list[Instance]:
         program, known = read_program(path)
         bound, value = known_range(known)
         judge = _judge(name, known) if program.template.A.nnz <= _JUDGED else None
-        instances.append(Instance(name, str(known.get("model", "")), _constantly(program), judge, library=True,
-                              parameters=str(known.get("parameters", "")), known=(bound, value)))  # fmt: skip
+        instances.append(
+            Instance(
+                name,
+                str(known.get("model", "")),
+                _constantly(program),
+                judge,
+                library=True,
+                parameters=str(known.get("parameters", "")),
+                known=(bound, value),
+            )
+        )
     return instances or InvalidRequest.must("instances", "patterns that match some of the folder", repr(names))
 
 
@@ -270,9 +297,14 @@ def solve_file(path: Path, solvers: Sequence[str], time_limit: float | None = No
         except WorkbenchError as error:
             rows.append(row | {"status": "failed", "failure": str(error)})
             continue
-        row |= {"version": solution.version, "status": str(solution.termination), "objective": solution.objective,
-                "bound": solution.bound, "residual": solution.residuals and solution.residuals.worst,
-                "seconds": solution.seconds.total}  # fmt: skip
+        row |= {
+            "version": solution.version,
+            "status": str(solution.termination),
+            "objective": solution.objective,
+            "bound": solution.bound,
+            "residual": solution.residuals and solution.residuals.worst,
+            "seconds": solution.seconds.total,
+        }
         if row["status"] == "optimal" and value is not None:
             row["agrees"] = _within(solution.objective, bound, value)
         rows.append(row)
@@ -314,9 +346,15 @@ def verify_folder(folder: Path) -> list[Row]:
         holds = float(value) == known["value"] and float(violation) == known["violation"]
         holds &= (None if proven is None else rounded_down(proven)) == known["dual_bound"]
         what = "linear relaxation" if data.is_mip else "program"
-        rows.append({
-            "name": path.name, "holds": holds, "value": float(value), "violation": float(violation),
-            "dual_bound": None if proven is None else rounded_down(proven), "bound": known["bound"],
-            "proven": f"no point of the {what} costs less than dual_bound; the point misses a row by violation",
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": path.name,
+                "holds": holds,
+                "value": float(value),
+                "violation": float(violation),
+                "dual_bound": None if proven is None else rounded_down(proven),
+                "bound": known["bound"],
+                "proven": f"no point of the {what} costs less than dual_bound; the point misses a row by violation",
+            }
+        )
     return rows

@@ -95,9 +95,14 @@ def recommend(*, epsilon: Any, delta: Any = 0, notion: str = "dp", loss: Any = "
     values = read(OPTIONS, given)
     finite_query = FAMILY.spelled_question({"answers": None, **values})
     query = Query(
-        question=finite_query, epsilon=values["epsilon"], delta=values["delta"] or Fraction(0), notion=values["notion"],
-        loss=values["loss"], words=texts(given), own=values["baseline"] or (),
-    )  # fmt: skip
+        question=finite_query,
+        epsilon=values["epsilon"],
+        delta=values["delta"] or Fraction(0),
+        notion=values["notion"],
+        loss=values["loss"],
+        words=texts(given),
+        own=values["baseline"] or (),
+    )
     _check(query)
     return _compared(query, f"{finite_query!r}, {query.losses.name} loss")
 
@@ -112,9 +117,14 @@ def _real(values: Mapping[str, Any]) -> Result:
     if values["notion"] == "pure" and delta:
         InvalidRequest.must("delta", "0 for the notion pure", float(delta))
     query = RealQuery(
-        low=low, high=high, sensitivity=spread, epsilon=values["epsilon"], delta=delta, notion=values["notion"],
+        low=low,
+        high=high,
+        sensitivity=spread,
+        epsilon=values["epsilon"],
+        delta=delta,
+        notion=values["notion"],
         loss=values["loss"],
-    )  # fmt: skip
+    )
     relation = "every two neighbours" if query.local else f"neighbours at most {float(spread):g} apart"
     return _compared(query, f"real answers in [{float(low):g}, {float(high):g}], {relation}, {query.loss} error")
 
@@ -127,9 +137,16 @@ def _compared(query: Query | RealQuery, subject: str) -> Result:
     title = f"{subject}, {query.notion} at epsilon = {float(query.epsilon):g}, delta = {float(query.delta):g}"
     sentences = tuple(_of_reals(query, rows) if isinstance(query, RealQuery) else _sentences(rows, extra))
     return Result(
-        title, rows, "recommend", COLUMNS, partial(_draw, title=title), len(rows), len(rows),
-        time.perf_counter() - begin, sentences,
-    )  # fmt: skip
+        title,
+        rows,
+        "recommend",
+        COLUMNS,
+        partial(_draw, title=title),
+        len(rows),
+        len(rows),
+        time.perf_counter() - begin,
+        sentences,
+    )
 
 
 def _check(query: Query) -> None:
@@ -141,8 +158,14 @@ def _check(query: Query) -> None:
 
 
 def _row(candidate: Candidate) -> Row:
-    row: Row = {"class": candidate.name, "objective": None, "bound": None, "certified": None,
-                "command": candidate.command, "notes": candidate.reason or candidate.needs}  # fmt: skip
+    row: Row = {
+        "class": candidate.name,
+        "objective": None,
+        "bound": None,
+        "certified": None,
+        "command": candidate.command,
+        "notes": candidate.reason or candidate.needs,
+    }
     if candidate.solve is None:
         return row
     try:
@@ -203,8 +226,10 @@ def _of_reals(query: RealQuery, rows: list[Row]) -> Iterator[str]:
         yield _use(unbiased[0], " where many answers are averaged (unbiased)")
     if served[0] not in unbiased:
         loss = _shown(served[0]["objective"])
-        yield (f"For one answer alone the {served[0]['class']} (biased) costs least of the classes compared: {loss}. "
-               "Others may cost less.")  # fmt: skip
+        yield (
+            f"For one answer alone the {served[0]['class']} (biased) costs least of the classes compared: {loss}. "
+            "Others may cost less."
+        )
     constant = float(query.width / 4 if query.loss == "absolute" else query.width**2 / 12)
     if served[0]["objective"] > constant:
         middle = float(query.low + query.width / 2)

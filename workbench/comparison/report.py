@@ -30,8 +30,19 @@ if TYPE_CHECKING:
 
     from workbench.io.result import Plots, Row
 
-__all__ = ["COLUMNS", "EXACT", "SHIFT", "draw_profile", "draw_scatter", "plots", "preferred", "profile",
-           "recommendations", "shifted_mean", "summary"]  # fmt: skip
+__all__ = [
+    "COLUMNS",
+    "EXACT",
+    "SHIFT",
+    "draw_profile",
+    "draw_scatter",
+    "plots",
+    "preferred",
+    "profile",
+    "recommendations",
+    "shifted_mean",
+    "summary",
+]
 
 EXACT = 1e-9  # residuals and gaps up to here are rounding
 SHIFT = 0.01  # seconds
@@ -39,11 +50,38 @@ _ALIKE = 2.0  # times the least seconds, shifted, which are not told apart from 
 LEAST = 1e-3  # seconds below which times are not told apart
 
 COLUMNS = (
-    "instance", "model", "kind", "rows", "columns", "solver", "version", "status", "solved", "seconds", "objective",
-    "bound", "gap", "best_objective", "best_bound", "gap_to_best", "contradicted", "residual", "claimed_epsilon",
-    "exact_epsilon", "claimed_delta", "exact_delta", "private", "certified", "certified_objective", "certified_gap",
-    "iterations", "nodes", "left_out", "judgement", "failure",
-)  # fmt: skip
+    "instance",
+    "model",
+    "kind",
+    "rows",
+    "columns",
+    "solver",
+    "version",
+    "status",
+    "solved",
+    "seconds",
+    "objective",
+    "bound",
+    "gap",
+    "best_objective",
+    "best_bound",
+    "gap_to_best",
+    "contradicted",
+    "residual",
+    "claimed_epsilon",
+    "exact_epsilon",
+    "claimed_delta",
+    "exact_delta",
+    "private",
+    "certified",
+    "certified_objective",
+    "certified_gap",
+    "iterations",
+    "nodes",
+    "left_out",
+    "judgement",
+    "failure",
+)
 
 
 def shifted_mean(seconds: Any) -> float:
@@ -62,11 +100,16 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
         points = part[part["residual"].notna()]
         rows.append(
             {
-                "kind": kind, "solver": solver, "instances": len(part), "solved": int(part["solved"].sum()),
+                "kind": kind,
+                "solver": solver,
+                "instances": len(part),
+                "solved": int(part["solved"].sum()),
                 "shifted_mean_seconds": shifted_mean(np.minimum(times, time_limit)),
                 **_hot(part),
-                "worst_residual": points["residual"].max(), "worst_gap_to_best": points["gap_to_best"].max(),
-                "answers": len(audited), "private_as_returned": int(audited.eq(True).sum()),
+                "worst_residual": points["residual"].max(),
+                "worst_gap_to_best": points["gap_to_best"].max(),
+                "answers": len(audited),
+                "private_as_returned": int(audited.eq(True).sum()),
                 "certified": int(part["certified"].eq(True).sum()),
                 "worst_certified_gap": part["certified_gap"].astype(float).max(),
                 "not_solved": ", ".join(
@@ -74,7 +117,7 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
                     for status, count in failed.items()
                 ),
             }
-        )  # fmt: skip
+        )
     frame = pd.DataFrame(rows)
     fastest = frame.groupby("kind")["shifted_mean_seconds"].transform("min")
     frame.insert(5, "ratio", (frame["shifted_mean_seconds"] + SHIFT) / (fastest + SHIFT))
@@ -173,8 +216,13 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
     for solver, (colour, marker, _) in _looks(ran).items():
         here = ran[ran["solver"] == solver]
         style: dict[str, Any] = {
-            "color": colour, "marker": marker, "linestyle": "none", "markersize": 5, "alpha": 0.8, "label": solver,
-        }  # fmt: skip
+            "color": colour,
+            "marker": marker,
+            "linestyle": "none",
+            "markersize": 5,
+            "alpha": 0.8,
+            "label": solver,
+        }
         solved = here[here["solved"].astype(bool)]
         if solver != reference:
             x = base.reindex(solved["instance"])

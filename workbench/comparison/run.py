@@ -77,10 +77,14 @@ def run_suite(
                 task = Path(folder) / "program.npz"
                 write_task(task, program, values)
                 shared = {
-                    "instance": instance.name, "model": instance.model, "kind": "MILP" if program.is_mip else "LP",
-                    "rows": program.shape[0], "columns": program.shape[1],
-                    "known_bound": instance.known[0], "known_value": instance.known[1],
-                }  # fmt: skip
+                    "instance": instance.name,
+                    "model": instance.model,
+                    "kind": "MILP" if program.is_mip else "LP",
+                    "rows": program.shape[0],
+                    "columns": program.shape[1],
+                    "known_bound": instance.known[0],
+                    "known_value": instance.known[1],
+                }
                 for solver in solvers:
                     progress(len(rows), total, f"{instance.name} by {solver}")
                     row = _unfit(backend(solver), program)
@@ -90,9 +94,7 @@ def run_suite(
                     rows.append(shared | {"solver": solver} | row)
     except KeyboardInterrupt:
         pass
-    result = Result(
-        title, verdict_rows(rows), "runs", COLUMNS, plots, len(rows), total, time.perf_counter() - begin
-    )  # fmt: skip
+    result = Result(title, verdict_rows(rows), "runs", COLUMNS, plots, len(rows), total, time.perf_counter() - begin)
     if all(row["status"] == "not applicable" for row in rows):
         return result
     return replace(result, sentences=recommendations(summary(result.to_frame(), time_limit)))
@@ -127,8 +129,11 @@ def run_one(instance: Instance, task: Path, solver: str, time_limit: float, *, h
         _, stderr = process.communicate(timeout=time_limit + GRACE)
     except subprocess.TimeoutExpired:
         _end(process)
-        return {"status": "killed", "wall": time.perf_counter() - begin,
-                "failure": f"no answer {GRACE:g} s after the time limit"}  # fmt: skip
+        return {
+            "status": "killed",
+            "wall": time.perf_counter() - begin,
+            "failure": f"no answer {GRACE:g} s after the time limit",
+        }
     except BaseException:
         _end(process)
         raise
@@ -186,14 +191,17 @@ def verdict_rows(rows: Sequence[Row]) -> list[Row]:
         gap = relative_gap(row.get("objective"), bound)
         own = row.get("bound")
         rows_with_verdicts.append(
-            row | {
-                "best_objective": best, "best_bound": bound, "gap_to_best": gap,
+            row
+            | {
+                "best_objective": best,
+                "best_bound": bound,
+                "gap_to_best": gap,
                 "gap": relative_gap(row.get("objective"), own),
                 "certified_gap": relative_gap(row.get("certified_objective"), bound),
                 "contradicted": own is not None and best is not None and own > best + slack,
                 "solved": row["status"] == "optimal" and _feasible(row, GOOD) and gap is not None and gap <= GOOD,
             }
-        )  # fmt: skip
+        )
     return rows_with_verdicts
 
 

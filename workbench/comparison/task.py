@@ -31,8 +31,15 @@ def write_task(
 ) -> None:
     """Write a program at these parameter values, with who is to solve it."""
     data = program.data(values)
-    settings = {"name": program.name, "sense": program.sense, "scale": program.scale, "offset": data.offset,
-                "shape": program.shape, "solver": solver, "options": dict(options)}  # fmt: skip
+    settings = {
+        "name": program.name,
+        "sense": program.sense,
+        "scale": program.scale,
+        "offset": data.offset,
+        "shape": program.shape,
+        "solver": solver,
+        "options": dict(options),
+    }
     arrays = {name: getattr(data, name) for name in _VECTORS}
     arrays |= {"entries": data.A.data, "indices": data.A.indices, "indptr": data.A.indptr}
     with path.open("wb") as file:

@@ -26,8 +26,20 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "summary", "verify"]
 
-COLUMNS = ("question", "solver", "status", "objective", "bound", "oracle", "oracle_kind", "oracle_value", "difference",
-           "agrees", "private", "failure")  # fmt: skip
+COLUMNS = (
+    "question",
+    "solver",
+    "status",
+    "objective",
+    "bound",
+    "oracle",
+    "oracle_kind",
+    "oracle_value",
+    "difference",
+    "agrees",
+    "private",
+    "failure",
+)
 
 
 def verify(
@@ -85,8 +97,17 @@ def verify(
         pass
     compared = [row["agrees"] for row in rows if row["agrees"] is not None]
     sentence = f"{sum(compared)} of {len(compared)} answers with a closed form agree with it."
-    return Result("Models against oracles", rows, "verification", COLUMNS, _plots, len(rows), total,
-                  time.perf_counter() - begin, (sentence,))  # fmt: skip
+    return Result(
+        "Models against oracles",
+        rows,
+        "verification",
+        COLUMNS,
+        _plots,
+        len(rows),
+        total,
+        time.perf_counter() - begin,
+        (sentence,),
+    )
 
 
 def _kinds(named: str | Sequence[str]) -> list[Family]:
@@ -142,12 +163,21 @@ def _judged(group: Group, point: Mapping[str, Any], solver: str, row: Row, desig
     agrees = None if cannot else False if row["failure"] is not None else row["oracle_agrees"]
     oracle = "not for this solver" if cannot else row.get("oracle")
     return {
-        "question": repr(group.question), **group.options, **point, "solver": solver, "status": row["status"],
-        "objective": row["objective"], "bound": row["bound"], "oracle": oracle,
-        "oracle_kind": row.get("oracle_kind"), "oracle_value": row.get("oracle_value"),
-        "difference": None if design is None else design.oracle.difference, "agrees": agrees,
-        "private": row.get("private"), "failure": row["failure"],
-    }  # fmt: skip
+        "question": repr(group.question),
+        **group.options,
+        **point,
+        "solver": solver,
+        "status": row["status"],
+        "objective": row["objective"],
+        "bound": row["bound"],
+        "oracle": oracle,
+        "oracle_kind": row.get("oracle_kind"),
+        "oracle_value": row.get("oracle_value"),
+        "difference": None if design is None else design.oracle.difference,
+        "agrees": agrees,
+        "private": row.get("private"),
+        "failure": row["failure"],
+    }
 
 
 def _plots(table: pd.DataFrame) -> dict[str, Any]:

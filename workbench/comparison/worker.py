@@ -42,12 +42,19 @@ def answer(program: Any, solver: str, options: dict[str, Any]) -> dict[str, Any]
     except SolverError as error:
         return {"status": "error", "failure": str(error)}
     return {
-        "status": str(solution.termination), "x": solution.x, "objective": solution.objective, "bound": solution.bound,
-        "residual": None if solution.residuals is None else solution.residuals.worst, "seconds": solution.seconds.total,
-        "iterations": solution.iterations, "nodes": solution.nodes, "version": solution.version,
+        "status": str(solution.termination),
+        "x": solution.x,
+        "objective": solution.objective,
+        "bound": solution.bound,
+        "residual": None if solution.residuals is None else solution.residuals.worst,
+        "seconds": solution.seconds.total,
+        "iterations": solution.iterations,
+        "nodes": solution.nodes,
+        "version": solution.version,
         "said": solution.raw_status,
-        "failure": None, **({"hot_seconds": resolved} if hot else {}),
-    }  # fmt: skip
+        "failure": None,
+        **({"hot_seconds": resolved} if hot else {}),
+    }
 
 
 def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:

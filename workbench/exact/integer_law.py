@@ -149,9 +149,10 @@ class IntegerLaw:
         sums = (r / (1 - r), r / (1 - r) ** 2, r * (1 + r) / (1 - r) ** 3)  # Σ r^b, Σ b r^b, Σ b² r^b
         step = self.period
         powers = (
-            sums[0], start * sums[0] + step * sums[1],
+            sums[0],
+            start * sums[0] + step * sums[1],
             start * start * sums[0] + 2 * start * step * sums[1] + step * step * sums[2],
-        )  # fmt: skip
+        )
         return sum((c * power for c, power in zip(beyond, powers, strict=False)), Fraction(0))
 
     def draw(self, count: int, source: Source) -> NDArray[np.int64]:

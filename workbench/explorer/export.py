@@ -73,9 +73,12 @@ def as_page(task: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def write_export(
-    path: Path, family: str, given: Mapping[str, Any], files: Collection[tuple[str, str, Any]] = (),
+    path: Path,
+    family: str,
+    given: Mapping[str, Any],
+    files: Collection[tuple[str, str, Any]] = (),
     tell: Callable[[int, int], None] = lambda done, total: None,
-) -> None:  # fmt: skip
+) -> None:
     """Compute the export of one request and write its page. Raises WorkbenchError, OSError."""
     from workbench.explorer.tasks import Tasks
 
@@ -91,11 +94,14 @@ def design_page(design: Design) -> str:
     request = {name: getattr(design.request, name, None) for name in ("epsilon", "delta")}
     row = figures.plain(design.row())
     sections = [
-        _section(design.family.heading(design), {"kind": "facts", "rows": [list(fact) for fact in design.facts()]},
-                 numbers("The row", ["column", "value"], list(row.items()))),
+        _section(
+            design.family.heading(design),
+            {"kind": "facts", "rows": [list(fact) for fact in design.facts()]},
+            numbers("The row", ["column", "value"], list(row.items())),
+        ),
         *(_section("", figure | {"proven": proven}) for figure in figures.law_figures(design)),
         *_privacy(design.mechanism, request),
-    ]  # fmt: skip
+    ]
     return document(design.family.heading(design), sections)
 
 
@@ -129,11 +135,17 @@ def result_page(result: Result) -> str:
         if (figure := draw()) is not None
     ]
     sections = [
-        *([_section("What follows", *({"kind": "text", "text": words} for words in result.sentences), narrow=False)]
-          if result.sentences else []),
+        *(
+            [_section("What follows", *({"kind": "text", "text": words} for words in result.sentences), narrow=False)]
+            if result.sentences
+            else []
+        ),
         *(_section("", figure) for figure in tradeoffs(rows)),
         *(_section("", part, narrow=False) for part in drawn),
-        _section(f"{len(rows)} rows", numbers("Show them", list(table.columns), [list(row.values()) for row in rows]),
-                 narrow=False),
-    ]  # fmt: skip
+        _section(
+            f"{len(rows)} rows",
+            numbers("Show them", list(table.columns), [list(row.values()) for row in rows]),
+            narrow=False,
+        ),
+    ]
     return document(result.title, sections)

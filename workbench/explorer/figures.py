@@ -49,8 +49,14 @@ def plain(value: Any) -> Any:
 
 def lines(title: str, x: str, y: str, series: Sequence[Figure], *, log_x: bool = False, **more: Any) -> Figure:
     """A figure of lines and points."""
-    return {"kind": "lines", "title": title, "x": {"label": x, "log": log_x}, "y": {"label": y, "log": False},
-            "series": list(series), **more}  # fmt: skip
+    return {
+        "kind": "lines",
+        "title": title,
+        "x": {"label": x, "log": log_x},
+        "y": {"label": y, "log": False},
+        "series": list(series),
+        **more,
+    }
 
 
 def series(name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any], **more: Any) -> Figure:
@@ -92,21 +98,37 @@ def law_figure(mechanism: Any) -> Figure | None:
     if cells.shape[0] * used.size > _CELLS or len(labels) != cells.shape[0]:
         return None
     return {
-        "kind": "heat", "title": "Probability of every output, input by input", "x": "published value", "y": "input",
-        "rows": _names(labels), "columns": _names(np.asarray(outputs)[used]), "values": plain(cells[:, used]),
-    }  # fmt: skip
+        "kind": "heat",
+        "title": "Probability of every output, input by input",
+        "x": "published value",
+        "y": "input",
+        "rows": _names(labels),
+        "columns": _names(np.asarray(outputs)[used]),
+        "values": plain(cells[:, used]),
+    }
 
 
 def _noise(masses: Any, sizes: tuple[int, ...]) -> Figure | None:
     if len(sizes) == 2 and masses.size <= _CELLS:
         return {
-            "kind": "heat", "title": "Probability of every noise value", "x": "noise η₂", "y": "noise η₁",
-            "rows": _names(range(sizes[0])), "columns": _names(range(sizes[1])), "values": plain(masses.reshape(sizes)),
-        }  # fmt: skip
+            "kind": "heat",
+            "title": "Probability of every noise value",
+            "x": "noise η₂",
+            "y": "noise η₁",
+            "rows": _names(range(sizes[0])),
+            "columns": _names(range(sizes[1])),
+            "values": plain(masses.reshape(sizes)),
+        }
     if masses.size > _BARS:
         return None
-    return {"kind": "bars", "title": "Probability of every noise value", "x": "noise η, added to the true answer",
-            "y": "probability", "labels": _names(range(masses.size)), "values": plain(masses)}  # fmt: skip
+    return {
+        "kind": "bars",
+        "title": "Probability of every noise value",
+        "x": "noise η, added to the true answer",
+        "y": "probability",
+        "labels": _names(range(masses.size)),
+        "values": plain(masses),
+    }
 
 
 def _affine(mechanism: Any) -> Figure | None:

@@ -49,12 +49,15 @@ def listing() -> list[dict[str, Any]]:
     """Every family with its options and examples, JSON-ready; loads neither models nor solvers."""
     return [
         {
-            "name": kind.name, "title": kind.title, "summary": kind.summary, "certifies": kind.certifies,
+            "name": kind.name,
+            "title": kind.title,
+            "summary": kind.summary,
+            "certifies": kind.certifies,
             "options": [_listed(option) for option in known(kind)],
             "first": _first(kind),
         }
         for kind in families()
-    ]  # fmt: skip
+    ]
 
 
 def _first(kind: Family) -> Given:
@@ -67,11 +70,17 @@ def _listed(option: Option) -> dict[str, Any]:
     kind = "flag" if option.kind is bool else "list" if option.kind is list else "text"
     shown = option.default if kind == "flag" else _text(option.default)
     return {
-        "name": option.name, "flag": option.command or option.name, "help": option.help, "kind": kind, "default": shown,
-        "required": option.required, "question": option.question, "hot": option.hot,
+        "name": option.name,
+        "flag": option.command or option.name,
+        "help": option.help,
+        "kind": kind,
+        "default": shown,
+        "required": option.required,
+        "question": option.question,
+        "hot": option.hot,
         "minor": option.solver or option.name == "solver",
         "range": option_range(option) if option.hot else None,
-    }  # fmt: skip
+    }
 
 
 def _text(value: Any) -> str:
@@ -233,8 +242,10 @@ def python_call(kind: Family, given: Given, values: Mapping[str, Any], extra: st
     if code is not None:
         return f"import workbench as wb\nd = wb.design({', '.join([code, *rest, *extra.split()])})"
     texts = ", ".join(f"{name!r}: {_typed(named[name], value)!r}" for name, value in given.items())
-    return (f"from workbench.families.registry import family\nkind = family({kind.name!r})\n"
-            f"values = kind.read({{{texts}}}, 'command')\nd = kind.open(kind.request_of(values)).design()")  # fmt: skip
+    return (
+        f"from workbench.families.registry import family\nkind = family({kind.name!r})\n"
+        f"values = kind.read({{{texts}}}, 'command')\nd = kind.open(kind.request_of(values)).design()"
+    )
 
 
 def _question(kind: Family, names: Sequence[str], given: Given, values: Mapping[str, Any]) -> str | None:

@@ -43,20 +43,38 @@ def rivals(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     pieces = [row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None]
     proven = [row for row in pieces if row.get("status") == "optimal"]
     drawn = [
-        series(name, look, 1, [row[at] for row in part for at in ("delta", "delta_high")],
-               [row[at] for row in part for at in ("objective", "objective_high")])
-        for name, look, part in (("exact frontier, proven", "segments", proven),
-                                 ("frontier, not proven in time", "dashed-segments",
-                                  [row for row in pieces if row not in proven])) if part
-    ]  # fmt: skip
+        series(
+            name,
+            look,
+            1,
+            [row[at] for row in part for at in ("delta", "delta_high")],
+            [row[at] for row in part for at in ("objective", "objective_high")],
+        )
+        for name, look, part in (
+            ("exact frontier, proven", "segments", proven),
+            ("frontier, not proven in time", "dashed-segments", [row for row in pieces if row not in proven]),
+        )
+        if part
+    ]
     listed = [
-        [row.get("mechanism"), row.get("notion"), row.get("epsilon"), row.get("delta"), row.get("objective"),
-         row.get("bound"), row.get("certified"), row.get("failure") or row.get("status")]
-        for row in sorted(rows, key=_rank) if row.get("curve") in ("point", "baseline", "limit")
-    ]  # fmt: skip
+        [
+            row.get("mechanism"),
+            row.get("notion"),
+            row.get("epsilon"),
+            row.get("delta"),
+            row.get("objective"),
+            row.get("bound"),
+            row.get("certified"),
+            row.get("failure") or row.get("status"),
+        ]
+        for row in sorted(rows, key=_rank)
+        if row.get("curve") in ("point", "baseline", "limit")
+    ]
     heads = ["mechanism", "notion", "ε", "δ", "error", "no less than", "certified", "status"]
-    return {"overlays": {"delta": drawn} if drawn else {},
-            "table": table("Other mechanisms at the same budget", heads, listed)}  # fmt: skip
+    return {
+        "overlays": {"delta": drawn} if drawn else {},
+        "table": table("Other mechanisms at the same budget", heads, listed),
+    }
 
 
 def _rank(row: Mapping[str, Any]) -> tuple[bool, float]:
@@ -75,11 +93,16 @@ def tradeoffs(rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
             figures.append(lines(f"Error against ε{title}", "ε", "error", drawn))
         pieces = [row for row in mine if row.get("curve") == "piece"]
         drawn = [
-            series(f"ε = {epsilon:g}", "segments", k, [row[at] for row in part for at in ("delta", "delta_high")],
-                   [row[at] for row in part for at in ("objective", "objective_high")])
+            series(
+                f"ε = {epsilon:g}",
+                "segments",
+                k,
+                [row[at] for row in part for at in ("delta", "delta_high")],
+                [row[at] for row in part for at in ("objective", "objective_high")],
+            )
             for k, epsilon in enumerate(few({row["epsilon"] for row in pieces}))
             for part in [[row for row in pieces if row["epsilon"] == epsilon]]
-        ]  # fmt: skip
+        ]
         if drawn:
             figures.append(lines(f"Error against δ: exact pieces{title}", "δ", "error", drawn))
     return figures

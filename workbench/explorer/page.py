@@ -38,8 +38,10 @@ def policy(*, live: bool) -> str:
     to its own server."""
     mark = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
     connect = "'self'" if live else "'none'"
-    return (f"default-src 'none'; script-src 'sha256-{mark}'; style-src 'unsafe-inline'; img-src data:; "
-            f"connect-src {connect}; base-uri 'none'; form-action 'none'")  # fmt: skip
+    return (
+        f"default-src 'none'; script-src 'sha256-{mark}'; style-src 'unsafe-inline'; img-src data:; "
+        f"connect-src {connect}; base-uri 'none'; form-action 'none'"
+    )
 
 
 def page(title: str, data: Mapping[str, Any]) -> str:

@@ -143,11 +143,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _head(self, status: int, kind: str, *more: tuple[str, str]) -> None:
         self.send_response(status)
         for name, value in (
-            ("Content-Type", kind), ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
+            ("Content-Type", kind),
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
             ("Content-Security-Policy", f"{policy(live=True)}; frame-ancestors 'none'"),
-            ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),
-            ("Cross-Origin-Opener-Policy", "same-origin"), *more,
-        ):  # fmt: skip
+            ("Referrer-Policy", "no-referrer"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
+            *more,
+        ):
             self.send_header(name, value)
         self.end_headers()
 

@@ -227,8 +227,9 @@ class Tasks:
             name for name, option in offered.items() if name in kind.hot and option.required and name not in hot
         ]:
             raise InvalidRequest(f"They are compared at one {' and '.join(missing)}, which this request does not give.")
-        taken = {name: values[name] if offered[name].question else text for name, text in given.items()
-                 if name in offered} | {name: [value] for name, value in hot.items() if name in offered}  # fmt: skip
+        taken = {
+            name: values[name] if offered[name].question else text for name, text in given.items() if name in offered
+        } | {name: [value] for name, value in hot.items() if name in offered}
         if "certify" in offered:
             taken["certify"] = False
         with no_files():
@@ -279,20 +280,32 @@ class Tasks:
         page["view"] = best(kind, given, values, request, tell)
         nothing: Tell = lambda done, total: None  # noqa: E731
         hot = [name for name in kind.hot if values[name] is not None and option_range(kind.option(name))]
-        part("profile", lambda: self.profile(kind, given, values, request, nothing),
-             lambda view: page.update(profile=view["figures"]))  # fmt: skip
+        part(
+            "profile",
+            lambda: self.profile(kind, given, values, request, nothing),
+            lambda view: page.update(profile=view["figures"]),
+        )
         for name in hot:
-            part(f"along {name}", partial(self.along, kind, given, values, {"along": name}, nothing),
-                 partial(_put, page["along"], name))  # fmt: skip
-        part("rivals", lambda: self.rivals(kind, given, values, request, nothing),
-             lambda view: page.update(rivals={key: view[key] for key in ("overlays", "table")}))  # fmt: skip
+            part(
+                f"along {name}",
+                partial(self.along, kind, given, values, {"along": name}, nothing),
+                partial(_put, page["along"], name),
+            )
+        part(
+            "rivals",
+            lambda: self.rivals(kind, given, values, request, nothing),
+            lambda view: page.update(rivals={key: view[key] for key in ("overlays", "table")}),
+        )
         if hot:
             name = hot[-1]
             for value in _grid(kind, values, name, _EXPORTED):
                 text = _spelled(value)
                 moved = {**given, name: text}
-                part(f"{name} {text}", partial(self.complete, kind, moved, {**values, name: value}, request, nothing),
-                     page["steps"].append)  # fmt: skip
+                part(
+                    f"{name} {text}",
+                    partial(self.complete, kind, moved, {**values, name: value}, request, nothing),
+                    page["steps"].append,
+                )
         for done, compute in enumerate(parts):
             tell(done, len(parts))
             compute()
@@ -301,10 +314,16 @@ class Tasks:
 
 
 TASKS: dict[str, Callable[..., View]] = {
-    "suggestions": lambda *_: {}, "design": Tasks.design, "complete": Tasks.complete, "certify": Tasks.certify,
-    "profile": Tasks.profile, "along": Tasks.along, "rivals": Tasks.rivals, "inverse": Tasks.inverse,
+    "suggestions": lambda *_: {},
+    "design": Tasks.design,
+    "complete": Tasks.complete,
+    "certify": Tasks.certify,
+    "profile": Tasks.profile,
+    "along": Tasks.along,
+    "rivals": Tasks.rivals,
+    "inverse": Tasks.inverse,
     "export": Tasks.export,
-}  # fmt: skip
+}
 
 
 def _key(kind: Family, given: Mapping[str, Any]) -> str:
@@ -372,10 +391,18 @@ def _view(design: Design, kind: Family, given: Mapping[str, Any], values: Mappin
     certified = design.certificate is not None
     raw, extra = ("", "") if certified or not kind.certifies else (" --raw", "certify=False")
     return {
-        "heading": kind.heading(design), "facts": [list(fact) for fact in design.facts()],
-        "row": figures.plain(design.row()), "objective": figures.plain(design.objective), "label": _label(design),
-        "certified": certified, "private": design.private, "certifies": kind.certifies, "status": design.status,
+        "heading": kind.heading(design),
+        "facts": [list(fact) for fact in design.facts()],
+        "row": figures.plain(design.row()),
+        "objective": figures.plain(design.objective),
+        "label": _label(design),
+        "certified": certified,
+        "private": design.private,
+        "certifies": kind.certifies,
+        "status": design.status,
         "figures": figures.law_figures(design),
-        "given": dict(given), "hot": figures.plain(_point(kind, values)),
-        "command": command_line(kind, given, raw), "python": python_call(kind, given, values, extra),
-    }  # fmt: skip
+        "given": dict(given),
+        "hot": figures.plain(_point(kind, values)),
+        "command": command_line(kind, given, raw),
+        "python": python_call(kind, given, values, extra),
+    }

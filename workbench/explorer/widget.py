@@ -41,9 +41,11 @@ class ExplorerWidget(anywidget.AnyWidget):
     state = traitlets.Unicode().tag(sync=True)
 
     def __init__(
-        self, name: str | None = None, given: Mapping[str, Any] | None = None,
+        self,
+        name: str | None = None,
+        given: Mapping[str, Any] | None = None,
         files: Collection[tuple[str, str, Any]] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         known = listing()
         entry = next(listed for listed in known if name in (None, listed["name"]))
         texts = given or entry["first"]

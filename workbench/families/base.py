@@ -254,9 +254,10 @@ class Family(ABC):
         """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
         privacy = design.privacy
         return {
-            "pdp_delta": round_up(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
+            "pdp_delta": round_up(privacy.pdp_delta),
+            "dp_delta": privacy.dp_delta.upper,
             "pure_epsilon": privacy.pure_epsilon,
-        }  # fmt: skip
+        }
 
     def columns(self, design: Design) -> Row:
         """Columns of a row that only this family has."""

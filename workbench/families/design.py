@@ -209,10 +209,13 @@ class Design:
         }  # fmt: skip
         if self.solution is not None:
             record |= {
-                "solver": self.solution.solver, "version": self.solution.version,
-                "seconds": self.solution.seconds.total, "claimed": self.claimed, "above_claimed": self.above_claimed,
+                "solver": self.solution.solver,
+                "version": self.solution.version,
+                "seconds": self.solution.seconds.total,
+                "claimed": self.claimed,
+                "above_claimed": self.above_claimed,
                 "above_bound": self.above_bound,
-            }  # fmt: skip
+            }
         return record | self.family.json(self)
 
 

@@ -53,10 +53,28 @@ __all__ = [
 ]
 
 COLUMNS = (
-    "curve", "mechanism", "notion", "loss", "epsilon", "delta", "objective", "bound", "pdp_delta", "dp_delta",
-    "pure_epsilon", "private", "certified", "oracle", "oracle_value", "oracle_kind", "oracle_agrees", "status",
-    "solver", "seconds", "failure",
-)  # fmt: skip
+    "curve",
+    "mechanism",
+    "notion",
+    "loss",
+    "epsilon",
+    "delta",
+    "objective",
+    "bound",
+    "pdp_delta",
+    "dp_delta",
+    "pure_epsilon",
+    "private",
+    "certified",
+    "oracle",
+    "oracle_value",
+    "oracle_kind",
+    "oracle_agrees",
+    "status",
+    "solver",
+    "seconds",
+    "failure",
+)
 LEAST_EPSILON = "least epsilon"  # mechanism of a row whose objective is an ε
 # columns of a design that a trade-off leaves out
 _OF_THE_SOLVE = ("gap", "residual", "start", "audited", "version", "bins_used")
@@ -196,5 +214,14 @@ def budget_row(
     task: str, group: str, mechanism: str, epsilon: Fraction, delta: Fraction, needs: float | None, **more: Any
 ) -> Row:
     """A row of the budget table; needs: bits of a message, None where no number of them suffices."""
-    return {"curve": "budget", "task": task, "group": group, "mechanism": mechanism, "epsilon": float(epsilon),
-            "delta": float(delta), "needs_bits": needs, "note": "", **more}  # fmt: skip
+    return {
+        "curve": "budget",
+        "task": task,
+        "group": group,
+        "mechanism": mechanism,
+        "epsilon": float(epsilon),
+        "delta": float(delta),
+        "needs_bits": needs,
+        "note": "",
+        **more,
+    }

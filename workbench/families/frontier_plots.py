@@ -20,8 +20,20 @@ if TYPE_CHECKING:
 
 OPEN = 1e-6  # a gap from here on is drawn as a band
 
-__all__ = ["Quantity", "Series", "all_series", "band", "budget_plots", "by_panel", "drawstyle", "few", "heat",
-           "is_open", "jumps", "lines"]  # fmt: skip
+__all__ = [
+    "Quantity",
+    "Series",
+    "all_series",
+    "band",
+    "budget_plots",
+    "by_panel",
+    "drawstyle",
+    "few",
+    "heat",
+    "is_open",
+    "jumps",
+    "lines",
+]
 
 
 @dataclass(frozen=True)
@@ -72,8 +84,15 @@ def band(axis: Axes, rows: pd.DataFrame, x: str, high: str, **look: Any) -> None
     low, steps = rows["bound"].astype(float), drawstyle(rows) != "default"
     if steps:
         low = low.shift(-1).fillna(low)
-    axis.fill_between(rows[x].astype(float), low, rows[high].astype(float), step="post" if steps else None, alpha=0.25,
-                      linewidth=0, **look)  # fmt: skip
+    axis.fill_between(
+        rows[x].astype(float),
+        low,
+        rows[high].astype(float),
+        step="post" if steps else None,
+        alpha=0.25,
+        linewidth=0,
+        **look,
+    )
 
 
 def is_open(rows: pd.DataFrame) -> bool:
@@ -103,9 +122,15 @@ def plain_log(axes: Axes, which: str) -> None:
 
 
 def by_panel(
-    table: pd.DataFrame, panel: Quantity, across: Quantity, up: Quantity, series: Mapping[str, Series], title: str,
-    *, most: int = 4,
-) -> Figure | None:  # fmt: skip
+    table: pd.DataFrame,
+    panel: Quantity,
+    across: Quantity,
+    up: Quantity,
+    series: Mapping[str, Series],
+    title: str,
+    *,
+    most: int = 4,
+) -> Figure | None:
     """One line per mechanism, one panel per value of another column, whose label is a format of it; None with too few
     rows. most: of panels of numbers.
 
@@ -232,9 +257,13 @@ def lines(
 
 
 def budget_plots(
-    rows: pd.DataFrame, own: pd.DataFrame, against_delta: pd.DataFrame, series: Mapping[str, Series], title: str,
+    rows: pd.DataFrame,
+    own: pd.DataFrame,
+    against_delta: pd.DataFrame,
+    series: Mapping[str, Series],
+    title: str,
     words: str,
-) -> dict[str, Callable[[], Figure | None]]:  # fmt: skip
+) -> dict[str, Callable[[], Figure | None]]:
     """Error against ε at the least δ and for every δ, against δ for every ε, and over both.
 
     rows: of budgets (ε, δ); own: of them those of the designed mechanism; against_delta: those that are drawn so;
@@ -251,8 +280,13 @@ def budget_plots(
             lines, own if len(deltas) > 1 else own[:0], epsilon, logged, "delta", deltas, f"{title}, per δ"
         ),
         "error_delta": partial(
-            by_panel, against_delta, Quantity("epsilon", "ε = {:.3g}"), Quantity("delta", "δ"), error, series,
+            by_panel,
+            against_delta,
+            Quantity("epsilon", "ε = {:.3g}"),
+            Quantity("delta", "δ"),
+            error,
+            series,
             f"{title} against δ",
         ),
         "heat_map": partial(heat, own, epsilon, Quantity("delta", "δ (one row each)"), error, title),
-    }  # fmt: skip
+    }

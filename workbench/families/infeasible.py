@@ -25,8 +25,14 @@ from solvers.solution import Solution
 from workbench.errors import Infeasible, NotProven
 
 __all__ = [
-    "SECONDS", "conflict_words", "is_proven", "least", "least_words", "refuse_infeasible", "rows_named",
-]  # fmt: skip
+    "SECONDS",
+    "conflict_words",
+    "is_proven",
+    "least",
+    "least_words",
+    "refuse_infeasible",
+    "rows_named",
+]
 
 SECONDS = 10.0  # for one part of an explanation
 _UP = Context(prec=6, rounding=ROUND_CEILING)

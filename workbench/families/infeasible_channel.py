@@ -37,9 +37,11 @@ class ChannelBudget:
 
 
 def no_channel(
-    solution: Solution, wishes: str | None, why: Callable[[], str] = str,
+    solution: Solution,
+    wishes: str | None,
+    why: Callable[[], str] = str,
     trivial: str = "a channel that ignores its input is private",
-) -> NoReturn:  # fmt: skip
+) -> NoReturn:
     """Raise what an answer without a point means: Infeasible or NotProven.
 
     wishes: that a channel may fail to meet, None where one meets them, as `trivial` says; why: explains.

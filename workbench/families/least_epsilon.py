@@ -26,9 +26,13 @@ Tried = tuple[Design, Fraction, Fraction | None]  # the design at an ε, its los
 
 
 def least_epsilon(
-    at: Callable[[Fraction], Tried], budget: Fraction, loss: str, limit: Fraction, least: Fraction,
+    at: Callable[[Fraction], Tried],
+    budget: Fraction,
+    loss: str,
+    limit: Fraction,
+    least: Fraction,
     name: str = "epsilon",
-) -> Design:  # fmt: skip
+) -> Design:
     """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound.
 
     at: the least error at an ε; budget: of the loss, named `loss`; limit: of ε; least: of those tried; name: epsilon,
@@ -68,8 +72,11 @@ def least_epsilon(
         else:
             break
     none = OracleVerdict.none(f"no closed form is known for the least {name}.")
-    more = () if high - low <= Fraction(10 * _CLOSE) * high else (
-        f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",)  # fmt: skip
+    more = (
+        ()
+        if high - low <= Fraction(10 * _CLOSE) * high
+        else (f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",)
+    )
     return replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
 
 

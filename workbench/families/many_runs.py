@@ -190,7 +190,7 @@ def _bound(
     points = [(log, Fraction(most)) for log, most in zip(logs, bounds.tolist(), strict=True) if most < 1]
     designs: list[Callable[[], Design]] = [
         partial(split, log, most * request.runs / request.delta) for log, most in points
-    ]  # fmt: skip
+    ]
     if within_curve is not None and points:
         designs = [partial(within_curve, sorted(points))]
     proven: list[float] = []
@@ -216,10 +216,17 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         old = best.certificate
         mechanism = old.privacy.mechanism
         certificate = Certificate(
-            mechanism, old.notion, old.epsilon, old.delta, old.objective, old.bias, {**old.record, "bound": bound},
-            old.parameters, audited=old.privacy,
+            mechanism,
+            old.notion,
+            old.epsilon,
+            old.delta,
+            old.objective,
+            old.bias,
+            {**old.record, "bound": bound},
+            old.parameters,
+            audited=old.privacy,
             composed=ComposedClaim.of(mechanism, runs, request.epsilon, request.delta),
-        )  # fmt: skip
+        )
     budget = ", ".join(f"{name} = {float(value):g}" for name, value in best.claim.values.items() if name != "curve")
     words = [
         f"Certified are one run, {best.claim.notion.name} at {budget or 'several (epsilon, delta)'}, and that {runs} "
@@ -229,6 +236,12 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         words.append("The search stopped at its time limit; this is the best it had.")
     reason = "no closed form is known for many runs"
     return replace(
-        best, request=request, bound=bound, oracle=OracleVerdict.none(reason), words=(*best.words, *words),
-        certificate=certificate, optimum=None, details={**best.details, "composed": composed},
-    )  # fmt: skip
+        best,
+        request=request,
+        bound=bound,
+        oracle=OracleVerdict.none(reason),
+        words=(*best.words, *words),
+        certificate=certificate,
+        optimum=None,
+        details={**best.details, "composed": composed},
+    )

@@ -109,14 +109,24 @@ def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, 
         "error_rho": drawn(of("zcdp"), "rho", "ρ", "zCDP"),
         "error_mu": drawn(of("gdp"), "mu", "μ", "GDP"),
         "error_epsilon_renyi": partial(
-            lines, renyi, Quantity("epsilon", "ε", True), error, "alpha", _each(renyi, "alpha", "α"),
+            lines,
+            renyi,
+            Quantity("epsilon", "ε", True),
+            error,
+            "alpha",
+            _each(renyi, "alpha", "α"),
             f"{title}: Rényi DP",
         ),
         "epsilon_budget": partial(
-            lines, least, Quantity("max_loss", words), Quantity("objective", "least ε", True), "delta",
-            _each(least, "delta", "δ"), f"{title}: the least ε",
+            lines,
+            least,
+            Quantity("max_loss", words),
+            Quantity("objective", "least ε", True),
+            "delta",
+            _each(least, "delta", "δ"),
+            f"{title}: the least ε",
         ),
-    }  # fmt: skip
+    }
 
 
 def _each(rows: pd.DataFrame, column: str, symbol: str) -> dict[Any, Series]:

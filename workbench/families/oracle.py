@@ -41,9 +41,16 @@ class OracleVerdict:
 
     @classmethod
     def judge(
-        cls, objective: float | None, name: str, value: float, kind: str, proof: str, tolerance: float = 1e-6,
-        *, incumbent_bound: float | None = None,
-    ) -> OracleVerdict:  # fmt: skip
+        cls,
+        objective: float | None,
+        name: str,
+        value: float,
+        kind: str,
+        proof: str,
+        tolerance: float = 1e-6,
+        *,
+        incumbent_bound: float | None = None,
+    ) -> OracleVerdict:
         """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one.
 
         incumbent_bound: of a solver that claims no optimum, the bound it has, or -inf; an optimum by law must lie
@@ -68,6 +75,11 @@ class OracleVerdict:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
-            "name": self.name, "value": self.value, "kind": self.kind, "valid": self.valid,
-            "agrees": self.agrees, "difference": self.difference, "proof": self.proof,
-        }  # fmt: skip
+            "name": self.name,
+            "value": self.value,
+            "kind": self.kind,
+            "valid": self.valid,
+            "agrees": self.agrees,
+            "difference": self.difference,
+            "proof": self.proof,
+        }

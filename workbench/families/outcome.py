@@ -36,15 +36,34 @@ __all__ = ["COLUMNS", "STATUS", "attempt", "failure", "row", "translated_errors"
 Row = dict[str, Any]
 
 COLUMNS = (
-    "status", "failure", "objective", "bound", "gap", "residual", "start", "audited", "private", "certified",
-    "pure_epsilon", "pdp_delta", "dp_delta", "oracle", "oracle_kind", "oracle_value", "oracle_agrees",
-)  # fmt: skip
+    "status",
+    "failure",
+    "objective",
+    "bound",
+    "gap",
+    "residual",
+    "start",
+    "audited",
+    "private",
+    "certified",
+    "pure_epsilon",
+    "pdp_delta",
+    "dp_delta",
+    "oracle",
+    "oracle_kind",
+    "oracle_value",
+    "oracle_agrees",
+)
 
 # kind of error -> status of its row, the narrower kinds first
 STATUS: dict[type[WorkbenchError], str] = {
-    LicenceLimit: "licence", SolverUnavailable: "unavailable", Infeasible: "infeasible", NotProven: "not_proven",
-    NotCertified: "not_certified", InvalidRequest: "refused",
-}  # fmt: skip
+    LicenceLimit: "licence",
+    SolverUnavailable: "unavailable",
+    Infeasible: "infeasible",
+    NotProven: "not_proven",
+    NotCertified: "not_certified",
+    InvalidRequest: "refused",
+}
 
 
 def row(design: Design) -> Row:
@@ -52,14 +71,23 @@ def row(design: Design) -> Row:
     family, oracle, solution = design.family, design.oracle, design.solution
     residuals = None if solution is None else solution.residuals
     return {
-        "status": design.status, "failure": None, "objective": design.objective, "bound": design.bound,
-        "gap": design.gap, "residual": None if residuals is None else residuals.worst,
-        "start": "cold" if solution is None else str(solution.start), "audited": design.privacy is not None,
-        "private": design.private, "certified": design.certificate is not None if family.certifies else None,
+        "status": design.status,
+        "failure": None,
+        "objective": design.objective,
+        "bound": design.bound,
+        "gap": design.gap,
+        "residual": None if residuals is None else residuals.worst,
+        "start": "cold" if solution is None else str(solution.start),
+        "audited": design.privacy is not None,
+        "private": design.private,
+        "certified": design.certificate is not None if family.certifies else None,
         **design.exact,
-        "oracle": oracle.name, "oracle_kind": oracle.kind, "oracle_value": oracle.value, "oracle_agrees": oracle.agrees,
+        "oracle": oracle.name,
+        "oracle_kind": oracle.kind,
+        "oracle_value": oracle.value,
+        "oracle_agrees": oracle.agrees,
         **family.columns(design),
-    }  # fmt: skip
+    }
 
 
 def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:

@@ -137,8 +137,10 @@ def _law(value: Any, name: str) -> Law:
         _sums_to_one([*masses.values()], name)
         return masses
     try:
-        rows = [[exact(cell, "an entry of the matrix") for cell in plain_list(row, name, _WANTED)]
-                for row in plain_list(value, name, _WANTED)]  # fmt: skip
+        rows = [
+            [exact(cell, "an entry of the matrix") for cell in plain_list(row, name, _WANTED)]
+            for row in plain_list(value, name, _WANTED)
+        ]
     except TypeError:
         InvalidRequest.must(name, _WANTED, repr(value)[:80])
     if not rows or len({len(row) for row in rows}) != 1:

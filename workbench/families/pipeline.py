@@ -48,10 +48,20 @@ def _designed(problem: Problem, answer: Answer) -> Design:
     if answer.bound is None and answer.solution is not None:
         words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
     return Design(
-        request, mechanism, float(objective), None if answer.bound is None else round_down(Fraction(answer.bound)),
-        claim, problem.oracle(answer), answer.solution, tuple(words), privacy, certificate,
-        None if certificate is None else answer.mechanism, answer.route, details={"loss": loss, "bound": answer.bound},
-    )  # fmt: skip
+        request,
+        mechanism,
+        float(objective),
+        None if answer.bound is None else round_down(Fraction(answer.bound)),
+        claim,
+        problem.oracle(answer),
+        answer.solution,
+        tuple(words),
+        privacy,
+        certificate,
+        None if certificate is None else answer.mechanism,
+        answer.route,
+        details={"loss": loss, "bound": answer.bound},
+    )
 
 
 class ProblemSession(Session):

@@ -127,5 +127,8 @@ class Problem(ABC):
         between = f"is at most {loss:.9g}" if bound is None else f"lies between {bound:.9g} and {loss:.9g}"
         raise NotProven(
             f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum "
-            f"{between}.", incumbent=loss, bound=bound, design=reached,
-        )  # fmt: skip
+            f"{between}.",
+            incumbent=loss,
+            bound=bound,
+            design=reached,
+        )

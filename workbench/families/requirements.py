@@ -33,9 +33,19 @@ from workbench.privacy.notions import (
 )
 
 __all__ = [
-    "HOCKEY_STICK", "MASS_ABOVE_RATIO", "Bounds", "convex_notions", "convex_or_ratio_notion", "hockey_stick_notions",
-    "in_numbers", "is_hockey_stick", "ratio_bounds", "ratio_kind", "ratio_notion", "ratio_notions",
-]  # fmt: skip
+    "HOCKEY_STICK",
+    "MASS_ABOVE_RATIO",
+    "Bounds",
+    "convex_notions",
+    "convex_or_ratio_notion",
+    "hockey_stick_notions",
+    "in_numbers",
+    "is_hockey_stick",
+    "ratio_bounds",
+    "ratio_kind",
+    "ratio_notion",
+    "ratio_notions",
+]
 
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
@@ -138,9 +148,11 @@ def _finite(name: str) -> bool:
 def convex_or_ratio_notion(value: Any, name: str) -> str:
     """Reader of an option: the name of a notion that linear or convex models state. Raises InvalidRequest."""
     every = (*ratio_notions(), *convex_notions())
-    return value if isinstance(value, str) and value in every else InvalidRequest.must(
-        name, f"one of {', '.join(every)}", repr(value)
-    )  # fmt: skip
+    return (
+        value
+        if isinstance(value, str) and value in every
+        else InvalidRequest.must(name, f"one of {', '.join(every)}", repr(value))
+    )
 
 
 def in_numbers(required: Requirement) -> Bound:
@@ -154,8 +166,11 @@ def in_numbers(required: Requirement) -> Bound:
         return Bound(HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0)
     if isinstance(required, PowerCone):
         if required.exponent > _STEEPEST:
-            InvalidRequest.must("(alpha - 1) times the divergence", f"at most {_STEEPEST} in a program",
-                                f"{nearest_float(required.exponent):g}")  # fmt: skip
+            InvalidRequest.must(
+                "(alpha - 1) times the divergence",
+                f"at most {_STEEPEST} in a program",
+                f"{nearest_float(required.exponent):g}",
+            )
         return Bound(POWER_CONE, float(required.alpha), nextafter(exp(float(required.exponent)), inf))
     if isinstance(required, RelativeEntropy):
         return Bound(RELATIVE_ENTROPY, 1.0, nextafter(nearest_float(required.limit), inf))

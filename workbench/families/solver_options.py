@@ -22,8 +22,9 @@ def solver_options(options: Any, given: Mapping[str, Any]) -> Options:
         seconds, gap = given.get("time_limit"), given.get("gap")
         return Options(
             time_limit=None if seconds is None else float(min(seconds, _LONGEST)),
-            gap=None if gap is None else float(gap), seed=given.get("seed"),
-        )  # fmt: skip
+            gap=None if gap is None else float(gap),
+            seed=given.get("seed"),
+        )
     if any(value is not None for value in given.values()):
         raise InvalidRequest(f"options must be given alone, without {', '.join(given)}.")
     if not isinstance(options, Options):

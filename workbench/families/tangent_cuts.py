@@ -104,9 +104,7 @@ class Tangents:
             compared[np.concatenate(pair)] = True
         if compared.all():
             return x
-        held = replace(
-            data, lower=np.where(compared, x, data.lower), upper=np.where(compared, x, data.upper)
-        )  # fmt: skip
+        held = replace(data, lower=np.where(compared, x, data.lower), upper=np.where(compared, x, data.upper))
         beside = solve(replace(self.program, template=held)).x
         return x if beside is None else np.asarray(np.where(compared, x, beside[: x.size]))
 

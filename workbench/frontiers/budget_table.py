@@ -105,10 +105,8 @@ def spread(rows: Iterable[Row], bits: Sequence[Fraction]) -> pd.DataFrame:
     import pandas as pd
 
     every = [
-        row | {"bits": size}
-        for row in rows
-        for size in ([row["bits"]] if "bits" in row else [float(b) for b in bits])
-    ]  # fmt: skip
+        row | {"bits": size} for row in rows for size in ([row["bits"]] if "bits" in row else [float(b) for b in bits])
+    ]
     keys = list(_KEYS)
     table = pd.DataFrame(every).reindex(
         columns=[*keys, "mechanism", "objective", "bound", "needs_bits", "note", "failure"]

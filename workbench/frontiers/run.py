@@ -23,9 +23,11 @@ from workbench.io.result import Progress, Result, Row, check_progress, silent
 __all__ = ["frontier", "frontier_of", "plan_of", "read", "run"]
 
 BASELINE = Option(
-    "baseline", read_baselines, kind=list,
+    "baseline",
+    read_baselines,
+    kind=list,
     help="Repeatable: your own, a CSV of noise,probability or a matrix, or .json (Python: or a function of ε, δ).",
-)  # fmt: skip
+)
 
 
 def frontier(

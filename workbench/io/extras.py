@@ -12,9 +12,13 @@ __all__ = ["EXTRAS", "need", "present", "says_what_is_missing"]
 
 # extra of pyproject.toml -> the module that it brings
 EXTRAS = {
-    "cluster": "distributed", "learning": "sklearn", "notebook": "anywidget", "opendp": "opendp",
-    "parquet": "pyarrow", "scip": "pyscipopt",
-}  # fmt: skip
+    "cluster": "distributed",
+    "learning": "sklearn",
+    "notebook": "anywidget",
+    "opendp": "opendp",
+    "parquet": "pyarrow",
+    "scip": "pyscipopt",
+}
 _OURS = ("workbench", "models", "solvers")
 
 

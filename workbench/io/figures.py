@@ -144,8 +144,15 @@ def density_plot(densities: Mapping[str, Any], title: str, atom: float = 0.0) ->
     axis.set_xlabel("noise η")
     axis.set_ylabel("density")
     if atom:
-        axis.plot([0], [1], "v", color=COLOURS[0], clip_on=False, transform=axis.get_xaxis_transform(),
-                  label=f"atom of {atom:.3g} at 0")  # fmt: skip
+        axis.plot(
+            [0],
+            [1],
+            "v",
+            color=COLOURS[0],
+            clip_on=False,
+            transform=axis.get_xaxis_transform(),
+            label=f"atom of {atom:.3g} at 0",
+        )
     return _titled(figure, axis, title)
 
 

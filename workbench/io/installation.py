@@ -62,8 +62,9 @@ def within(version: str, specifier: str) -> bool:
         if match is None:
             raise ValueError(f"the specifier {part!r} is of no known form")
         sign, other = match.group(1), _numbers(match.group(2))
-        if not {"==": have == other, ">=": have >= other, "<=": have <= other, "<": have < other,
-                ">": have > other}[sign]:  # fmt: skip
+        if not {"==": have == other, ">=": have >= other, "<=": have <= other, "<": have < other, ">": have > other}[
+            sign
+        ]:
             return False
     return True
 
@@ -90,8 +91,15 @@ def packages() -> list[Row]:
             continue
         wanted, have = text.strip()[name.end() :].strip(), _version(name.group())
         status = "missing" if have is None else "tested" if within(have, wanted) else "other version"
-        rows.append({"package": name.group(), "wanted": wanted, "installed": have, "status": status,
-                     "extra": extra and extra.group(1)})  # fmt: skip
+        rows.append(
+            {
+                "package": name.group(),
+                "wanted": wanted,
+                "installed": have,
+                "status": status,
+                "extra": extra and extra.group(1),
+            }
+        )
     return rows
 
 

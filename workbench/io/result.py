@@ -156,9 +156,13 @@ class Result(Sequence[Row]):
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: title, rows, how much is finished, the sentences."""
         return {
-            "title": self.title, "rows": records(self._table), "finished": self.finished, "total": self.total,
-            "interrupted": self.interrupted, "sentences": list(self.sentences),
-        }  # fmt: skip
+            "title": self.title,
+            "rows": records(self._table),
+            "finished": self.finished,
+            "total": self.total,
+            "interrupted": self.interrupted,
+            "sentences": list(self.sentences),
+        }
 
     def to_json(self) -> str:
         """`to_dict` as strict JSON."""

@@ -224,8 +224,11 @@ class Channel(ShownMechanism):
     def to_columns(self) -> dict[str, Any]:
         """The same for a channel whose rows are all neighbours, short where columns repeat their weights."""
         return {
-            "kind": "channel", "rows": len(self.rows), "columns": column_records(self.rows), "pairs": "all",
-        }  # fmt: skip
+            "kind": "channel",
+            "rows": len(self.rows),
+            "columns": column_records(self.rows),
+            "pairs": "all",
+        }
 
     @classmethod
     def from_dict(cls, data: Any) -> Channel:

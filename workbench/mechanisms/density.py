@@ -86,10 +86,12 @@ class Density:
             return self
         shape, factor = self.shape, c / self.c
         return replace(
-            self, c=c, shape=None if shape is None else lambda y: np.asarray(shape(y / factor) / factor),
+            self,
+            c=c,
+            shape=None if shape is None else lambda y: np.asarray(shape(y / factor) / factor),
             breaks=tuple(factor * x for x in self.breaks),
             atoms=tuple((math.copysign(c, x) if abs(x) == self.c else factor * x, mass) for x, mass in self.atoms),
-        )  # fmt: skip
+        )
 
     def checked(self) -> Density:
         """Itself, when it is a density. Raises InvalidRequest when it is negative, not finite or not of mass 1."""

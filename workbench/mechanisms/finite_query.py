@@ -142,11 +142,12 @@ class FiniteQuery:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
-            "inputs": [*map(shown, self.inputs)], "outputs": [*map(shown, self.outputs)],
+            "inputs": [*map(shown, self.inputs)],
+            "outputs": [*map(shown, self.outputs)],
             "neighbours": "all" if self.pairs is None else [list(pair) for pair in self.pairs],
             "distances": None if self.distances is None else [*map(spelled, self.distances)],
             "prior": "worst" if self.prior is None else [*map(spelled, self.prior)],
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         first, last = shown(self.inputs[0]), shown(self.inputs[-1])

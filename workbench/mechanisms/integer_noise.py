@@ -45,9 +45,20 @@ from workbench.mechanisms.shown_mechanism import ShownMechanism
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["LAW", "OWN_LOSSES", "AdditiveIntegerNoise", "IntegerNoise", "LineNoise", "UnboundedNoise",
-           "law_entries", "line_comparisons", "line_size", "ratio_bits", "read_entries",
-           "shift_budgets"]  # fmt: skip
+__all__ = [
+    "LAW",
+    "OWN_LOSSES",
+    "AdditiveIntegerNoise",
+    "IntegerNoise",
+    "LineNoise",
+    "UnboundedNoise",
+    "law_entries",
+    "line_comparisons",
+    "line_size",
+    "ratio_bits",
+    "read_entries",
+    "shift_budgets",
+]
 
 MAX_SENSITIVITY = 10_000
 MAX_ANSWERS = 10_001

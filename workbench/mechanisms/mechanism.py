@@ -50,8 +50,22 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, positive
 from workbench.exact.random_source import Source
 
-__all__ = ["AuditSize", "Bias", "Budget", "ColumnInputs", "ColumnPublisher", "Comparison", "Label", "Mechanism",
-           "Segment", "as_mechanism", "compare_pairs", "extreme_pairs", "on_real_inputs", "pair_budgets"]  # fmt: skip
+__all__ = [
+    "AuditSize",
+    "Bias",
+    "Budget",
+    "ColumnInputs",
+    "ColumnPublisher",
+    "Comparison",
+    "Label",
+    "Mechanism",
+    "Segment",
+    "as_mechanism",
+    "compare_pairs",
+    "extreme_pairs",
+    "on_real_inputs",
+    "pair_budgets",
+]
 
 Label: TypeAlias = tuple[int, ...]
 Budget: TypeAlias = "Real | Mapping[Any, Real]"
@@ -96,9 +110,12 @@ class AuditSize:
 
     @classmethod
     def of(
-        cls, laws: Sequence[Distribution], comparisons: int, numbers: tuple[Fraction, ...] = (),
+        cls,
+        laws: Sequence[Distribution],
+        comparisons: int,
+        numbers: tuple[Fraction, ...] = (),
         extremes: int | None = None,
-    ) -> AuditSize:  # fmt: skip
+    ) -> AuditSize:
         """Of laws that are held."""
         bits = max(law.total.bit_length() for law in laws)
         return cls(comparisons, len(laws[0]), len(laws), bits, numbers, extremes)

@@ -175,8 +175,9 @@ class AdditiveRealNoise(LineNoise):
 
     def _published(self, answers: list[Fraction], source: Source) -> NDArray[np.float64]:
         count, grid, width = len(answers), self.question.grid, self.width
-        at_zero = source.bernoulli(self.atom.numerator * self.total.denominator,
-                                   self.atom.denominator * self.total.numerator, count)  # fmt: skip
+        at_zero = source.bernoulli(
+            self.atom.numerator * self.total.denominator, self.atom.denominator * self.total.numerator, count
+        )
         cells, words = self.cells.draw(count, source), source.words(count)
         published = np.empty(count)
         scale = width / grid

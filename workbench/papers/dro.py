@@ -54,10 +54,14 @@ def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, A
     optimum = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **({} if gap is None else {"gap": gap}))
     assert optimum.bound is not None
     return {
-        "epsilon": float(epsilon), "delta": float(delta), "lower": optimum.bound, "loss": optimum.objective,
-        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective, "steps": optimum.mechanism.steps,
+        "epsilon": float(epsilon),
+        "delta": float(delta),
+        "lower": optimum.bound,
+        "loss": optimum.objective,
+        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective,
+        "steps": optimum.mechanism.steps,
         "atom": float(optimum.mechanism.atom / optimum.mechanism.total),
-    }  # fmt: skip
+    }
 
 
 def _gap(request: tuple[str, str, str]) -> float | None:
@@ -132,10 +136,17 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
         place, proven = (row["epsilon"], row["delta"]), (row["lower"], row["loss"])
         cells = {table: values[place] for table, values in known.items()}
         verdict = verdict_of(key, cells, row[ours], place, proven, claims["gap"], squared=squared)
-        comparisons.append(Comparison(
-            f"{what}, ε = {place[0]:g}, δ = {place[1]:g} (percent)", claims[name]["place"], cells[key],
-            float(row[ours]), verdict.tolerance, expected=not verdict.reasons, remark=verdict.remark,
-        ))  # fmt: skip
+        comparisons.append(
+            Comparison(
+                f"{what}, ε = {place[0]:g}, δ = {place[1]:g} (percent)",
+                claims[name]["place"],
+                cells[key],
+                float(row[ours]),
+                verdict.tolerance,
+                expected=not verdict.reasons,
+                remark=verdict.remark,
+            )
+        )
     return comparisons
 
 

@@ -73,9 +73,15 @@ def terms_fewer(place: tuple[float, float], t4: float, t5: float) -> int | None:
 
 
 def verdict_of(
-    name: str, cells: Mapping[str, float], ours: float, place: tuple[float, float], proven: Interval, gap: float, *,
+    name: str,
+    cells: Mapping[str, float],
+    ours: float,
+    place: tuple[float, float],
+    proven: Interval,
+    gap: float,
+    *,
     squared: bool = False,
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     """What is proven of the cell of table `name`, beside which ours is `ours`, in percent.
 
     cells: the printed percentages of this (ε, δ) by table: "table4", and for |η| "table1" and "table5"; proven: (L, U);

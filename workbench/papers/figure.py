@@ -51,8 +51,29 @@ if TYPE_CHECKING:
 __all__ = ["Drawing", "declared", "draw"]
 
 _AXIS = ("title", "set", "ticks", "plain", "series", "where", "names", "inside")
-_OURS = {"kind", "where", "of", "x", "y", "by", "styles", "curves", "colour", "until", "spread", "shift", "width",
-         "hollow", "error", "limits", "mass", "most", "text", "offset", "at"}  # fmt: skip
+_OURS = {
+    "kind",
+    "where",
+    "of",
+    "x",
+    "y",
+    "by",
+    "styles",
+    "curves",
+    "colour",
+    "until",
+    "spread",
+    "shift",
+    "width",
+    "hollow",
+    "error",
+    "limits",
+    "mass",
+    "most",
+    "text",
+    "offset",
+    "at",
+}
 _SMALL = {"frameon": False, "fontsize": 9}
 _MAPPED = 10  # colours taken of a map
 _FAINT = 1e-6  # a probability that still has a colour

@@ -54,9 +54,12 @@ def _additive(full: bool) -> Result:
 
 
 _FRONTIERS: dict[str, Callable[[bool], Result]] = {
-    "modulo": _noise, "quantizer": _quantizer, "labels": _labels, "laplace": _laplace,
+    "modulo": _noise,
+    "quantizer": _quantizer,
+    "labels": _labels,
+    "laplace": _laplace,
     "noise": _additive,
-}  # fmt: skip
+}
 
 
 # significant digits that a solver's or a search's tolerance leaves certain; of the others, the usual number
@@ -121,8 +124,14 @@ def _budgets(full: bool) -> Artifact:
         "pays for protecting answers that wrap around: for counts with neighbours ±1 the clamped geometric law is as "
         "good as any channel."
     )
-    return Artifact("budgets", "Which mechanism for which budget", best.reset_index(drop=True), None, caption,
-                    digits={"objective": 6, "bound": 6})  # fmt: skip
+    return Artifact(
+        "budgets",
+        "Which mechanism for which budget",
+        best.reset_index(drop=True),
+        None,
+        caption,
+        digits={"objective": 6, "bound": 6},
+    )
 
 
 PAPER = Paper(
@@ -131,50 +140,82 @@ PAPER = Paper(
     citation="Computed by `workbench frontier`; no paper's figures, but the models, laws and baselines of all of them.",
     artifacts={
         "noise_error_epsilon": _artifact(
-            "noise_error_epsilon", "modulo", "error_epsilon", ("point",), "Optimal noise: error against ε",
+            "noise_error_epsilon",
+            "modulo",
+            "error_epsilon",
+            ("point",),
+            "Optimal noise: error against ε",
             _QUERY + "Every marker is a certified design. At small δ the PDP optimum is that of δ = 0.",
         ),
         "noise_error_delta": _artifact(
-            "noise_error_delta", "modulo", "error_delta", ("point", "piece"), "Optimal noise: error against δ",
+            "noise_error_delta",
+            "modulo",
+            "error_delta",
+            ("point", "piece"),
+            "Optimal noise: error against δ",
             _QUERY + "Lines: the exact optimal value function, PDP by proven pieces (their ends marked), DP by the law "
             "(1 - δ)ρ₀. Under PDP an error moves only where δ pays for a whole set of violations.",
         ),
         "noise_level_curves": _artifact(
-            "noise_level_curves", "modulo", "level_curves", ("level",), "Optimal noise: least δ at a fixed error rate",
+            "noise_level_curves",
+            "modulo",
+            "level_curves",
+            ("level",),
+            "Optimal noise: least δ at a fixed error rate",
             _QUERY + "Markers: minimum-δ programs (15), certified; lines: the exact frontier inverted at 40 ε and "
             "more. Under PDP the least δ jumps, and keeps its last value until the next of these ε; under DP it is "
             "continuous, and they are joined by straight lines.",
         ),
         "noise_heat_map": _artifact(
-            "noise_heat_map", "modulo", "heat_map", ("point",), "Optimal noise: error over ε and δ",
+            "noise_heat_map",
+            "modulo",
+            "heat_map",
+            ("point",),
+            "Optimal noise: error over ε and δ",
             _QUERY + "One row of cells for every δ.",
         ),
         "noise_baselines": _artifact(
-            "noise_baselines", "modulo", "baselines", ("point", "baseline"),
+            "noise_baselines",
+            "modulo",
+            "baselines",
+            ("point", "baseline"),
             "Optimal noise beside the papers' baselines at the same budget",
             _QUERY + "Each baseline has the smallest parameter that meets (ε, δ) by the exact audit, found by a scan. "
             "Baselines protect answers within 3 of each other, modulo noise also those that wrap around.",
         ),
         "quantizer": _artifact(
-            "quantizer", "quantizer", "error_levels", ("point", "baseline", "limit"),
+            "quantizer",
+            "quantizer",
+            "error_levels",
+            ("point", "baseline", "limit"),
             "Unbiased quantizers: error against the number of outputs",
             "Mean absolute error, uniform inputs on [-1, 1]. Exact quantizer with searched outputs (best found, no "
             "optimum over outputs is claimed), certified; RQM at the best parameters of a grid, PBM at its largest "
             "private θ.",
         ),
         "labels": _artifact(
-            "labels", "labels", "error_epsilon", ("point", "baseline"), "Label randomizers: loss against ε",
+            "labels",
+            "labels",
+            "error_epsilon",
+            ("point", "baseline"),
+            "Label randomizers: loss against ε",
             "Labels 0..10, uniform prior, squared loss, exact expectations. RR-on-Bins is optimal over all outputs; "
             "the unbiased randomizer answers another question and is drawn for its price.",
         ),
         "laplace": _artifact(
-            "laplace", "laplace", "decoder_epsilon", ("point", "level"),
+            "laplace",
+            "laplace",
+            "decoder_epsilon",
+            ("point", "level"),
             "Dyadic quantized Laplace: privacy against the decoder within a bit budget",
             "x uniform on [-1, 1], signed Elias gamma. The database always has ε; the decoder ℓε with the smallest ℓ "
             "whose exact mean length fits. Missing points: no ℓ fits.",
         ),
         "runs": _artifact(
-            "runs", "noise", "loss_runs", ("point", "limit", "baseline"),
+            "runs",
+            "noise",
+            "loss_runs",
+            ("point", "limit", "baseline"),
             "Noise on the integers for many runs under one budget: the loss of one run",
             "Sensitivity 1, squared loss, ε = 4 and δ = 1e-5 for all runs together. Ours: the best found, its "
             "composition proven by convolution in integers; for one run the optimum. The bound holds for all symmetric "
@@ -185,4 +226,4 @@ PAPER = Paper(
     },
     seconds={"budgets": 46, "quantizer": 27, "noise_error_epsilon": 13, "runs": 13, "laplace": 6, "labels": 3},
     together=[("noise_error_epsilon", "noise_error_delta", "noise_level_curves", "noise_heat_map", "noise_baselines")],
-)  # fmt: skip
+)

@@ -60,10 +60,17 @@ def _artifact(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
         numbers(f"Data: {len(rows)} rows", heads, rows) if record["figure"] or len(rows) > 40 else _table(heads, rows)
     )
     compared = [
-        [c["what"], c["place"], c["printed"], c["ours"], 0.0 if abs(c["difference"]) < 1e-12 else c["difference"],
-         c["verdict"], c["remark"]]
+        [
+            c["what"],
+            c["place"],
+            c["printed"],
+            c["ours"],
+            0.0 if abs(c["difference"]) < 1e-12 else c["difference"],
+            c["verdict"],
+            c["remark"],
+        ]
         for c in record["comparisons"]
-    ]  # fmt: skip
+    ]
     if compared:
         words = agreement(record["comparisons"])
         parts.append(numbers(words, _HEADS, compared) if len(compared) > FOLD else _table(_HEADS, compared))

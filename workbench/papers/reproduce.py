@@ -93,8 +93,17 @@ def reproduce(
         if Path(results).is_dir():
             gallery(Path(results))
     sentences = ((f"{agreement(run.rows)}.",) if run.rows else ()) + notes
-    return Result("Printed numbers beside ours", run.rows, "printed_numbers", COLUMNS, _plots, done, len(tasks),
-                  time.perf_counter() - begin, sentences)  # fmt: skip
+    return Result(
+        "Printed numbers beside ours",
+        run.rows,
+        "printed_numbers",
+        COLUMNS,
+        _plots,
+        done,
+        len(tasks),
+        time.perf_counter() - begin,
+        sentences,
+    )
 
 
 def _chosen(papers: str | Iterable[str] | None, full: bool) -> list[Paper]:
@@ -114,8 +123,11 @@ def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
             InvalidRequest.must("only", f"one of {'; '.join(listed)}", repr(name))
         if not full and any(name in paper.only_full for paper in papers):
             InvalidRequest.must("only", f"given with --full for {name}, which takes minutes", repr(name))
-    return [(paper, name) for paper, name in tasks
-            if (full or name not in paper.only_full) and (artifacts is None or name in artifacts)]  # fmt: skip
+    return [
+        (paper, name)
+        for paper, name in tasks
+        if (full or name not in paper.only_full) and (artifacts is None or name in artifacts)
+    ]
 
 
 def _installed(paper: Paper, name: str) -> bool:

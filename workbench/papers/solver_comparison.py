@@ -41,35 +41,58 @@ def artifacts(run: Result, suite: str, time_limit: float) -> list[Artifact]:
     )
     return [
         Artifact(
-            "summary", "Solvers on the suite", summary(table, time_limit), None, what + how + rules + means + dispute,
+            "summary",
+            "Solvers on the suite",
+            summary(table, time_limit),
+            None,
+            what + how + rules + means + dispute,
             measured=True,
         ),
         Artifact(
-            "performance_profile", "Performance profile (Dolan and Moré)", table, draw_profile,
+            "performance_profile",
+            "Performance profile (Dolan and Moré)",
+            table,
+            draw_profile,
             what + "For every solver the share of instances it solves within τ times the fastest solver's seconds; "
             "what it fails on it never reaches. Solvers that cannot state MILPs are left out there. Times below 1 ms "
             "are not told apart.",
             measured=True,
         ),
         Artifact(
-            "scatter", "Times, answers and certificates", _scattered(table), draw_scatter,
+            "scatter",
+            "Times, answers and certificates",
+            _scattered(table),
+            draw_scatter,
             what + "Left: seconds against HiGHS on what both solve. Middle: residual and gap of every answer. Right: "
             "the gap of the repaired, certified mechanism against that of the answer as returned.",
             measured=True,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _scattered(table: pd.DataFrame) -> pd.DataFrame:
-    columns = ["instance", "solver", "status", "solved", "seconds", "residual", "gap_to_best", "best_bound",
-               "certified_objective", "certified_gap"]  # fmt: skip
+    columns = [
+        "instance",
+        "solver",
+        "status",
+        "solved",
+        "seconds",
+        "residual",
+        "gap_to_best",
+        "best_bound",
+        "certified_objective",
+        "certified_gap",
+    ]
     return table[columns]
 
 
 def comparison_paper(
-    name: str, title: str, citation: str, compare: Callable[[bool], tuple[Result, str, float]],
+    name: str,
+    title: str,
+    citation: str,
+    compare: Callable[[bool], tuple[Result, str, float]],
     remarks: tuple[str, ...] = (),
-) -> Paper:  # fmt: skip
+) -> Paper:
     """The report as a paper. compare: whether all -> (runs, the suite's name or what it is, seconds of a run)."""
 
     @lru_cache
@@ -89,7 +112,8 @@ def _compare(full: bool) -> tuple[Result, str, float]:
 
 
 PAPER = comparison_paper(
-    "solver_comparison", "Solver comparison",
+    "solver_comparison",
+    "Solver comparison",
     "Every backend on the same programs: `workbench compare --suite default`.",
     _compare,
-)  # fmt: skip
+)

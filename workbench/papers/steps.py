@@ -220,9 +220,7 @@ def _work(task: tuple[Step, bool, str]) -> list[Outcome]:
     paper = load(step.paper)
     if step.key is not None:
         return [_part(paper, name, step.key, full) for name in step.names]
-    return [
-        _errata(paper) if name == ERRATA else _computed(paper, name, full, Path(folder)) for name in step.names
-    ]  # fmt: skip
+    return [_errata(paper) if name == ERRATA else _computed(paper, name, full, Path(folder)) for name in step.names]
 
 
 def _part(paper: Paper, name: str, key: Any, full: bool) -> Outcome:
@@ -256,12 +254,21 @@ def _written(paper: str, name: str, artifact: Artifact, results: Path) -> list[R
     write_artifact(artifact, results / paper)
     return [
         {
-            "paper": paper, "artifact": name, "what": c.what, "place": c.place, "printed": c.printed,
-            "ours": c.ours, "difference": c.difference, "tolerance": c.tolerance, "verdict": c.verdict,
-            "surprising": c.surprising, "remark": c.remark, "apart": c.apart,
+            "paper": paper,
+            "artifact": name,
+            "what": c.what,
+            "place": c.place,
+            "printed": c.printed,
+            "ours": c.ours,
+            "difference": c.difference,
+            "tolerance": c.tolerance,
+            "verdict": c.verdict,
+            "surprising": c.surprising,
+            "remark": c.remark,
+            "apart": c.apart,
         }
         for c in artifact.comparisons
-    ]  # fmt: skip
+    ]
 
 
 def write_artifact(artifact: Artifact, folder: Path) -> None:

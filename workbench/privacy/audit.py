@@ -117,14 +117,17 @@ class Privacy(Shown):
         steepest = self.worst("metric").measured.value if self.mechanism.segments else None
         metric = "inf" if steepest is None else round_up(steepest)
         return {
-            "kind": type(self.mechanism).__name__, "neighbours": len(self.pairs),
-            "one_sided": self.mechanism.one_sided, "pure_epsilon": _number(self.pure_epsilon),
+            "kind": type(self.mechanism).__name__,
+            "neighbours": len(self.pairs),
+            "one_sided": self.mechanism.one_sided,
+            "pure_epsilon": _number(self.pure_epsilon),
             "epsilon": None if self.epsilon is None else float(self.epsilon),
-            "pdp_delta": self.worst("pdp").measured.upper if decided else None, "dp_delta": self.dp_delta.upper,
+            "pdp_delta": self.worst("pdp").measured.upper if decided else None,
+            "dp_delta": self.dp_delta.upper,
             "metric_epsilon": metric if self.mechanism.segments else None,
             "bias": None if means is None else float(Bias.of(self.mechanism, *means).worst),
             **({} if self.error is None else self.error.to_dict()),
-        }  # fmt: skip
+        }
 
     @property
     def drawable(self) -> bool:
@@ -222,9 +225,14 @@ class Privacy(Shown):
         return self.holds(self.claim(named, epsilon, delta, **parameters))
 
     def verdict(
-        self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, *,
-        subject: str = "The mechanism", **parameters: Any,
-    ) -> str:  # fmt: skip
+        self,
+        named: str | Notion,
+        epsilon: Budget | None = None,
+        delta: Real | None = None,
+        *,
+        subject: str = "The mechanism",
+        **parameters: Any,
+    ) -> str:
         """`meets` in words: what was measured beside what was asked, and one outcome that breaks the budget."""
         return self.words(self.claim(named, epsilon, delta, **parameters), subject)
 
@@ -323,9 +331,11 @@ def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
 
 
 def _audit(
-    mechanism: Mechanism, comparisons: Iterable[Comparison], budgets: Mapping[Any, Fraction],
+    mechanism: Mechanism,
+    comparisons: Iterable[Comparison],
+    budgets: Mapping[Any, Fraction],
     error: ExpectedError | None = None,
-) -> Privacy:  # fmt: skip
+) -> Privacy:
     pairs = (_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label], {}) for pair in comparisons)
     return _privacy(list(pairs), mechanism, error)
 

@@ -63,13 +63,16 @@ __all__ = [
     "from_dict",
     "mechanism_of",
     "save",
-]  # fmt: skip
+]
 
 # kind of a record -> its class; these are what a certificate can hold
 KINDS: dict[str, Any] = {
-    "noise": AdditiveNoise, "channel": Channel, "quantizer": PiecewiseAffine, "integer-noise": AdditiveIntegerNoise,
+    "noise": AdditiveNoise,
+    "channel": Channel,
+    "quantizer": PiecewiseAffine,
+    "integer-noise": AdditiveIntegerNoise,
     "real-noise": AdditiveRealNoise,
-}  # fmt: skip
+}
 
 # and these have files of their own, which claim nothing
 OTHERS = {

@@ -100,9 +100,12 @@ def certify(
         return _proof(subject, claim, record=noted)
     kept = unbiased or unbiased_for is not None
     rebuilt, share = repair_rows(
-        subject, lambda candidate: holds(candidate, claim), outputs=values if kept else None,
-        means=means if kept else None, allow_bias=allow_bias,
-    )  # fmt: skip
+        subject,
+        lambda candidate: holds(candidate, claim),
+        outputs=values if kept else None,
+        means=means if kept else None,
+        allow_bias=allow_bias,
+    )
     bias = None if values is None or means is None else Bias.of(rebuilt, values, means)
     stated = None if objective is None else objective.at(rebuilt)
     noted |= {"repair_mixed_in": float(share)} if share else {}
@@ -119,8 +122,9 @@ def _means(
         values, means = rationals(outputs, "outputs"), rationals(unbiased_for, "unbiased_for")
         shape = (len(subject.outputs), len(getattr(subject, "rows", means)))
         if (len(values), len(means)) != shape:
-            InvalidRequest.must("outputs and unbiased_for", f"{shape[0]} and {shape[1]} numbers",
-                                f"{len(values)} and {len(means)}")  # fmt: skip
+            InvalidRequest.must(
+                "outputs and unbiased_for", f"{shape[0]} and {shape[1]} numbers", f"{len(values)} and {len(means)}"
+            )
         return values, means
     return getattr(subject, "unbiased_means", (None, None))
 
@@ -131,9 +135,14 @@ def rounded_objective(name: str, value: Fraction, losses: tuple[Fraction, ...] |
 
 
 def _proof(
-    mechanism: Mechanism, claim: Claim, *, objective: ExpectedLoss | None = None, bias: Bias | None = None,
-    record: dict[str, Any], audited: Privacy | None = None,
-) -> Certificate:  # fmt: skip
+    mechanism: Mechanism,
+    claim: Claim,
+    *,
+    objective: ExpectedLoss | None = None,
+    bias: Bias | None = None,
+    record: dict[str, Any],
+    audited: Privacy | None = None,
+) -> Certificate:
     values = dict(claim.values)
     epsilon, delta = values.pop("epsilon", None), values.pop("delta", None)
     named: Any = claim.notion  # known by its name, or handed over as it is

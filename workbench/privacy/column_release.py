@@ -151,9 +151,15 @@ class Account:
 
     @classmethod
     def of(
-        cls, row: PrivacyBudget | None, notion: str, column: str, output: str, given: NDArray[np.float64],
-        most: int | None, ledger: Path | None,
-    ) -> Account:  # fmt: skip
+        cls,
+        row: PrivacyBudget | None,
+        notion: str,
+        column: str,
+        output: str,
+        given: NDArray[np.float64],
+        most: int | None,
+        ledger: Path | None,
+    ) -> Account:
         """What publishing a column costs, alone and with the ledger.
 
         row: the budget of one row, None for a notion without ε and δ; given: the column as it is in the file; most: the

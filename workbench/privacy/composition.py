@@ -176,8 +176,11 @@ class Composition(Shown):
     def facts(self) -> list[tuple[str, str]]:
         """The interval."""
         runs = self.times if isinstance(self.times, tuple) else (self.times,)
-        return [("runs", " + ".join(map(str, runs))), ("epsilon", f"{self.epsilon_low:.9g} to {self.epsilon:.9g}"),
-                ("delta", f"{self.delta_low:.9g} to {self.delta:.9g}")]  # fmt: skip
+        return [
+            ("runs", " + ".join(map(str, runs))),
+            ("epsilon", f"{self.epsilon_low:.9g} to {self.epsilon:.9g}"),
+            ("delta", f"{self.delta_low:.9g} to {self.delta:.9g}"),
+        ]
 
     @property
     def drawable(self) -> bool:
@@ -388,7 +391,7 @@ def _law(runs: Runs, step: Fraction, *, upper: bool, bits: int = 160) -> LossLaw
     floor = not upper and sum(times for _, times in runs) <= _FEW
     first, *others = [
         LossLaw.of(pair.p, pair.q, step, upper=upper, floor=floor, bits=bits).power(times) for pair, times in runs
-    ]  # fmt: skip
+    ]
     for law in others:
         first = first * law
     return first

@@ -164,8 +164,9 @@ def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
     column = plain_numbers(data, "data", "a column of numbers")
     if not column.size or column.ndim > 2 or not np.isfinite(column).all():
         InvalidRequest.must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
-    values, counts = np.unique(column.reshape(len(column), -1) if column.ndim else [[column]], axis=0,
-                               return_counts=True)  # fmt: skip
+    values, counts = np.unique(
+        column.reshape(len(column), -1) if column.ndim else [[column]], axis=0, return_counts=True
+    )
     entries = [row[0] if len(row) == 1 else tuple(row) for row in values.tolist()]
     return dict(zip(entries, map(Fraction, counts.tolist()), strict=True)), f"a column of {sum(counts.tolist())} inputs"
 
@@ -216,9 +217,12 @@ def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
         for low, high in pairwise([a, *sorted(o for o in outputs if a < o < b), b]):
             signed = [(p if o >= high else -p, q if o >= high else -q, o) for p, q, o in law]
             yield _Piece(
-                low, high, sum((p * o for p, _, o in signed), Fraction(0)),
-                sum((q * o - p for p, q, o in signed), Fraction(0)), -sum((q for _, q, _ in signed), Fraction(0)),
-            )  # fmt: skip
+                low,
+                high,
+                sum((p * o for p, _, o in signed), Fraction(0)),
+                sum((q * o - p for p, q, o in signed), Fraction(0)),
+                -sum((q for _, q, _ in signed), Fraction(0)),
+            )
 
 
 def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:

@@ -49,9 +49,14 @@ class FileContents:
     relates: bool = True
 
     def related(
-        self, *, sizes: Iterable[int] | None = None, shifts: Iterable[Any] | None = None, max_shift: int | None = None,
-        directed: bool = False, pairs: Iterable[Any] | None = None,
-    ) -> Mechanism:  # fmt: skip
+        self,
+        *,
+        sizes: Iterable[int] | None = None,
+        shifts: Iterable[Any] | None = None,
+        max_shift: int | None = None,
+        directed: bool = False,
+        pairs: Iterable[Any] | None = None,
+    ) -> Mechanism:
         """The mechanism with its neighbour relation: the file's own, or the one given here for a PMF or matrix.
 
         A channel without any takes every two rows as neighbours, the strongest relation; max_shift then means rows

@@ -48,9 +48,16 @@ class LossLaw:
 
     @classmethod
     def of(
-        cls, p: Iterable[Fraction], q: Iterable[Fraction], step: Fraction, *, upper: bool, floor: bool = False,
-        bits: int = 160, cut: int = 0,
-    ) -> LossLaw:  # fmt: skip
+        cls,
+        p: Iterable[Fraction],
+        q: Iterable[Fraction],
+        step: Fraction,
+        *,
+        upper: bool,
+        floor: bool = False,
+        bits: int = 160,
+        cut: int = 0,
+    ) -> LossLaw:
         """The loss of one run. p, q: exact laws on the same outcomes; step: h > 0; floor: move the atoms of a lower law
         down, do not cut them."""
         from flint import fmpz_poly

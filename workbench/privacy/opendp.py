@@ -72,9 +72,13 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
     }
     try:
         return dp.m.make_user_measurement(
-            dp.atom_domain(T="i32"), dp.absolute_distance(T="i32"), measures[measure](), release,
-            _privacy_map(noise, high - low, measure, at), TO="i32",
-        )  # fmt: skip
+            dp.atom_domain(T="i32"),
+            dp.absolute_distance(T="i32"),
+            measures[measure](),
+            release,
+            _privacy_map(noise, high - low, measure, at),
+            TO="i32",
+        )
     except dp.OpenDPException as error:
         if "honest-but-curious" in str(error) or "contrib" in str(error):
             raise WorkbenchError(

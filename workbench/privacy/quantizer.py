@@ -113,10 +113,12 @@ def _measured(subject: PiecewiseAffine, metric: str | None, bias: Fraction) -> Q
     if metric == "absolute" or steepest is None:  # a jump, or an output that one end of a piece never draws
         return QuantizerPrivacy(steepest, bias, metric)
     links = [
-        (_largest(Channel((segment.left, segment.right)).comparisons())[0] or Fraction(1),
-         (segment.high - segment.low) ** 2)
+        (
+            _largest(Channel((segment.left, segment.right)).comparisons())[0] or Fraction(1),
+            (segment.high - segment.low) ** 2,
+        )
         for segment in subject.segments
-    ]  # fmt: skip
+    ]
     ratio, step = max(links, key=lambda link: ln_up(link[0]) / float(link[1]))
     return QuantizerPrivacy(ratio, bias, metric, step)
 

@@ -84,10 +84,15 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         budget = self.budget
-        loss = None if budget is None else {
-            "epsilon": None if budget.epsilon is None else spelled(budget.epsilon),
-            "delta": spelled(budget.delta), "per_distance": budget.per_distance,
-        }  # fmt: skip
+        loss = (
+            None
+            if budget is None
+            else {
+                "epsilon": None if budget.epsilon is None else spelled(budget.epsilon),
+                "delta": spelled(budget.delta),
+                "per_distance": budget.per_distance,
+            }
+        )
         return asdict(self) | {"budget": loss}
 
     @classmethod
@@ -144,7 +149,9 @@ class ReleaseLedger:
     def save(self, path: Path) -> None:
         """Write the file, its owner's alone where it is new. Raises OSError."""
         data = {
-            "format": FORMAT, "version": VERSION, "key": self.key,
+            "format": FORMAT,
+            "version": VERSION,
+            "key": self.key,
             "releases": [release.to_dict() for release in self.releases],
-        }  # fmt: skip
+        }
         write_whole(path, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode(), private=True)

@@ -62,8 +62,10 @@ def raised(
     Largest first, so that every element is final when it is taken: ⌈k/E⌉ <= k.
     """
     k = list(weights)
-    moves = [(question.index(shift).tolist(), threshold(epsilon), None if pattern is None else pattern[shift].tolist())
-             for shift, epsilon in budgets.items()]  # fmt: skip
+    moves = [
+        (question.index(shift).tolist(), threshold(epsilon), None if pattern is None else pattern[shift].tolist())
+        for shift, epsilon in budgets.items()
+    ]
     heap = [(-value, at) for at, value in enumerate(k) if value]
     heapq.heapify(heap)
     while heap:

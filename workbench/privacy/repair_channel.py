@@ -58,8 +58,9 @@ def repair_rows(
         try:
             whole, scale = over_common(outputs)
             misses = [y - row.mean_over(whole, scale) for row, y in zip(mechanism.rows, means, strict=True)]
-            unbiased = [_with_mean(row, outputs, y, miss)
-                        for row, y, miss in zip(mechanism.rows, means, misses, strict=True)]  # fmt: skip
+            unbiased = [
+                _with_mean(row, outputs, y, miss) for row, y, miss in zip(mechanism.rows, means, misses, strict=True)
+            ]
             start = mechanism.with_rows(unbiased)
         except NotCertified:
             if not allow_bias:

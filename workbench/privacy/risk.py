@@ -153,11 +153,16 @@ class Risk(Shown):
         low, high = self.rho
         return {
             "tradeoff": [[round_down(a), round_down(b)] for a, b in self.trade_off],
-            "advantage": round_up(self.advantage), "bayes_factor": "inf" if factor is None else factor,
-            "prior": float(self.prior), "posterior": self.posterior, "right_guesses": round_up(self.guess),
-            "rho": _json(high), "rho_lower": _json(low), "mu": _json(self.mu),
+            "advantage": round_up(self.advantage),
+            "bayes_factor": "inf" if factor is None else factor,
+            "prior": float(self.prior),
+            "posterior": self.posterior,
+            "right_guesses": round_up(self.guess),
+            "rho": _json(high),
+            "rho_lower": _json(low),
+            "mu": _json(self.mu),
             "renyi": [[float(order), _json(value)] for order, value in self.renyi.items()],
-        }  # fmt: skip
+        }
 
     def plot(self, path: str | Path | None = None, claim: Claim | None = None) -> Figure:
         """The picture, saved where a path is given (.png, .svg or .pdf). Raises InvalidRequest."""

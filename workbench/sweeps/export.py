@@ -125,13 +125,16 @@ def export(
     writable(path)
     lines = _Lines(ledger, ledger.numbers(keys), effort)
     source = {
-        "ledger": str(ledger.path), "schema": SCHEMA, "rows": len(lines.numbers), "unreadable_rows": 0,
+        "ledger": str(ledger.path),
+        "schema": SCHEMA,
+        "rows": len(lines.numbers),
+        "unreadable_rows": 0,
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),
         "exported_by": f"workbench {workbench.__version__}",
         "versions": [json.loads(text) for text in sorted(lines.known[1])],
         "specifications": ledger.sweeps(),
         "meaning": "audited false: not checked for privacy exactly; status claimed: the solver's word, without a bound",
-    } | dict(origin or {})  # fmt: skip
+    } | dict(origin or {})
     if path.suffix.lower() == ".parquet":
         write_whole(path, _parquet(lines, source))
         return [path], len(lines.numbers)

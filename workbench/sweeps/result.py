@@ -40,10 +40,15 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {
-            "name": self.name, "ledger": self.ledger, "points": self.points, "known": self.known,
-            "solved": self.solved, "left": self.left, "given_up": self.given_up,
+            "name": self.name,
+            "ledger": self.ledger,
+            "points": self.points,
+            "known": self.known,
+            "solved": self.solved,
+            "left": self.left,
+            "given_up": self.given_up,
             "statuses": dict(sorted(self.statuses.items())),
-        }  # fmt: skip
+        }
 
 
 class LedgerRows(Sequence[Row]):
@@ -86,10 +91,16 @@ class SweepResult(Result):
         have = outcome.points - outcome.left
         lost = f"{outcome.given_up} points were given up: their processes died again and again. Run the sweep again."
         return cls(
-            title=f"Sweep {outcome.name}", rows=LedgerRows(outcome.ledger, keys, have), name="sweep",
-            draw=_plots, finished=have, total=outcome.points, seconds=seconds,
-            sentences=(lost,) if outcome.given_up else (), outcome=outcome,
-        )  # fmt: skip
+            title=f"Sweep {outcome.name}",
+            rows=LedgerRows(outcome.ledger, keys, have),
+            name="sweep",
+            draw=_plots,
+            finished=have,
+            total=outcome.points,
+            seconds=seconds,
+            sentences=(lost,) if outcome.given_up else (),
+            outcome=outcome,
+        )
 
     @property
     def interrupted(self) -> bool:

@@ -215,9 +215,15 @@ def _chunks(kind: Family, axes: Mapping[str, list[Any]], at: int, lines: Lines) 
             part = slice(k, k + size)
             recheck = tuple(j for j, wanted in enumerate(again[part]) if wanted)
             yield Chunk(
-                kind.name, fixed, tuple(points[part]), tuple(requests[part]), tuple(keys[part]), recheck, backend,
+                kind.name,
+                fixed,
+                tuple(points[part]),
+                tuple(requests[part]),
+                tuple(keys[part]),
+                recheck,
+                backend,
                 versions(backend),
-            )  # fmt: skip
+            )
 
 
 def _walk(axes: list[list[Any]]) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
@@ -246,11 +252,14 @@ def _requests(kind: Family, backend: str | None, content: Mapping[str, Any]) -> 
     options = {option.name for option in kind.options if option.solver}
     mark = "\x00"
     shared = {
-        "backend": backend, "model": kind.name, "options": {key: content[key] for key in content if key in options},
-        "schema": SCHEMA, "versions": versions(backend),
+        "backend": backend,
+        "model": kind.name,
+        "options": {key: content[key] for key in content if key in options},
+        "schema": SCHEMA,
+        "versions": versions(backend),
         "parameters": {key: value for key, value in content.items() if key not in options}
         | dict.fromkeys(kind.hot, mark),
-    }  # fmt: skip
+    }
     pieces = canonical(shared).split(canonical(mark))
     order = sorted(kind.hot)
 

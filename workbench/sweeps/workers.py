@@ -161,9 +161,14 @@ def on_processes(
 
 
 def _pooled(
-    tasks: Sequence[Any], waiting: list[int], jobs: int, capacity: int, deaths: Counter[int], suspects: list[int],
+    tasks: Sequence[Any],
+    waiting: list[int],
+    jobs: int,
+    capacity: int,
+    deaths: Counter[int],
+    suspects: list[int],
     work: Callable[[Any], Any],
-) -> Iterator[tuple[int, Any | None]]:  # fmt: skip
+) -> Iterator[tuple[int, Any | None]]:
     """Run what is waiting until it is done or a process dies; then those under way wait again or become suspects."""
     pool = executor(jobs)
     running: dict[Any, int] = {}

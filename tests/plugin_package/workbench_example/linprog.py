@@ -32,10 +32,12 @@ class _Session(Session):
         rows = scipy.sparse.csr_matrix(d.A)
         high, low = np.isfinite(d.row_upper), np.isfinite(d.row_lower)
         found = linprog(
-            d.c, A_ub=scipy.sparse.vstack([rows[high], -rows[low]]),
+            d.c,
+            A_ub=scipy.sparse.vstack([rows[high], -rows[low]]),
             b_ub=np.concatenate([d.row_upper[high], -d.row_lower[low]]),
-            bounds=np.column_stack([d.lower, d.upper]), method="highs",
-        )  # fmt: skip
+            bounds=np.column_stack([d.lower, d.upper]),
+            method="highs",
+        )
         ended = {0: Termination.OPTIMAL, 1: Termination.ITERATION_LIMIT, 2: Termination.INFEASIBLE}
         raw = Raw(ended.get(found.status, Termination.ERROR), found.message)
         if found.x is not None:

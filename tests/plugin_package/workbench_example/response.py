@@ -84,9 +84,16 @@ class Response(Family):
         law = (k - 1) / (math.exp(epsilon) + k - 1)
         verdict = OracleVerdict.judge(solution.objective, "randomized response", law, "optimum", "Kairouz et al. 2016.")
         return Design(
-            request, mechanism, mechanism.error_rate, solution.bound, Claim("pure", request.epsilon), verdict, solution,
-            privacy=wb.audit(mechanism, request.epsilon), certificate=proof,
-        )  # fmt: skip
+            request,
+            mechanism,
+            mechanism.error_rate,
+            solution.bound,
+            Claim("pure", request.epsilon),
+            verdict,
+            solution,
+            privacy=wb.audit(mechanism, request.epsilon),
+            certificate=proof,
+        )
 
     def exact(self, design):
         p = design.privacy

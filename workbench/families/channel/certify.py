@@ -70,9 +70,13 @@ def _certificate(
     q = request.question
     record: dict[str, Any] = {
         **request.RECORD,
-        "workbench": __version__, "loss": request.losses.name, "minimise": request.minimise, "route": route,
-        "inputs": [*map(shown, q.inputs)], "outputs": [*map(shown, q.outputs)],
-    }  # fmt: skip
+        "workbench": __version__,
+        "loss": request.losses.name,
+        "minimise": request.minimise,
+        "route": route,
+        "inputs": [*map(shown, q.inputs)],
+        "outputs": [*map(shown, q.outputs)],
+    }
     if solution is not None:
         record |= {"solver": solution.solver, "solver_version": solution.version, "claimed": solution.objective}
     bias = None if q.numbers is None else Bias.of(channel, q.numbers[1], q.numbers[0])
@@ -114,6 +118,9 @@ def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:
     worst = Fraction(0)
     for row, low, high in rows_of(program):
         value = sum((a * cells[j] for j, a in row.items()), Fraction(0))
-        worst = max(worst, *(low - value for low in [low] if low is not None),
-                    *(value - high for high in [high] if high is not None))  # fmt: skip
+        worst = max(
+            worst,
+            *(low - value for low in [low] if low is not None),
+            *(value - high for high in [high] if high is not None),
+        )
     return worst

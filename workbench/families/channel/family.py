@@ -157,8 +157,11 @@ class _Channels(Family):
     def key(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The question spelled out, so that a file's content counts and not its name."""
         spelling = {option.name for option in self.options if option.question}
-        rest = {name: value for name, value in super().key({**values, **dict.fromkeys(spelling)}).items()
-                if name not in spelling}  # fmt: skip
+        rest = {
+            name: value
+            for name, value in super().key({**values, **dict.fromkeys(spelling)}).items()
+            if name not in spelling
+        }
         return rest | self.spelled_question(values).to_dict()
 
     def points_per_task(self, values: Mapping[str, Any]) -> int:
@@ -197,18 +200,22 @@ class _Channels(Family):
         epsilon = request.epsilon
         if not design.claim.in_epsilon_delta:
             return {
-                **design.claim.to_dict(), "loss_name": request.losses.name,
+                **design.claim.to_dict(),
+                "loss_name": request.losses.name,
                 "loss_value": jsonable(design.details["loss"]),
-                "question": request.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
-            }  # fmt: skip
+                "question": request.question.to_dict(),
+                "channel": design.mechanism.matrix.tolist(),
+            }
         return {
             **{name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")},
             **({} if request.runs == 1 else {"runs": request.runs, "exact": composed_exact(design)}),
-            "loss_name": request.losses.name, "loss_value": jsonable(design.details["loss"]),
+            "loss_name": request.losses.name,
+            "loss_value": jsonable(design.details["loss"]),
             "epsilon": None if epsilon is None else float(epsilon),
             "delta": float(design.claim.delta if request.runs == 1 else request.delta or 0),
-            "question": request.question.to_dict(), "channel": design.mechanism.matrix.tolist(),
-        }  # fmt: skip
+            "question": request.question.to_dict(),
+            "channel": design.mechanism.matrix.tolist(),
+        }
 
     def request_words(self, design: Design) -> str:
         """The budget in words."""
@@ -239,11 +246,13 @@ class _Channels(Family):
             (f"least {what}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
             ("asked", self.request_words(design)),
-            ("exact", f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, "
-                      f"PDP delta {shown['pdp_delta']}"),
+            (
+                "exact",
+                f"pure epsilon {shown['pure_epsilon']}, DP delta {shown['dp_delta']}, PDP delta {shown['pdp_delta']}",
+            ),
             ("outputs", f"{used} of {r.question.m} in use"),
             *composed_facts(design),
-        ]  # fmt: skip
+        ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
         from workbench.mechanisms.points import shown

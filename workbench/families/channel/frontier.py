@@ -56,9 +56,14 @@ def published_row(query: BudgetedQuery, name: str) -> Row:
     reference = published(query, name)
     privacy = audit(reference.mechanism, query.epsilon or 0)
     return {
-        "objective": reference.objective, "parameter": reference.value, "dp_delta": privacy.dp_delta.upper,
-        "pure_epsilon": privacy.pure_epsilon, "private": reference.certified, "status": "audited", "failure": None,
-    }  # fmt: skip
+        "objective": reference.objective,
+        "parameter": reference.value,
+        "dp_delta": privacy.dp_delta.upper,
+        "pure_epsilon": privacy.pure_epsilon,
+        "private": reference.certified,
+        "status": "audited",
+        "failure": None,
+    }
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:

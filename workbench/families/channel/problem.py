@@ -99,9 +99,14 @@ class ChannelProblem(Problem):
             return M[pair[0]], M[pair[1]]
 
         return solve_with_cuts(
-            request.claim, [ordered for i, j in request.question.listed for ordered in ((i, j), (j, i))],
-            lambda bounds: request.model(bounds).program, laws, request.solver, request.options, row_columns,
-        )  # fmt: skip
+            request.claim,
+            [ordered for i, j in request.question.listed for ordered in ((i, j), (j, i))],
+            lambda bounds: request.model(bounds).program,
+            laws,
+            request.solver,
+            request.options,
+            row_columns,
+        )
 
     def _best(self, programs: Programs, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
         """The model, the best answer and the best bound of as many algorithms as it takes to close the gap."""
@@ -139,8 +144,11 @@ class ChannelProblem(Problem):
         request, live = self.request, programs.live
         bounds, (groups, epsilons) = request.bounds, request.levels()
         support = self.support() if truncated else None
-        shape = (bool(bounds.delta) or request.minimise == "delta", groups,
-                 None if support is None else support.tobytes())  # fmt: skip
+        shape = (
+            bool(bounds.delta) or request.minimise == "delta",
+            groups,
+            None if support is None else support.tobytes(),
+        )
         key = (shape, algorithm)
         with translated_errors():
             if key not in live:
@@ -255,17 +263,25 @@ class ChannelProblem(Problem):
             raise NotProven(
                 f"Post-processed geometric noise costs {loss:.9g}, and no less than {float(bound):.9g} is "
                 f"proven for this loss; the program of {self.request.losses.values.size} masses would be too large.",
-                incumbent=loss, bound=reached.bound, design=reached,
-            )  # fmt: skip
+                incumbent=loss,
+                bound=reached.bound,
+                design=reached,
+            )
         proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
         if proven and (reached.bound is None or meets(loss, reached.bound)):
             return reached
-        why = "says optimal, but its bound does not prove it" if proven else (
-            f"stopped with {solution.raw_status!r} before proving an optimum")  # fmt: skip
+        why = (
+            "says optimal, but its bound does not prove it"
+            if proven
+            else (f"stopped with {solution.raw_status!r} before proving an optimum")
+        )
         raise NotProven(
-            f"{solution.solver} {why}: incumbent {loss:.9g}, bound {reached.bound_words}.", incumbent=loss,
-            bound=reached.bound, design=reached, interrupted=solution.termination is Termination.INTERRUPTED,
-        )  # fmt: skip
+            f"{solution.solver} {why}: incumbent {loss:.9g}, bound {reached.bound_words}.",
+            incumbent=loss,
+            bound=reached.bound,
+            design=reached,
+            interrupted=solution.termination is Termination.INTERRUPTED,
+        )
 
 
 def _rows(K: Integers) -> list[list[int]]:
@@ -275,8 +291,9 @@ def _rows(K: Integers) -> list[list[int]]:
 
 def _pattern(model: ChannelModel, solution: Solution) -> Any:
     """Where the binaries allow the ratio to be broken. Shape (ordered pairs, m), pairs first, then reversed."""
-    blocks = [np.asarray(solution[block.name]) > 0.5 for block in solution.program.variables
-              if block.name.startswith("b_")]  # fmt: skip
+    blocks = [
+        np.asarray(solution[block.name]) > 0.5 for block in solution.program.variables if block.name.startswith("b_")
+    ]
     return np.concatenate(blocks)
 
 
@@ -288,9 +305,13 @@ def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) ->
             return ""
         levels = [float(e) for e in request.levels()[1]]
         budget = ChannelBudget(
-            request.notion, float(request.epsilon), levels, float(request.bounds.delta), request.LARGEST,
+            request.notion,
+            float(request.epsilon),
+            levels,
+            float(request.bounds.delta),
+            request.LARGEST,
             float(request.max_loss or 0),
-        )  # fmt: skip
+        )
         return explanation(model, budget, request.solver, request.options)
 
     what = "the constraints on these outputs" if request.constraints or request.more else None

@@ -37,8 +37,10 @@ def candidates(query: Query) -> Iterable[Candidate]:
         yield Candidate("best channel", reason=str(error))
     for name in BASELINES:
         yield Candidate(name, "published, made for no prior", None, partial(_usual, query, name))
-    others = [*((known, "your own baseline") for known in own_baselines(query.own, "channel")),
-              *((known, f"of {package}") for known, package in baselines_of("channel"))]  # fmt: skip
+    others = [
+        *((known, "your own baseline") for known in own_baselines(query.own, "channel")),
+        *((known, f"of {package}") for known, package in baselines_of("channel")),
+    ]
     for baseline, words in others:
         yield Candidate(baseline.name, words, None, partial(_other, query, baseline))
 

@@ -93,9 +93,11 @@ def _equalised(K: Integers, edges: Edges, output: int) -> Integers:
     whole = top
     if top > low:
         unit = 1 << _EXP
-        every = [(top, low, edges.thresholds[0])] if edges.pairs is None else [
-            (sums[j], sums[i], e) for (i, j), e in zip(edges.pairs, edges.thresholds, strict=True)
-        ]  # fmt: skip
+        every = (
+            [(top, low, edges.thresholds[0])]
+            if edges.pairs is None
+            else [(sums[j], sums[i], e) for (i, j), e in zip(edges.pairs, edges.thresholds, strict=True)]
+        )
         for there, here, e in every:  # S - here <= E (S - there)
             whole = max(whole, -(-(e * there - here * unit) // (e - unit)) + 1)
     K = K.copy()

@@ -122,8 +122,9 @@ class ChannelRequest(Request):
         if self.epsilon is None:
             raise InvalidRequest("epsilon must be given unless it is minimised. Got none.")
         if self.minimise == "delta" and not named.has_delta:
-            InvalidRequest.must("minimise", f"loss or epsilon when notion is {self.notion}, which has no delta",
-                                repr("delta"))  # fmt: skip
+            InvalidRequest.must(
+                "minimise", f"loss or epsilon when notion is {self.notion}, which has no delta", repr("delta")
+            )
         if self.minimise == "delta" and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
             InvalidRequest.must("notion", "dp where delta is minimised", repr(self.notion))
         if (self.max_loss is None) == (self.minimise != "loss"):
@@ -163,8 +164,9 @@ class ChannelRequest(Request):
         else:
             self._at_most("program", "compared masses", self.compared, self.MOST, masses)
         if self.bounds.mass:
-            self._at_most("program", "binaries, one for each ordered pair and output", self.compared, MOST_BINARIES,
-                          masses)  # fmt: skip
+            self._at_most(
+                "program", "binaries, one for each ordered pair and output", self.compared, MOST_BINARIES, masses
+            )
 
     def _at_most(self, what: str, unit: str, size: int, most: int, masses: int) -> None:
         if size <= most:
@@ -211,10 +213,14 @@ class ChannelRequest(Request):
         """Whether geometric noise followed by the best post-processing is the first candidate: pure ratios along a
         line, under a prior."""
         return (
-            not self.cut and self.minimise == "loss" and not self.bounds.delta and self.question.line
+            not self.cut
+            and self.minimise == "loss"
+            and not self.bounds.delta
+            and self.question.line
             and not self.per_distance
-            and self.question.prior is not None and not self.extended
-        )  # fmt: skip
+            and self.question.prior is not None
+            and not self.extended
+        )
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -260,20 +266,35 @@ class ChannelRequest(Request):
         prior = self.question.prior
         return None if prior is None else np.array([float(p) for p in prior])
 
-    def model(
-        self, bounds: Mapping[Any, Any] | None = None, support: NDArray[np.bool_] | None = None
-    ) -> ChannelModel:  # fmt: skip
+    def model(self, bounds: Mapping[Any, Any] | None = None, support: NDArray[np.bool_] | None = None) -> ChannelModel:
         """The linear program, in units of 2^-20 of probability; under convex bounds of ordered pairs where the notion
         states several. support: masses (k, m) that are stated. Raises ValueError."""
         q, losses = self.question, self.losses.floats
         inputs, outputs = q.places
         if self.cut:
             return ChannelNotionModel(
-                inputs, outputs, self.weights, losses, (), constraints=self.constraints, more=self.more,
+                inputs,
+                outputs,
+                self.weights,
+                losses,
+                (),
+                constraints=self.constraints,
+                more=self.more,
                 bounds=bounds or {},
-            )  # fmt: skip
+            )
         positive = bool(self.bounds.delta) or self.minimise == "delta"
         return ChannelModel(
-            inputs, outputs, self.weights, losses, self.pairs, self.levels()[0], positive, self.constraints,
-            self.more, self.bounds.kind, "delta" if self.minimise == "delta" else "loss", MASS_SCALE, support,
-        )  # fmt: skip
+            inputs,
+            outputs,
+            self.weights,
+            losses,
+            self.pairs,
+            self.levels()[0],
+            positive,
+            self.constraints,
+            self.more,
+            self.bounds.kind,
+            "delta" if self.minimise == "delta" else "loss",
+            MASS_SCALE,
+            support,
+        )

@@ -46,6 +46,12 @@ def label_rows(
         error = baseline_loss(labels, name, epsilon, loss)
         needs = sizes[name] if name in sizes else math.log2(labels.k)
         yield budget_row(
-            "labels", "(ε, δ)-DP, squared loss", names.get(name, name), epsilon, delta, needs, loss="squared",
+            "labels",
+            "(ε, δ)-DP, squared loss",
+            names.get(name, name),
+            epsilon,
+            delta,
+            needs,
+            loss="squared",
             objective=error,
-        )  # fmt: skip
+        )

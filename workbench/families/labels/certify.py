@@ -28,8 +28,12 @@ from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
 __all__ = [
-    "UNBIASED", "audited", "bare", "certified", "shortfall",
-]  # fmt: skip
+    "UNBIASED",
+    "audited",
+    "bare",
+    "certified",
+    "shortfall",
+]
 
 _FULL = 100_000  # masses up to which RR-on-Bins has a row for every label, not only for every bin
 _STATED = 1_000_000  # labels times outputs up to which a certificate states the loss (a second)
@@ -82,9 +86,12 @@ def _proof(
     outputs = [Fraction(value) for value in mechanism.outputs.tolist()]
     labels = [Fraction(value) for value in mechanism.labels.values.tolist()]
     repaired, share = repair_rows(
-        channel, lambda rows: holds(rows, claim), outputs=outputs if unbiased else None,
-        means=labels if unbiased else None, allow_bias=True,
-    )  # fmt: skip
+        channel,
+        lambda rows: holds(rows, claim),
+        outputs=outputs if unbiased else None,
+        means=labels if unbiased else None,
+        allow_bias=True,
+    )
     loss, most = request.named_loss.name, UNBIASED if request.method == "unbiased" else _STATED
     record: dict[str, Any] = {"method": request.method, "loss": loss}
     if share:

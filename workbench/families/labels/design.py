@@ -57,6 +57,16 @@ def _by_bins(request: LabelRequest) -> Design:
         verdict = OracleVerdict.judge(bins.objective, "Algorithm 2", other.objective, "optimum", proof)
     privacy = audited(mechanism.audit_rows, request)
     return Design(
-        request, mechanism, bins.objective, bins.bound, request.claim, verdict, None, shortfall(privacy, request),
-        privacy, certified(mechanism, request), None, "exact as constructed",
-    )  # fmt: skip
+        request,
+        mechanism,
+        bins.objective,
+        bins.bound,
+        request.claim,
+        verdict,
+        None,
+        shortfall(privacy, request),
+        privacy,
+        certified(mechanism, request),
+        None,
+        "exact as constructed",
+    )

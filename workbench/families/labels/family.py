@@ -233,9 +233,10 @@ class _LabelFamily(Family):
         privacy = design.privacy
         if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
             return {
-                "pdp_delta": float(privacy.pdp_delta), "dp_delta": privacy.dp_delta.upper,
+                "pdp_delta": float(privacy.pdp_delta),
+                "dp_delta": privacy.dp_delta.upper,
                 "pure_epsilon": privacy.pure_epsilon,
-            }  # fmt: skip
+            }
         known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
         return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": privacy.pure_epsilon}
 
@@ -257,11 +258,16 @@ class _LabelFamily(Family):
             budget |= {"runs": request.runs}
             exact["composed"] = design.details["composed"]
         shown = {
-            "method": request.method, "loss": request.named_loss.name, **budget, "notion": request.notion,
+            "method": request.method,
+            "loss": request.named_loss.name,
+            **budget,
+            "notion": request.notion,
             "labels": request.question.k,
             "neighbours": request.neighbours if isinstance(request.neighbours, str) else "listed",
-            "d": outputs_in_use(mechanism), "bins": _bins(mechanism), "exact": exact,
-        }  # fmt: skip
+            "d": outputs_in_use(mechanism),
+            "bins": _bins(mechanism),
+            "exact": exact,
+        }
         if shown["bins"] is None:
             shown |= {"outputs": mechanism.outputs.tolist(), "channel": mechanism.matrix.tolist()}
         return shown

@@ -32,8 +32,9 @@ FRONTIER = Frontier(
         EPSILON,
         Option("delta", grid, "0", "Grid of δ in [0, 1]; δ > 0 concerns the channel LP."),
         Option("loss", text, "squared", "squared, absolute, poisson, error-rate, ...: see design labels."),
-        Option("method", several(one_of(*METHODS)), "bins,lp",
-               "bins, printed, lp, unbiased; several separated by commas."),
+        Option(
+            "method", several(one_of(*METHODS)), "bins,lp", "bins, printed, lp, unbiased; several separated by commas."
+        ),
         Option("baselines", flag, True, "Laplace, staircase and randomized responses.", kind=bool),
         SOLVER,
     ),
@@ -44,4 +45,4 @@ FRONTIER = Frontier(
     ),
     (BudgetTask("labels", later("workbench.families.labels.budgets", "label_rows")),),
     points=compared(points, method=("lp",)),
-)  # fmt: skip
+)

@@ -44,8 +44,10 @@ class _Case:
         relation = "counts" if self.counts else "all pairs"
         low, high = self.outputs or (0, self.k - 1)
         more = f", {', '.join(self.constraints)}" if self.constraints else ""
-        return (f"labels 0..{self.k - 1}, uniform, outputs {low}..{high}, {relation}, epsilon = {self.epsilon}, "
-                f"delta = {self.delta}, {self.loss} loss{more}")  # fmt: skip
+        return (
+            f"labels 0..{self.k - 1}, uniform, outputs {low}..{high}, {relation}, epsilon = {self.epsilon}, "
+            f"delta = {self.delta}, {self.loss} loss{more}"
+        )
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -58,9 +60,15 @@ class _Case:
         outputs = np.arange(low, high + 1, dtype=float)
         pairs = self.pairs if self.counts or self.delta else None
         return ChannelModel(
-            labels, outputs, np.full(self.k, 1 / self.k), loss_named(self.loss).matrix(outputs, labels), pairs,
-            (0,) * len(pairs or ()), bool(self.delta), self.constraints,
-        )  # fmt: skip
+            labels,
+            outputs,
+            np.full(self.k, 1 / self.k),
+            loss_named(self.loss).matrix(outputs, labels),
+            pairs,
+            (0,) * len(pairs or ()),
+            bool(self.delta),
+            self.constraints,
+        )
 
     def build(self) -> tuple[Any, Mapping[str, Any]]:
         model = self.model()
@@ -84,9 +92,14 @@ class _Case:
         )
         exact_delta = privacy.dp_delta.upper if self.delta else None
         return Judged(
-            float(epsilon), float(self.delta), privacy.pure_epsilon, exact_delta,
-            privacy.meets(notion, epsilon, self.delta), certified, value,
-        )  # fmt: skip
+            float(epsilon),
+            float(self.delta),
+            privacy.pure_epsilon,
+            exact_delta,
+            privacy.meets(notion, epsilon, self.delta),
+            certified,
+            value,
+        )
 
 
 def instances() -> list[Instance]:
@@ -115,12 +128,17 @@ def _library() -> list[tuple[str, str, _Case]]:
         *((f"labels-k24-eps{epsilon}", "all pairs", _Case(24, epsilon)) for epsilon in ("0.1", "4", "8")),
         *((f"labels-k12-{loss}", "all pairs", _Case(12, 1, loss)) for loss in ("absolute", "error-rate")),
         *((f"counts-k{k}", "counts", _Case(k, 1, "squared", counts=True)) for k in (3, 8, 40, 100)),
-        *((f"counts-k12-{name}", "counts", _Case(12, 1, "error-rate", counts=True, constraints=(name,)))
-          for name in named),
+        *(
+            (f"counts-k12-{name}", "counts", _Case(12, 1, "error-rate", counts=True, constraints=(name,)))
+            for name in named
+        ),
         *((f"dp-k{k}", "all pairs, DP", _Case(k, 1, "squared", "0.05")) for k in (4, 10, 16)),
         ("counts-dp-k30", "counts, DP", _Case(30, "0.5", "absolute", "0.001", counts=True)),
         ("few-outputs-k20", "all pairs", _Case(20, 1, outputs=(5, 14))),
         ("unbiased-k4", "unbiased", _Case(4, 1, outputs=(-6, 9), constraints=("unbiased",))),
-        ("unbiased-counts-k8", "counts, unbiased",
-         _Case(8, 1, counts=True, outputs=(-12, 19), constraints=("unbiased",))),
-    ]  # fmt: skip
+        (
+            "unbiased-counts-k8",
+            "counts, unbiased",
+            _Case(8, 1, counts=True, outputs=(-12, 19), constraints=("unbiased",)),
+        ),
+    ]

@@ -33,5 +33,6 @@ def candidates(query: Query) -> Iterable[Candidate]:
         value = designed(FAMILY, labels, epsilon=query.epsilon, loss=named)
         return value._replace(bound=None) if query.delta else value  # of pure mechanisms over all outputs
 
-    yield Candidate(_NAME, "made for the prior; publishes real numbers of its own; pure, δ unused",
-                    command if plain else None, best)  # fmt: skip
+    yield Candidate(
+        _NAME, "made for the prior; publishes real numbers of its own; pure, δ unused", command if plain else None, best
+    )

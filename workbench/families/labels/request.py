@@ -128,8 +128,9 @@ class LabelRequest(Request):
             self.outputs is None and self.neighbours == "all" and not self.constraints and self.measure.ratio_decides
         )
         if self.method != "lp" and not plain:
-            InvalidRequest.must("method", "lp for other outputs, neighbours, notions and constraints",
-                                repr(self.method))  # fmt: skip
+            InvalidRequest.must(
+                "method", "lp for other outputs, neighbours, notions and constraints", repr(self.method)
+            )
         if self.method == "printed" and self.question.k > _PRINTED:
             InvalidRequest.must("method", f"bins for more than {_PRINTED} labels (printed takes O(k³))", "'printed'")
         if self.method == "unbiased":
@@ -176,8 +177,10 @@ def own_loss(given: Any, question: Labels, values: Mapping[str, Any]) -> Loss | 
         InvalidRequest.must("loss", f"a name where method is {values['method']}", "a matrix or function")
     outputs = question.values if values["outputs"] is None else np.array(values["outputs"])
     if callable(given):
-        each = [[called(given, "an output and a label", Fraction(o), Fraction(y)) for o in outputs.tolist()]
-                for y in question.values.tolist()]  # fmt: skip
+        each = [
+            [called(given, "an output and a label", Fraction(o), Fraction(y)) for o in outputs.tolist()]
+            for y in question.values.tolist()
+        ]
     else:
         each = number_table(given, "loss", (question.k, outputs.size))
     table = np.array([[nearest_float(value) for value in row] for row in each])

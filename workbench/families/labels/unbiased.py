@@ -59,8 +59,10 @@ def best_unbiased(request: LabelRequest) -> Design:
     if request.certified and question.k * mechanism.outputs.size > UNBIASED:
         raise NotProven(
             f"The search ended with a channel of {mechanism.outputs.size} outputs, too many for a certificate; "
-            "a longer time limit may end with fewer.", incumbent=reached, bound=bound,
-        )  # fmt: skip
+            "a longer time limit may end with fewer.",
+            incumbent=reached,
+            bound=bound,
+        )
     certificate = certified(mechanism, request, unbiased=True)
     privacy = certificate.deciding if certificate is not None else audited(mechanism.channel, request)
     if best.gap <= _ENOUGH and solution is not None and solution.termination is not Termination.OPTIMAL:
@@ -70,14 +72,26 @@ def best_unbiased(request: LabelRequest) -> Design:
         words.append(f"{request.solver} left a gap: solved by an interior-point method of the workbench's own.")
     reason = "no closed form is known; the bound prices all sets of labels and all real outputs."
     design = Design(
-        request, mechanism, reached, bound, request.claim, OracleVerdict.none(reason),
-        solution, tuple(words), privacy, certificate, None, "exact masses on intervals of labels",
-    )  # fmt: skip
+        request,
+        mechanism,
+        reached,
+        bound,
+        request.claim,
+        OracleVerdict.none(reason),
+        solution,
+        tuple(words),
+        privacy,
+        certificate,
+        None,
+        "exact masses on intervals of labels",
+    )
     if best.gap > _ENOUGH:
         raise NotProven(
             f"The program ended with the optimum between {bound:.9g} and {reached:.9g}.",
-            incumbent=reached, bound=bound, design=design,
-        )  # fmt: skip
+            incumbent=reached,
+            bound=bound,
+            design=design,
+        )
     return design
 
 
@@ -131,9 +145,13 @@ def _closer(request: LabelRequest, q: float, seen: Optimum | None, stop: float) 
         if kept.positions.size > size:
             size = kept.positions.size
             point = interior_optimum(
-                kept.values, kept.shares, q, seen=seen if kept.whole else None, stop=stop,
+                kept.values,
+                kept.shares,
+                q,
+                seen=seen if kept.whole else None,
+                stop=stop,
                 progress=request.progress or (lambda line: None),
-            )  # fmt: skip
+            )
             if point is not None:
                 yield kept, replace(point, proof=replace(point.proof, bound=kept.bound(point.bound)))
 

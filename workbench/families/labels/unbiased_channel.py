@@ -125,8 +125,9 @@ def _balanced(
     )
     rows = sp.csr_array(sp.vstack([sp.csr_array((1.0 + q * (first == 0)).reshape(1, -1)), steps[1:]]))
     for right, scale, values in (
-        (np.eye(1, k)[0], t**2, t), (np.concatenate([labels[:1], np.diff(labels) / q]), t / weight, s),
-    ):  # fmt: skip
+        (np.eye(1, k)[0], t**2, t),
+        (np.concatenate([labels[:1], np.diff(labels) / q]), t / weight, s),
+    ):
         matrix = (rows @ sp.diags_array(scale) @ rows.T).toarray()
         size = np.sqrt(np.diag(matrix))
         matrix /= size[:, None] * size

@@ -139,16 +139,30 @@ class _Laplace(Family):
         if _USELESS * epsilon < reached < math.inf:
             words.append("At this ell the decoder learns nearly everything; allow more bits.")
         details = {
-            "epsilon": epsilon, "bits": bits, "code": code, "data": request.question.text, "reachable": reachable,
-            "ell": least.ell, "delta0": least.delta0, "decoder_epsilon": least.decoder_epsilon,
-            "database_epsilon": epsilon if reachable else None, "mse": 2 / epsilon**2 if reachable else None,
-            "mean_bits": least.mean_bits, "least_bits": least.least_bits,
-        }  # fmt: skip
+            "epsilon": epsilon,
+            "bits": bits,
+            "code": code,
+            "data": request.question.text,
+            "reachable": reachable,
+            "ell": least.ell,
+            "delta0": least.delta0,
+            "decoder_epsilon": least.decoder_epsilon,
+            "database_epsilon": epsilon if reachable else None,
+            "mse": 2 / epsilon**2 if reachable else None,
+            "mean_bits": least.mean_bits,
+            "least_bits": least.least_bits,
+        }
         verdict = verdict_on(reached, epsilon, bits, code, request.question)
         return Design(
-            request, mechanism, reached, None, Claim("metric", request.epsilon), verdict, words=tuple(words),
+            request,
+            mechanism,
+            reached,
+            None,
+            Claim("metric", request.epsilon),
+            verdict,
+            words=tuple(words),
             details=details,
-        )  # fmt: skip
+        )
 
     # Mechanisms from elsewhere.
 
@@ -194,15 +208,19 @@ class _Laplace(Family):
         answer = design.details
         if not answer["reachable"]:
             return [
-                ("not reachable", f"Not reachable: no ell brings the mean length for epsilon = {answer['epsilon']:g} "
-                 f"and {answer['data']} to {answer['bits']:g} bits of Elias {answer['code']}; the least is "
-                 f"{answer['least_bits']:.6g}."),
-            ]  # fmt: skip
+                (
+                    "not reachable",
+                    f"Not reachable: no ell brings the mean length for epsilon = {answer['epsilon']:g} "
+                    f"and {answer['data']} to {answer['bits']:g} bits of Elias {answer['code']}; the least is "
+                    f"{answer['least_bits']:.6g}.",
+                ),
+            ]
         # an epsilon in full, because nine digits could understate it
         rows = [
             (name, f"{value:.9g}" if isinstance(value, float) and "epsilon" not in name else str(value))
-            for name, value in answer.items() if name not in ("reachable", "least_bits")
-        ]  # fmt: skip
+            for name, value in answer.items()
+            if name not in ("reachable", "least_bits")
+        ]
         return [*rows, ("guarantee", "of real arithmetic with ideal random numbers, per unit of |x - x'|")]
 
 

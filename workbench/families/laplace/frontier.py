@@ -49,17 +49,33 @@ def plan(question: Any, values: Mapping[str, Any]) -> Plan:
 
 def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
     mse = 2 / float(epsilon) ** 2
-    return {"curve": curve, "mechanism": "DQL", "notion": "metric", "loss": "squared", "epsilon": float(epsilon),
-            "delta": 0.0, "objective": mse, "pure_epsilon": math.inf, **more}  # fmt: skip
+    return {
+        "curve": curve,
+        "mechanism": "DQL",
+        "notion": "metric",
+        "loss": "squared",
+        "epsilon": float(epsilon),
+        "delta": 0.0,
+        "objective": mse,
+        "pure_epsilon": math.inf,
+        **more,
+    }
 
 
 def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
     begin = time.perf_counter()
     least = least_ell(float(request.epsilon), float(request.bits), code)
-    row = _known("point", request.epsilon) | point | {
-        "ell": least.ell, "decoder_epsilon": least.decoder_epsilon, "mean_bits": least.mean_bits,
-        "status": "unreachable" if least.ell is None else "optimal", "seconds": time.perf_counter() - begin,
-    }  # fmt: skip
+    row = (
+        _known("point", request.epsilon)
+        | point
+        | {
+            "ell": least.ell,
+            "decoder_epsilon": least.decoder_epsilon,
+            "mean_bits": least.mean_bits,
+            "status": "unreachable" if least.ell is None else "optimal",
+            "seconds": time.perf_counter() - begin,
+        }
+    )
     missing = f"no ell fits; the least mean length met is {least.least_bits:.6g} bits"
     return [row if least.ell is not None else row | {"objective": None, "failure": missing}]
 
@@ -79,21 +95,38 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
     points = points[points["decoder_epsilon"].fillna(math.inf) < 1e4] if len(points) else points
     return {
         "decoder_epsilon": partial(
-            lines, points, Quantity("epsilon", "ε of the database, per unit of |x - x'|"),
-            Quantity("decoder_epsilon", "ℓε of the decoder", True), "bits", budget,
+            lines,
+            points,
+            Quantity("epsilon", "ε of the database, per unit of |x - x'|"),
+            Quantity("decoder_epsilon", "ℓε of the decoder", True),
+            "bits",
+            budget,
             f"{title}:\nleast decoder ε within a bit budget",
         ),
         "error_epsilon": partial(
-            lines, points, Quantity("decoder_epsilon", "ℓε of the decoder, per unit of |x - x'|", True),
-            Quantity("objective", "mean squared error 2/ε²", True), "bits", budget,
+            lines,
+            points,
+            Quantity("decoder_epsilon", "ℓε of the decoder, per unit of |x - x'|", True),
+            Quantity("objective", "mean squared error 2/ε²", True),
+            "bits",
+            budget,
             f"{title}:\nerror against the decoder's ε",
         ),
         "level_curves": partial(
-            lines, fixed, Quantity("epsilon", "ε of the database"), Quantity("mean_bits", "mean bits a scalar, exact"),
-            "ell", slack, f"{title}:\nmean length at fixed ℓ",
+            lines,
+            fixed,
+            Quantity("epsilon", "ε of the database"),
+            Quantity("mean_bits", "mean bits a scalar, exact"),
+            "ell",
+            slack,
+            f"{title}:\nmean length at fixed ℓ",
         ),
         "heat_map": partial(
-            heat, points, Quantity("epsilon", "ε of the database"), Quantity("bits", "bits (one row each)"),
-            Quantity("ell", "ℓ"), f"{title}: least ℓ",
+            heat,
+            points,
+            Quantity("epsilon", "ε of the database"),
+            Quantity("bits", "bits (one row each)"),
+            Quantity("ell", "ℓ"),
+            f"{title}: least ℓ",
         ),
-    }  # fmt: skip
+    }

@@ -73,6 +73,7 @@ def refuse(request: ModuloRequest, solution: Solution, why: Callable[[], str], l
     known = [bound for bound in (solution.bound, least) if bound is not None]
     words = f"{max(known):.9g}" if known else "unknown"
     raise NotProven(
-        f"{answer}: {limit} was reached without an incumbent; bound {words}.", bound=max(known, default=None),
+        f"{answer}: {limit} was reached without an incumbent; bound {words}.",
+        bound=max(known, default=None),
         interrupted=stopped(solution),
-    )  # fmt: skip
+    )

@@ -61,8 +61,14 @@ def count_rows(
             pairs = [(q, q + s) for s in distances for q in range(n + 1 - s)]
             yield design_row(
                 partial(
-                    design, Labels.uniform(0, n), epsilon=epsilon, loss="error-rate", method="lp", neighbours=pairs,
-                    notion="dp" if delta else "pure", delta=delta,
+                    design,
+                    Labels.uniform(0, n),
+                    epsilon=epsilon,
+                    loss="error-rate",
+                    method="lp",
+                    neighbours=pairs,
+                    notion="dp" if delta else "pure",
+                    delta=delta,
                 ),
                 **known("channel LP", "the optimum over every mechanism with these answers and neighbours"),
-            )  # fmt: skip
+            )

@@ -62,9 +62,11 @@ class Certified:
 
 
 def certify_noise(
-    request: ModuloRequest, solution: Solution, closed_form: Callable[[], ClosedForm | None] | None = None,
+    request: ModuloRequest,
+    solution: Solution,
+    closed_form: Callable[[], ClosedForm | None] | None = None,
     stop: float = math.inf,
-) -> Certified:  # fmt: skip
+) -> Certified:
     """The best certified mechanism for a request near a solver's answer.
 
     closed_form: gives the least error rate known and its PMF (N,), or None; asked only where the pattern fails or does
@@ -148,9 +150,15 @@ def certified_design(raw: Design, closed_form: Callable[[], ClosedForm | None], 
     claim, different = request.claim(delta), {*request.budgets.values()}
     epsilon = claim.epsilon if len(different) > 1 else different.pop()
     certificate = Certificate(
-        proof.mechanism, request.notion, epsilon, delta, stated_loss(request, proof.objective), None,
-        record_of(request, solution, proof.route) | {"bound": bound}, audited=proof.privacy,
-    )  # fmt: skip
+        proof.mechanism,
+        request.notion,
+        epsilon,
+        delta,
+        stated_loss(request, proof.objective),
+        None,
+        record_of(request, solution, proof.route) | {"bound": bound},
+        audited=proof.privacy,
+    )
     return replace(
         raw,
         claim=claim,
@@ -249,9 +257,14 @@ def _exactly(request: ModuloRequest, pattern: Pattern | None, route: str, stop: 
 
 
 def _judged(
-    request: ModuloRequest, values: Sequence[Fraction], pattern: Pattern | None, route: str,
-    optimum: Fraction | None = None, *, raw: bool = False,
-) -> Certified:  # fmt: skip
+    request: ModuloRequest,
+    values: Sequence[Fraction],
+    pattern: Pattern | None,
+    route: str,
+    optimum: Fraction | None = None,
+    *,
+    raw: bool = False,
+) -> Certified:
     """The mechanism these masses repair to, with what it costs. raw: keep the masses as they are."""
     q, measuring, limit = request.question, notion(request.notion), request.loss_limit
     # a least delta is whatever these masses reach; the audit says which
@@ -290,6 +303,9 @@ def _residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | No
         return None
     for row, low, high in rows_of(program):
         value = sum((a * f[j] for j, a in row.items()), Fraction(0))
-        worst = max(worst, *(low - value for low in [low] if low is not None),
-                    *(value - high for high in [high] if high is not None))  # fmt: skip
+        worst = max(
+            worst,
+            *(low - value for low in [low] if low is not None),
+            *(value - high for high in [high] if high is not None),
+        )
     return worst

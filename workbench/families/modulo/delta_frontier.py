@@ -134,10 +134,15 @@ def delta_frontier(
     assert isinstance(request, ModuloRequest)
     with translated_errors():
         pieces = modulo_frontier.delta_frontier(
-            question.sizes, tuple(request.budgets), [*map(float, request.budgets.values())], request.losses,
-            high=float(most), solver=request.solver,
-            limit=modulo_frontier.Limit(request.options.time_limit), progress=progress,
-        )  # fmt: skip
+            question.sizes,
+            tuple(request.budgets),
+            [*map(float, request.budgets.values())],
+            request.losses,
+            high=float(most),
+            solver=request.solver,
+            limit=modulo_frontier.Limit(request.options.time_limit),
+            progress=progress,
+        )
     return DeltaFrontier(pieces)
 
 

@@ -141,11 +141,20 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
         x[block.start : block.start + block.size] = [float(v) for v in exact.x[at : at + block.size]]
     seconds = replace(solution.seconds, solve=solution.seconds.solve + time.perf_counter() - begin)
     return replace(
-        solution, termination=Termination.OPTIMAL, point=PointStatus.FEASIBLE, dual=PointStatus.NONE, x=x,
-        later=Later(None), native_bound=round_down(exact.bound), seconds=seconds, raw_status="Optimal, refined",
-        notes=(*solution.notes, f"refined in exact arithmetic; {solution.solver} by itself says "
-               f"{solution.raw_status!r}, which is no proof"),
-    )  # fmt: skip
+        solution,
+        termination=Termination.OPTIMAL,
+        point=PointStatus.FEASIBLE,
+        dual=PointStatus.NONE,
+        x=x,
+        later=Later(None),
+        native_bound=round_down(exact.bound),
+        seconds=seconds,
+        raw_status="Optimal, refined",
+        notes=(
+            *solution.notes,
+            f"refined in exact arithmetic; {solution.solver} by itself says {solution.raw_status!r}, which is no proof",
+        ),
+    )
 
 
 def _append(lp: RationalLP, extra: Program, start: int) -> None:

@@ -310,10 +310,13 @@ class _Modulo(Family):
             (f"least {what}", f"{design.objective:.9g} ({best})"),
             ("bound", design.bound_words),
             ("asked", self.requested(design)),
-            ("exact", f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
-                      f"pure epsilon {exact['pure_epsilon']}{at}"),
+            (
+                "exact",
+                f"PDP delta {exact['pdp_delta']}, DP delta {exact['dp_delta']}, "
+                f"pure epsilon {exact['pure_epsilon']}{at}",
+            ),
             *composed_facts(design),
-        ]  # fmt: skip
+        ]
 
     def tables(self, design: Design) -> list[tuple[str, list[str], list[list[Any]]]]:
         masses, question = design.mechanism.pmf, design.question

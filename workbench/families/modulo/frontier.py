@@ -49,9 +49,12 @@ _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven b
 _REFINING = 1000  # programs at an ε between the asked ones; it is left out where they do not prove all of its pieces
 _CLAMPED = 60  # answers up to which clamped baselines are scanned; beyond they are proven on the line
 _WIDE = {  # series -> published mechanism, for more answers
-    "geometric": "clamped geometric", "gaussian": "clamped discrete Gaussian", "exponential": "exponential",
-    "truncated geometric": "clamped truncated geometric", "staircase": "clamped staircase",
-}  # fmt: skip
+    "geometric": "clamped geometric",
+    "gaussian": "clamped discrete Gaussian",
+    "exponential": "exponential",
+    "truncated geometric": "clamped truncated geometric",
+    "staircase": "clamped staircase",
+}
 
 
 def round_levels(errors: Sequence[float]) -> list[Fraction]:
@@ -189,16 +192,21 @@ class _Frontier:
             seconds = time.perf_counter() - begin
             known = self._known("piece", "optimal", notion, epsilon)
             return [
-                known | {
-                    "delta": piece.delta_low, "delta_high": piece.delta_high, "objective": piece.value_low,
-                    "objective_high": piece.value_high, "oracle": name,
+                known
+                | {
+                    "delta": piece.delta_low,
+                    "delta_high": piece.delta_high,
+                    "objective": piece.value_low,
+                    "objective_high": piece.value_high,
+                    "oracle": name,
                     "solver": solver,
                     "bound": piece.bound_low,
-                    "bound_high": piece.bound_high, "status": "optimal" if piece.proven else "not_proven",
+                    "bound_high": piece.bound_high,
+                    "status": "optimal" if piece.proven else "not_proven",
                     "seconds": seconds / len(line_pieces),
                 }
                 for piece in line_pieces
-            ]  # fmt: skip
+            ]
 
         return compute
 
@@ -278,6 +286,10 @@ class _Frontier:
         parameter, channel, privacy = best
         error = channel.error_rate if self.loss == "error-rate" else channel.mse
         return {
-            "objective": error, "parameter": parameter, "pdp_delta": round_up(privacy.pdp_delta),
-            "dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon, "status": "scan",
-        }  # fmt: skip
+            "objective": error,
+            "parameter": parameter,
+            "pdp_delta": round_up(privacy.pdp_delta),
+            "dp_delta": privacy.dp_delta.upper,
+            "pure_epsilon": privacy.pure_epsilon,
+            "status": "scan",
+        }

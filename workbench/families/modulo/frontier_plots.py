@@ -57,11 +57,16 @@ def draw(table: pd.DataFrame, title: str, loss: str) -> dict[str, Callable[[], F
         "level_curves": partial(_level_curves, levels, pieces, title, loss),
         "heat_map": partial(heat, points, epsilon, Quantity("delta", "δ (one row each)"), error, title, "notion"),
         "baselines": partial(
-            by_panel, _named_panels(rows[rows["curve"].isin(("point", "baseline"))]) if len(rivals) else rivals,
-            Quantity("panel", "{}"), epsilon, Quantity("objective", loss), all_series(SERIES, rivals), beside,
+            by_panel,
+            _named_panels(rows[rows["curve"].isin(("point", "baseline"))]) if len(rivals) else rivals,
+            Quantity("panel", "{}"),
+            epsilon,
+            Quantity("objective", loss),
+            all_series(SERIES, rivals),
+            beside,
         ),
         "epsilon_budget": notion_plots(table[least], {}, title, loss)["epsilon_budget"],
-    }  # fmt: skip
+    }
 
 
 def _named_panels(rows: pd.DataFrame) -> pd.DataFrame:
@@ -82,8 +87,14 @@ def _by_notion(points: pd.DataFrame, values: Sequence[float], x: str, line: Line
             here = line(axis, notion, value, {"color": colour, "linewidth": 1.2 * (len(values) - k)}).sort_values(x)
             if is_open(here):  # without any bound, down to 0
                 band(axis, here.assign(bound=here["bound"].astype(float).fillna(0.0)), x, "objective", color=colour)
-            axis.plot(here[x], here["objective"], color=colour, marker=MARKERS[k % len(MARKERS)],
-                      markevery=(k * every // 4, every), **SOLVER)  # fmt: skip
+            axis.plot(
+                here[x],
+                here["objective"],
+                color=colour,
+                marker=MARKERS[k % len(MARKERS)],
+                markevery=(k * every // 4, every),
+                **SOLVER,
+            )
         axis.set_title(named(notion).title, fontsize=10)
         axis.set_xlabel({"epsilon": "ε", "delta": "δ"}[x])
     return figure, axes
@@ -159,14 +170,18 @@ def _error_delta(points: pd.DataFrame, pieces: pd.DataFrame, title: str, loss: s
         colour, label = look["color"], f"ε = {epsilon:.4g}"
         for _, piece in here.iterrows():
             axis.plot(
-                [piece["delta"], piece["delta_high"]], [piece["objective"], piece["objective_high"]], color=colour,
-                linestyle="-" if piece["status"] == "optimal" else "--", label=label,
-            )  # fmt: skip
+                [piece["delta"], piece["delta_high"]],
+                [piece["objective"], piece["objective_high"]],
+                color=colour,
+                linestyle="-" if piece["status"] == "optimal" else "--",
+                label=label,
+            )
         inner = here[(here["delta"] > 0) & (here["delta"] < reach)]
         axis.plot(inner["delta"], inner["objective"], color=colour, marker="|", markersize=9, linestyle="none")
         if here.empty:
-            axis.plot(dots["delta"], dots["objective"], color=colour, drawstyle=drawstyle(dots), linewidth=0.8,
-                      label=label)  # fmt: skip
+            axis.plot(
+                dots["delta"], dots["objective"], color=colour, drawstyle=drawstyle(dots), linewidth=0.8, label=label
+            )
         return dots
 
     figure, axes = _by_notion(shown, few((traced if len(traced) else points)["epsilon"].tolist()), "delta", line)
@@ -208,8 +223,11 @@ def _level_curves(levels: pd.DataFrame, pieces: pd.DataFrame, title: str, loss: 
 
     figure, axes = _by_notion(levels, few(levels["max_loss"].tolist(), 6), "epsilon", line)
     late = "dashed: not all of it proven in time"
-    entries = [*(_exact_lines(pieces, ", inverted", late) if len(pieces) else []), _marker("minimum-δ solver run"),
-               *_steps(levels)]  # fmt: skip
+    entries = [
+        *(_exact_lines(pieces, ", inverted", late) if len(pieces) else []),
+        _marker("minimum-δ solver run"),
+        *_steps(levels),
+    ]
     figure = _finished(figure, axes, levels, f"Least δ against ε at fixed {loss}\n{title}", "least δ", entries)
     for axis in axes:
         axis.set_ylim(bottom=0)

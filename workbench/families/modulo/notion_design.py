@@ -49,9 +49,12 @@ def within_notion(request: ModuloRequest) -> Design:
         if request.constraints is not None:
             words.append("Privacy is certified; the extra constraints hold within the solver's tolerances only.")
         certificate = Certificate(
-            mechanism, request.notion, objective=stated_loss(request, exact_loss(mechanism, request.losses)),
-            record=record_of(request, solution, "repair") | {"bound": bound}, parameters=claim.values,
-        )  # fmt: skip
+            mechanism,
+            request.notion,
+            objective=stated_loss(request, exact_loss(mechanism, request.losses)),
+            record=record_of(request, solution, "repair") | {"bound": bound},
+            parameters=claim.values,
+        )
         privacy = certificate.privacy
     else:
         privacy = audit(raw, claim.values.get("epsilon", 0))
@@ -60,9 +63,19 @@ def within_notion(request: ModuloRequest) -> Design:
     loss = float(exact_loss(mechanism, request.losses))
     oracle = OracleVerdict.none("no closed form is known for this notion; the bound is that of the last program.")
     design = Design(
-        request, mechanism, loss, bound, claim, oracle, solution, tuple(words), privacy, certificate,
-        None if certificate is None else raw, "repair",
-    )  # fmt: skip
+        request,
+        mechanism,
+        loss,
+        bound,
+        claim,
+        oracle,
+        solution,
+        tuple(words),
+        privacy,
+        certificate,
+        None if certificate is None else raw,
+        "repair",
+    )
     if bound is None or loss - bound > _ENOUGH * loss + ABSOLUTE * float(request.losses.max()):
         between = f"is at most {loss:.9g}" if bound is None else f"lies between {bound:.9g} and {loss:.9g}"
         ended = f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than"
@@ -91,10 +104,14 @@ def _solved(request: ModuloRequest, claim: Claim) -> tuple[Solution, float | Non
         return at, at[question.index(shift)]
 
     return solve_with_cuts(
-        claim, question.differences,
+        claim,
+        question.differences,
         lambda bounds: ModuloNotionModel(question.sizes, bounds, request.losses, request.constraints).program,
-        laws, request.solver, request.options, columns,
-    )  # fmt: skip
+        laws,
+        request.solver,
+        request.options,
+        columns,
+    )
 
 
 def _repaired(request: ModuloRequest, claim: Claim, raw: AdditiveNoise, bound: float | None) -> AdditiveNoise:
@@ -104,8 +121,11 @@ def _repaired(request: ModuloRequest, claim: Claim, raw: AdditiveNoise, bound: f
     question, f = request.question, raw.pmf
     weights = [int(mass * 2.0**_FINE) for mass in f.tolist()]
     seen = f > _SEEN
-    ratios = [np.log(f[both] / f[index][both]) for index in map(question.index, question.differences)
-              for both in [seen & seen[index]]]  # fmt: skip
+    ratios = [
+        np.log(f[both] / f[index][both])
+        for index in map(question.index, question.differences)
+        for both in [seen & seen[index]]
+    ]
     steepest = max((float(ratio.max(initial=0.0)) for ratio in ratios), default=0.0)
     candidates: list[AdditiveNoise] = []
     reasons: list[str] = []

@@ -32,9 +32,14 @@ def _proven(request: ModuloRequest, delta: float) -> oracles.Bounds:
 
 @lru_cache(maxsize=16)
 def _bounds(
-    sizes: tuple[int, ...], differences: tuple[tuple[int, ...], ...], directed: bool,
-    levels: tuple[tuple[tuple[int, ...], float], ...], delta: float, kind: RatioBound, loss: str,
-) -> oracles.Bounds:  # fmt: skip
+    sizes: tuple[int, ...],
+    differences: tuple[tuple[int, ...], ...],
+    directed: bool,
+    levels: tuple[tuple[tuple[int, ...], float], ...],
+    delta: float,
+    kind: RatioBound,
+    loss: str,
+) -> oracles.Bounds:
     each = dict(levels)
     epsilon = levels[0][1] if len(set(each.values())) == 1 else each
     with translated_errors():

@@ -95,9 +95,14 @@ class _Case:
         certified, value = certified_or_not(lambda: certify(mechanism, self.notion, self.epsilon, claimed), price)
         exact = float(privacy.worst(self.notion).measured.upper)
         return Judged(
-            max(self.levels), float(claimed), privacy.pure_epsilon, exact,
-            privacy.meets(self.notion, budgets, claimed), certified, value,
-        )  # fmt: skip
+            max(self.levels),
+            float(claimed),
+            privacy.pure_epsilon,
+            exact,
+            privacy.meets(self.notion, budgets, claimed),
+            certified,
+            value,
+        )
 
 
 def instances() -> list[Instance]:
@@ -115,9 +120,15 @@ def _instance(name: str, suite: str, model: str, request: str) -> Instance:
     )
     max_loss = exact_values.get("max_loss")
     case = _Case(
-        question, exact_values["notion"], given["epsilon"], exact_values["epsilon"], given.get("delta", "0"),
-        exact_values.get("loss", "error-rate"), None if max_loss is None else float(max_loss), "patterns" in model,
-    )  # fmt: skip
+        question,
+        exact_values["notion"],
+        given["epsilon"],
+        exact_values["epsilon"],
+        given.get("delta", "0"),
+        exact_values.get("loss", "error-rate"),
+        None if max_loss is None else float(max_loss),
+        "patterns" in model,
+    )
     return Instance(f"noise-{name}", model, case.build, case.judge, suite == "small", suite == "library", case.words)
 
 

@@ -131,14 +131,21 @@ class ModuloSession(Session):
         with translated_errors():
             if key not in self._sessions:
                 model = _model(
-                    request.question.sizes, tuple(request.budgets), bounds.kind, (request.loss, request.prior),
-                    request.minimise, positive, groups, request.constraints,
-                )  # fmt: skip
+                    request.question.sizes,
+                    tuple(request.budgets),
+                    bounds.kind,
+                    (request.loss, request.prior),
+                    request.minimise,
+                    positive,
+                    groups,
+                    request.constraints,
+                )
                 fast = request.method == "fast" and applies(model)
                 opened = (
-                    FastSession(model, self.backend, self.options) if fast
+                    FastSession(model, self.backend, self.options)
+                    if fast
                     else self.backend.open(model.program, self.options)
-                )  # fmt: skip
+                )
                 self._sessions[key] = (model, opened)
             model, session = self._sessions[key]
             values = model.values(
@@ -215,8 +222,11 @@ class ModuloSession(Session):
         if not proven:
             raise NotProven(
                 f"{request.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_words}.",
-                incumbent=design.objective, bound=design.bound, design=design, interrupted=stopped(solution),
-            )  # fmt: skip
+                incumbent=design.objective,
+                bound=design.bound,
+                design=design,
+                interrupted=stopped(solution),
+            )
         return design
 
     def _with_law(self, request: ModuloRequest, design: Design) -> Design:
@@ -295,26 +305,38 @@ class ModuloSession(Session):
         if stopped(solution):
             raise KeyboardInterrupt
         row = {
-            "status": "claimed", "failure": None, "objective": solution.objective, "bound": None,
-            "start": str(solution.start), "audited": False,
-        }  # fmt: skip
+            "status": "claimed",
+            "failure": None,
+            "objective": solution.objective,
+            "bound": None,
+            "start": str(solution.start),
+            "audited": False,
+        }
         if self.request.check == "none" and solution.termination is Termination.OPTIMAL:
             return row
         unproven = why_unproven(solution)
         proven = unproven is None or solution.termination is Termination.GAP_LIMIT
         assert solution.residuals is not None
         return row | {
-            "status": str(solution.termination) if proven else "not_proven", "failure": None if proven else unproven,
-            "bound": solution.bound, "gap": solution.gap, "residual": solution.residuals.worst,
-        }  # fmt: skip
+            "status": str(solution.termination) if proven else "not_proven",
+            "failure": None if proven else unproven,
+            "bound": solution.bound,
+            "gap": solution.gap,
+            "residual": solution.residuals.worst,
+        }
 
 
 @lru_cache(maxsize=64)
 def _model(
-    sizes: tuple[int, ...], shifts: tuple[tuple[int, ...], ...], kind: RatioBound,
-    loss: tuple[str, tuple[Fraction, ...] | None], minimise: str, positive: bool, groups: tuple[int, ...],
+    sizes: tuple[int, ...],
+    shifts: tuple[tuple[int, ...], ...],
+    kind: RatioBound,
+    loss: tuple[str, tuple[Fraction, ...] | None],
+    minimise: str,
+    positive: bool,
+    groups: tuple[int, ...],
     constraints: UserConstraints | None,
-) -> ModuloModel:  # fmt: skip
+) -> ModuloModel:
     """The compiled model of what is no parameter of a request (loss: with its prior); slower than most solves."""
     name, prior = loss
     losses = loss_vector(name, sizes, None if prior is None else np.array([float(p) for p in prior]))

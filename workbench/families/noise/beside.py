@@ -42,8 +42,10 @@ def beside(request: NoiseRequest) -> list[tuple[str, float]]:
     if name not in line_noise.POWERS:
         return []
     power, spread = line_noise.POWERS[name], float(request.question.sensitivity)
-    rows = [("staircase (pure)", line_noise.staircase_reals(epsilon, spread, name)),
-             ("Laplace (pure)", (spread / epsilon) ** power * math.factorial(power))]  # fmt: skip
+    rows = [
+        ("staircase (pure)", line_noise.staircase_reals(epsilon, spread, name)),
+        ("Laplace (pure)", (spread / epsilon) ** power * math.factorial(power)),
+    ]
     if delta:
         if delta <= 0.5:
             rows.append(("truncated Laplace", line_noise.truncated_laplace(epsilon, delta, spread, name)))

@@ -93,7 +93,7 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
         **budget_plots(once, dp, once, SERIES, title, words),
         **_against_runs(plain, title, f"{words} of one run"),
         **notion_plots(table, SERIES, title, words),
-    }  # fmt: skip
+    }
 
 
 def _against_runs(plain: pd.DataFrame, title: str, words: str) -> Plots:
@@ -105,7 +105,12 @@ def _against_runs(plain: pd.DataFrame, title: str, words: str) -> Plots:
         drawn = rows.groupby("mechanism")["runs"].nunique()
         series = {name: look for name, look in all_series(SERIES, rows).items() if drawn.get(name, 0) > 1}
         plots["loss_runs" + (f"_{k + 1}" if k else "")] = partial(
-            lines, rows, Quantity("runs", "runs under one budget", True), Quantity("objective", words, True),
-            "mechanism", series, f"{title}\nε = {epsilon:g}, δ = {delta:g}",
-        )  # fmt: skip
+            lines,
+            rows,
+            Quantity("runs", "runs under one budget", True),
+            Quantity("objective", words, True),
+            "mechanism",
+            series,
+            f"{title}\nε = {epsilon:g}, δ = {delta:g}",
+        )
     return plots

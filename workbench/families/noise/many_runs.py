@@ -88,11 +88,17 @@ def solve_runs(
     if stopped:
         words.append(f"The search stopped at its time limit of {limit:g} s; this is the best it had.")
     return Design(
-        request, mechanism, float(objective), bound, Claim("pure", pure), OracleVerdict.none(reason),
-        words=tuple(words), privacy=audit(mechanism, pure) if certificate is None else certificate.privacy,
+        request,
+        mechanism,
+        float(objective),
+        bound,
+        Claim("pure", pure),
+        OracleVerdict.none(reason),
+        words=tuple(words),
+        privacy=audit(mechanism, pure) if certificate is None else certificate.privacy,
         certificate=certificate,
         details={"composed": composed, "solver": solver, "seconds": time.perf_counter() - begin},
-    )  # fmt: skip
+    )
 
 
 def _within(request: NoiseRequest, losses: Vector) -> Proven:
@@ -119,7 +125,7 @@ def _bound(request: NoiseRequest, loss: Callable[[Vector], Vector], value: float
         ).problem(),
         f"bound for {request.runs} runs",
         scale=2.0**20,
-    )  # fmt: skip
+    )
     with backend(request.solver).open(program, request.options) as session:
         solution = session.solve({})
     bound = None if solution.row_dual is None else exact_bound(solution.data, solution.row_dual)

@@ -92,8 +92,9 @@ def bracket_notion(request: NoiseRequest, exact_loss: Callable[[LineNoise], Frac
     question = request.question
     if isinstance(question, IntegerNoise):
         loss = request.line_loss
-        line = Line(question.sensitivity, loss.at, loss.at, loss.even, Fraction(0),
-                     partial(AdditiveIntegerNoise, question))  # fmt: skip
+        line = Line(
+            question.sensitivity, loss.at, loss.at, loss.even, Fraction(0), partial(AdditiveIntegerNoise, question)
+        )
         return _bracket(request, line, exact_loss, stop)
     assert isinstance(question, RealNoise)
     best: Bracketed | None = None
@@ -170,8 +171,13 @@ def _bracket(
         if known is not None and accepted(line.make(known), claim):
             best = min(best, line.make(known), key=exact_loss) if best is not None else line.make(known)
     assert best is not None
-    work = {"solver": programs.solver, "version": programs.version, "rounds": programs.count, "reach": size,
-            "turns": turn + 1}  # fmt: skip
+    work = {
+        "solver": programs.solver,
+        "version": programs.version,
+        "rounds": programs.count,
+        "reach": size,
+        "turns": turn + 1,
+    }
     if isinstance(best, AdditiveRealNoise):
         work["steps"] = d
     return Bracketed(best, bound - line.off, work)

@@ -38,10 +38,13 @@ class _Case:
         """The program, without parameters."""
         ratio = Fraction(exp_bounds(exact(self.epsilon, "epsilon"), _BITS)[1], 1 << _BITS)
         line = LineProgram(
-            self.sensitivity, ratio, exact(self.delta, "delta"), self.reach,
+            self.sensitivity,
+            ratio,
+            exact(self.delta, "delta"),
+            self.reach,
             self.reach if self.upper else self.reach - self.sensitivity,
             [Fraction(eta**self.power) for eta in range(self.reach + 1)],
-        )  # fmt: skip
+        )
         return line.stated, {}
 
 

@@ -72,10 +72,15 @@ def real_candidates(query: RealQuery) -> Iterable[Candidate]:
             float(clamped_loss(design.mechanism, query.width, query.loss)), None, design.certificate is not None
         )
 
-    given: dict[str, object] = {"on": "reals", "sensitivity": spelled(query.sensitivity), "loss": query.loss,
-                                "epsilon": spelled(query.epsilon)}  # fmt: skip
-    command = query.command("design noise", **given, **({"delta": spelled(query.delta)} if query.delta else {}),
-                            notion=query.notion)  # fmt: skip
+    given: dict[str, object] = {
+        "on": "reals",
+        "sensitivity": spelled(query.sensitivity),
+        "loss": query.loss,
+        "epsilon": spelled(query.epsilon),
+    }
+    command = query.command(
+        "design noise", **given, **({"delta": spelled(query.delta)} if query.delta else {}), notion=query.notion
+    )
     yield Candidate("real noise", "unbiased; the same for every answer; publishes outside the range", command, plain)
     words = "the noise of the row real noise, clamped into the range by whoever reads it (post-processing); biased"
     yield Candidate("real noise, clamped", words, None, clamped)

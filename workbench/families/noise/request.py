@@ -32,8 +32,10 @@ MOST_REACH = 32  # sensitivity of noise for many runs, whose composition is prov
 LEAST_DELTA = Fraction(1, 10**12)
 NAMED = ("absolute", "squared", "error-rate")
 _LOSS: dict[str, Callable[[int], int]] = {
-    "absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int(r != 0),
-}  # fmt: skip
+    "absolute": abs,
+    "squared": lambda r: r * r,
+    "error-rate": lambda r: int(r != 0),
+}
 
 
 @dataclass(frozen=True, kw_only=True)

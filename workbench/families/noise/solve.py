@@ -97,10 +97,17 @@ def solve_noise(request: NoiseRequest) -> Design:
     bound = round_down(least)
     timing = {"seconds": time.perf_counter() - begin}
     design = Design(
-        request, mechanism, float(loss), bound, claim,
-        _oracle(request, float(loss)), words=tuple(words), privacy=privacy, certificate=certificate,
+        request,
+        mechanism,
+        float(loss),
+        bound,
+        claim,
+        _oracle(request, float(loss)),
+        words=tuple(words),
+        privacy=privacy,
+        certificate=certificate,
         details={**solved.work, **timing},
-    )  # fmt: skip
+    )
     if is_open(design) and request.steps is None:
         stop = _stop(request, begin)
         late = stop is not None and time.perf_counter() > stop
@@ -110,9 +117,11 @@ def solve_noise(request: NoiseRequest) -> Design:
             return replace(design, words=tuple(words))
         reason = "at its time limit" if late else "at the largest program it states"
         raise NotProven(
-            f"The search stopped {reason}: incumbent {float(loss):.9g}, bound {bound:.9g}.", incumbent=float(loss),
-            bound=bound, design=replace(design, details={**design.details, "stopped": True}),
-        )  # fmt: skip
+            f"The search stopped {reason}: incumbent {float(loss):.9g}, bound {bound:.9g}.",
+            incumbent=float(loss),
+            bound=bound,
+            design=replace(design, details={**design.details, "stopped": True}),
+        )
     return design
 
 
@@ -198,9 +207,13 @@ def _integers(request: NoiseRequest, begin: float) -> _Solved:
     question = request.question
     assert isinstance(question, IntegerNoise)
     result = bracket(
-        question.sensitivity, _budgets(request), request.line_loss, gap=request.target / 10,
-        stop=_stop(request, begin), solver=request.solver,
-    )  # fmt: skip
+        question.sensitivity,
+        _budgets(request),
+        request.line_loss,
+        gap=request.target / 10,
+        stop=_stop(request, begin),
+        solver=request.solver,
+    )
     upper = result.upper
     law = _trimmed(upper.program.masses(upper.x), -upper.program.reach)
     work = {"solver": request.solver, "version": upper.version, "rounds": upper.rounds + result.lower.rounds}
@@ -243,9 +256,13 @@ def _reals(request: NoiseRequest, begin: float) -> _Solved:
     question, name = request.question, request.loss_name
     assert isinstance(question, RealNoise)
     result = real_bracket(
-        _budgets(request), name, gap=0.9 * request.target, steps=request.steps, stop=_stop(request, begin),
+        _budgets(request),
+        name,
+        gap=0.9 * request.target,
+        steps=request.steps,
+        stop=_stop(request, begin),
         solver=request.solver,
-    )  # fmt: skip
+    )
     upper = result.upper
     size, atom = upper.program.reach, max(0.0, float(upper.x[-1]))
     masses = [Fraction(mass) for mass in upper.program.masses(upper.x).tolist()]
@@ -258,9 +275,12 @@ def _reals(request: NoiseRequest, begin: float) -> _Solved:
     )
     unit = question.sensitivity ** line_noise.POWERS[name]
     work = {
-        "solver": request.solver, "version": upper.version, "rounds": result.rounds, "programs": result.programs,
+        "solver": request.solver,
+        "version": upper.version,
+        "rounds": result.rounds,
+        "programs": result.programs,
         "bound_steps": result.lower_steps,
-    }  # fmt: skip
+    }
     return _Solved(mechanism, result.bound * unit, upper.excess, work)
 
 
@@ -340,8 +360,9 @@ def _oracle(request: NoiseRequest, objective: float) -> OracleVerdict:
         slack = max(2e-4, request.target)
         return OracleVerdict.judge(objective, "staircase", value, kind, pure, slack, incumbent_bound=bound)
     value = line_noise.truncated_laplace(epsilon, delta, spread, name)
-    return OracleVerdict.judge(objective, "truncated Laplace", value, kind, "It is private (Geng et al. 2020).",
-                               max(2e-4, request.target))  # fmt: skip
+    return OracleVerdict.judge(
+        objective, "truncated Laplace", value, kind, "It is private (Geng et al. 2020).", max(2e-4, request.target)
+    )
 
 
 def _canonical(request: NoiseRequest, objective: float) -> OracleVerdict | None:
@@ -368,5 +389,11 @@ def _canonical(request: NoiseRequest, objective: float) -> OracleVerdict | None:
     if variance is None:
         return None
     value = discrete_gaussian(d * d * float(variance), loss)
-    return OracleVerdict.judge(objective, "discrete Gaussian", value, "upper bound",
-                               "It is within the budget (Canonne, Kamath and Steinke 2020).", slack)  # fmt: skip
+    return OracleVerdict.judge(
+        objective,
+        "discrete Gaussian",
+        value,
+        "upper bound",
+        "It is within the budget (Canonne, Kamath and Steinke 2020).",
+        slack,
+    )

@@ -44,9 +44,13 @@ class Response:
 
 
 def worst_case(
-    answers: int, loss: Callable[[int], Fraction], best: Callable[[tuple[Fraction, ...]], Response], *, gap: float,
+    answers: int,
+    loss: Callable[[int], Fraction],
+    best: Callable[[tuple[Fraction, ...]], Response],
+    *,
+    gap: float,
     stop: float | None = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """A mixture of laws whose loss on the worst of `answers` answers is about the least, and a bound for every noise.
 
     loss: of published minus true answer, even; best: (prior) -> its response; gap: relative, where to end;
@@ -96,9 +100,14 @@ def _game(losses: NDArray[np.float64]) -> tuple[list[Fraction], tuple[Fraction, 
     scale = losses.max() or 1.0
     above = np.hstack([losses.T / scale, -np.ones((answers, 1))])
     result = linprog(
-        np.r_[np.zeros(laws), 1.0], A_ub=above, b_ub=np.zeros(answers), A_eq=[[1.0] * laws + [0.0]], b_eq=[1.0],
-        bounds=[(0, None)] * laws + [(None, None)], method="highs",
-    )  # fmt: skip
+        np.r_[np.zeros(laws), 1.0],
+        A_ub=above,
+        b_ub=np.zeros(answers),
+        A_eq=[[1.0] * laws + [0.0]],
+        b_eq=[1.0],
+        bounds=[(0, None)] * laws + [(None, None)],
+        method="highs",
+    )
     if result.x is None or not result.success:
         raise NotProven(f"highs ended the game against the worst answer with: {result.message}")
     shares = [Fraction(round(max(0.0, share) * _SHARES), _SHARES) for share in result.x[:-1].tolist()]

@@ -59,8 +59,9 @@ def value_rows(
             note = f"database ε {2 * scale:.4g}, ℓ = {ell:.4g}; needs shared randomness, bits are a mean"
             yield known("DQL", length, note) | {"objective": 1 / scale, "bound": bound}
         yield known("Laplace", None, "a real number, no bit budget holds it") | {
-            "objective": 2 / float(epsilon), "bound": bound,
-        }  # fmt: skip
+            "objective": 2 / float(epsilon),
+            "bound": bound,
+        }
 
 
 def _quantizer(method: str, outputs: int, epsilon: Fraction, known: Row, bound: float) -> Row:
@@ -70,7 +71,7 @@ def _quantizer(method: str, outputs: int, epsilon: Fraction, known: Row, bound: 
             Quantization(levels=outputs), epsilon=epsilon, method=method, loss="absolute", starts=2, reach=reach
         ),
         **known,
-    )  # fmt: skip
+    )
     return row | ({"objective": row["mae"], "bound": bound} if "mae" in row else {})
 
 

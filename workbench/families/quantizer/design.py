@@ -43,15 +43,27 @@ def design(request: QuantizerRequest) -> Design:
         raise Infeasible(why_none(request)) from None
     quantizer, words, certificate, route = _finished(answer.quantizer, epsilon, metric, request.certified)
     if metric == "squared":
-        words = (*words, f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
-                         "dithered to; between all real inputs it would force a constant law.")  # fmt: skip
+        words = (
+            *words,
+            f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
+            "dithered to; between all real inputs it would force a constant law.",
+        )
     stated = request.method in ("exact", "product")
     return Design(
-        request, quantizer, quantizer.expected(request.loss, question.density) if stated else answer.objective,
-        answer.bound, Claim("pure" if metric is None else "metric", epsilon), _judge(request, quantizer, answer.bound),
-        answer.solution, (*answer.words, *words), audit_quantizer(quantizer, metric), certificate,
-        answer.quantizer if request.certified else None, route, details={"smallest_epsilon": least},
-    )  # fmt: skip
+        request,
+        quantizer,
+        quantizer.expected(request.loss, question.density) if stated else answer.objective,
+        answer.bound,
+        Claim("pure" if metric is None else "metric", epsilon),
+        _judge(request, quantizer, answer.bound),
+        answer.solution,
+        (*answer.words, *words),
+        audit_quantizer(quantizer, metric),
+        certificate,
+        answer.quantizer if request.certified else None,
+        route,
+        details={"smallest_epsilon": least},
+    )
 
 
 def _least(question: Quantization, budget: Fraction, metric: str | None) -> float | None:

@@ -151,8 +151,9 @@ class _Quantizer(Family):
 
         question = request.question
         fits = isinstance(mechanism, PiecewiseAffine) and (mechanism.knots[0], mechanism.knots[-1]) == (
-            -question.c, question.c
-        )  # fmt: skip
+            -question.c,
+            question.c,
+        )
         if not fits or mechanism.m > question.levels or mechanism.bias > _UNBIASED:
             wanted = f"an unbiased quantizer of inputs in [-c, c] with at most {question.levels} outputs"
             InvalidRequest.must("baseline", wanted, repr(mechanism))
@@ -172,14 +173,20 @@ class _Quantizer(Family):
     def json(self, design: Design) -> dict[str, Any]:
         request, mechanism, density = design.request, design.mechanism, design.question.density
         return {
-            "method": request.method, "bins": mechanism.outputs.tolist(), "epsilon": float(request.epsilon),
-            "metric": request.metric, "density": density.name, "loss": spell(request.loss),
-            "knots": request.extra_knots, "mae": mechanism.mae(density),
-            "mae_51": mechanism.mae_51, "mse": mechanism.mse(density),
+            "method": request.method,
+            "bins": mechanism.outputs.tolist(),
+            "epsilon": float(request.epsilon),
+            "metric": request.metric,
+            "density": density.name,
+            "loss": spell(request.loss),
+            "knots": request.extra_knots,
+            "mae": mechanism.mae(density),
+            "mae_51": mechanism.mae_51,
+            "mse": mechanism.mse(density),
             "exact": {name: jsonable(value) for name, value in design.exact.items()}
             | {"epsilon": jsonable(design.privacy.epsilon)},
             "smallest_epsilon": design.details.get("smallest_epsilon"),
-        }  # fmt: skip
+        }
 
     def heading(self, design: Design) -> str:
         return f"{design.question!r} by {design.request.method}"

@@ -93,9 +93,13 @@ def _published(name: str, request: QuantizerRequest) -> Row:
     private = audit_quantizer(mechanism).epsilon if isinstance(mechanism, Quantizer) else mechanism.epsilon
     mae, mse = mechanism.mae(density), mechanism.mse(density)
     return {
-        "objective": a * mae + b * mse, "pure_epsilon": private, "mae": mae, "mse": mse,
-        "reach": float(mechanism.outputs[-1]), "status": "searched" if name == "rqm" else "closed form",
-    }  # fmt: skip
+        "objective": a * mae + b * mse,
+        "pure_epsilon": private,
+        "mae": mae,
+        "mse": mse,
+        "reach": float(mechanism.outputs[-1]),
+        "status": "searched" if name == "rqm" else "closed form",
+    }
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
@@ -104,16 +108,28 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
     return {
         "error_epsilon": partial(
             by_panel,
-            table, Quantity("levels", "{:g} outputs"), epsilon, logged, series, f"{title}: error against ε",
+            table,
+            Quantity("levels", "{:g} outputs"),
+            epsilon,
+            logged,
+            series,
+            f"{title}: error against ε",
         ),
         "error_levels": partial(
             by_panel,
-            table, Quantity("epsilon", "ε = {:.3g}"), Quantity("levels", "number of outputs"), logged, series,
+            table,
+            Quantity("epsilon", "ε = {:.3g}"),
+            Quantity("levels", "number of outputs"),
+            logged,
+            series,
             f"{title}: error against outputs",
         ),
         "heat_map": partial(
             heat,
-            table[(table["curve"] == "point") & (table["mechanism"] == "exact")], epsilon,
-            Quantity("levels", "outputs (one row each)"), Quantity("objective", error), f"{title}: exact quantizer",
+            table[(table["curve"] == "point") & (table["mechanism"] == "exact")],
+            epsilon,
+            Quantity("levels", "outputs (one row each)"),
+            Quantity("objective", error),
+            f"{title}: exact quantizer",
         ),
-    }  # fmt: skip
+    }

@@ -56,9 +56,15 @@ def exact_quantizer(
     outputs = np.array([float(b) for b in bins])
     even = density.symmetric and all(a == -b for a, b in zip(bins, reversed(bins), strict=True))
     problem = exact_problem(
-        np.array([float(k) for k in cuts]), len(bins), density, question.loss, symmetric=even, metric=metric,
-        solver=question.solver, options=question.options,
-    )  # fmt: skip
+        np.array([float(k) for k in cuts]),
+        len(bins),
+        density,
+        question.loss,
+        symmetric=even,
+        metric=metric,
+        solver=question.solver,
+        options=question.options,
+    )
     answer = problem.answer(float(question.epsilon), outputs, start="cold", slopes=False)
     if answer is None:
         solution = problem.solve(float(question.epsilon), outputs, start="cold")

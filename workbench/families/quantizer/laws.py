@@ -225,9 +225,14 @@ def grid_problem(
     if symmetric is None:
         symmetric = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
     return LawProblem(
-        points, outputs, losses, symmetric=symmetric, ratios=_ratios(np.diff(points), metric), solver=solver,
+        points,
+        outputs,
+        losses,
+        symmetric=symmetric,
+        ratios=_ratios(np.diff(points), metric),
+        solver=solver,
         options=options,
-    )  # fmt: skip
+    )
 
 
 def knot_losses(knots: Vector, outputs: Vector, density: Density, loss: object) -> tuple[Vector, Vector]:

@@ -50,8 +50,12 @@ def run(request: QuantizerRequest) -> QuantizerAnswer:
     units = Units(request.question.c)
     loss, scale = units.loss(request.loss)
     within = copy.copy(request)
-    moved = {"question": units.question(request.question), "epsilon": units.epsilon(request.epsilon, request.metric),
-             "loss": loss, "reach": None if request.reach is None else request.reach / request.question.c}  # fmt: skip
+    moved = {
+        "question": units.question(request.question),
+        "epsilon": units.epsilon(request.epsilon, request.metric),
+        "loss": loss,
+        "reach": None if request.reach is None else request.reach / request.question.c,
+    }
     for name, value in moved.items():
         object.__setattr__(within, name, value)
     method = {"exact": _exact, "mvu": _mvu, "optm": _optm, "product": _product}[request.method]
@@ -89,9 +93,14 @@ def _exact(request: QuantizerRequest) -> QuantizerAnswer:
         bound = output_bound(levels, epsilon, float(question.c), question.density, request.loss, reach)
     if request.prove:
         proven = prove_outputs(
-            levels, epsilon, reach, best.quantizer.mae(), seconds=float(request.proof_time), file=request.proof_file,
+            levels,
+            epsilon,
+            reach,
+            best.quantizer.mae(),
+            seconds=float(request.proof_time),
+            file=request.proof_file,
             progress=progress,
-        )  # fmt: skip
+        )
         bound, words = max(proven.bound, bound or 0.0), (_proven_words(proven, levels),)
     return replace(best, bound=bound, words=words, reach=reach)
 
@@ -101,10 +110,14 @@ def _mvu(request: QuantizerRequest) -> QuantizerAnswer:
     question, reach = request.question, None if request.reach is None else float(request.reach)
     try:
         answer = mvu(
-            request.epsilon, levels=question.levels if question.bins is None else None, alphabet=question.bins,
-            grid=InputGrid(request.inputs, question.c, request.loss, request.metric, request.solver), reach=reach,
-            starts=request.starts, progress=_progress(request),
-        )  # fmt: skip
+            request.epsilon,
+            levels=question.levels if question.bins is None else None,
+            alphabet=question.bins,
+            grid=InputGrid(request.inputs, question.c, request.loss, request.metric, request.solver),
+            reach=reach,
+            starts=request.starts,
+            progress=_progress(request),
+        )
     except Infeasible:
         raise NoLaw from None
     note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."

@@ -104,9 +104,13 @@ class Live:
 
 
 def _pattern(shape: TwoBinShape, what: str) -> tuple[object, ...]:
-    return what, shape.m, shape.symmetric, tuple(j for j, _, _ in shape.pieces), tuple(
-        -shape.c < b < shape.c for b in shape.bins
-    )  # fmt: skip
+    return (
+        what,
+        shape.m,
+        shape.symmetric,
+        tuple(j for j, _, _ in shape.pieces),
+        tuple(-shape.c < b < shape.c for b in shape.bins),
+    )
 
 
 def _pair(low: float, high: float) -> tuple[Vector, Vector]:

@@ -93,11 +93,13 @@ class OutputKnots(LawProblem):
             right = int(np.searchsorted(knots, at, side="right")) - 1
             gap = np.abs(outputs - at)
             error = self.density.height(at) * (a * gap + b * gap**2)
-            terms = np.concatenate([
-                weights[left, 1] * (laws[left, 0] - laws[left, 1]) / (at - knots[left]),
-                weights[right, 0] * (laws[right, 0] - laws[right, 1]) / (knots[right + 1] - at),
-                error * (laws[left, 1] - laws[right, 0]),
-                [mean[left, 1], mean[right, 0]],
-            ])  # fmt: skip
+            terms = np.concatenate(
+                [
+                    weights[left, 1] * (laws[left, 0] - laws[left, 1]) / (at - knots[left]),
+                    weights[right, 0] * (laws[right, 0] - laws[right, 1]) / (knots[right + 1] - at),
+                    error * (laws[left, 1] - laws[right, 0]),
+                    [mean[left, 1], mean[right, 0]],
+                ]
+            )
             slope[i] = math.fsum(terms)
         return slope

@@ -262,10 +262,17 @@ class OutputProof:
         """The state, for JSON."""
         boxes = [*self.open, *([self._pending] if self._pending else [])]
         finite = {"closed": self.closed if math.isfinite(self.closed) else None}
-        return self.given | finite | {
-            "boxes": self.boxes, "seconds": self.seconds,
-            "open": [[known if math.isfinite(known) else None, [list(pair) for pair in box]] for known, box in boxes],
-        }  # fmt: skip
+        return (
+            self.given
+            | finite
+            | {
+                "boxes": self.boxes,
+                "seconds": self.seconds,
+                "open": [
+                    [known if math.isfinite(known) else None, [list(pair) for pair in box]] for known, box in boxes
+                ],
+            }
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `to_dict`. Raises KeyError, TypeError or ValueError for another state."""
@@ -314,8 +321,10 @@ def prove_outputs(
             search.seconds = before + now - begin
             if now - shown > 2:
                 shown = now
-                progress(f"proof: {search.boxes} boxes, {len(search.open)} open, "
-                         f"nothing below {search.bound:.6f} ({objective:.6f} reached)")  # fmt: skip
+                progress(
+                    f"proof: {search.boxes} boxes, {len(search.open)} open, "
+                    f"nothing below {search.bound:.6f} ({objective:.6f} reached)"
+                )
             if file is not None and now - saved > 30:
                 saved = now
                 _write(search, Path(file))

@@ -129,8 +129,18 @@ class OutputSearch:
 
         def search(problem: LawProblem, starts: list[Vector], symmetric: bool) -> None:
             try:
-                optima.append(best_outputs(problem, eps, half, starts, symmetric=symmetric, limit=self.limit,
-                                          descents=descents, progress=progress))  # fmt: skip
+                optima.append(
+                    best_outputs(
+                        problem,
+                        eps,
+                        half,
+                        starts,
+                        symmetric=symmetric,
+                        limit=self.limit,
+                        descents=descents,
+                        progress=progress,
+                    )
+                )
             except ValueError:
                 return
 
@@ -187,10 +197,18 @@ class OutputSearch:
         q, half = self.question, float(self.question.c)
         if q.metric is not None:
             even = np.linspace(-half, half, max(self.knots, 21))
-            return exact_problem(even, m, q.density, q.loss, symmetric=symmetric, metric=q.metric,
-                                 solver=q.solver, options=q.options)  # fmt: skip
-        return OutputKnots(np.array([float(k) for k in self._even(m)]), m, q.density, q.loss,
-                           symmetric=symmetric, solver=q.solver, options=q.options)  # fmt: skip
+            return exact_problem(
+                even, m, q.density, q.loss, symmetric=symmetric, metric=q.metric, solver=q.solver, options=q.options
+            )
+        return OutputKnots(
+            np.array([float(k) for k in self._even(m)]),
+            m,
+            q.density,
+            q.loss,
+            symmetric=symmetric,
+            solver=q.solver,
+            options=q.options,
+        )
 
     def _even(self, m: int) -> list[Fraction]:
         """The fixed knots: equally spaced ones, and those of MVU with m outputs and inputs, whose law is then one of

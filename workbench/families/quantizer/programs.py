@@ -146,17 +146,31 @@ def instances() -> list[Instance]:
                             {2: (0.61, 0.39), 3: (0.443, 0.247, 0.31)})),
     ]  # fmt: skip
     library = [
-        *((f"quantizer-m{m}-k{knots}-{loss}", "exact quantizer LP", _Laws(m, epsilon, knots, loss))
-          for m, epsilon, knots, loss in ((2, 1, 5, "absolute"), (3, "0.5", 21, "absolute"), (4, "0.1", 41, "squared"),
-                                          (6, 3, 61, "squared"), (12, 1, 201, "absolute"), (32, 2, 401, "squared"))),
-        *((f"quantizer-metric-m{m}", "exact quantizer LP, |x - x'| metric", _Laws(m, 1, 21, metric="absolute"))
-          for m in (3, 10)),
-        *((f"mvu-m{m}", "MVU LP in P", _Laws(m, epsilon, m, "squared", grid=True))
-          for m, epsilon in ((2, 1), (8, "0.5"), (32, 3), (64, 2))),
-    ]  # fmt: skip
+        *(
+            (f"quantizer-m{m}-k{knots}-{loss}", "exact quantizer LP", _Laws(m, epsilon, knots, loss))
+            for m, epsilon, knots, loss in (
+                (2, 1, 5, "absolute"),
+                (3, "0.5", 21, "absolute"),
+                (4, "0.1", 41, "squared"),
+                (6, 3, 61, "squared"),
+                (12, 1, 201, "absolute"),
+                (32, 2, 401, "squared"),
+            )
+        ),
+        *(
+            (f"quantizer-metric-m{m}", "exact quantizer LP, |x - x'| metric", _Laws(m, 1, 21, metric="absolute"))
+            for m in (3, 10)
+        ),
+        *(
+            (f"mvu-m{m}", "MVU LP in P", _Laws(m, epsilon, m, "squared", grid=True))
+            for m, epsilon in ((2, 1), (8, "0.5"), (32, 3), (64, 2))
+        ),
+    ]
     return [
         *(Instance(name, model, case.build, case.judge, small, False, case.words) for name, model, case, small in laws),
-        *(Instance(name, "OPTM LP, Theorem 5", case.build, case.judge, False, False, case.words)
-          for name, case in two_bins),
+        *(
+            Instance(name, "OPTM LP, Theorem 5", case.build, case.judge, False, False, case.words)
+            for name, case in two_bins
+        ),
         *(Instance(name, model, case.build, case.judge, False, True, case.words) for name, model, case in library),
-    ]  # fmt: skip
+    ]

@@ -254,11 +254,13 @@ class Biased(NonAffine):
         """The biased variant of a symmetric two-bin mechanism. Raises InvalidRequest."""
         half = half_width(c)
         rows = [
-            row if isinstance(row, Distribution)
-            else Distribution.from_floats(row, "selection") if any(isinstance(v, float) for v in row)
+            row
+            if isinstance(row, Distribution)
+            else Distribution.from_floats(row, "selection")
+            if any(isinstance(v, float) for v in row)
             else Distribution(row, "selection")
             for row in selection
-        ]  # fmt: skip
+        ]
         outputs = read_bins(bins, half)
         if [len(row) for row in rows] != list(range(1, len(outputs))):
             InvalidRequest.must("selection", "distributions over 1, 2, .., m - 1 bins", [len(row) for row in rows])

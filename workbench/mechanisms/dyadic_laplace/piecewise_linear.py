@@ -103,9 +103,12 @@ def positive_float(value: Any, name: str) -> float:
 
 
 def encoded(
-    x: npt.ArrayLike, largest: float, bound: str, streams: tuple[SharedStream, LocalStream | None],
+    x: npt.ArrayLike,
+    largest: float,
+    bound: str,
+    streams: tuple[SharedStream, LocalStream | None],
     chunk: Callable[[Floats, Words, Words], Integers],
-) -> Any:  # fmt: skip
+) -> Any:
     """M, one integer a scalar, in the shape of x (an int for a scalar), so many scalars at a time.
 
     largest, bound: as of `finite_reals`. chunk: numbers, their shared words (n, 2) and local words (n, 3) -> M.

@@ -87,8 +87,14 @@ class LatticeNoise(LabelMechanism):
             stairs = best_stairs(width, float(budget), loss) if stairs is None else stairs
             if not 1 <= stairs <= width:
                 InvalidRequest.must("stairs", f"an integer in 1..{width}", stairs)
-        for name, value in (("kind", kind), ("low", int(low)), ("high", int(high)), ("epsilon", budget),
-                            ("ratio", ratio), ("stairs", stairs)):  # fmt: skip
+        for name, value in (
+            ("kind", kind),
+            ("low", int(low)),
+            ("high", int(high)),
+            ("epsilon", budget),
+            ("ratio", ratio),
+            ("stairs", stairs),
+        ):
             object.__setattr__(self, name, value)
 
     @property
@@ -113,9 +119,13 @@ class LatticeNoise(LabelMechanism):
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, read back by `from_dict`."""
         return {
-            "kind": "label-noise", "noise": self.kind, "low": self.low, "high": self.high,
-            "epsilon": spelled(self.epsilon), "stairs": self.stairs,
-        }  # fmt: skip
+            "kind": "label-noise",
+            "noise": self.kind,
+            "low": self.low,
+            "high": self.high,
+            "epsilon": spelled(self.epsilon),
+            "stairs": self.stairs,
+        }
 
     @classmethod
     def from_dict(cls, data: Any) -> LatticeNoise:

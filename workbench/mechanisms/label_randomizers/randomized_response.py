@@ -55,9 +55,14 @@ class RandomizedResponse(LabelMechanism):
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, read back by `from_dict`."""
         return {
-            "kind": "randomized-response", **self.labels.record(), "outputs": floats(self.outputs),
-            "own": self.own.tolist(), "odds": spelled(self.odds), "epsilon": spelled(self.epsilon), "name": self.name,
-        }  # fmt: skip
+            "kind": "randomized-response",
+            **self.labels.record(),
+            "outputs": floats(self.outputs),
+            "own": self.own.tolist(),
+            "odds": spelled(self.odds),
+            "epsilon": spelled(self.epsilon),
+            "name": self.name,
+        }
 
     @classmethod
     def from_dict(cls, data: Any) -> RandomizedResponse:

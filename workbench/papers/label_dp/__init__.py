@@ -30,9 +30,19 @@ PAPER = Paper(
         "Differential Privacy*"
     ),
     artifacts={
-        "fig2": fig2, "table1": table1, "fig3": fig3, "fig4": fig4, "fig5": fig5, "fig6": fig6, "table2": table2,
-        "work": work, "runtime": runtime, "channel_lp": channel_lp, "channel_lp_large": channel_lp_large,
-        "unbiasedness": unbiasedness, "splits": splits,
+        "fig2": fig2,
+        "table1": table1,
+        "fig3": fig3,
+        "fig4": fig4,
+        "fig5": fig5,
+        "fig6": fig6,
+        "table2": table2,
+        "work": work,
+        "runtime": runtime,
+        "channel_lp": channel_lp,
+        "channel_lp_large": channel_lp_large,
+        "unbiasedness": unbiasedness,
+        "splits": splits,
     },
     errata=errata,
     needs=dict.fromkeys(("table1", "fig3", "fig4", "fig6", "table2"), "learning"),
@@ -49,4 +59,4 @@ PAPER = Paper(
         "Mechanism losses are exact expectations (closed forms and finite sums), not averages over runs.",
         "Squared loss is (o - y)²: the paper defines ½(o - y)², its tables are plain MSE.",
     ),
-)  # fmt: skip
+)

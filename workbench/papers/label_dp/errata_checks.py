@@ -23,8 +23,16 @@ __all__ = ["errata", "pointer_steps"]
 
 def errata() -> Sequence[Erratum]:
     """Every erratum, checked now."""
-    return [_cubic(), _squared_minimum(), _pointer(), _assumption(), _infinite(), _all_clipped(), _caption(),
-            _exponential()]  # fmt: skip
+    return [
+        _cubic(),
+        _squared_minimum(),
+        _pointer(),
+        _assumption(),
+        _infinite(),
+        _all_clipped(),
+        _caption(),
+        _exponential(),
+    ]
 
 
 def _cubic() -> Erratum:

@@ -54,9 +54,13 @@ def _mechanisms(values: Vector, epsilon: float, *, integer: bool) -> dict[str, P
     """The randomizers compared, for a label set."""
     low, high = values[0], values[-1]
     mechanisms: dict[str, Privatise] = {"RR-on-Bins": _randomizer(values, epsilon, best_bins)}
-    for name, kind, clip in (("Laplace", "laplace", True), ("staircase", "staircase", True),
-                             ("exponential", "exponential", True), ("Laplace, unclipped", "laplace", False),
-                             ("staircase, unclipped", "staircase", False)):  # fmt: skip
+    for name, kind, clip in (
+        ("Laplace", "laplace", True),
+        ("staircase", "staircase", True),
+        ("exponential", "exponential", True),
+        ("Laplace, unclipped", "laplace", False),
+        ("staircase, unclipped", "staircase", False),
+    ):
         if integer and clip:
             mechanisms[name] = partial(_exactly, LatticeNoise(kind, int(low), int(high), epsilon))
         elif not integer:

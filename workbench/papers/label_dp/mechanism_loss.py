@@ -80,24 +80,61 @@ def fig2(full: bool) -> Artifact:
     at = table1_["epsilon"].index(epsilon)
     mse = response.loss(SQUARED), noise.loss(labels)
     bins = pd.DataFrame({"output": response.outputs, "mechanism": "RR-on-Bins"})
-    return artifact("label_dp", "fig2", frame, [
+    return artifact(
+        "label_dp",
+        "fig2",
+        frame,
+        [
             *(
-                Comparison(f"bin {j + 1} of {len(claims['bins'])} (\"around\" in print)", claims["place"], value,
-                           float(response.outputs[j]), 5.0, explained=False,
-                           expected=data.real or j not in _STANDIN_MISSES,
-                           remark=f"{data.words}: a bin printed as \"around {value:g}\" is compared within 5",
-                           apart=_apart(data))
-                for j, value in enumerate(claims["bins"]) if response.outputs.size == len(claims["bins"])
+                Comparison(
+                    f'bin {j + 1} of {len(claims["bins"])} ("around" in print)',
+                    claims["place"],
+                    value,
+                    float(response.outputs[j]),
+                    5.0,
+                    explained=False,
+                    expected=data.real or j not in _STANDIN_MISSES,
+                    remark=f'{data.words}: a bin printed as "around {value:g}" is compared within 5',
+                    apart=_apart(data),
+                )
+                for j, value in enumerate(claims["bins"])
+                if response.outputs.size == len(claims["bins"])
             ),
-            Comparison("number of bins", claims["place"], len(claims["bins"]), response.outputs.size, 0.5,
-                       remark="stand-in", apart=_apart(data)),
-            Comparison("MSE, RR-on-Bins", table1_["place"], table1_["bins"][at], mse[0], 3 * table1_["bins_std"][at],
-                       remark="stand-in, within 3 printed standard deviations", apart=_apart(data)),
-            Comparison("MSE, Laplace", table1_["place"], table1_["laplace"][at], mse[1],
-                       3 * table1_["laplace_std"][at], remark="stand-in, within 3 printed standard deviations",
-                       apart=_apart(data)),
-        ], further={"bins": bins}, CELL=_CELL, words=data.words, bins=mse[0], laplace=mse[1],
-        most=frame["probability"].max())  # fmt: skip
+            Comparison(
+                "number of bins",
+                claims["place"],
+                len(claims["bins"]),
+                response.outputs.size,
+                0.5,
+                remark="stand-in",
+                apart=_apart(data),
+            ),
+            Comparison(
+                "MSE, RR-on-Bins",
+                table1_["place"],
+                table1_["bins"][at],
+                mse[0],
+                3 * table1_["bins_std"][at],
+                remark="stand-in, within 3 printed standard deviations",
+                apart=_apart(data),
+            ),
+            Comparison(
+                "MSE, Laplace",
+                table1_["place"],
+                table1_["laplace"][at],
+                mse[1],
+                3 * table1_["laplace_std"][at],
+                remark="stand-in, within 3 printed standard deviations",
+                apart=_apart(data),
+            ),
+        ],
+        further={"bins": bins},
+        CELL=_CELL,
+        words=data.words,
+        bins=mse[0],
+        laplace=mse[1],
+        most=frame["probability"].max(),
+    )
 
 
 def _cells(matrix: Any, outputs: Any, edges: Any) -> Any:
@@ -126,15 +163,28 @@ def table1(full: bool) -> Artifact:
     tolerances = {key: 3 * np.array(claims[f"{key}_std"]) for key in ours}
     remark = "stand-in, within 3 printed standard deviations"
     rows, comparisons = _rows(claims, data, ours, diabetes_errors(full), tolerances, remark)
-    columns = ["epsilon", "laplace_printed", "laplace_ours", "bins_printed", "bins_ours", "test_laplace_printed_criteo",
-               "test_laplace_ours_diabetes", "test_bins_printed_criteo", "test_bins_ours_diabetes"]  # fmt: skip
+    columns = [
+        "epsilon",
+        "laplace_printed",
+        "laplace_ours",
+        "bins_printed",
+        "bins_ours",
+        "test_laplace_printed_criteo",
+        "test_laplace_ours_diabetes",
+        "test_bins_printed_criteo",
+        "test_bins_ours_diabetes",
+    ]
     return artifact("label_dp", "table1", pd.DataFrame(rows, columns=columns), comparisons, words=data.words)
 
 
 def _rows(
-    claims: Any, data: DataSet, ours: Mapping[str, Callable[[float], float]], tests: pd.DataFrame,
-    tolerances: Mapping[str, Any], remark: str,
-) -> tuple[list[list[Any]], list[Comparison]]:  # fmt: skip
+    claims: Any,
+    data: DataSet,
+    ours: Mapping[str, Callable[[float], float]],
+    tests: pd.DataFrame,
+    tolerances: Mapping[str, Any],
+    remark: str,
+) -> tuple[list[list[Any]], list[Comparison]]:
     """Printed and ours in turn at every ε, the mechanisms' own error before the test errors; and comparisons.
 
     ours: mechanism -> its error at an ε; tests: the test errors, the row "none" trained on true labels. The last row
@@ -150,16 +200,32 @@ def _rows(
         pairs += [(claims[f"{key}_test"][at], test.get(_WORDS[key])) for key in ours]
         rows.append([epsilon, *chain(*pairs)])
         comparisons += [
-            Comparison(f"MSE of {_WORDS[key]}, ε = {epsilon:g}", place, claims[key][at], loss,
-                       float(tolerances[key][at]), remark=remark, apart=_apart(data)) for key, loss in losses.items()
-        ]  # fmt: skip
+            Comparison(
+                f"MSE of {_WORDS[key]}, ε = {epsilon:g}",
+                place,
+                claims[key][at],
+                loss,
+                float(tolerances[key][at]),
+                remark=remark,
+                apart=_apart(data),
+            )
+            for key, loss in losses.items()
+        ]
     same = float(data.labels.prior @ SQUARED(values, values))
     trained = float(tests.loc[tests["mechanism"] == "none", "mse"].iloc[0])
     last = [(none[key], same) for key in ours] + [(none[f"{key}_test"], trained) for key in ours]
     return [*rows, [math.inf, *chain(*last)]], comparisons + [
-        Comparison(f"MSE of {_WORDS[key]}, ε = ∞", none["place"], none[key], same, 0.005,
-                   remark="every label published as it is", apart=_NO_NOISE) for key in ours
-    ]  # fmt: skip
+        Comparison(
+            f"MSE of {_WORDS[key]}, ε = ∞",
+            none["place"],
+            none[key],
+            same,
+            0.005,
+            remark="every label published as it is",
+            apart=_NO_NOISE,
+        )
+        for key in ours
+    ]
 
 
 def table2(full: bool) -> Artifact:
@@ -177,9 +243,17 @@ def table2(full: bool) -> Artifact:
     ours: dict[str, Callable[[float], float]] = {"with_prior": loss, "bins": partial(bins_at, data)}
     tolerances = dict.fromkeys(ours, np.full(len(claims["epsilon"]), 0.1))
     rows, comparisons = _rows(claims, data, ours, census_errors(full), tolerances, "stand-in, tolerance 0.1")
-    columns = ["epsilon", "with_prior_printed", "with_prior_ours", "bins_printed", "bins_ours",
-               "test_with_prior_printed", "test_with_prior_ours_synthetic", "test_bins_printed",
-               "test_bins_ours_synthetic"]  # fmt: skip
+    columns = [
+        "epsilon",
+        "with_prior_printed",
+        "with_prior_ours",
+        "bins_printed",
+        "bins_ours",
+        "test_with_prior_printed",
+        "test_with_prior_ours_synthetic",
+        "test_bins_printed",
+        "test_bins_ours_synthetic",
+    ]
     table = pd.DataFrame(rows, columns=columns)
     table.insert(3, "labels_kept", [*(chosen(e).outputs.size for e in claims["epsilon"]), data.labels.k])
     return artifact("label_dp", "table2", table, comparisons, words=data.words)

@@ -58,8 +58,11 @@ def fig6(full: bool) -> Artifact:
     """With and without clipping."""
     data = criteo()
     noises = _noises(continuous, data.labels)
-    both = {name + end: partial(noises[name], clip=not end)
-            for name in ("Laplace", "staircase") for end in ("", ", unclipped")}  # fmt: skip
+    both = {
+        name + end: partial(noises[name], clip=not end)
+        for name in ("Laplace", "staircase")
+        for end in ("", ", unclipped")
+    }
     losses = _losses(data, EPSILONS, both, {"exponential": noises["exponential"]})
     return _picture("fig6", data, _stack(a=losses, b=diabetes_errors(full)))
 
@@ -92,7 +95,7 @@ def fig5(full: bool) -> Artifact:
         for label, row, signs, printed_signs in zip(
             claims["labels"], matrix, signatures, claims["signature"], strict=True
         )
-    ]  # fmt: skip
+    ]
     agree = sum(
         a == b
         for ours, theirs in zip(signatures, claims["signature"], strict=True)
@@ -100,8 +103,20 @@ def fig5(full: bool) -> Artifact:
     )
     right = signature(matrix, Fraction(2)) is not None
     columns = ["label", *(f"M to {output}" for output in claims["outputs"]), "signature", "signature_printed"]
-    return artifact("label_dp", "fig5", pd.DataFrame(rows, columns=columns), [
+    return artifact(
+        "label_dp",
+        "fig5",
+        pd.DataFrame(rows, columns=columns),
+        [
             Comparison("signature entries that agree, of 20", claims["place"], 20, agree, 0.5),
-            Comparison("e^ε", claims["place"], claims["exp_epsilon"], 2.0 if right else 0.5, 1e-9, expected=False,
-                       remark="e^ε = 1/2 is a slip for 2"),
-        ])  # fmt: skip
+            Comparison(
+                "e^ε",
+                claims["place"],
+                claims["exp_epsilon"],
+                2.0 if right else 0.5,
+                1e-9,
+                expected=False,
+                remark="e^ε = 1/2 is a slip for 2",
+            ),
+        ],
+    )

@@ -69,8 +69,9 @@ def runtime(full: bool) -> Artifact:
         for algorithm, loss in LINES
         for k in plan[algorithm]
     ]
-    frame = pd.DataFrame([(*row[:4], row[4].objective) for row in rows],
-                         columns=["algorithm", "loss", "labels", "seconds", "objective"])  # fmt: skip
+    frame = pd.DataFrame(
+        [(*row[:4], row[4].objective) for row in rows], columns=["algorithm", "loss", "labels", "seconds", "objective"]
+    )
     both = frame[(frame["loss"] == "squared") & (frame["labels"] == plan["printed"][-1])].set_index("algorithm")
     seconds = both["seconds"]
     return artifact(

@@ -35,9 +35,24 @@ PAPER = Paper(
         "[arXiv:2111.11661v3](https://arxiv.org/abs/2111.11661)"
     ),
     artifacts={
-        "fig1": fig1, "fig2": fig2, "fig3": fig3, "fig4": fig4, "fig5": fig5, "fig6": fig6, "fig7": fig7, "fig8": fig8,
-        "fig9": fig9, "fig10": fig10, "table1": table1, "eq59": eq59, "fig11": fig11, "fig12": fig12, "fig13": fig13,
-        "fig14": fig14, "dp_vs_pdp": dp_vs_pdp, "formulas": formulas,
+        "fig1": fig1,
+        "fig2": fig2,
+        "fig3": fig3,
+        "fig4": fig4,
+        "fig5": fig5,
+        "fig6": fig6,
+        "fig7": fig7,
+        "fig8": fig8,
+        "fig9": fig9,
+        "fig10": fig10,
+        "table1": table1,
+        "eq59": eq59,
+        "fig11": fig11,
+        "fig12": fig12,
+        "fig13": fig13,
+        "fig14": fig14,
+        "dp_vs_pdp": dp_vs_pdp,
+        "formulas": formulas,
     },
     errata=errata,
     remarks=(
@@ -51,4 +66,4 @@ PAPER = Paper(
         NOT_REPRODUCIBLE,
         "Fig. 14's AMI database is not public; only the differences printed in its caption enter.",
     ),
-)  # fmt: skip
+)

@@ -100,10 +100,15 @@ def fig6(full: bool = False) -> Artifact:
     wide = 2 * printed_alpha / (1 - printed_alpha) ** 2
     comparisons = [
         compare(
-            "variance of the two-sided geometric law with α = 0.7", numbers()["fig6"]["place"], variance, wide, 2,
-            expected=False, remark="3.38 needs α = 0.4717",
+            "variance of the two-sided geometric law with α = 0.7",
+            numbers()["fig6"]["place"],
+            variance,
+            wide,
+            2,
+            expected=False,
+            remark="3.38 needs α = 0.4717",
         )
-    ]  # fmt: skip
+    ]
 
     table = pd.DataFrame(rows, columns=["law", "parameter", "clamping", "epsilon", "delta"])
     return artifact("modulo_noise", "fig6", table, comparisons, alpha=alpha, wide=wide)
@@ -129,9 +134,16 @@ def fig8(full: bool = False) -> Artifact:
             rows.append(("symmetric", np.nan, value, float(symmetric.pmf[value])))
     mse = float((np.arange(n + 1) ** 2 * closed.pmf).sum())
     comparisons = [
-        compare("variance of the two-sided geometric law with α = 0.7", numbers()["fig8"]["place"], variance,
-                2 * given["alpha"] / (1 - given["alpha"]) ** 2, 2, expected=False, remark="3.38 needs α = 0.4717"),
-    ]  # fmt: skip
+        compare(
+            "variance of the two-sided geometric law with α = 0.7",
+            numbers()["fig8"]["place"],
+            variance,
+            2 * given["alpha"] / (1 - given["alpha"]) ** 2,
+            2,
+            expected=False,
+            remark="3.38 needs α = 0.4717",
+        ),
+    ]
 
     table = pd.DataFrame(rows, columns=["law", "parameter", "eta", "mass"])
     return artifact("modulo_noise", "fig8", table, comparisons, mse=mse)

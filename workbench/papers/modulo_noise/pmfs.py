@@ -162,4 +162,4 @@ def fig14(full: bool = False) -> Artifact:
                 rows.append((panel, n, relation, epsilon, eta, mass, f, snap(solved.mechanism.pmf[0]), closed.value))
     columns = ["panel", "n", "shifts", "epsilon", "eta", "law", "solver", "solver_f0", "error_rate"]
 
-    return artifact("modulo_noise", "fig14", pd.DataFrame(rows, columns=columns))  # fmt: skip
+    return artifact("modulo_noise", "fig14", pd.DataFrame(rows, columns=columns))

@@ -63,7 +63,7 @@ def fig1(full: bool = False) -> Artifact:
         ]
     columns = ["panel", "n", "shift", "epsilon", "eta", "hops", "law", "solver"]
 
-    return artifact("modulo_noise", "fig1", pd.DataFrame(rows, columns=columns), comparisons)  # fmt: skip
+    return artifact("modulo_noise", "fig1", pd.DataFrame(rows, columns=columns), comparisons)
 
 
 def fig2(full: bool = False) -> Artifact:

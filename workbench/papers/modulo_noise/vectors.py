@@ -87,10 +87,15 @@ def fig13(full: bool = False) -> Artifact:
     second = np.unique(np.round(grid, 12))[-2]
     places = sorted([int(i), int(j)] for i, j in np.argwhere(np.isclose(grid, second, rtol=1e-9)))
     comparisons = [
-        compare(f"second largest peak no. {k + 1}, as the number 10 η₁ + η₂", peaks["place"], 10 * p[0] + p[1],
-                10 * ours[0] + ours[1], 0)
+        compare(
+            f"second largest peak no. {k + 1}, as the number 10 η₁ + η₂",
+            peaks["place"],
+            10 * p[0] + p[1],
+            10 * ours[0] + ours[1],
+            0,
+        )
         for k, (p, ours) in enumerate(zip(sorted(peaks["eta"]), places, strict=True))
-    ]  # fmt: skip
+    ]
 
     columns = ["panel", "n", "differences", "epsilon", "eta1", "eta2", "law", "solver"]
     return artifact(

@@ -66,8 +66,10 @@ def fig3(full: bool) -> Artifact:
     frames = []
     for epsilon in EPSILONS:
         bins = parameters()[{"0.5": "table3", "1": "table4", "1.5": "table5"}[epsilon]]["OPTM"]["bins"]
-        mechanisms = published(epsilon) | {"exact quantizer, OPTM's bins": exact_at(bins, epsilon),
-                                     "exact quantizer, 4 optimised bins": best_exact(4, epsilon)}  # fmt: skip
+        mechanisms = published(epsilon) | {
+            "exact quantizer, OPTM's bins": exact_at(bins, epsilon),
+            "exact quantizer, 4 optimised bins": best_exact(4, epsilon),
+        }
         for name, quantizer in mechanisms.items():
             x = np.unique(
                 np.concatenate(
@@ -113,13 +115,24 @@ def _bits(epsilon: str, full: bool) -> list[dict[str, Any]]:
             if quantizer is None:
                 continue
             best[name] = min(best.get(name, math.inf), quantizer.mae())
-            rows.append({"epsilon": epsilon, "outputs": m, "mechanism": name, "mae": quantizer.mae(),
-                         "mae, at most so many outputs": best[name], "mse": quantizer.mse(),
-                         "largest output": quantizer.outputs[-1],
-                         "exact epsilon": audit_quantizer(quantizer).epsilon})  # fmt: skip
+            rows.append(
+                {
+                    "epsilon": epsilon,
+                    "outputs": m,
+                    "mechanism": name,
+                    "mae": quantizer.mae(),
+                    "mae, at most so many outputs": best[name],
+                    "mse": quantizer.mse(),
+                    "largest output": quantizer.outputs[-1],
+                    "exact epsilon": audit_quantizer(quantizer).epsilon,
+                }
+            )
     free, capped = limit(epsilon), limit(epsilon, capped=True)
-    for name, value in (("limit, proven", free.lower), ("limit, reached", free.upper),
-                        ("limit within the reach, reached", capped.upper)):  # fmt: skip
+    for name, value in (
+        ("limit, proven", free.lower),
+        ("limit, reached", free.upper),
+        ("limit within the reach, reached", capped.upper),
+    ):
         rows.append({"epsilon": epsilon, "outputs": math.inf, "mechanism": name, "mae": value})
     return rows
 

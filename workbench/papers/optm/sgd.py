@@ -94,20 +94,20 @@ def _mechanisms(table: dict[str, dict[str, str]], epsilon: str) -> dict[str, Qua
     }
 
 
-def _curves(
-    data: Data, table: dict[str, dict[str, str]], training: Training, epsilon: str
-) -> pd.DataFrame:  # fmt: skip
+def _curves(data: Data, table: dict[str, dict[str, str]], training: Training, epsilon: str) -> pd.DataFrame:
     frames = []
     for name, quantizer in _mechanisms(table, epsilon).items():
         accuracy = train(*data, quantizer, training)
         frames.append(
             pd.DataFrame(
                 {
-                    "mechanism": name, "batch": np.arange(1, accuracy.shape[1] + 1), "accuracy": accuracy.mean(axis=0),
+                    "mechanism": name,
+                    "batch": np.arange(1, accuracy.shape[1] + 1),
+                    "accuracy": accuracy.mean(axis=0),
                     "standard error": accuracy.std(axis=0, ddof=1) / np.sqrt(training.runs),
                 }
             )
-        )  # fmt: skip
+        )
     return pd.concat(frames, ignore_index=True)
 
 

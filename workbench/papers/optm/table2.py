@@ -53,12 +53,18 @@ def table2(full: bool) -> Artifact:
             privacy, cell = audit_quantizer(quantizer), cells.get(name)
             rows.append(
                 {
-                    "mechanism": name, "sigma": sigma, "outputs": shown_outputs(name, quantizer),
-                    "printed": cell, "mae": mae, "standard error of 1000 inputs": error, "mse": quantizer.mse(density),
-                    "exact epsilon": privacy.epsilon, "bias": float(privacy.bias),
+                    "mechanism": name,
+                    "sigma": sigma,
+                    "outputs": shown_outputs(name, quantizer),
+                    "printed": cell,
+                    "mae": mae,
+                    "standard error of 1000 inputs": error,
+                    "mse": quantizer.mse(density),
+                    "exact epsilon": privacy.epsilon,
+                    "bias": float(privacy.bias),
                     "certified": privacy.meets("pure", 1) and not privacy.bias,
                 }
-            )  # fmt: skip
+            )
             if cell is not None:
                 remark = f"{(cell - mae) / error:+.1f} standard errors of 1000 inputs, {error:.4f}"
                 if name == "MVU":
@@ -66,11 +72,18 @@ def table2(full: bool) -> Artifact:
                 elif name == _AUTHORS:
                     remark += f"; bins {shown_outputs(name, quantizer)}"
                 comparisons.append(
-                    Comparison(f"MAE of {name}, σ = {sigma:g}", "Table 2", cell, mae, 0.0005 + 3 * error,
-                               expected=name != "MVU", remark=remark)
-                )  # fmt: skip
+                    Comparison(
+                        f"MAE of {name}, σ = {sigma:g}",
+                        "Table 2",
+                        cell,
+                        mae,
+                        0.0005 + 3 * error,
+                        expected=name != "MVU",
+                        remark=remark,
+                    )
+                )
 
-    return artifact("optm", "table2", pd.DataFrame(rows), comparisons, digits=DIGITS)  # fmt: skip
+    return artifact("optm", "table2", pd.DataFrame(rows), comparisons, digits=DIGITS)
 
 
 def standard_error(quantizer: Quantizer, density: Density, inputs: int = 1000) -> float:

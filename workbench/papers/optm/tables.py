@@ -41,8 +41,7 @@ __all__ = ["DIGITS", "MOST", "above", "no_erm", "no_rqm", "parameter_table", "sh
 MOST = 16  # outputs of the optimised quantizers beside the limit
 
 # what the search for bins converges to on every machine: at its end errors are flat in the bins, not so the others
-DIGITS = {"mae": 7, "mae (51 points)": 5, "mse": 5, "standard error of 1000 inputs": 4,
-           "exact epsilon": 7}  # fmt: skip
+DIGITS = {"mae": 7, "mae (51 points)": 5, "mse": 5, "standard error of 1000 inputs": 4, "exact epsilon": 7}
 
 
 def shown_outputs(name: str, quantizer: Quantizer) -> str:
@@ -110,12 +109,19 @@ def table1(full: bool) -> Artifact:
                 continue
             half = 0.0005
             if name == "OPTM":
-                rows += [_row("OPTM, as in the authors' code", epsilon, authors_optm_at(epsilon), cell),
-                         _row("OPTM, Theorem 5 with all pairs", epsilon, mechanisms[name], None)]  # fmt: skip
+                rows += [
+                    _row("OPTM, as in the authors' code", epsilon, authors_optm_at(epsilon), cell),
+                    _row("OPTM, Theorem 5 with all pairs", epsilon, mechanisms[name], None),
+                ]
                 comparisons.append(
-                    Comparison(f"MAE of OPTM, ε = {epsilon}, as in the authors' code", "Table 1", cell,
-                               authors_optm_at(epsilon).mae_51, half)
-                )  # fmt: skip
+                    Comparison(
+                        f"MAE of OPTM, ε = {epsilon}, as in the authors' code",
+                        "Table 1",
+                        cell,
+                        authors_optm_at(epsilon).mae_51,
+                        half,
+                    )
+                )
                 continue
             ours = mechanisms[name].mae_51
             rows.append(_row(name, epsilon, mechanisms[name], cell))
@@ -135,7 +141,7 @@ def table1(full: bool) -> Artifact:
         rows.append(_row("exact quantizer, OPTM's bins", epsilon, exact_at(bins, epsilon), None))
         rows.append(_row("exact quantizer, 4 optimised bins", epsilon, best_exact(4, epsilon), None))
 
-    return artifact("optm", "table1", pd.DataFrame(rows), comparisons, digits=DIGITS)  # fmt: skip
+    return artifact("optm", "table1", pd.DataFrame(rows), comparisons, digits=DIGITS)
 
 
 def no_rqm(epsilon: str) -> Quantizer | None:
@@ -197,11 +203,18 @@ def parameter_table(number: int) -> Any:
             privacy = audit_quantizer(quantizer)
             rows.append(
                 {
-                    "mechanism": name, "bins": given["bins"], "q": given.get("q"), "gamma": given.get("gamma"),
-                    "asked epsilon": float(at_epsilon), "exact epsilon": privacy.epsilon, "bias": float(privacy.bias),
-                    "mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(), "mse": quantizer.mse(),
+                    "mechanism": name,
+                    "bins": given["bins"],
+                    "q": given.get("q"),
+                    "gamma": given.get("gamma"),
+                    "asked epsilon": float(at_epsilon),
+                    "exact epsilon": privacy.epsilon,
+                    "bias": float(privacy.bias),
+                    "mae (51 points)": quantizer.mae_51,
+                    "mae": quantizer.mae(),
+                    "mse": quantizer.mse(),
                 }
-            )  # fmt: skip
+            )
         return artifact("optm", f"table{number}", pd.DataFrame(rows), digits=DIGITS)
 
     return compute
@@ -218,14 +231,16 @@ def _above(epsilon: str, full: bool) -> list[dict[str, Any]]:
         mae = quantizer.mae()
         rows.append(
             {
-                "epsilon": float(epsilon), "mechanism": name, "mae": mae,
+                "epsilon": float(epsilon),
+                "mechanism": name,
+                "mae": mae,
                 "largest output": float(quantizer.outputs[-1]),
                 "limit, any outputs (proven, reached)": f"{free.lower:.4f} .. {free.upper:.4f}",
                 "above it, %": 100 * (mae / free.upper - 1),
                 "limit, twice the least reach (proven, reached)": f"{capped.lower:.4f} .. {capped.upper:.4f}",
                 "above that, %": 100 * (mae / capped.upper - 1),
             }
-        )  # fmt: skip
+        )
     return rows
 
 

@@ -102,13 +102,21 @@ def _figure(name: str, inputs: str) -> Artifact:
             errors = np.linalg.norm(out - vectors, axis=1)
             rows.append(
                 {
-                    "epsilon": float(epsilon), "mechanism": mechanism, "mean error": errors.mean(),
-                    "standard deviation": errors.std(ddof=1), "standard error": errors.std(ddof=1) / np.sqrt(_COUNT),
+                    "epsilon": float(epsilon),
+                    "mechanism": mechanism,
+                    "mean error": errors.mean(),
+                    "standard deviation": errors.std(ddof=1),
+                    "standard error": errors.std(ddof=1) / np.sqrt(_COUNT),
                     "root mean squared error": float(np.sqrt((errors**2).mean())),
                 }
-            )  # fmt: skip
-        rows.append({"epsilon": float(epsilon), "mechanism": "least root mean squared error",
-                     "root mean squared error": _least(epsilon, vectors)})  # fmt: skip
+            )
+        rows.append(
+            {
+                "epsilon": float(epsilon),
+                "mechanism": "least root mean squared error",
+                "root mean squared error": _least(epsilon, vectors),
+            }
+        )
 
     return artifact("optm", name, pd.DataFrame(rows), digits=_DIGITS, count=_COUNT, least=smallest_epsilon(-3.0, 3.0))
 

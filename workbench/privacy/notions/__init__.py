@@ -34,9 +34,19 @@ from workbench.privacy.notions.tradeoff import TradeOffFunction
 from workbench.privacy.notions.zcdp import ZCDP
 
 __all__ = [
-    "OURS", "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement",
-    "SlopedHockeyStick", "delta_notion", "known", "notion", "register",
-]  # fmt: skip
+    "OURS",
+    "HockeyStick",
+    "MassAboveRatio",
+    "Notion",
+    "PowerCone",
+    "RelativeEntropy",
+    "Requirement",
+    "SlopedHockeyStick",
+    "delta_notion",
+    "known",
+    "notion",
+    "register",
+]
 
 # one line per notion
 _EVERY = (Pure(), DP(), PDP(), Metric(), Curve(), TradeOffFunction(), Renyi(), ZCDP(), GDP())

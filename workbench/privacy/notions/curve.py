@@ -58,9 +58,9 @@ class Curve(Notion):
     def _tightest(self, measured: Any, values: Values) -> tuple[float, int]:
         """The largest excess of a δ over the one asked (to choose what to show), and where it is."""
         gaps = [reached.upper - float(delta) for reached, (_, delta) in zip(measured, values["curve"], strict=True)]
-        broken = [
-            i for i, (_, delta) in enumerate(values["curve"]) if measured[i].compare(delta) > 0
-        ] or range(len(gaps))  # fmt: skip
+        broken = [i for i, (_, delta) in enumerate(values["curve"]) if measured[i].compare(delta) > 0] or range(
+            len(gaps)
+        )
         return max((gaps[i], i) for i in broken)
 
     def worst(self, results: Sequence[Result]) -> Result:

@@ -30,9 +30,16 @@ from workbench.exact.numbers import exp_bounds, ln_up
 from workbench.privacy.notions.laws import Laws
 
 __all__ = [
-    "HockeyStick", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement", "Result",
-    "SlopedHockeyStick", "Values",
-]  # fmt: skip
+    "HockeyStick",
+    "MassAboveRatio",
+    "Notion",
+    "PowerCone",
+    "RelativeEntropy",
+    "Requirement",
+    "Result",
+    "SlopedHockeyStick",
+    "Values",
+]
 
 Values: TypeAlias = Mapping[str, Any]  # parameter of a budget -> exact number
 Names: TypeAlias = Callable[[int], tuple[str, str]]  # outcome -> how its mass in P and in Q is written
