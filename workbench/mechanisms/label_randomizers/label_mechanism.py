@@ -18,7 +18,7 @@ from workbench.exact.sampler import Sampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment
-from workbench.mechanisms.real_inputs import rationals
+from workbench.mechanisms.quantization import rationals
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
