@@ -44,7 +44,7 @@ def verified(kind: Family) -> bool:
 def groups(kind: Family, small: bool) -> list[Group]:
     """The groups of a family, of the small grid or of the full one."""
     size = "small" if small else "full"
-    found: dict[str, Group] = {}
+    listed: dict[str, Group] = {}
     for table in _grids().get(kind.name, ()):
         if table.get("of", size) != size:
             continue
@@ -53,9 +53,9 @@ def groups(kind: Family, small: bool) -> list[Group]:
                 continue
             point = {name: given.pop(name) for name in kind.hot if name in given}
             options = {name: given.pop(name) for name in [*given] if not kind.option(name).question}
-            group = found.setdefault(repr((given, options)), Group(_question(kind, given), options, []))
+            group = listed.setdefault(repr((given, options)), Group(_question(kind, given), options, []))
             group.points.append(point)
-    return [*found.values()]
+    return [*listed.values()]
 
 
 def _question(kind: Family, given: Values) -> Any:
