@@ -198,7 +198,7 @@ def privatise_labels(
         near = known[np.minimum(np.searchsorted(known, values), known.size - 1)]
         table.refuse(near != values, f"one of the {known.size} labels", "--snap clips and rounds down")
     from workbench.families.api import design
-    from workbench.families.labels.design import best_bins
+    from workbench.families.labels.problem import best_bins
     from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
 
     def best(prior: Labels, second: Fraction) -> Any:
@@ -222,7 +222,7 @@ def privatise_labels(
         words.append("A seed was given: whoever knows it can undo the noise. Not for a release.")
     mechanism = release.mechanism
     report: dict[str, Any] = {
-        "file": target.name, "column": column, "rows": int(values.size), "labels": mechanism.labels.k,
+        "file": target.name, "column": column, "rows": int(values.size), "labels": release.known.k,
         "label_set": "given" if labels is not None else "taken from the column",
         "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",
         "epsilon": float(release.epsilon), "epsilon1": float(release.epsilon_prior),
@@ -240,7 +240,7 @@ def privatise_labels(
         ("wrote", f"{target} ({values.size} rows) and {sidecar.name}"),
         ("budget", account.headline),
         ("epsilon", f"{report['epsilon']:g} = {report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"),
-        ("labels", f"{mechanism.labels.k}, {report['label_set']}"),
+        ("labels", f"{release.known.k}, {report['label_set']}"),
         ("outputs", f"{mechanism.outputs.size}, of {_LABEL_METHODS[method]}, best for the private prior, {loss} loss"),
         *(("error", f"{label}: {value:.9g}") for label, value in release.expected_error.items()),
     ]
