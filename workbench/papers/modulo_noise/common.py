@@ -32,6 +32,7 @@ from workbench.privacy.audit import audit
 
 __all__ = [
     "Floats",
+    "asked",
     "bounded",
     "compare",
     "law",
@@ -52,6 +53,11 @@ Floats = NDArray[np.float64]
 def numbers() -> dict[str, Any]:
     """The printed numbers of this paper."""
     return printed("modulo_noise")
+
+
+def asked(*, directed: bool = True, **question: Any) -> ModuloNoise:
+    """The keywords of `ModuloNoise`, one-sided unless said otherwise."""
+    return ModuloNoise(directed=directed, **question)
 
 
 def bounded(n: int, mu_bar: int, *, directed: bool = True) -> ModuloNoise:
