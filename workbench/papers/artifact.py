@@ -197,12 +197,12 @@ def tabled(paper: str, name: str, sources: Mapping[str, Source], full: bool = Fa
         for values in itertools.product(*each.values()):
             chosen = dict(zip(each, values, strict=True))
             rows = sources[part["of"]](**given, **chosen).assign(**chosen)
-            new = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
+            new: dict[str, Any] = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
             parts.append(rows.assign(**new, **part.get("add", {})))
     table = pd.concat(parts, ignore_index=True).reindex(columns=stated["columns"])
     for column, place in stated.get("beside", {}).items():
-        values: Any = functools.reduce(operator.getitem, place.split("."), printed(paper))
-        table[column] = np.ravel(values)
+        there: Any = functools.reduce(operator.getitem, place.split("."), printed(paper))
+        table[column] = np.ravel(there)
     return table
 
 
