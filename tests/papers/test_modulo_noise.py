@@ -40,7 +40,7 @@ def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
     stated = copy.deepcopy(declared("modulo_noise"))
     for own in stated.values():
         for part in own.get("rows", []):
-            part["ask"] |= {name: grid for name, grid in grids.items() if ":" in str(part["ask"].get(name))}
+            part["given"] |= {name: grid for name, grid in grids.items() if ":" in str(part["given"].get(name))}
     monkeypatch.setattr(artifacts, "declared", lambda paper: stated)
 
 

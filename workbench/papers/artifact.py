@@ -185,14 +185,14 @@ def artifact(
 def tabled(paper: str, name: str, sources: Mapping[str, Source], full: bool = False) -> pd.DataFrame:
     """The table that papers/declared/<paper>.toml states: one part after the other, each the rows `of` a source.
 
-    A part: ask, full (instead, with `full`): what the source is given; each: further of these, in every combination,
+    A part: given, full (instead, with `full`): what the source is given; each: further of these, in every combination,
     which are columns as well; let: columns that are expressions of these; add: columns of one value. The table:
     columns; beside: columns of printed numbers, each a place in printed/<paper>.toml.
     """
     stated = declared(paper)[name]
     parts = []
     for part in stated["rows"]:
-        given = part.get("ask", {}) | (part.get("full", {}) if full else {})
+        given = part.get("given", {}) | (part.get("full", {}) if full else {})
         each = part.get("each", {})
         for values in itertools.product(*each.values()):
             chosen = dict(zip(each, values, strict=True))

@@ -32,13 +32,13 @@ from workbench.privacy.audit import audit
 
 __all__ = [
     "Floats",
-    "asked",
     "bounded",
     "compare",
     "law",
     "least_deltas",
     "needed",
     "numbers",
+    "question_of",
     "single",
     "snap",
     "solve",
@@ -55,7 +55,7 @@ def numbers() -> dict[str, Any]:
     return printed("modulo_noise")
 
 
-def asked(*, directed: bool = True, **question: Any) -> ModuloNoise:
+def question_of(*, directed: bool = True, **question: Any) -> ModuloNoise:
     """The keywords of `ModuloNoise`, one-sided unless said otherwise."""
     return ModuloNoise(directed=directed, **question)
 

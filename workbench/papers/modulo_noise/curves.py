@@ -53,10 +53,10 @@ from workbench.mechanisms.baselines.fitting import FAMILIES, fit
 from workbench.mechanisms.channel import Channel
 from workbench.papers.modulo_noise.common import (
     Floats,
-    asked,
     law,
     least_deltas,
     needed,
+    question_of,
     single,
     snap,
     solve,
@@ -83,20 +83,20 @@ def least_error(epsilon: Numbers, delta: Numbers = 0, *, notion: str = "pdp", lo
                 **question: Any) -> pd.DataFrame:  # fmt: skip
     """The solver's least error at every (ε, δ)."""
     requests = list(product(_numbers(epsilon), _numbers(delta)))
-    errors = solve_each(asked(**question), requests, notion=notion, loss=loss)
+    errors = solve_each(question_of(**question), requests, notion=notion, loss=loss)
     return pd.DataFrame(requests, columns=["epsilon", "delta"]).assign(solver=errors)
 
 
 def least_deltas_at(epsilon: Numbers, max_loss: float, *, loss: str = "error-rate", **question: Any) -> pd.DataFrame:
     """The solver's least δ at every ε within a largest loss."""
     grid = _numbers(epsilon)
-    deltas = least_deltas(asked(**question), [(e, max_loss) for e in grid], loss=loss)
+    deltas = least_deltas(question_of(**question), [(e, max_loss) for e in grid], loss=loss)
     return pd.DataFrame({"epsilon": grid, "delta": deltas})
 
 
 def law_error(epsilon: Numbers, delta: Numbers = 0, *, notion: str = "pdp", **question: Any) -> pd.DataFrame:
     """The oracle's error rate at every (ε, δ), with its name and kind."""
-    laws = [(e, d, law(asked(**question), e, d, notion)) for e, d in product(_numbers(epsilon), _numbers(delta))]
+    laws = [(e, d, law(question_of(**question), e, d, notion)) for e, d in product(_numbers(epsilon), _numbers(delta))]
     rows = [(e, d, found.value, found.name, found.kind) for e, d, found in laws]
     return pd.DataFrame(rows, columns=["epsilon", "delta", "law", "law_name", "law_kind"])
 
@@ -108,7 +108,7 @@ def both_errors(**request: Any) -> pd.DataFrame:
 
 def pmf(epsilon: Numbers, **question: Any) -> pd.DataFrame:
     """The optimal PMF at δ = 0, by the oracle and by LP (14), one row for every noise value of every ε."""
-    relation = asked(**question)
+    relation = question_of(**question)
     places = np.indices(relation.sizes).reshape(len(relation.sizes), -1)
     etas = {"eta": places[0]} if len(places) == 1 else {"eta1": places[0], "eta2": places[1]}
     parts = []
@@ -126,7 +126,7 @@ def pmf_at(epsilon: float, delta: Numbers, **question: Any) -> pd.DataFrame:
     parts = []
     for d, error in zip(solved["delta"], solved["solver"], strict=True):
         cut = column_cut_law(question["n"], question["max_shift"], epsilon, d) if "max_shift" in question else None
-        closed = cut or law(asked(**question), epsilon, d)
+        closed = cut or law(question_of(**question), epsilon, d)
         masses = pd.DataFrame({"delta": d, "law": closed.pmf, "solver_f0": snap(1 - error)})
         parts.append(masses.rename_axis("eta").reset_index())
     return pd.concat(parts)
@@ -146,7 +146,7 @@ def theorem2(n: int, shift: int, epsilon: float) -> pd.DataFrame:
 
 def theorem3(n: int, max_shift: int, epsilon: float, delta: float) -> pd.DataFrame:
     """The PMF of the column-cut law and the one that Theorem 3 prints, and the δ that each needs."""
-    question = asked(n=n, max_shift=max_shift)
+    question = question_of(n=n, max_shift=max_shift)
     table = pmf_at(epsilon, delta, n=n, max_shift=max_shift)
     paper = printed_pmf(n, max_shift, epsilon, delta)
     uses = [snap(needed(masses, question, epsilon)) for masses in (table["law"].to_numpy(), paper)]

@@ -17,12 +17,12 @@ from models.oracles.printed_theorem3 import staircases
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.papers.artifact import Artifact, Comparison, artifact, tabled
 from workbench.papers.modulo_noise.common import (
-    asked,
     bounded,
     compare,
     law,
     needed,
     numbers,
+    question_of,
     snap,
     solve_each,
     staircase,
@@ -151,7 +151,7 @@ def eq59(full: bool = False) -> Artifact:
     printed = numbers()["eq59"]
     given, size = printed["parameters"], printed["parameters"]["n"] + 1
     table = tabled("modulo_noise", "eq59", SOURCES)
-    line = asked(n=given["n"], shifts=[d for d in given["differences"] if d])
+    line = question_of(n=given["n"], shifts=[d for d in given["differences"] if d])
     scalar, other = (law(line, given[name]).pmf for name in ("epsilon_1", "epsilon_2"))
     assert scalar is not None
     assert other is not None
