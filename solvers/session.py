@@ -364,12 +364,12 @@ class Session(ABC):
         )
 
 
-def _same_pattern(one: Data, other: Data) -> bool:
+def _same_pattern(left: Data, right: Data) -> bool:
     """Whether the same entries stand in both matrices."""
-    if one.A.indices is other.A.indices:
+    if left.A.indices is right.A.indices:
         return True
-    same = one.A.shape == other.A.shape and np.array_equal(one.A.indptr, other.A.indptr)
-    return same and np.array_equal(one.A.indices, other.A.indices)
+    same = left.A.shape == right.A.shape and np.array_equal(left.A.indptr, right.A.indptr)
+    return same and np.array_equal(left.A.indices, right.A.indices)
 
 
 def _trivial(data: Data) -> Raw | None:
