@@ -97,7 +97,7 @@ def least_deltas_at(epsilon: Numbers, max_loss: float, *, loss: str = "error-rat
 def law_error(epsilon: Numbers, delta: Numbers = 0, *, notion: str = "pdp", **question: Any) -> pd.DataFrame:
     """The oracle's error rate at every (ε, δ), with its name and kind."""
     laws = [(e, d, law(question_of(**question), e, d, notion)) for e, d in product(_numbers(epsilon), _numbers(delta))]
-    rows = [(e, d, found.value, found.name, found.kind) for e, d, found in laws]
+    rows = [(e, d, closed.value, closed.name, closed.kind) for e, d, closed in laws]
     return pd.DataFrame(rows, columns=["epsilon", "delta", "law", "law_name", "law_kind"])
 
 
@@ -114,8 +114,8 @@ def pmf(epsilon: Numbers, **question: Any) -> pd.DataFrame:
     parts = []
     for e in _numbers(epsilon):
         closed, solved = law(relation, e), solve(relation, e)
-        found = np.array([snap(mass) for mass in solved.mechanism.pmf])
-        parts.append(pd.DataFrame({"epsilon": e, **etas, "law": closed.pmf, "solver": found, "solver_f0": found[0],
+        masses = np.array([snap(mass) for mass in solved.mechanism.pmf])
+        parts.append(pd.DataFrame({"epsilon": e, **etas, "law": closed.pmf, "solver": masses, "solver_f0": masses[0],
                                    "error_rate": closed.value}))  # fmt: skip
     return pd.concat(parts)
 

@@ -78,11 +78,11 @@ def _boundaries(table: pd.DataFrame) -> list[Comparison]:
 def _peaks(table: pd.DataFrame) -> list[Comparison]:
     peaks, masses = numbers()["fig13"]["second_peaks"], table[table["panel"] == "b"]
     second = np.unique(np.round(masses["law"], 12))[-2]
-    found = (10 * masses["eta1"] + masses["eta2"])[np.isclose(masses["law"], second, rtol=1e-9)]
-    printed = sorted(10 * one + other for one, other in peaks["eta"])
+    places = (10 * masses["eta1"] + masses["eta2"])[np.isclose(masses["law"], second, rtol=1e-9)]
+    printed = sorted(10 * first + last for first, last in peaks["eta"])
     return [
         compare(f"second largest peak no. {k}, as the number 10 η₁ + η₂", peaks["place"], theirs, int(ours), 0)
-        for k, (theirs, ours) in enumerate(zip(printed, sorted(found), strict=True), 1)
+        for k, (theirs, ours) in enumerate(zip(printed, sorted(places), strict=True), 1)
     ]
 
 
