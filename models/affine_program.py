@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.arrays import Flags, Positions, Vector
 from solvers.errors import InvalidProgram
-from solvers.program import Block, Data, Moves, Program
+from solvers.program import Block, Data, Move, Program
 
 __all__ = ["AffineProgram", "Part"]
 
@@ -137,7 +137,7 @@ class AffineProgram:
             np.concatenate(self._upper),
             np.concatenate(self._whole),
         )
-        moves = Moves(parts, self._size)
+        moves = {section: Move(*part) for section, part in parts.items() if part[0].size}
         return Program(name, template, 1, tuple(self._variables), tuple(self._rows), self.parameters, scale, moves)
 
     def _vector(self, section: _Section, size: int) -> tuple[Vector, Any]:

@@ -43,7 +43,7 @@ from models.modulo_constraints import UserConstraints, constraint_program
 from models.modulo_instance import Facts, Noise
 from solvers.arrays import Flags, Positions, Vector
 from solvers.data import Data
-from solvers.program import Block, Moves, Program
+from solvers.program import Block, Move, Program
 
 __all__ = ["BREAK", "Facts", "Noise", "Relaxation", "milp", "relaxation"]
 
@@ -266,11 +266,11 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
         upper.append((frame.delta, np.array([size + 1])))
         size += 2
 
-    def part(entries: list[tuple[Positions, Positions]]) -> tuple[Positions, Vector, sp.csr_array]:
+    def part(entries: list[tuple[Positions, Positions]]) -> Move:
         index, of = (np.concatenate([np.zeros(0, dtype=np.intp), *column]) for column in zip(*entries, strict=True))
         order = np.argsort(index, kind="stable")
         matrix = sp.csr_array((np.ones(of.size), (np.arange(of.size), of[order])), (of.size, size))
-        return index[order], np.zeros(of.size), matrix
+        return Move(index[order], np.zeros(of.size), matrix)
 
     moves = {"upper": part(upper), "row_lower": part([(row, np.arange(pairs, 2 * pairs))])}
     if lower:
@@ -281,7 +281,7 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
         variables=tuple(frame.blocks),
         parameters=parameters,
         scale=MASS_SCALE,
-        moves=Moves(moves, size),
+        moves=moves,
     )
     return Relaxation(program, source, target, shift, y, element)
 
