@@ -86,8 +86,8 @@ class Laws:
     def sums(self) -> list[tuple[int, int]]:
         """The integers of P and of Q, summed from the outcome of largest ratio P/Q down to every other."""
 
-        def order(one: tuple[int, int], two: tuple[int, int]) -> int:
-            return two[0] * one[1] - one[0] * two[1]
+        def order(first: tuple[int, int], second: tuple[int, int]) -> int:
+            return second[0] * first[1] - first[0] * second[1]
 
         masses = sorted(filter(any, zip(self.p.integers, self.q.integers, strict=True)), key=cmp_to_key(order))
         return list(zip(*(accumulate(side) for side in zip(*masses, strict=True)), strict=True))
