@@ -130,7 +130,7 @@ class RationalLP:
             for k in range(run.start, run.stop):
                 part = slice(matrix.indptr[k], matrix.indptr[k + 1])
                 factors = zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True)
-                start = Fraction(float(moves.base[k]))
+                start: Rational = Fraction(float(moves.base[k]))
                 entries[int(moves.index[k])] = sum((Fraction(factor) * p[at] for at, factor in factors), start)
             moved[name] = entries
         return cls.of(program.template, bits, moved)
