@@ -137,11 +137,12 @@ class RationalLP:
 
     def excess(self, x: Sequence[Fraction]) -> Fraction:
         """The largest violation of a row at a point, exact."""
-        worst = Fraction(0)
+        gaps: list[Rational] = [Fraction(0)]
         for row, (low, high) in zip(self.rows, self.sides, strict=True):
             value = sum((a * x[j] for j, a in row.items()), Fraction(0))
-            worst = max(worst, 0 if low is None else low - value, 0 if high is None else value - high)
-        return worst
+            gaps += [] if low is None else [low - value]
+            gaps += [] if high is None else [value - high]
+        return Fraction(max(gaps))
 
     def row(self, entries: Mapping[int, Rational], low: Rational | None = None, high: Rational | None = None) -> int:
         """Add low <= Σ entries[j] x_j <= high (None: no bound); returns its position."""
