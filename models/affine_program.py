@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.arrays import Flags, Positions, Vector
 from solvers.errors import InvalidProgram
-from solvers.program import Block, Data, Moves, Program
+from solvers.program import Block, Data, Move, Program
 
 __all__ = ["AffineProgram", "Part"]
 
@@ -146,29 +146,27 @@ class AffineProgram:
         most, upper_part = self._vector(self._upper, columns)
         upper, right_part = self._vector(self._right, rows)
         equal = np.concatenate(self._equal)
-        lower = np.where(equal, upper, -np.inf)
-        fixed = equal[right_part[0]]
-        low_part = np.flatnonzero(fixed)
+        fixed = np.flatnonzero(equal[right_part.place])
         parts = {
             "c": loss_part,
             "A": self._part(entries, place, parameter, factor),
             "row_upper": right_part,
-            "row_lower": (right_part[0][fixed], right_part[1][fixed], sp.csr_array(right_part[2][low_part])),
+            "row_lower": Move(right_part.place[fixed], right_part.base[fixed], sp.csr_array(right_part.matrix[fixed])),
             "lower": lower_part,
             "upper": upper_part,
         }
-        template = Data(c, 0.0, A, lower, upper, least, most, np.concatenate(self._whole))
-        moves = Moves(parts, self._size)
+        template = Data(c, 0.0, A, np.where(equal, upper, -np.inf), upper, least, most, np.concatenate(self._whole))
+        moves = {section: part for section, part in parts.items() if part.place.size}
         return Program(name, template, 1, tuple(self._variables), tuple(self._rows), self.parameters, scale, moves)
 
-    def _vector(self, section: _Section, size: int) -> tuple[Vector, Any]:
+    def _vector(self, section: _Section, size: int) -> tuple[Vector, Move]:
         place, _, constant, parameter, factor = section.stacked()
         base = np.bincount(place, weights=constant, minlength=size).astype(float)
         return base, self._part(base, place, parameter, factor)
 
-    def _part(self, base: Vector, place: NDArray[Any], parameter: NDArray[Any], factor: NDArray[Any]) -> Any:
-        """(positions that move, their constants, (moving, parameters) matrix)."""
+    def _part(self, base: Vector, place: NDArray[Any], parameter: NDArray[Any], factor: NDArray[Any]) -> Move:
+        """What moves."""
         moving = parameter >= 0
         live, which = np.unique(place[moving], return_inverse=True)
         matrix = sp.csr_array((factor[moving], (which, parameter[moving])), shape=(live.size, self._size))
-        return live.astype(np.intp), base[live], matrix
+        return Move(live.astype(np.intp), base[live], matrix)

@@ -244,8 +244,10 @@ class ModuloModel:
         N, least = math.prod(self.sizes), self.minimise == "delta"
         groups = self.groups or (0,) * len(self.shifts)
         given = self.positive_delta and not least
-        names: dict[str, tuple[int, ...]] = {"delta": ()} if given else {}
-        p = AffineProgram(names | {"exp_epsilon": (max(groups) + 1,)} | ({"max_loss": ()} if least else {}))
+        names = {"delta": (), "exp_epsilon": (max(groups) + 1,)} if given else {"exp_epsilon": (max(groups) + 1,)}
+        if given and (self.requires == HOCKEY_STICK or self.broken is not None):
+            names = dict(reversed(names.items()))  # as the rows name them first
+        p = AffineProgram(names | ({"max_loss": ()} if least else {}))
         delta: Any = p.columns("delta", (), 0, 1) if least and self.broken is None else None
         worst = self._worst(p) if self.loss.ndim == 2 and not least else None
         f = p.columns("f", (N,), 0, 1)

@@ -95,7 +95,7 @@ class RationalLP:
         self.sides: list[tuple[Rational | None, Rational | None]] = []
 
     @classmethod
-    def of(cls, data: Data, bits: int = 320, moved: Mapping[str, Mapping[int, Rational]] | None = None) -> RationalLP:
+    def of(cls, data: Data, bits: int = 320, moved: Mapping[str, Mapping[int, Fraction]] | None = None) -> RationalLP:
         """A linear program whose floats are taken as the rationals they are; its offset is left out.
 
         moved: section of the data -> position -> the rational that stands there instead.
@@ -124,15 +124,14 @@ class RationalLP:
     def at(cls, program: Program, values: Mapping[str, Sequence[Rational]], bits: int = 320) -> RationalLP:
         """A program at rational values of its parameters, each listed entry by entry."""
         p = [Fraction(value) for name in program.parameters for value in values[name]]
-        matrix, moves, moved = csr_array(program.moves.matrix), program.moves, {}
-        for name, run in moves.sections.items():
-            entries: dict[int, Rational] = {}
-            for k in range(run.start, run.stop):
+        moved = {}
+        for section, (place, base, factors) in program.moves.items():
+            rows, at, matrix = place.tolist(), base.tolist(), csr_array(factors)
+            moved[section] = entries = dict(zip(rows, map(Fraction, at), strict=True))
+            for k, row in enumerate(rows):
                 part = slice(matrix.indptr[k], matrix.indptr[k + 1])
-                factors = zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True)
-                start: Rational = Fraction(float(moves.base[k]))
-                entries[int(moves.index[k])] = sum((Fraction(factor) * p[at] for at, factor in factors), start)
-            moved[name] = entries
+                for j, factor in zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True):
+                    entries[row] += Fraction(factor) * p[j]
         return cls.of(program.template, bits, moved)
 
     def excess(self, x: Sequence[Fraction]) -> Fraction:

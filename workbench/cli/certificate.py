@@ -183,7 +183,7 @@ def check(file: Annotated[Path, typer.Argument(help="A certificate file.")], jso
     false, 2 for undecided or unreadable."""
     from workbench.privacy.audit_work import LIMIT
     from workbench.privacy.certificate_file import check as prove
-    from workbench.privacy.notions.work import limited
+    from workbench.privacy.notions.notion import limited
 
     try:
         with limited(LIMIT):

@@ -36,7 +36,7 @@ from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Comparison, as_mechanism
 from workbench.privacy.audit_work import LIMIT
 from workbench.privacy.loss_law import LossLaw
-from workbench.privacy.notions.wording import decimal
+from workbench.privacy.notions.notion import decimal
 
 __all__ = ["ComposedClaim", "Composition", "DominatingPair", "compose", "composed_delta", "dominating_pair"]
 

@@ -20,10 +20,9 @@ from workbench.families.channel.request import ChannelRequest
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.points import shown
-from workbench.privacy.audit import audit
+from workbench.privacy.audit import audit, holds
 from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
 from workbench.privacy.claim import Claim
-from workbench.privacy.measure import holds
 from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 

@@ -115,7 +115,6 @@ class _Channels(Family):
         ),
     )  # fmt: skip
     frontier = "workbench.families.channel.frontier_options"
-    verification = "workbench.families.channel.verification"
     recommendation = "workbench.families.channel.recommendation"
 
     @property

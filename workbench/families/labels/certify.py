@@ -21,9 +21,8 @@ from workbench.families.labels.request import LabelRequest
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
-from workbench.privacy.audit import Privacy, audit_extremes
+from workbench.privacy.audit import Privacy, audit_extremes, holds
 from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
-from workbench.privacy.measure import holds
 from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 

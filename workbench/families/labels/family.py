@@ -163,7 +163,6 @@ class _LabelFamily(Family):
     )  # fmt: skip
     frontier = "workbench.families.labels.frontier_options"
     programs = "workbench.families.labels.programs"
-    verification = "workbench.families.labels.verification"
     recommendation = "workbench.families.labels.recommendation"
 
     @property

@@ -194,7 +194,6 @@ class _Modulo(Family):
     )  # fmt: skip
     frontier = "workbench.families.modulo.frontier_options"
     programs = "workbench.families.modulo.programs"
-    verification = "workbench.families.modulo.verification"
     recommendation = "workbench.families.modulo.recommendation"
 
     @property
