@@ -8,17 +8,22 @@ ever compared with, and never used to compute ours.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+
 from workbench.papers.figure import Drawing, declared
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -32,8 +37,10 @@ __all__ = [
     "erratum",
     "printed",
     "rounded",
+    "tabled",
 ]
 
+Source = Callable[..., pd.DataFrame]  # the rows of a part of a declared table
 
 DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
 _NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
@@ -168,10 +175,42 @@ def artifact(
     """
     stated = declared(paper)
     own = stated[name]
+    words = {word: _word(what, table) for word, what in own.get("words", {}).items()} | words
     if "figure" in own:
         draw = Drawing(own["figure"], words, stated.get("styles", {}), further or {})
     title, caption = (own[key].format(**words) for key in ("title", "caption"))
     return Artifact(name, title, table, draw, caption, comparisons, digits or {})
+
+
+def tabled(paper: str, name: str, sources: Mapping[str, Source], full: bool = False) -> pd.DataFrame:
+    """The table that papers/declared/<paper>.toml states: one part after the other, each the rows `of` a source.
+
+    A part: given, full (instead, with `full`): what the source is given; each: further of these, in every combination,
+    which are columns as well; let: columns that are expressions of these; add: columns of one value. The table:
+    columns; beside: columns of printed numbers, each a place in printed/<paper>.toml.
+    """
+    stated = declared(paper)[name]
+    parts = []
+    for part in stated["rows"]:
+        given = part.get("given", {}) | (part.get("full", {}) if full else {})
+        each = part.get("each", {})
+        for values in itertools.product(*each.values()):
+            chosen = dict(zip(each, values, strict=True))
+            rows = sources[part["of"]](**given, **chosen).assign(**chosen)
+            new: dict[str, Any] = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
+            parts.append(rows.assign(**new, **part.get("add", {})))
+    table = pd.concat(parts, ignore_index=True).reindex(columns=stated["columns"])
+    for column, place in stated.get("beside", {}).items():
+        there: Any = functools.reduce(operator.getitem, place.split("."), printed(paper))
+        table[column] = np.ravel(there)
+    return table
+
+
+def _word(what: Any, table: pd.DataFrame) -> Any:
+    """A word of the templates: as stated, or the value of an expression on the rows `where` a condition holds."""
+    if not isinstance(what, Mapping):
+        return what
+    return (table.query(what["where"]) if "where" in what else table).eval(what["value"])
 
 
 def erratum(paper: str, name: str, holds: bool, /, **words: Any) -> Erratum:

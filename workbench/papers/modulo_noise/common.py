@@ -40,6 +40,7 @@ __all__ = [
     "least_deltas",
     "needed",
     "numbers",
+    "question_of",
     "single",
     "snap",
     "solve",
@@ -54,6 +55,11 @@ Floats = NDArray[np.float64]
 def numbers() -> dict[str, Any]:
     """The printed numbers of this paper."""
     return printed("modulo_noise")
+
+
+def question_of(*, directed: bool = True, **question: Any) -> ModuloNoise:
+    """The keywords of `ModuloNoise`, one-sided unless said otherwise."""
+    return ModuloNoise(directed=directed, **question)
 
 
 def bounded(n: int, mu_bar: int, *, directed: bool = True) -> ModuloNoise:

@@ -16,8 +16,8 @@ from workbench.mechanisms.baselines.count_queries import clamped_gaussian, clamp
 from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import Channel, within
 from workbench.papers.artifact import Erratum, erratum
-from workbench.papers.modulo_noise.baseline_curves import adjacent_pairs, least_parameter, two_sided
 from workbench.papers.modulo_noise.common import Floats, bounded, numbers, single, solve_each
+from workbench.papers.modulo_noise.curves import adjacent_pairs, least_parameter, two_sided
 from workbench.papers.modulo_noise.errata_theorem3 import limits, section_sd, theorem3
 from workbench.privacy.curve import profile
 
