@@ -276,7 +276,7 @@ class ModuloModel:
                 p.put(at, column, value)
             p.right(at, right)
 
-        spent = ((), Part(p.first["delta"])) if given else (((delta, -1.0),), 0.0)  # delta, on the left or the right
+        excess = ((), Part(p.first["delta"])) if given else (((delta, -1.0),), 0.0)  # delta, on the left or the right
         for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
             moved, label = f[shifted(self.sizes, mu)], "_".join(map(str, mu))
             e = p.first["exp_epsilon"] + group
@@ -288,14 +288,14 @@ class ModuloModel:
                 kept = ~self.broken[k]
                 row(int(kept.sum()), [(column[kept], value) for column, value in ratio])
                 if not kept.all():
-                    row(1, ((f[~kept], 1.0), *spent[0]), spent[1])
+                    row(1, ((f[~kept], 1.0), *excess[0]), excess[1])
                 continue
             y = p.columns(f"y_{label}", (N,), 0, 1)
             if self.requires == HOCKEY_STICK:
                 row(N, (*ratio, (y, -1.0)))
-                row(1, ((y, 1.0), *spent[0]), spent[1])
+                row(1, ((y, 1.0), *excess[0]), excess[1])
                 continue
-            row(1, ((y, 1.0), *spent[0]), spent[1])  # (13c)
+            row(1, ((y, 1.0), *excess[0]), excess[1])  # (13c)
             u = p.columns(f"u_{label}", (N,), 0, 1, integer=True)
             row(N, ((y, 1.0), (u, -1.0)))  # (13c)
             row(N, ((u, 1.0), (f, 1.0), (y, -1.0)), 1.0)  # (13d)

@@ -242,8 +242,8 @@ class Relaxation:
         """The parameters of a pattern: the pairs that are kept and broken, the elements with f <= delta, and the span
         of delta where that is not the noise's."""
         parameters, pairs = self.program.parameters, self.y.size
-        room = np.full(pairs, noise.span[1] if noise.delta is None else noise.delta)
-        values = {"room": np.where(kept, 0.0, room), "least": np.where(broken, 0.0, np.full(pairs, -1.0))}
+        free = np.full(pairs, noise.span[1] if noise.delta is None else noise.delta)
+        values = {"room": np.where(kept, 0.0, free), "least": np.where(broken, 0.0, np.full(pairs, -1.0))}
         if "span" in parameters:
             values["span"] = np.array(span or noise.span)
         if "most" in parameters:  # what is known of f from below is so up to rounding: the bounds never cross
@@ -277,11 +277,11 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     elif noise.max_loss is None:
         parameters["span"] = (2,)
     frame, cuts = _Frame(noise, facts, parameters), []
-    done = 0
+    first = 0
     for k, (e, elements, source, target, _) in enumerate(frame.pairs()):
         frame.ratio(e, source[~able], target[~able])
         source, target = source[able], target[able]
-        pair = done + np.arange(source.size)
+        pair = first + np.arange(source.size)
         y = frame.columns(f"y_{k}", (source.size,), 0.0, Part(frame.first["room"] + pair))
         frame.ratio(e, source, target, y)
         if y.size:
@@ -291,7 +291,7 @@ def relaxation(noise: Noise, facts: Facts) -> Relaxation:
         frame.put(broken, y, -1.0)
         frame.right(broken, Part(frame.first["least"] + pair, -1.0))
         cuts.append((source, target, np.full(y.size, k), y, elements[able]))
-        done += y.size
+        first += y.size
     program = frame.program(f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}", MASS_SCALE)
     return Relaxation(program, *(np.concatenate(part) for part in zip(*cuts, strict=True)))
 

@@ -194,8 +194,10 @@ class ModuloProblem(Problem):
             mechanism = cheapest_repair(request, answer.mechanism, answer.bound)
             more = "Privacy is certified; the extra constraints hold within the solver's tolerances only."
             parameters = request.claim.values
-            made = self._certificate(mechanism, answer, exact_loss(mechanism, request.losses), parameters=parameters)
-            return mechanism, made, [] if request.constraints is None else [more]
+            certificate = self._certificate(
+                mechanism, answer, exact_loss(mechanism, request.losses), parameters=parameters
+            )
+            return mechanism, certificate, [] if request.constraints is None else [more]
         least = request.minimise == "delta"
         law = (lambda: None) if least else partial(strongest_law, request, float(request.delta or 0))
         try:
@@ -216,9 +218,11 @@ class ModuloProblem(Problem):
         delta = min(Fraction(1), Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS)) if least else proof.delta
         different = {*request.budgets.values()}
         epsilon = request.claim.epsilon if len(different) > 1 else different.pop()
-        found = replace(answer, bound=bound, route=proof.route)
-        made = self._certificate(proof.mechanism, found, proof.objective, epsilon, delta, audited=proof.privacy)
-        return proof.mechanism, made, self._missed(proof, solution)
+        repaired = replace(answer, bound=bound, route=proof.route)
+        certificate = self._certificate(
+            proof.mechanism, repaired, proof.objective, epsilon, delta, audited=proof.privacy
+        )
+        return proof.mechanism, certificate, self._missed(proof, solution)
 
     def _certificate(
         self,
