@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.arrays import Positions, Vector
-from solvers.program import Block, Data, Moves, Program
+from solvers.program import Block, Data, Move, Program
 
 __all__ = ["EntrywiseProgram"]
 
@@ -77,10 +77,10 @@ class EntrywiseProgram:
         for section, count in sizes.items():
             index = np.arange(count)
             eye = sp.csr_array((np.ones(count), (index, at + index)), shape=(count, total))
-            parts[section] = index.astype(np.intp), np.zeros(count), eye
+            parts[section] = Move(index.astype(np.intp), np.zeros(count), eye)
             at += count
         names = {section: (count,) for section, count in sizes.items()}
-        return Program(name, data, 1, tuple(variables), (), names, scale, Moves(parts, total))
+        return Program(name, data, 1, tuple(variables), (), names, scale, parts)
 
     def values(self, like: EntrywiseProgram | None = None) -> dict[str, ArrayLike]:
         """The parameter values of `like.program()` (or its own) at its own numbers."""

@@ -227,7 +227,9 @@ class Channel(ShownMechanism):
     @property
     def record_digits(self) -> int:
         """How many digits `to_dict` takes at least where `short_record` may take fewer, else 0."""
-        return 0 if self.neighbours is not None else sum(int(row.exponent.sum()) // 4 + len(row) for row in self.rows)
+        if self.neighbours is not None:
+            return 0
+        return sum(sum(k.bit_length() for k in row.integers) // 4 + len(row) for row in self.rows)
 
     def short_record(self) -> dict[str, Any] | None:
         """`to_columns`, where it can be written."""

@@ -52,7 +52,7 @@ from workbench.privacy.certificate import (
 )
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim
-from workbench.privacy.notions.work import limited
+from workbench.privacy.notions.notion import limited
 
 __all__ = [
     "FORMAT",

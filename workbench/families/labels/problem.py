@@ -41,7 +41,7 @@ from workbench.families.problem import Answer, Problem, Programs, Repaired, stat
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, on_bins, with_prior
-from workbench.privacy.measure import holds
+from workbench.privacy.audit import holds
 
 __all__ = ["BinsProblem", "ChannelOfLabels", "RandomizerProblem", "best_bins", "rows_of_bins", "within_curve"]
 
