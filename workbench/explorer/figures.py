@@ -156,5 +156,3 @@ def _affine(mechanism: Any) -> Figure | None:
 def _names(values: Iterable[Any]) -> list[str]:
     numbers = (int, float, Fraction, np.generic)
     return [f"{float(value):g}" if isinstance(value, numbers) else str(value) for value in values]
-        f"{float(value):g}" if isinstance(value, (int, float, Fraction, np.generic)) else str(value) for value in values
-    ]
