@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.oracles.closed_form import geometric_sum
 from models.oracles.column_cut import every_cut
 from models.oracles.cut_vectors import Grid
-from models.oracles.cuts import least_delta
+from models.oracles.cuts import level_cuts
 from models.oracles.printed_theorem3 import staircases
 from workbench.errors import WorkbenchError
 from workbench.papers.modulo_noise.common import Floats
 
-__all__ = ["column_cut_curve", "cut_curve", "printed_curve", "single_curve", "symmetric_single_least_delta"]
+__all__ = ["column_cut_curve", "cut_curve", "printed_curve", "single_curve"]
 
 Points = list[tuple[float, float]]
 
@@ -46,17 +45,8 @@ def column_cut_curve(grid: Grid) -> Points:
 
 def single_curve(order: int, epsilon: float) -> Points:
     """(δ, f(0)) of Theorem 2 at its breakpoints; order: N_μ."""
-    hops = np.arange(order)
-    totals = 1.0 + geometric_sum(epsilon, hops)
-    return cut_curve(totals[:-1], np.exp(-epsilon * hops[:-1]), float(totals[-1]))
-
-
-def symmetric_single_least_delta(order: int, epsilon: float, error_rate: float) -> float:
-    """The least δ for an error rate with M = {±μ̂}: the cuts after hop h both ways round the cycle."""
-    hops = np.arange((order - 2) // 2 + 1)
-    both = np.minimum(np.arange(order), order - np.arange(order))
-    total = float(np.exp(-epsilon * both).sum())
-    return least_delta(1.0 + 2.0 * geometric_sum(epsilon, hops), np.exp(-epsilon * hops), total, error_rate)
+    cuts = level_cuts((order,), ((1,),), epsilon)
+    return cut_curve(cuts.totals, cuts.losses, cuts.total)
 
 
 def printed_curve(n: int, mu_bar: int, epsilon: float) -> Points:

@@ -17,7 +17,6 @@ from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.modulo_noise.baseline_curves import adjacent_pairs, pdp_steps
 from workbench.papers.modulo_noise.common import least_deltas, numbers, single
 from workbench.papers.modulo_noise.comparisons import epsilons
-from workbench.papers.modulo_noise.lines import symmetric_single_least_delta
 
 __all__ = ["fig7"]
 
@@ -42,8 +41,7 @@ def fig7(full: bool = False) -> Artifact:
     for name, directed in (("optimal", True), ("symmetric", False)):
         deltas = least_deltas(single(n, 1, directed=directed), [(epsilon, rho) for epsilon in grid])
         rows += [("b", name, "solver", np.nan, e, delta) for e, delta in zip(grid, deltas, strict=True)]
-        least = level_curve if directed else symmetric_single_least_delta
-        rows += [("b", name, "law", np.nan, e, least(n + 1, e, rho)) for e in fine]
+        rows += [("b", name, "law", np.nan, e, level_curve(n + 1, e, rho, both_ways=not directed)) for e in fine]
     for name in ("geometric", "gaussian"):
         x = fit(name, n, error_rate=rho)
         steps = pdp_steps(*adjacent_pairs(FAMILIES[name].build(n, x).matrix), MOST)
