@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.modulo_instance import Noise
 from models.modulo_levels import TOLERANCE, LevelSearch, OutOfTime, Stairs
+from models.modulo_patterns import Noise
 
 __all__ = ["Piece", "has_levels", "level_frontier"]
 

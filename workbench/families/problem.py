@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from solvers.backend import backend
+from solvers.backend import Options, backend
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
@@ -21,7 +21,7 @@ __all__ = ["Answer", "Problem", "Programs", "Repaired"]
 
 _ENOUGH = 1e-5  # relative gap of what counts as an optimum
 
-Repaired = tuple[Any, Certificate, list[str]]  # the mechanism, its certificate, words
+Repaired = tuple[Any, Certificate | None, list[str]]  # the mechanism, its certificate where there is one, words
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,12 @@ class Programs:
         with translated_errors():
             self.backend = backend(solver)
         self.live: dict[Any, Any] = {}  # key -> (model, session of the solver)
+
+    def exacting(self, options: Options) -> Options:
+        """Options whose MILP answers are worth certifying: at the usual 1e-5 a binary of 4e-6 stands for 4e-6 of
+        probability that breaks the budget unseen, and whole patterns for a δ of 1e-8 are fiction."""
+        known = "integrality_tolerance" in self.backend.supported_options
+        return replace(options, integrality_tolerance=options.integrality_tolerance or 1e-9) if known else options
 
     def close(self) -> None:
         """Give the solver's resources back."""
@@ -102,6 +108,10 @@ class Problem(ABC):
         if claim.by_ratio:
             return audit_extremes(mechanism, claim.epsilon)
         return audit(mechanism, self.claim.values.get("epsilon", 0))
+
+    def least_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
+        """The δ of a mechanism that is not certified, where δ is minimised."""
+        return Fraction(privacy.dp_delta.upper)
 
     def oracle(self, answer: Answer) -> OracleVerdict:
         """What a closed form says."""

@@ -11,12 +11,12 @@ from fractions import Fraction
 from typing import Any
 
 from solvers.canonical import compile
+from solvers.rational_lp import RationalLP
 from solvers.solution import Solution
 from workbench import __version__
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import round_up
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.modulo.exact_program import rows_of
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.points import shown
@@ -114,12 +114,4 @@ def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:
     if program.shape[1] != q.k * q.m:
         return None
     cells = [channel.rows[j % q.k][j // q.k] for j in range(q.k * q.m)]  # columns first, as CVXPY has them
-    worst = Fraction(0)
-    for row, low, high in rows_of(program):
-        value = sum((a * cells[j] for j, a in row.items()), Fraction(0))
-        worst = max(
-            worst,
-            *(low - value for low in [low] if low is not None),
-            *(value - high for high in [high] if high is not None),
-        )
-    return worst
+    return RationalLP.of(program.template).excess(cells)
