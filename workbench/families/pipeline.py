@@ -50,7 +50,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
     if answer.bound is None and answer.solution is not None:
         words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
     return Design(
-        problem.asked,
+        problem.outer,
         mechanism,
         float(objective),
         None if answer.bound is None else round_down(Fraction(answer.bound)),

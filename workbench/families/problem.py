@@ -78,7 +78,7 @@ class Problem(ABC):
 
     def __init__(self, request: Any) -> None:
         self.request = request
-        self.asked = request  # the request of the design, where this one is underneath another
+        self.outer = request  # the request of the design, where this one is underneath another
 
     @property
     def claim(self) -> Claim:

@@ -143,7 +143,7 @@ class ChannelOfLabels(ChannelProblem):
 
     def __init__(self, labels: LabelRequest) -> None:
         super().__init__(labels.channel)
-        self.asked = labels
+        self.outer = labels
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """With the means to be kept, in rationals where a repair of the solver's last digits costs."""
@@ -168,7 +168,7 @@ class ChannelOfLabels(ChannelProblem):
         """RRTop-k and RR-on-Bins."""
         if self.request.cut:
             return super().oracle(answer)
-        return _judged(self.asked, float(self.loss(answer.mechanism)) if answer.claimed is None else answer.claimed)
+        return _judged(self.outer, float(self.loss(answer.mechanism)) if answer.claimed is None else answer.claimed)
 
 
 def within_curve(request: LabelRequest, curve: Sequence[tuple[Fraction, Fraction]]) -> Design:

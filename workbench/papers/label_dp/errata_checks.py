@@ -13,7 +13,8 @@ from models.oracles.bins import interval_losses, optimal_bins
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_randomizer import project
 from workbench.papers.artifact import Erratum, erratum
-from workbench.papers.label_dp.mechanism_loss import lattice_noise, numbers
+from workbench.papers.label_dp.lattice import lattice_noise
+from workbench.papers.label_dp.mechanism_loss import numbers
 from workbench.papers.label_dp.pictures import signature
 from workbench.privacy.audit import audit
 

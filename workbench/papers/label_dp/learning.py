@@ -29,7 +29,7 @@ from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
 from workbench.mechanisms.label_randomizers.randomized_response import with_prior
 from workbench.papers.label_dp.data import census
-from workbench.papers.label_dp.mechanism_loss import lattice_noise
+from workbench.papers.label_dp.lattice import lattice_noise
 
 __all__ = ["EPSILONS", "census_errors", "count_errors", "diabetes_errors"]
 

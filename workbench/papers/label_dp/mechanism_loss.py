@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -17,19 +16,15 @@ import numpy as np
 import pandas as pd
 
 from models.losses import loss_named
-from workbench.exact.distribution import Distribution
-from workbench.exact.integer_law import IntegerLaw
 from workbench.families.integer_laws import clamped_rows
 from workbench.families.labels.problem import best_bins
-from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import split_budget
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, with_prior
 from workbench.papers.artifact import Artifact, Comparison, artifact, printed
 from workbench.papers.label_dp.data import DataSet, census, criteo
-from workbench.privacy.repair_line import inverse_exponential, staircase
+from workbench.papers.label_dp.lattice import lattice_law
 
 __all__ = [
     "SQUARED",
@@ -81,36 +76,6 @@ def lattice(labels: Labels, kind: str, epsilon: float) -> float:
         rows = np.array([*clamped_rows(lattice_law(kind, outputs.size - 1, epsilon), outputs.size)])
     losses = (rows * SQUARED.matrix(outputs, outputs)).sum(axis=1)
     return float(labels.prior @ losses[np.searchsorted(outputs, labels.values)])
-
-
-def lattice_law(kind: str, width: int, epsilon: float) -> IntegerLaw:
-    """Noise on the integers for labels up to D = width apart, held exactly: discrete Laplace (Def. 22), α just above
-    e^(-ε/D); the discrete staircase (Def. 24), whose inner step is the best for the squared loss unclipped."""
-    if kind == "laplace":
-        return IntegerLaw(0, [1], 1, inverse_exponential(Fraction(epsilon) / width))
-    return staircase(inverse_exponential(Fraction(epsilon)), width, best_stairs(width, epsilon))
-
-
-def best_stairs(width: int, epsilon: float) -> int:
-    """The r in 1..width that minimises E η² = 2 a Σ_j c^j Σ_{0 <= i < D} (i + jD)² (1 if i < r else c), unclipped."""
-    c, r, i = math.exp(-epsilon), np.arange(1, width + 1), np.arange(width, dtype=float)
-    s0, s1, s2 = 1 / (1 - c), c / (1 - c) ** 2, c * (1 + c) / (1 - c) ** 3  # Σ c^j, Σ j c^j, Σ j² c^j
-    reach = np.cumsum(i * i * s0 + 2 * i * width * s1 + width**2 * s2)
-    a = (1 - c) / (2 * r + 2 * c * (width - r) - (1 - c))
-    return int(np.argmin(a * (reach + c * (reach[-1] - reach)))) + 1
-
-
-def lattice_noise(kind: str, low: int, high: int, epsilon: float) -> AdditiveIntegerNoise | Channel:
-    """Integer noise on the labels low..high, clipped to them: a mechanism with exact laws, all labels neighbours.
-
-    exponential (App. F): Pr[o|y] ∝ β^|o-y| on low..high, β just above e^(-ε/2D)."""
-    width = high - low
-    if kind != "exponential":
-        return AdditiveIntegerNoise(IntegerNoise(width, (low, high)), lattice_law(kind, width, epsilon))
-    ratio = inverse_exponential(Fraction(epsilon) / (2 * width))
-    weights = [ratio.numerator**i * ratio.denominator ** (width - i) for i in range(width + 1)]
-    rows = tuple(Distribution([weights[abs(i - j)] for j in range(width + 1)]) for i in range(width + 1))
-    return Channel(rows)
 
 
 def fig2(full: bool) -> Artifact:
