@@ -28,12 +28,10 @@ from workbench.papers.label_dp.lattice import lattice_law
 
 __all__ = [
     "SQUARED",
-    "best_stairs",
     "bins_at",
     "continuous",
     "fig2",
     "lattice",
-    "lattice_noise",
     "numbers",
     "table1",
     "table2",
