@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from solvers.backend import backend, names
 from solvers.errors import BackendUnavailable
-from solvers.program import Block, Data, Moves, Program
+from solvers.program import Block, Data, Move, Program
 
 TITLE = "Re-solve through a session against the bare solver"
 
@@ -78,15 +78,15 @@ def instance(columns: int, rows: int, density: float) -> Program:
     )
     moving = moving_entries(A)
     parts = {
-        "row_upper": (here, b, sp.csr_array((b, (here, 0 * here)), shape=(rows, 2))),
-        "A": (moving, A.data[moving], sp.csr_array((A.data[moving], (here, 0 * here + 1)), shape=(rows, 2))),
+        "row_upper": Move(here, b, sp.csr_array((b, (here, 0 * here)), shape=(rows, 2))),
+        "A": Move(moving, A.data[moving], sp.csr_array((A.data[moving], (here, 0 * here + 1)), shape=(rows, 2))),
     }
     return Program(
         name=f"{columns} x {rows}",
         template=data,
         variables=(Block("x", 0, (columns,)),),
         parameters={"right": (), "coefficient": ()},
-        moves=Moves(parts, 2),
+        moves=parts,
     )
 
 
@@ -163,7 +163,7 @@ class BareHighs(Bare):
     def cold(self, A: sp.csc_array, b: NDArray[np.float64]) -> Answer:
         lp = self.highspy.HighsLp()
         lp.num_col_, lp.num_row_ = A.shape[1], A.shape[0]
-        lp.col_loss_, lp.col_lower_, lp.col_upper_ = self.data.c, self.data.lower, self.data.upper
+        lp.col_cost_, lp.col_lower_, lp.col_upper_ = self.data.c, self.data.lower, self.data.upper
         lp.row_lower_, lp.row_upper_ = self.data.row_lower, b
         lp.a_matrix_.format_ = self.highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = A.indptr, A.indices, A.data

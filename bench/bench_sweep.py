@@ -145,26 +145,28 @@ def loop(fixed: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]) -> lis
     data = first.scaled(program.scale)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = data.c.size, data.row_lower.size
-    lp.col_loss_, lp.col_lower_, lp.col_upper_ = data.c, data.lower, data.upper
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = data.c, data.lower, data.upper
     lp.row_lower_, lp.row_upper_ = data.row_lower, data.row_upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = data.A.indptr, data.A.indices, data.A.data
     h.passModel(lp)
-    sections = program.moves.sections
-    at = program.moves.index[sections["A"]]
-    rows, columns = program.template.A.indices[at].tolist(), program.entry_columns[at].tolist()
-    moved = program.moves.index[sections["row_upper"]].astype(np.int32)
+    entry, right = program.moves["A"], program.moves["row_upper"]
+    A = program.template.A
+    rows, columns = (
+        A.indices[entry.place].tolist(),
+        np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))[entry.place].tolist(),
+    )
+    moved = right.place.astype(np.int32)
     low = data.row_lower[moved]
-    base, matrix = program.moves.base, np.asarray(program.moves.matrix)
     objectives, last = [], None
     for point in points:
         epsilon, delta = float(point["epsilon"]), float(point["delta"])
-        entries = base + matrix @ program.vector({"exp_epsilon": np.array([np.exp(epsilon)]), "delta": delta})
+        p = program.vector({"exp_epsilon": np.array([np.exp(epsilon)]), "delta": delta})
         if epsilon != last:
-            for i, j, value in zip(rows, columns, entries[sections["A"]].tolist(), strict=True):
+            for i, j, value in zip(rows, columns, (entry.base + entry.matrix @ p).tolist(), strict=True):
                 h.changeCoeff(i, j, value)
             last = epsilon
-        h.changeRowsBounds(moved.size, moved, low, entries[sections["row_upper"]] * program.scale)
+        h.changeRowsBounds(moved.size, moved, low, (right.base + right.matrix @ p) * program.scale)
         h.run()
         _x = np.array(h.getSolution().col_value)
         objectives.append(h.getObjectiveValue() / program.scale)

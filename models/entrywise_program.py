@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.arrays import Positions, Vector
-from solvers.program import Data, Moves, Program
+from solvers.program import Data, Move, Program
 
 __all__ = ["EntrywiseProgram"]
 
@@ -74,10 +74,10 @@ class EntrywiseProgram:
         total, at, parts = sum(sizes.values()), 0, {}
         for section, count in sizes.items():
             moving = sp.csr_array(sp.eye_array(count, total, k=at))
-            parts[section] = np.arange(count, dtype=np.intp), np.zeros(count), moving
+            parts[section] = Move(np.arange(count, dtype=np.intp), np.zeros(count), moving)
             at += count
         names = {section: (count,) for section, count in sizes.items()}
-        return Program(name, data, 1, (), (), names, scale, Moves(parts, total))
+        return Program(name, data, 1, (), (), names, scale, parts)
 
     def values(self, like: EntrywiseProgram | None = None) -> dict[str, ArrayLike]:
         """The parameter values of `like.program()` (or its own) at its own numbers."""

@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike
 
 from .cones import Cone
 from .errors import BackendUnavailable, UnsupportedOption
-from .exchange import Change, Raw
 from .program import Program
 from .session import Session
 from .solution import Solution, Start
@@ -36,10 +35,8 @@ __all__ = [
     "REGISTRY",
     "Backend",
     "Capabilities",
-    "Change",
     "Licence",
     "Options",
-    "Raw",
     "Session",
     "backend",
     "choose",

@@ -19,7 +19,7 @@ from .arrays import Flags, Positions, Vector
 from .cones import Cone, Cones
 from .data import Data
 from .errors import BackendUnavailable, InvalidProgram
-from .program import Block, Moves, Program, stating
+from .program import Block, Move, Program, stating
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -49,14 +49,15 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
     linear_rows = dims.zero + dims.nonneg
     equal = (np.arange(m) < dims.zero) | (np.arange(m) >= linear_rows)
     sections, base, (row, column) = _sections(canonical, own, equal)
-    parts: dict[str, tuple[Positions, Vector, sp.csr_array]] = {}
+    moves: dict[str, Move] = {}
     for section, matrix in sections.items():
         base[section] = constant = matrix[:, [size]].toarray().ravel()
         linear = sp.csr_array(matrix[:, np.arange(size)])
         linear.eliminate_zeros()
         moving = np.flatnonzero(np.diff(linear.indptr))
         place = np.flatnonzero(equal)[moving] if section == "row_lower" else moving
-        parts[section] = (place, constant[moving], linear[moving])
+        if moving.size:
+            moves[section] = Move(place, constant[moving], linear[moving])
     base["row_lower"] = np.where(equal, base["row_upper"], -np.inf)
 
     integrality = np.zeros(n, dtype=bool)
@@ -85,7 +86,7 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0, c
         rows=_rows(problem, canonical, inverse),
         parameters={p.name(): tuple(int(k) for k in p.shape) for p in own},
         scale=float(scale),
-        moves=Moves(parts, size),
+        moves=moves,
         cones=cones,
     )
 

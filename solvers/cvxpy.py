@@ -19,10 +19,9 @@ from .arrays import Flags, Vector
 from .backend import Backend, Capabilities, Options, importable, one_thread
 from .cones import Cone
 from .errors import UnsupportedOption
-from .exchange import Raw
 from .program import Data, Program
 from .search import Deadline
-from .session import Session
+from .session import Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["Cvxpy"]

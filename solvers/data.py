@@ -6,6 +6,7 @@ subject to  row_lower <= A x <= row_upper,   lower <= x <= upper,   x_j integer 
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,10 +15,10 @@ import scipy
 from .arrays import Flags, Vector
 from .errors import InvalidProgram
 
-__all__ = ["LARGEST", "SMALLEST", "Data"]
+__all__ = ["SMALLEST", "Data", "with_entries"]
 
 
-LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
+_LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
 SMALLEST = 1e-9  # HiGHS silently drops smaller matrix coefficients
 
 
@@ -39,18 +40,21 @@ class Data:
         """Whether any column must be integer."""
         return bool(self.integrality.any())
 
-    def check(self, *, matrix: bool = True) -> None:
-        """Refuse numbers that solvers misread instead of refusing them. matrix: False where A was checked before.
+    def check(self, checked: Data | None = None) -> None:
+        """Refuse numbers that solvers misread instead of refusing them.
 
         HiGHS answers "optimal" to NaN, drops |a| < 1e-9 and reads |a| >= 1e15 as infinite.
+
+        checked: data that were checked before; arrays that are theirs are not checked again.
 
         Raises:
             InvalidProgram: for a NaN anywhere, an infinite or huge cost or coefficient, a coefficient too small to
                 survive, crossed bounds, or a finite bound of size 1e15 or more.
         """
-        _bounded("cost", self.c)
         _bounded("offset", np.array([self.offset]))
-        if matrix:
+        if checked is None or self.c is not checked.c:
+            _bounded("cost", self.c)
+        if checked is None or self.A is not checked.A:
             _bounded("coefficient", self.A.data)
             size = np.abs(self.A.data)
             tiny = size[(size > 0) & (size < SMALLEST)]
@@ -59,17 +63,19 @@ class Data:
                     f"every non-zero coefficient must be at least 1e-9 in size (solvers drop smaller ones). "
                     f"Got {tiny.min():g}."
                 )
-        for name, low, high in (("row", self.row_lower, self.row_upper), ("variable", self.lower, self.upper)):
-            _in_order(name, low, high)
+        if checked is None or self.row_lower is not checked.row_lower or self.row_upper is not checked.row_upper:
+            _in_order("row", self.row_lower, self.row_upper)
+        if checked is None or self.lower is not checked.lower or self.upper is not checked.upper:
+            _in_order("variable", self.lower, self.upper)
 
     def scaled(self, scale: float) -> Data:
         """The same program in q = scale * x for the continuous columns (see the module's docstring)."""
         if scale == 1.0:
             return self
-        column = np.where(self.integrality, scale, 1.0)
-        A = self.A.copy()
-        A.data = A.data * np.repeat(column, np.diff(A.indptr))
+        column, A = np.where(self.integrality, scale, 1.0), self.A
         bound = np.where(self.integrality, 1.0, scale)
+        if self.is_mip:
+            A = with_entries(A, A.data * np.repeat(column, np.diff(A.indptr)))
         return replace(
             self,
             c=self.c * column,
@@ -109,10 +115,17 @@ class Data:
         return implied[0], implied[1]
 
 
+def with_entries(A: scipy.sparse.csc_array, entries: Vector) -> scipy.sparse.csc_array:
+    """The matrix of the same pattern with other entries; building it again would check it again."""
+    other = copy(A)
+    other.data = entries
+    return other
+
+
 def _bounded(name: str, values: Vector) -> None:
     """Refuse NaN and anything of size 1e15 or more."""
     size = np.abs(values)
-    if (size < LARGEST).all():  # NaN is not
+    if (size < _LARGEST).all():  # NaN is not
         return
     if not np.isfinite(size).all():
         raise InvalidProgram(f"every {name} must be finite. Got {values[~np.isfinite(size)][0]}.")
@@ -130,6 +143,6 @@ def _in_order(name: str, low: Vector, high: Vector) -> None:
         raise InvalidProgram(f"every lower {name} bound must be below inf, every upper one above -inf.")
     for bound in (low, high):
         size = np.abs(bound)
-        if not ((size < LARGEST) | (size == np.inf)).all():
+        if not ((size < _LARGEST) | (size == np.inf)).all():
             worst = size[np.isfinite(size)].max()
             raise InvalidProgram(f"every finite {name} bound must be below 1e15 in size. Got {worst:g}.")

@@ -19,9 +19,8 @@ import scipy.sparse as sp
 from .arrays import Positions, Vector
 from .backend import Backend, Capabilities, Licence, Options, choose
 from .errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
-from .exchange import Change, Raw
 from .program import Data, Program
-from .session import Session
+from .session import Change, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["Gurobi"]
@@ -204,7 +203,7 @@ class _GurobiSession(Session):
         self._own = self._handles[:n]
         self._matrix_rows: Any = None
 
-    def _update(self, change: Change) -> bool:
+    def _update(self, change: Change, data: Data) -> bool:
         m = self._m
         if change.rows is not None and not self._move_rows(*change.rows):
             return False

@@ -25,11 +25,10 @@ import numpy as np
 
 from .backend import Backend, Capabilities, Options, choose
 from .errors import SolverError, UnsupportedOption
-from .exchange import Change, Raw
 from .interrupt import Interruption
 from .program import Data, Program
 from .search import Deadline
-from .session import Session
+from .session import Change, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["Highs"]
@@ -97,7 +96,6 @@ class _HighsSession(Session):
         self._native_limit = options.native.get("time_limit")
         self._timed = False
         self._terminations = _terminations(highspy.HighsModelStatus)
-        self._continuous = np.zeros(program.shape[1], dtype=np.int32)
         self._bounded_by: float | None = None  # the cutoff that HiGHS has
         self._h = highspy.Highs()
         self._h.setOptionValue("output_flag", False)
@@ -107,8 +105,6 @@ class _HighsSession(Session):
 
     def _build(self, data: Data) -> None:
         hs = self._highspy
-        self._cost, self._offset, self._A = data.c.copy(), data.offset, data.A.data.copy()  # as HiGHS has them now
-        self._layout = data.A.indptr.astype(np.int32), data.A.indices.astype(np.int32)
         lp = hs.HighsLp()
         lp.num_col_, lp.num_row_ = data.c.size, data.row_lower.size
         lp.col_cost_, lp.offset_ = data.c, data.offset
@@ -116,7 +112,7 @@ class _HighsSession(Session):
         lp.row_lower_, lp.row_upper_ = data.row_lower, data.row_upper
         lp.a_matrix_.format_ = hs.MatrixFormat.kColwise
         lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = self._layout
+        lp.a_matrix_.start_, lp.a_matrix_.index_ = data.A.indptr.astype(np.int32), data.A.indices.astype(np.int32)
         lp.a_matrix_.value_ = data.A.data
         if data.is_mip:
             kinds = (hs.HighsVarType.kContinuous, hs.HighsVarType.kInteger)
@@ -125,17 +121,12 @@ class _HighsSession(Session):
         if self._h.passModel(lp) == hs.HighsStatus.kError:
             raise SolverError(f"highs refused the numbers of {self.program.name}.")
 
-    def _update(self, change: Change) -> bool:
+    def _update(self, change: Change, data: Data) -> bool:
         h = self._h
-        if change.cost is not None:
-            self._cost[change.cost[0]] = change.cost[1]
-        if change.offset is not None:
-            self._offset = change.offset
         if change.coefficients is not None:
             rows, columns, values = change.coefficients
-            self._A[change.positions] = values
-            if rows.size > _CALLS + self._A.size // _SHARE:
-                return self._pass()
+            if rows.size > _CALLS + data.A.data.size // _SHARE:
+                return self._pass(data)
             put = h.changeCoeff
             for i, j, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
                 put(i, j, value)
@@ -144,33 +135,28 @@ class _HighsSession(Session):
             h.changeColsCost(which.size, which.astype(np.int32), values)
         if change.offset is not None:
             h.changeObjectiveOffset(change.offset)
-        if change.rows is not None:
-            which, low, high = change.rows
-            h.changeRowsBounds(which.size, which.astype(np.int32), low, high)
-        if change.columns is not None:
-            which, low, high = change.columns
-            h.changeColsBounds(which.size, which.astype(np.int32), low, high)
+        for moved, change_bounds in ((change.rows, h.changeRowsBounds), (change.columns, h.changeColsBounds)):
+            if moved is not None:
+                change_bounds(moved[0].size, moved[0].astype(np.int32), *moved[1:])
         return True
 
-    def _pass(self) -> bool:
+    def _pass(self, data: Data) -> bool:
         """Load the LP with all its new numbers in one call, and keep the basis; False when there is none to keep."""
         h = self._h
         if self._mip or self._info("basis_validity") != 1:
             return False
         basis = h.getBasis()
         done = h.passModel(
-            self._cost.size,
-            self._rows[0].size,
-            self._A.size,
+            data.c.size,
+            data.row_lower.size,
+            data.A.data.size,
             int(self._highspy.MatrixFormat.kColwise),
             int(self._highspy.ObjSense.kMinimize),
-            self._offset,
-            self._cost,
-            *self._columns,
-            *self._rows,
-            *self._layout,
-            self._A,
-            self._continuous,
+            data.offset,
+            data.c,
+            *(data.lower, data.upper, data.row_lower, data.row_upper),
+            *(data.A.indptr.astype(np.int32), data.A.indices.astype(np.int32), data.A.data),
+            np.zeros(data.c.size, dtype=np.int32),  # all continuous
         )
         ok: bool = done != self._highspy.HighsStatus.kError and h.setBasis(basis) == self._highspy.HighsStatus.kOk
         return ok

@@ -26,11 +26,10 @@ import numpy as np
 from .arrays import Positions, Vector
 from .backend import Backend, Capabilities, Options, choose
 from .errors import UnsupportedOption
-from .exchange import Change, Raw
 from .interrupt import Interruption
 from .program import Data, Program
 from .search import Deadline
-from .session import Session
+from .session import Change, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 __all__ = ["OrTools"]
@@ -169,12 +168,12 @@ class _MathOptSession(Session):
         matrix.row_ids.extend(np.repeat(np.arange(data.row_lower.size), np.diff(by_row.indptr)).tolist())
         matrix.column_ids.extend(by_row.indices.tolist())
         matrix.coefficients.extend(by_row.data.tolist())
-        self._size = data.c.size
+        self._size, self._height = data.c.size, data.row_lower.size
         self._costs = bool(data.c.any())
         self._outside = self._variant == "cp-sat" and not data.inside(_CP_SAT_BOUND)
         self._solver = self._core.new(self._kind, model, self._pb.SolverInitializerProto())
 
-    def _update(self, change: Change) -> bool:
+    def _update(self, change: Change, data: Data) -> bool:
         if self._variant != "glop":
             return False
         update = self._update_pb.ModelUpdateProto()
@@ -255,12 +254,12 @@ class _MathOptSession(Session):
             has_duals = dual.feasibility_status == 2
             raw.dual = PointStatus.FEASIBLE if has_duals else PointStatus.NONE
             raw.rest = Rest(
-                row_dual=_scatter(dual.dual_values, self._rows[0].size) if has_duals else None,
+                row_dual=_scatter(dual.dual_values, self._height) if has_duals else None,
                 reduced_cost=_scatter(dual.reduced_costs, self._size) if has_duals else None,
                 basis=solution.basis if solution.HasField("basis") else None,
             )
         if raw.termination is Termination.INFEASIBLE and result.dual_rays:
-            raw.ray = _scatter(result.dual_rays[0].dual_values, self._rows[0].size)
+            raw.ray = _scatter(result.dual_rays[0].dual_values, self._height)
         elif raw.termination is Termination.UNBOUNDED and result.primal_rays:
             raw.ray = _scatter(result.primal_rays[0].variable_values, self._size)
         return raw

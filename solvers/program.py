@@ -15,26 +15,20 @@ absolute tolerances that are `scale` times finer. Solutions are always reported 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from .arrays import Positions, Vector
 from .cones import Cones
-from .data import Data
+from .data import Data, with_entries
 from .errors import InvalidProgram
 
-__all__ = ["Block", "Data", "Moves", "Program", "stating"]
-
-
-SECTIONS = ("c", "offset", "A", "row_lower", "row_upper", "lower", "upper")
-_DENSE = 1 << 16  # below so many numbers a dense product beats a sparse one
+__all__ = ["Block", "Data", "Move", "Program", "stating"]
 
 
 @dataclass(frozen=True)
@@ -55,40 +49,16 @@ class Block:
         return vector[self.start : self.start + self.size].reshape(self.shape, order="F")
 
 
-class Moves:
-    """The entries that move with the parameters, stacked section by section: entries(p) = base + matrix @ p.
+class Move(NamedTuple):
+    """The entries of one section that move with the parameters p: base + matrix @ p.
 
-    Attributes:
-        sections: section -> its run in the stack; sections are the fields of `Data` that are vectors, "offset" (one
-            entry) and "A" (positions in the CSC data array).
-        index: (entries,) position of each entry in its section.
-        base: (entries,) values at zero.
-        matrix: (entries, parameters).
+    place: (entries,) where they stand; of A, in its CSC data array. base: (entries,) values at zero. matrix: (entries,
+    parameters).
     """
 
-    def __init__(self, parts: Mapping[str, tuple[Positions, Vector, scipy.sparse.csr_array]], size: int) -> None:
-        self.sections: dict[str, slice] = {}
-        at = 0
-        for section in SECTIONS:
-            if section in parts and parts[section][0].size:
-                count = parts[section][0].size
-                self.sections[section] = slice(at, at + count)
-                at += count
-        chosen = [parts[section] for section in self.sections]
-        self.index = np.concatenate([part[0] for part in chosen]) if chosen else np.zeros(0, dtype=np.intp)
-        self.base = np.concatenate([part[1] for part in chosen]) if chosen else np.zeros(0)
-        blocks = [part[2] for part in chosen]
-        matrix = scipy.sparse.csr_array(scipy.sparse.vstack(blocks) if blocks else (0, size))
-        self.matrix: Any = matrix.toarray() if at * size <= _DENSE else matrix
-
-    def at(self, p: Vector) -> Vector:
-        """(entries,) the values of all moving entries."""
-        moved: Vector = self.matrix @ p
-        moved += self.base
-        return moved
-
-
-_STILL = Moves({}, 0)  # nothing moves
+    place: Positions
+    base: Vector
+    matrix: Any
 
 
 @dataclass(frozen=True)
@@ -103,7 +73,7 @@ class Program:
         rows: named row blocks: the label of the constraint, or "constraint[k]" for the k-th one of the problem.
         parameters: name -> shape, in the order of the stacked parameter vector.
         scale: the program is dispatched in scale * x for its continuous columns.
-        moves: the entries that move with the parameters.
+        moves: field of `Data` that is a vector, "offset" (one entry) or "A" -> its entries that move.
         cones: what columns must lie in beside rows and bounds; most programs have none.
     """
 
@@ -114,7 +84,7 @@ class Program:
     rows: tuple[Block, ...] = ()
     parameters: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     scale: float = 1.0
-    moves: Moves = field(default=_STILL, repr=False)
+    moves: Mapping[str, Move] = field(default_factory=dict, repr=False)
     cones: tuple[Cones, ...] = field(default=(), repr=False)
 
     @property
@@ -126,15 +96,6 @@ class Program:
     def is_mip(self) -> bool:
         """Whether any column must be integer."""
         return self.template.is_mip
-
-    @cached_property
-    def _size(self) -> int:
-        return sum(prod(shape) for shape in self.parameters.values())
-
-    @cached_property
-    def entry_columns(self) -> Positions:
-        """The column of each entry of A, in the order of its CSC data array (its row is `A.indices`)."""
-        return np.repeat(np.arange(self.shape[1]), np.diff(self.template.A.indptr))
 
     def block(self, name: str) -> Block:
         """The column block of a variable. Raises KeyError when the model has none of that name."""
@@ -153,7 +114,7 @@ class Program:
             missing = sorted(self.parameters.keys() - values.keys())
             unknown = sorted(values.keys() - self.parameters.keys())
             raise InvalidProgram(f"parameters must be {sorted(self.parameters)}. Missing {missing}, unknown {unknown}.")
-        stacked = np.empty(self._size)
+        stacked = np.empty(sum(prod(shape) for shape in self.parameters.values()))
         at = 0
         for name, shape in self.parameters.items():
             value = values[name]
@@ -175,36 +136,16 @@ class Program:
 
     def at(self, p: Vector) -> Data:
         """As `data`, from the stacked parameter vector."""
-        if not self.moves.sections:
-            return self.template
-        entries = self.moves.at(p)
         changed: dict[str, Any] = {}
-        for section, run in self.moves.sections.items():
+        for section, (place, base, matrix) in self.moves.items():
+            entries = base + matrix @ p
             if section == "offset":
-                changed["offset"] = float(entries[run][0])
+                changed["offset"] = float(entries[0])
                 continue
-            old = self.template.A.data if section == "A" else getattr(self.template, section)
-            new = old.copy()
-            new[self.moves.index[run]] = entries[run]
-            if section == "A":
-                changed["A"] = copy(self.template.A)  # the same pattern; building it again would check it again
-                changed["A"].data = new
-            else:
-                changed[section] = new
-        return replace(self.template, **changed)
-
-    def cost(self, p: Vector) -> tuple[Vector, float]:
-        """The cost vector c and the offset c0 at the stacked parameter vector, without the rest of the data."""
-        c, offset = self.template.c, self.template.offset
-        sections = self.moves.sections
-        if "c" in sections or "offset" in sections:
-            entries = self.moves.at(p)
-            if "c" in sections:
-                c = c.copy()
-                c[self.moves.index[sections["c"]]] = entries[sections["c"]]
-            if "offset" in sections:
-                offset = float(entries[sections["offset"]][0])
-        return c, offset
+            new = (self.template.A.data if section == "A" else getattr(self.template, section)).copy()
+            new[place] = entries
+            changed[section] = with_entries(self.template.A, new) if section == "A" else new
+        return replace(self.template, **changed) if changed else self.template
 
     def __str__(self) -> str:
         m, n = self.shape

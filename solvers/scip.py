@@ -13,11 +13,10 @@ import numpy as np
 
 from .backend import Backend, Capabilities, Options, one_thread
 from .errors import UnsupportedOption
-from .exchange import Raw
 from .interrupt import Interruption
 from .program import Data, Program
 from .search import Deadline
-from .session import Session
+from .session import Raw, Session
 from .solution import PointStatus, Start, Termination
 
 __all__ = ["Scip"]
@@ -122,7 +121,7 @@ class _ScipSession(Session):
     def _run(self, start: Start, basis: Any) -> Raw:
         model, left = self._model, self._deadline.limit
         if model is None:
-            self._live = None  # to be stated by the next solve
+            self._sent = None  # to be stated by the next solve
             return Raw(Termination.TIME_LIMIT, "the time limit was reached while the program was stated")
         if left is not None and _TIME not in self.options.native:
             model.setParam(_TIME, left)

@@ -1,30 +1,37 @@
 """A live solver object for one Program: what every backend's session does alike, and what a backend writes.
 
 A backend writes `_build` (load numbers), `_update` (move some of them in place), `_run` (solve and read). Everything
-else is here: parameters, validation, scaling, what moved, rebuilds, timing, and the second solve that tells infeasible
-from unbounded. `reading` makes the Solution.
+else is here: parameters, validation, scaling, what moved, rebuilds, timing, the second solve that tells infeasible
+from unbounded, and the Solution in the units of the model, its certificates checked.
 """
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import reading
-from .arrays import Vector
-from .data import LARGEST, SMALLEST, Data
+from .arrays import Positions, Vector
 from .errors import InvalidProgram, SolverError, one_line
-from .exchange import Change, Raw, factors, moved_bounds
-from .program import Program
+from .program import Data, Program
 from .search import Deadline
-from .solution import Later, PointStatus, Rest, Seconds, Solution, Start, Termination
+from .solution import (
+    Later,
+    PointStatus,
+    Rest,
+    Seconds,
+    Solution,
+    Start,
+    Termination,
+    infeasible_by,
+    relative_gap,
+    unbounded_along,
+)
 
 if TYPE_CHECKING:
     from .backend import Backend, Options
@@ -32,7 +39,82 @@ if TYPE_CHECKING:
 __all__ = ["Change", "Raw", "Session"]
 
 
+_INFINITY = 1e20  # as solvers have it
 _ROUNDING = 1e-9  # an integer column's bound this close to an integer is that integer
+_TIGHT = 1e-9 * (1 + 1e-6)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
+
+
+@dataclass
+class Raw:
+    """What a session's `_run` reads off its solver, in dispatched (scaled) units and the backend's own statuses.
+
+    Attributes:
+        dual: what the multipliers in `rest` are; NONE when there are none.
+        rest: multipliers, reduced costs and basis, or a function that reads them while the solver stands still.
+        gap: `relative_gap` of the solver's own objective and bound (MILP): tells GAP_LIMIT from OPTIMAL.
+        ray: of an infeasible program multipliers of the rows, of an unbounded one a direction of x (either sign).
+        interrupted: Ctrl-C was pressed while the solver ran.
+    """
+
+    termination: Termination
+    raw_status: str
+    x: Vector | None = None
+    point: PointStatus = PointStatus.NONE
+    rest: Rest | Callable[[], Rest] | None = None
+    dual: PointStatus = PointStatus.NONE
+    bound: float | None = None
+    gap: float | None = None
+    ray: Vector | None = None
+    iterations: int | None = None
+    nodes: int | None = None
+    start: Start = Start.COLD
+    solve_seconds: float | None = None
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+
+    def bounded(self, bound: float, objective: float) -> None:
+        """Note the solver's own bound, unless it means infinity, and the gap to its objective where it has a point."""
+        if self.termination is not Termination.INFEASIBLE and abs(bound) < _INFINITY:
+            self.bound = bound
+            self.gap = relative_gap(objective, bound) if self.x is not None else None
+
+
+@dataclass(frozen=True)
+class Change:
+    """The entries of a live object that move, in dispatched (scaled) units; an attribute is None when none does.
+
+    Attributes:
+        cost: (columns, values).
+        offset: the new constant of the objective.
+        coefficients: (rows, columns, values).
+        rows, columns: (which, lower bounds, upper bounds).
+    """
+
+    cost: tuple[Positions, Vector] | None
+    offset: float | None
+    coefficients: tuple[Positions, Positions, Vector] | None
+    rows: tuple[Positions, Vector, Vector] | None
+    columns: tuple[Positions, Vector, Vector] | None
+
+    @classmethod
+    def between(cls, old: Data, new: Data) -> Change:
+        """What moves from one program to another with the same matrix pattern."""
+
+        def moved(*pairs: tuple[Vector, Vector]) -> Positions:
+            different = [before != after for before, after in pairs if before is not after]
+            return np.flatnonzero(np.logical_or.reduce(different)) if different else np.zeros(0, dtype=np.intp)
+
+        cost, entries = moved((old.c, new.c)), moved((old.A.data, new.A.data))
+        rows = moved((old.row_lower, new.row_lower), (old.row_upper, new.row_upper))
+        columns = moved((old.lower, new.lower), (old.upper, new.upper))
+        at = np.searchsorted(new.A.indptr, entries, side="right") - 1
+        return cls(
+            (cost, new.c[cost]) if cost.size else None,
+            new.offset if new.offset != old.offset else None,
+            (new.A.indices[entries].astype(np.intp), at, new.A.data[entries]) if entries.size else None,
+            (rows, new.row_lower[rows], new.row_upper[rows]) if rows.size else None,
+            (columns, new.lower[columns], new.upper[columns]) if columns.size else None,
+        )
 
 
 class Session(ABC):
@@ -43,19 +125,12 @@ class Session(ABC):
         self.program = program
         self.options = options
         self._settings: dict[str, Any] = dict(options.native)  # the options in force, in the solver's own names
-        self._live: Vector | None = None  # moving entries of the live object, unscaled; None: build afresh
+        self._sent: Data | None = None  # the numbers of the live object, dispatched units; None: build afresh
         self._closed = False
-        self._void = False  # an integer column has no integer between its bounds
-        self._whole = program.template.integrality
         self._last: Callable[[], Later | None] = lambda: None
         self._cutoff: float | None = None  # of the current solve, in dispatched units
         self._deadline = Deadline()  # of the current solve
         self._version = owner.version() or ""
-        self._factor = factors(program)
-        self._order = {section: k for k, section in enumerate(program.moves.sections)}
-        self._cuts = np.array([0] + [run.stop for run in program.moves.sections.values()])
-        self._pattern = program.template.A.indices
-        self._rows = self._columns = (np.zeros(0), np.zeros(0))  # bounds of the live object, dispatched units
 
     # What a backend writes.
 
@@ -63,8 +138,8 @@ class Session(ABC):
     def _build(self, data: Data) -> None:
         """Load (scaled) data into a fresh native object, forgetting everything else."""
 
-    def _update(self, change: Change) -> bool:
-        """Move entries of the live object. False: it was not done, rebuild instead (the default)."""
+    def _update(self, change: Change, data: Data) -> bool:
+        """Move entries of the live object, to these data. False: it was not done, rebuild instead (the default)."""
         return False
 
     @abstractmethod
@@ -115,7 +190,7 @@ class Session(ABC):
             KeyboardInterrupt: when Ctrl-C was pressed during a solve that ended by itself (one that Ctrl-C ended
                 returns its incumbent under Termination.INTERRUPTED).
         """
-        start = start if type(start) is Start else Start(start)
+        start = Start(start)
         limits = [limit for limit in (self.options.time_limit, time_limit) if limit is not None]
         clock = self._deadline = Deadline(min(limits, default=None))
         if self._closed:
@@ -124,21 +199,19 @@ class Session(ABC):
         usable = cutoff is not None and np.isfinite(cutoff) and self.program.sense == 1 and not self.program.is_mip
         self._cutoff = float(cutoff or 0.0) * self.program.scale if usable else None
         p = self.program.vector(values or {})
-        entries = self.program.moves.at(p)
-        moved = self._live is not None and start is not Start.COLD and self._move(entries)
-        if not moved:
-            self._load(self.program.at(p))
-            if start is Start.HOT:
-                start = Start.COLD
-        self._live = entries
+        data = self._dispatched(self.program.at(p))
+        trivial = _trivial(data)
+        moved = trivial is None and self._load(data, keep=start is not Start.COLD)
+        if not moved and start is Start.HOT:
+            start = Start.COLD
         ready = clock.elapsed
         try:
-            raw = self._trivial() or self._run(start, basis)
+            raw = trivial or self._run(start, basis)
         except (SolverError, KeyboardInterrupt, SystemExit):
-            self._live = None  # the native object is in an unknown state
+            self._sent = None  # the native object is in an unknown state
             raise
         except Exception as error:
-            self._live = None
+            self._sent = None
             raw = Raw(Termination.ERROR, one_line(error))
         stopped = clock.elapsed
         if raw.interrupted and raw.termination is not Termination.INTERRUPTED:
@@ -156,31 +229,18 @@ class Session(ABC):
         return solution
 
     def follow(self, program: Program) -> None:
-        """Go on with another linear program on the same matrix, whose numbers no parameter moves.
-
-        Costs and bounds move in the live object where the backend can, which keeps its basis for a hot start.
+        """Go on with another program of the same pattern; its numbers move in the live object where the backend can,
+        which keeps its basis for a hot start.
 
         Raises:
-            InvalidProgram: for another matrix, integer columns, parameters or scaling, and numbers solvers misread.
+            InvalidProgram: for another pattern of the matrix, other integer columns, and cones.
         """
-        old, new = self.program, program
-        bare = all(not (p.parameters or p.is_mip or p.cones) and p.scale == 1.0 for p in (old, new))
-        if not bare or new.template.A is not old.template.A:
-            raise InvalidProgram(f"{new.name} must be a plain program on the matrix of {old.name}.")
-        self._settle()
-        self.program, data = program, program.template
-        if self._live is None:
-            return  # the next solve loads it
-        data.check(matrix=False)
-        every = (np.arange(data.row_lower.size), np.arange(data.c.size))
-        self._rows = data.row_lower.copy(), data.row_upper.copy()
-        self._columns = data.lower.copy(), data.upper.copy()
-        change = Change()
-        change.cost, change.offset = (every[1], data.c), data.offset
-        change.rows, change.columns = (every[0], *self._rows), (every[1], *self._columns)
-        with self._speaking():
-            if not self._update(change):
-                self._live = None
+        old, new = self.program.template, program.template
+        if not _same_pattern(old, new) or (old.integrality != new.integrality).any() or program.cones:
+            raise InvalidProgram(
+                f"{program.name} must have the matrix pattern and integer columns of {self.program.name}."
+            )
+        self.program = program
 
     def _settle(self) -> None:
         """Read what is left of the last solution, if anybody still holds it, before the live object changes."""
@@ -188,122 +248,101 @@ class Session(ABC):
         if last is not None:
             last.get()
 
-    def _trivial(self) -> Raw | None:
-        """The answer to a program that no solver is asked about; None when one is.
-
-        Such are programs without columns (optimal with the empty point when every row admits zero, else infeasible) and
-        those with an integer column that has no integer between its bounds.
-        """
-        if self._void:
-            return Raw(Termination.INFEASIBLE, "no integer between the bounds of a column")
-        if self.program.shape[1]:
-            return None
-        low, high = self._rows
-        if (low > 0).any() or (high < 0).any():
-            return Raw(Termination.INFEASIBLE, "no columns")
-        nothing = np.zeros(0)
-        return Raw(
-            Termination.OPTIMAL,
-            "no columns",
-            x=nothing,
-            point=PointStatus.FEASIBLE,
-            rest=Rest(np.zeros(low.size), nothing),
-            dual=PointStatus.FEASIBLE,
-        )
-
-    def _load(self, data: Data) -> None:
-        """Check, scale and build."""
-        self._live = None
-        data.check()
+    def _dispatched(self, data: Data) -> Data:
+        """The numbers as the solver gets them: checked, scaled, bounds of integer columns rounded inwards."""
         scaled = data.scaled(self.program.scale)
-        if scaled is not data:
-            scaled.check()
-        self._rows = scaled.row_lower.copy(), scaled.row_upper.copy()
-        self._columns = low, high = scaled.lower.copy(), scaled.upper.copy()
-        if self.program.is_mip:
-            # HiGHS's MILP presolve returns wrong optima when an integer column has a fractional bound.
-            low[self._whole] = np.ceil(low[self._whole] - _ROUNDING)
-            high[self._whole] = np.floor(high[self._whole] + _ROUNDING)
-            scaled = replace(scaled, lower=low.copy(), upper=high.copy())
-        self._void = bool((low > high).any())
-        if self._trivial() is None:
-            with self._speaking():
-                self._build(scaled)
+        scaled.check(self._sent)
+        if not data.is_mip:
+            return scaled
+        # HiGHS's MILP presolve returns wrong optima when an integer column has a fractional bound.
+        low, high = np.ceil(scaled.lower - _ROUNDING), np.floor(scaled.upper + _ROUNDING)
+        whole = data.integrality
+        return replace(scaled, lower=np.where(whole, low, scaled.lower), upper=np.where(whole, high, scaled.upper))
 
-    def _move(self, entries: Vector) -> bool:
-        """Move the live object to these entries; False when it must be rebuilt (which also says what is wrong)."""
-        moves, old = self.program.moves, self._live
-        changed = (entries != old).nonzero()[0]
-        if not changed.size:
-            return True
-        self._live = None  # until everything has moved
-        values = entries[changed]
-        cuts = changed.searchsorted(self._cuts)
-        k = self._order.get("A")
-        if k is not None and cuts[k] < cuts[k + 1]:
-            size = np.abs(values[cuts[k] : cuts[k + 1]])
-            if np.count_nonzero(size < SMALLEST) > np.count_nonzero(size == 0):
-                return False
-        if self._factor is not None:
-            values = values * self._factor[changed]
-        if not np.maximum.reduce(np.abs(values)) < LARGEST:  # nan is not
-            return False
-        where = moves.index[changed]
-        change = Change()
-        for section, k in self._order.items():
-            if cuts[k] == cuts[k + 1]:
-                continue
-            part = slice(cuts[k], cuts[k + 1])
-            index, new = where[part], values[part]
-            if section == "A":
-                change.coefficients = self._pattern[index], self.program.entry_columns[index], new
-                change.positions = index
-            elif section == "c":
-                change.cost = index, new
-            elif section == "offset":
-                change.offset = float(new[0])
-            elif section in ("row_lower", "row_upper"):
-                change.rows = moved_bounds(self._rows, section == "row_lower", index, new, change.rows)
-            elif self.program.is_mip and self._whole[index].any():
-                return False  # bounds of integer columns are rounded when they are loaded
-            else:
-                change.columns = moved_bounds(self._columns, section == "lower", index, new, change.columns)
-        for name, moved in (("row", change.rows), ("variable", change.columns)):
-            if moved is not None and np.count_nonzero(moved[1] > moved[2]):
-                j = int(np.argmax(moved[1] > moved[2]))
-                raise InvalidProgram(f"{name} {moved[0][j]} has crossed bounds: {moved[1][j]:g} > {moved[2][j]:g}.")
-        with self._speaking():
-            return self._update(change)
+    def _load(self, data: Data, *, keep: bool) -> bool:
+        """Bring dispatched numbers into the live object; whether they were moved there and not built.
 
-    @contextlib.contextmanager
-    def _speaking(self) -> Iterator[None]:
-        """Turn what a native library raises while it is given numbers into a SolverError."""
+        keep: move them where the backend can. What a native library raises meanwhile becomes a SolverError.
+        """
+        sent, self._sent = self._sent, None
         try:
-            yield
+            moved = keep and sent is not None and self._update(Change.between(sent, data), data)
+            if not moved:
+                self._build(data)
         except SolverError:
             raise
         except Exception as error:
             raise SolverError(f"{self.owner.label} failed on {self.program.name}: {one_line(error)}.") from error
+        self._sent = data
+        return moved
 
     def _solution(self, raw: Raw, p: Vector, seconds: Seconds) -> Solution:
-        later = reading.later(self.program, raw.rest)
+        """The answer at the parameters p, in the units of the model."""
+        program, x, bound, ray, notes = self.program, raw.x, raw.bound, raw.ray, raw.notes
+        unit = np.where(program.template.integrality, 1.0, program.scale)  # of the columns
+        termination = raw.termination
+        if ray is not None and termination is Termination.UNBOUNDED:
+            ray = ray / unit  # multipliers of rows, which come with every other termination, have no unit
+        if termination is Termination.OPTIMAL and program.is_mip and raw.gap is not None and raw.gap > _TIGHT:
+            termination = Termination.GAP_LIMIT
+        if ray is not None and termination is not Termination.INFEASIBLE_OR_UNBOUNDED:
+            ray = self._proof(program.at(p), termination, ray)
+            if ray is None:
+                notes = (*notes, "the solver's certificate did not survive our check and was dropped")
+        own = program.is_mip or raw.dual is PointStatus.NONE  # else the duals prove a bound
+        later = Later(raw.rest) if callable(raw.rest) else Later(None, raw.rest)
         if callable(raw.rest):
             self._last = weakref.ref(later)  # to be read before the live object moves on
-        run = reading.SolverRun(self.owner.label, self._version, self.options, self._settings)
-        return reading.solution(self.program, p, raw, later, seconds, run)
+        return Solution(
+            program=program,
+            p=p,
+            termination=termination,
+            point=raw.point if x is not None else PointStatus.NONE,
+            dual=raw.dual,
+            x=None if x is None else x / unit,
+            later=later,
+            native_bound=bound / program.scale if own and bound is not None and np.isfinite(bound) else None,
+            ray=ray,
+            iterations=raw.iterations,
+            nodes=raw.nodes,
+            seconds=seconds,
+            solver=self.owner.label,
+            version=self._version,
+            options=self._settings,
+            seed=self.options.seed,
+            threads=self.options.threads,
+            start=raw.start,
+            raw_status=raw.raw_status,
+            notes=notes,
+        )
+
+    def _proof(self, data: Data, termination: Termination, ray: Vector) -> Vector | None:
+        """The certificate with its right sign, if it is one."""
+        largest = np.abs(ray).max(initial=0.0)
+        if not 0 < largest < np.inf:
+            return None
+        cones = self.program.cones
+
+        def holds(candidate: Vector) -> bool:
+            if termination is Termination.INFEASIBLE:
+                return candidate.size == data.row_lower.size and infeasible_by(data, candidate, cones=cones)
+            # a direction of a conic program would have to be checked in the cones: none is kept
+            improves = termination is Termination.UNBOUNDED and not cones and candidate.size == data.c.size
+            return improves and unbounded_along(data, candidate)
+
+        return next((candidate for candidate in (ray / largest, -ray / largest) if holds(candidate)), None)
 
     def _decide(self, solution: Solution) -> Solution:
         """Infeasible or unbounded: re-solve with a zero objective and record both answers."""
         clock = Deadline()
         self._settle()
         data = solution.data
-        zero = replace(data, c=np.zeros_like(data.c), offset=0.0)
-        self._load(zero)
+        self._load(self._dispatched(replace(data, c=np.zeros_like(data.c), offset=0.0)), keep=False)
         try:
             raw = self._run(Start.COLD, None)
         finally:
-            self._live = None  # the live object has lost its costs
-        second = replace(self._solution(raw, solution.p, solution.seconds), start=solution.start)
+            self._sent = None  # the live object has lost its costs
+        second = self._solution(raw, solution.p, solution.seconds)
         decided = {
             Termination.OPTIMAL: Termination.UNBOUNDED,
             Termination.GAP_LIMIT: Termination.UNBOUNDED,
@@ -311,9 +350,8 @@ class Session(ABC):
         }.get(second.termination, Termination.INFEASIBLE_OR_UNBOUNDED)
         ray = second.ray
         if decided is Termination.UNBOUNDED and solution.ray is not None:
-            ray = reading.proof(data, decided, solution.ray, self.program.cones)
+            ray = self._proof(data, decided, solution.ray)
         note = f"said {solution.raw_status!r}; with a zero objective {second.raw_status!r}, hence {decided}"
-        seconds = replace(solution.seconds, solve=solution.seconds.solve + clock.elapsed)
         point = solution if solution.x is not None else second
         return replace(
             solution,
@@ -321,6 +359,37 @@ class Session(ABC):
             x=point.x,
             point=point.point,
             ray=ray,
-            seconds=seconds,
+            seconds=replace(solution.seconds, solve=solution.seconds.solve + clock.elapsed),
             notes=(*solution.notes, *second.notes, note),
         )
+
+
+def _same_pattern(left: Data, right: Data) -> bool:
+    """Whether the same entries stand in both matrices."""
+    if left.A.indices is right.A.indices:
+        return True
+    same = left.A.shape == right.A.shape and np.array_equal(left.A.indptr, right.A.indptr)
+    return same and np.array_equal(left.A.indices, right.A.indices)
+
+
+def _trivial(data: Data) -> Raw | None:
+    """The answer to a program that no solver is asked about; None when one is.
+
+    Such are programs without columns (optimal with the empty point when every row admits zero, else infeasible) and
+    those with an integer column that has no integer between its bounds.
+    """
+    if (data.lower > data.upper).any():
+        return Raw(Termination.INFEASIBLE, "no integer between the bounds of a column")
+    if data.c.size:
+        return None
+    if (data.row_lower > 0).any() or (data.row_upper < 0).any():
+        return Raw(Termination.INFEASIBLE, "no columns")
+    nothing = np.zeros(0)
+    return Raw(
+        Termination.OPTIMAL,
+        "no columns",
+        x=nothing,
+        point=PointStatus.FEASIBLE,
+        rest=Rest(np.zeros(data.row_lower.size), nothing),
+        dual=PointStatus.FEASIBLE,
+    )

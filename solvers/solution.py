@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import Positions, Vector
+from .arrays import Vector
 from .cones import Cones, lifted, violation
 from .program import Data, Program
 
@@ -199,8 +199,7 @@ class Solution:
         """c'x + c0 of the point, recomputed by us; None without a point."""
         if self.x is None:
             return None
-        c, offset = self.program.cost(self.p)
-        return self.program.sense * (float(c @ self.x) + offset)
+        return self.program.sense * (float(self.data.c @ self.x) + self.data.offset)
 
     @cached_property
     def bound(self) -> float | None:
@@ -210,7 +209,7 @@ class Solution:
             return self.program.sense * self.native_bound
         if self.dual is not PointStatus.FEASIBLE or self.program.is_mip or self.row_dual is None:
             return None
-        value = lagrangian_bound(self.data, self.row_dual, columns=self.program.entry_columns, cones=self.program.cones)
+        value = lagrangian_bound(self.data, self.row_dual, cones=self.program.cones)
         return None if value is None else self.program.sense * value
 
     @property
@@ -272,7 +271,6 @@ def lagrangian_bound(
     row_dual: Vector,
     tolerance: float = 1e-9,
     *,
-    columns: Positions | None = None,
     cones: Sequence[Cones] = (),
 ) -> float | None:
     """The lower bound on min c'x + c0 that row multipliers prove over the box of the variables.
@@ -285,7 +283,6 @@ def lagrangian_bound(
     bounded the value is a bound in spite of rounding: it is lowered by the most that rounding can have added.
 
     Args:
-        columns: the column of each entry of A, where it is known (`Program.entry_columns`).
         cones: of the program; reduced costs in their dual cones cost nothing (`solvers.cones`).
 
     Returns:
@@ -296,7 +293,7 @@ def lagrangian_bound(
         data = replace(data, lower=low, upper=high)
     A = data.A
     lengths = np.diff(A.indptr)
-    of = np.repeat(np.arange(data.c.size), lengths) if columns is None else columns
+    of = np.repeat(np.arange(data.c.size), lengths)
     side = np.where(row_dual > 0, data.row_lower, data.row_upper)
     usable = np.isfinite(side)
     if not usable.all():

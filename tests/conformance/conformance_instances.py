@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.program import Block, Data, Moves, Program
+from solvers.program import Block, Data, Move, Program
 
 INF = np.inf
 
@@ -40,14 +40,14 @@ def movable(base: Program, **sections) -> Program:
     for section, (name, entry) in sections.items():
         owner = base.template.A.data if section == "A" else np.atleast_1d(getattr(base.template, section))
         matrix = sp.csr_array(([1.0], ([0], [names.index(name)])), shape=(1, len(names)))
-        parts[section] = (np.array([entry]), owner[[entry]].astype(float), matrix)
+        parts[section] = Move(np.array([entry]), owner[[entry]].astype(float), matrix)
     return Program(
         name=base.name,
         template=base.template,
         variables=base.variables,
         scale=base.scale,
         parameters=dict.fromkeys(names, ()),
-        moves=Moves(parts, len(names)),
+        moves=parts,
     )
 
 

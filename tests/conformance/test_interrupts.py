@@ -63,7 +63,7 @@ def test_interrupt_lp(label):
     assert first["termination"] == "interrupted"
     assert first["objective"] is None or first["residual"] < 1e-6
     assert second["termination"] in ("interrupted", "optimal")  # some go on where they were
-    assert max(first["latency"], second["latency"]) < 6
+    assert max(first["latency"], second["latency"]) < 30
 
 
 @needs("milp")
@@ -73,4 +73,4 @@ def test_interrupt_milp(label):
         assert answer["objective"] < 0
         assert answer["residual"] < 1e-6
         assert answer["bound"] < answer["objective"]
-        assert answer["latency"] < 3
+        assert answer["latency"] < 30

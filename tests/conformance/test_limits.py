@@ -42,7 +42,7 @@ def answer(label, program, **options):
 def test_time_limit_with_incumbent(label):
     begin = time.perf_counter()
     solution = answer(label, instances.packing(), time_limit=0.4)
-    assert time.perf_counter() - begin < 4
+    assert time.perf_counter() - begin < 30
     assert solution.termination is Termination.TIME_LIMIT
     assert solution.point is PointStatus.FEASIBLE
     assert solution.residuals.worst <= 1e-6

@@ -139,12 +139,13 @@ def test_a_session_follows_other_costs_and_bounds_on_its_matrix(label, accuracy)
                 assert hot.objective == pytest.approx(cold.objective, abs=100 * accuracy)
             if label == "highs":
                 assert hot.start is Start.HOT
-        other = replace(plain(9).template, A=A.copy())
-        for wrong in (Program("other", other), model()):
-            with pytest.raises(InvalidProgram, match="on the matrix of plain 7"):
+        whole = replace(program.template, integrality=np.ones(6, bool))
+        for wrong in (Program("whole", whole), model()):
+            with pytest.raises(InvalidProgram, match="matrix pattern and integer columns of plain 7"):
                 session.follow(wrong)
+        session.follow(Program("crossed", replace(program.template, lower=program.template.upper + 1)))
         with pytest.raises(InvalidProgram, match="crossed bounds"):
-            session.follow(Program("crossed", replace(program.template, lower=program.template.upper + 1)))
+            session.solve()
 
 
 @needs("milp")

@@ -161,7 +161,7 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
         ]
         least = max(finite, default=Fraction(1))
     elif notion == "gdp":
-        curves = [TradeOff(laws) for laws in moments]
+        curves = [TradeOff((a, b) for _, a, b in laws.steps) for laws in moments]
         needed = [curve.needed(p, q, 256)[0] for curve in curves if not curve.unbounded for p, q in curve.vertices]
         least = max(needed, default=Fraction(0))
     else:

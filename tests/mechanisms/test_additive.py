@@ -174,13 +174,11 @@ def test_floats_are_read_as_the_rationals_they_are(values: list[float]) -> None:
 
 
 @given(st.lists(st.integers(0, 2**200), min_size=1, max_size=20).filter(any))
-def test_leading_digits_bound_the_integers(weights: list[int]) -> None:
+def test_logarithms_are_those_of_the_integers(weights: list[int]) -> None:
     masses = Distribution(weights)
     assert math.gcd(*masses.integers) == 1
-    for k, m, e in zip(masses.integers, masses.mantissa, masses.exponent, strict=True):
-        low = Fraction(m) * Fraction(2) ** int(e)
-        assert low <= k <= low * (1 + Fraction(1, 2**52))
-        assert (0.5 <= m < 1) or k == m == 0
+    for k, log in zip(masses.integers, masses.logs, strict=True):
+        assert (k == 0) if log == -math.inf else (log == pytest.approx(k.bit_length() - 0.5, abs=0.5 + 1e-12))
 
 
 def test_equal_laws_are_equal_mechanisms() -> None:

@@ -11,31 +11,42 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from models.oracles import judge
+from models.oracles import bounds
 from models.oracles.bounded_difference import column_cut_law
-from models.oracles.cut_vectors import Grid
-from models.oracles.single_distance import single_distance_law
+from models.oracles.single_distance import level_curve, single_distance_law
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import Channel, within
+from workbench.papers import artifact as artifacts
 from workbench.papers import reproduce as gallery
 from workbench.papers.artifact import Comparison, printed
-from workbench.papers.modulo_noise import PAPER, common, comparisons, curves, formula_checks, pmfs, structure, tradeoffs
-from workbench.papers.modulo_noise.baseline_curves import adjacent_pairs, least_parameter, pdp_steps
-from workbench.papers.modulo_noise.lines import column_cut_curve, single_curve, symmetric_single_least_delta
+from workbench.papers.figure import declared
+from workbench.papers.modulo_noise import PAPER, common, figures, formula_checks
+from workbench.papers.modulo_noise.curves import (
+    adjacent_pairs,
+    column_cut_curve,
+    least_parameter,
+    pdp_steps,
+    single_curve,
+)
 from workbench.privacy.curve import profile
 
 PRINTED = printed("modulo_noise")
 
 
+def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
+    """What the paper's file declares, with other grids."""
+    stated = copy.deepcopy(declared("modulo_noise"))
+    for own in stated.values():
+        for part in own.get("rows", []):
+            part["given"] |= {name: grid for name, grid in grids.items() if ":" in str(part["given"].get(name))}
+    monkeypatch.setattr(artifacts, "declared", lambda paper: stated)
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The slow artifacts on coarse grids."""
-    for module in (comparisons, tradeoffs):
-        monkeypatch.setattr(module, "epsilons", lambda full: [0.5, 2.0])
-    monkeypatch.setattr(curves, "FIG11_EPSILONS", (1.0,))
-    monkeypatch.setattr(curves, "FIG11_DELTAS", (0.2,))
-    monkeypatch.setattr(curves, "FIG12_EPSILONS", (1.5,))
+    restated(monkeypatch, epsilon="0.5,2", delta="0,0.2,0.5")
     monkeypatch.setattr(formula_checks, "EPSILONS", (1.0,))
 
 
@@ -77,17 +88,16 @@ def test_solver_and_closed_form_agree_in_every_table_that_has_both() -> None:
 
 
 def test_fig9_masses_without_delta() -> None:
-    table = pmfs.fig9().table
+    table = PAPER.artifacts["fig9"](False).table
     found = table[(table["panel"] == "a") & (table["delta"] == 0)]["law"].tolist()
     assert found == pytest.approx(
         [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440], abs=5e-7
     )
 
 
-def test_fig11_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curves, "FIG11_EPSILONS", (1.0,))
-    monkeypatch.setattr(curves, "FIG11_DELTAS", ())
-    table = curves.fig11().table
+def test_fig11_left() -> None:
+    table = PAPER.artifacts["fig11"](False).table
+    table = table[(table["panel"] == "left") & (table["epsilon"] == 1)]
     check = [0.334759, 0.4843226, 0.5957772, 0.652479, 0.6918719, 0.7124741, 0.7281718, 0.7463883, 0.7680307]
     assert table["solver"].tolist() == pytest.approx(check, abs=5e-7)
     assert table["law"].tolist() == pytest.approx(check, abs=5e-7)
@@ -103,7 +113,7 @@ def test_fig13_and_fig14_check_values() -> None:
 
 
 def test_table1_optima_and_what_the_printed_staircases_need() -> None:
-    table = pmfs.table1().table
+    table = figures.table1().table
     assert table["optimum_f0"].tolist() == pytest.approx([0.543191999, 0.549827669, 0.554833107, 0.558290369], abs=1e-9)
     assert table["optimum_needs_delta"][1] == pytest.approx(0.054749, abs=5e-7)
     symmetric = table["printed_needs_delta_symmetric"].tolist()
@@ -119,8 +129,8 @@ def test_dp_against_pdp_check_values() -> None:
 
 
 def test_fig7_honest_symmetric_noise_is_worse_than_every_baseline_in_mse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tradeoffs, "epsilons", lambda full: [0.25, 1.0, 2.0, 3.0])
-    table = tradeoffs.fig7().table
+    restated(monkeypatch, epsilon="0.25,1,2,3")
+    table = PAPER.artifacts["fig7"](False).table
     here = table[table["panel"] == "a"]
     optimum = here[here["mechanism"] == "symmetric"]["delta"].min()
     assert here[here["curve"] == "steps"]["delta"].max() < optimum
@@ -159,8 +169,8 @@ def test_a_printed_number_is_never_used_to_compute_ours(name: str, monkeypatch: 
     altered["eq59"] |= {"scalar": [0.5] * 5, "joint": [[0.5] * 5] * 5, "marginal": [0.5] * 5}
     altered["fig10"]["names"] = ["a", "b", "c"]
     altered["fig1"]["order_a"]["order"] = [9] * 8
-    for module in (pmfs, structure, PAPER.artifacts["eq59"].__globals__):  # type: ignore[attr-defined]
-        (monkeypatch.setitem if isinstance(module, dict) else monkeypatch.setattr)(module, "numbers", lambda: altered)
+    monkeypatch.setattr(figures, "numbers", lambda: altered)
+    monkeypatch.setattr(artifacts, "printed", lambda paper: altered)
     assert [c.ours for c in PAPER.artifacts[name](False).comparisons] == honest
 
 
@@ -184,7 +194,7 @@ def test_captions_say_what_the_paper_omits_and_what_is_one_sided() -> None:
         assert "differences are one-sided, as the paper takes them" in PAPER.artifacts[name](False).caption
     for name in ("fig1", "fig2", "fig9", "fig14", "fig6"):
         assert re.search(r"paper omits|sketch", PAPER.artifacts[name](False).caption), name
-    assert comparisons.NOT_REPRODUCIBLE in PAPER.remarks
+    assert any("[10] is missing" in remark for remark in PAPER.remarks)
 
 
 def test_verdicts() -> None:
@@ -201,7 +211,7 @@ def test_verdicts() -> None:
 
 @pytest.mark.parametrize(("n", "mu_bar", "epsilon"), [(8, 3, 1.5), (12, 4, 1.0), (9, 3, 0.75)])
 def test_the_column_cut_curve_passes_through_the_law(n: int, mu_bar: int, epsilon: float) -> None:
-    delta, mass = np.array(column_cut_curve(Grid(n, mu_bar, epsilon))).T
+    delta, mass = np.array(column_cut_curve(n, mu_bar, epsilon)).T
     assert (np.diff(delta) >= -1e-15).all()
     assert delta[-1] == mass[-1] == 1
     for at in np.linspace(0, 1, 173):
@@ -213,11 +223,11 @@ def test_the_column_cut_curve_passes_through_the_law(n: int, mu_bar: int, epsilo
 def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
     delta, mass = np.array(single_curve(8, 0.6)).T
     for at in np.linspace(0, 1, 57):
-        law = judge((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio")
+        law = bounds((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio").strongest
         assert law is not None
         assert np.interp(at, delta, mass) == pytest.approx(1 - law.value, abs=1e-12)
     for epsilon in (0.4, 1.2, 1.6, 1.72, 2.5):
-        least = symmetric_single_least_delta(8, epsilon, 0.3)
+        least = level_curve(8, epsilon, 0.3, both_ways=True)
         assert single_distance_law((8,), (1,), epsilon, least, both_ways=True).value <= 0.3 + 1e-12
         if least > 0:
             assert single_distance_law((8,), (1,), epsilon, least * 0.999, both_ways=True).value > 0.3

@@ -11,15 +11,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers import reading
 from solvers.backend import Options, backend
-from solvers.exchange import Raw
-from solvers.program import Block, Data, Moves, Program
+from solvers.program import Block, Data, Move, Program
+from solvers.session import Raw, Session
 from solvers.solution import (
     Later,
     PointStatus,
     Rest,
-    Seconds,
     Solution,
     Termination,
     infeasible_by,
@@ -166,7 +164,7 @@ def test_the_rest_is_read_late_but_not_too_late(label):
         data,
         variables=(Block("x", 0, (2,)),),
         parameters={"costs": (2,)},
-        moves=Moves({"c": (np.arange(2), data.c, matrix)}, 2),
+        moves={"c": Move(np.arange(2), data.c, matrix)},
     )
     with solver.open(program) as session:
         first = session.solve({"costs": [0.0, 0.0]})
@@ -197,7 +195,14 @@ def test_multipliers_of_a_scaled_program_that_prove_nothing_are_dropped():
     )
     program = Program("three rows", data, 1, (Block("x", 0, (1,)),), scale=2.0**20)
     raw = Raw(Termination.NUMERICAL, "Infeasible", ray=np.ones(3))
-    run = reading.SolverRun("highs", "1", Options(), {})
-    answer = reading.solution(program, np.ones(1), raw, reading.later(program, None), Seconds(), run)
+
+    class Answered(Session):
+        def _build(self, data):
+            pass
+
+        def _run(self, start, basis):
+            return raw
+
+    answer = Answered(backend("highs"), program, Options()).solve()
     assert answer.termination is Termination.NUMERICAL
     assert answer.ray is None

@@ -79,7 +79,7 @@ def test_compare_keeps_a_failure_as_a_row(capsys):
     rows = {row["solver"]: row for row in json.loads(out)["rows"]}
     assert code == 0
     assert rows["highs"]["status"] == "optimal"
-    assert rows["ortools:glop"]["kind"] == "SolverUnavailable"
+    assert rows["ortools:glop"]["status"] == "unavailable"
     assert "nonsense" in rows["nonsense"]["failure"]
 
 

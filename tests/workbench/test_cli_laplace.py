@@ -10,27 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from scipy import stats
 
-from workbench.cli import laplace as cli_laplace
-from workbench.cli.console import epilog
-from workbench.cli.design import design_command
+from workbench.cli.commands import app
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.families.laplace.family import FAMILY as LAPLACE
-
-ROOT = typer.Typer()
-ROOT.add_typer(cli_laplace.app, name="laplace")
-ROOT.command("design", epilog=epilog(LAPLACE.examples))(design_command(LAPLACE))
-
-
-@ROOT.callback()
-def _root() -> None:
-    pass
 
 
 def run(*arguments: object) -> None:
-    ROOT([str(a) for a in arguments], standalone_mode=False)
+    app([str(a) for a in arguments], standalone_mode=False)
 
 
 @pytest.fixture
@@ -48,7 +35,7 @@ DECODE = ("laplace", "decode", "--epsilon", "1", "--ell", "2", "--seed-file", "s
 def test_two_processes_that_share_only_the_key_file(folder: Path) -> None:
     x = np.random.default_rng(1).uniform(-5, 5, 100_000)
     (folder / "in.csv").write_text("value\n" + "\n".join(map(repr, x.tolist())) + "\n", encoding="utf-8")
-    command = [sys.executable, "-c", "from workbench.cli import laplace; laplace.app()"]
+    command = [sys.executable, "-c", "from workbench.cli import main; main()", "laplace"]
     done = subprocess.run([*command, *ENCODE[1:], "in.csv", "OUT.bits"], capture_output=True, text=True, check=True)
     assert "bits_per_scalar" in done.stdout
     other = folder / "other"
@@ -85,7 +72,7 @@ def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str], co
 
 
 def test_design_laplace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("design", "--epsilon", "1", "--bits", "5", "--json")
+    run("design", "laplace", "--epsilon", "1", "--bits", "5", "--json")
     out = capsys.readouterr().out
     made = json.loads(out)
     assert out.count("\n") == 1
@@ -93,21 +80,21 @@ def test_design_laplace(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert made["delta0"] == pytest.approx(1.014617989, abs=5e-9)
     assert (made["database_epsilon"], made["mse"], made["reachable"]) == (1.0, 2.0, True)
     assert made["mean_bits"] == pytest.approx(5, abs=1e-9)
-    run("design", "--epsilon", "11", "--bits", "5", "--json")
+    run("design", "laplace", "--epsilon", "11", "--bits", "5", "--json")
     made = json.loads(capsys.readouterr().out)
     assert made["reachable"] is False
     assert made["ell"] is made["decoder_epsilon"] is made["mse"] is None
     assert made["least_bits"] > 5
-    run("design", "--epsilon", "11", "--bits", "5")
+    run("design", "laplace", "--epsilon", "11", "--bits", "5")
     assert "Not reachable" in capsys.readouterr().err
-    run("design", "--epsilon", "0.1", "--bits", "8", "--code", "delta", "--low", "0", "--high", "100")
+    run("design", "laplace", "--epsilon", "0.1", "--bits", "8", "--code", "delta", "--low", "0", "--high", "100")
     assert "x ~ Unif(0, 100)" in capsys.readouterr().out
-    run("design", "--epsilon", "10.4", "--bits", "5", "--point", "0.5")
+    run("design", "laplace", "--epsilon", "10.4", "--bits", "5", "--point", "0.5")
     assert "x = 0.5" in capsys.readouterr().err
 
 
 def test_a_useless_decoder_guarantee_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("design", "--epsilon", "10.4", "--bits", "5")
+    run("design", "laplace", "--epsilon", "10.4", "--bits", "5")
     assert "the decoder learns nearly everything" in capsys.readouterr().out
 
 
@@ -219,12 +206,12 @@ def test_wrong_key_parameters_and_damage_are_refused(folder: Path, monkeypatch: 
 )
 def test_bad_data_laws_are_named_by_their_options(options: list[str], message: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        run("design", "--epsilon", "1", "--bits", "5", *options)
+        run("design", "laplace", "--epsilon", "1", "--bits", "5", *options)
     assert str(caught.value) == message
 
 
 def test_epsilons_are_shown_in_full(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    run("design", "--epsilon", "1", "--bits", "5")
+    run("design", "laplace", "--epsilon", "1", "--bits", "5")
     shown = capsys.readouterr().out.split()
     assert shown[shown.index("ell") + 1] == "1.73297685"
     assert float(shown[shown.index("decoder_epsilon") + 1]) >= 1.732976854669
@@ -235,9 +222,9 @@ def test_epsilons_are_shown_in_full(capsys: pytest.CaptureFixture[str], folder: 
 
 
 def test_an_ell_that_cannot_be_encoded_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    run("design", "--epsilon", "1", "--bits", "200")
+    run("design", "laplace", "--epsilon", "1", "--bits", "200")
     assert "so close to 1" in capsys.readouterr().out
-    run("design", "--epsilon", "1", "--bits", "20")
+    run("design", "laplace", "--epsilon", "1", "--bits", "20")
     assert capsys.readouterr().err == ""
 
 

@@ -195,10 +195,8 @@ MANY_PARAMETERS = {  # which functions take more than eight, and why
     "workbench/cli/certificate.py: audit": COMMAND,
     "workbench/cli/certificate.py: compose": COMMAND,
     "workbench/cli/compare.py: compare": COMMAND,
-    "workbench/cli/laplace.py: encode": COMMAND,
     "workbench/cli/privatise.py: privatise": COMMAND,
     "workbench/cli/privatise.py: privatise_labels": COMMAND,
-    "workbench/cli/recommend.py: recommend": COMMAND,
     "workbench/privacy/certify.py: certify": "it is public: its keywords are promised",
 }
 

@@ -138,7 +138,7 @@ def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:
     assert frontier.answer["rows"][0]["objective"] == pytest.approx(1 / (math.e + 1), rel=1e-6)
     rows = compared.answer["rows"]
     assert [row["solver"] for row in rows] == ["highs", "linprog"]
-    assert all(row["agrees"] for row in rows)
+    assert all(row["oracle_agrees"] for row in rows)
 
 
 def test_a_notion_a_backend_and_baselines(tmp_path: Path) -> None:

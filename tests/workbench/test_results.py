@@ -252,7 +252,7 @@ def test_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [{"epsilon": epsilon, "delta": 0.1} for epsilon in (0.5, 1.0)]
     monkeypatch.setattr(
         module,
-        "_groups",
+        "groups",
         lambda kind, small: [Group(QUESTION, {"notion": "dp"}, points)] if kind.name == "modulo" else [],
     )
     result = wb.verify("highs,ortools:glop", small=True)

@@ -1,4 +1,4 @@
-"""The `workbench` command: one file per group of commands, mounted here.
+"""The `workbench` command, mounted from commands.toml, and what it says when something goes wrong.
 
 Every command has --help with examples and --json; errors are one line and exit code 2.
 """
@@ -6,83 +6,96 @@ Every command has --help with examples and --json; errors are one line and exit 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import re
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 import workbench
 from workbench.cli import console
-from workbench.cli import doctor as doctor_module
-from workbench.cli.console import Json, emit_json, epilog, err, interrupted, out, table
-from workbench.cli.lazy import CompareGroup, DesignGroup, FrontierGroup
-from workbench.cli.output_paths import output_folder
-from workbench.cli.usage import usage_words
-from workbench.cli.workflow import WorkflowGroup
+from workbench.cli.options import command, entries, epilog
 from workbench.errors import NotProven, WorkbenchError
 from workbench.io.extras import says_what_is_missing
 from workbench.io.plugins import PluginWarning, load_file
 
 __all__ = ["app", "main"]
 
+_INTERRUPTED = 130
+
+
+class _Group(TyperGroup):
+    """Commands in the order of commands.toml, and those of the families, which are looked up when a group is entered.
+
+    Auditing, verifying and sampling must work where another package is called `models`; families refuse to load there.
+    """
+
+    _commands: dict[str, Any]
+    _complete: bool
+
+    @property
+    def commands(self) -> Any:
+        """name -> command: those that were added by hand, and one for each family."""
+        if not self._complete:
+            self._complete = True
+            makes = entries().get(self.name or "", {}).get("families")
+            if makes is not None:
+                group = typer.Typer(rich_markup_mode="rich")
+                group.callback()(lambda: None)  # so that one command makes a group as well
+                for name, function, examples in _loaded(makes)():
+                    group.command(name, epilog=epilog(examples))(function)
+                self._commands.update(typer.main.get_group(group).commands)
+        return self._commands
+
+    @commands.setter
+    def commands(self, commands: Any) -> None:
+        order = [*entries()]
+        known = {name: path for name in commands for path in (name, f"{self.name} {name}") if path in order}
+        placed = sorted(commands.items(), key=lambda item: order.index(known[item[0]]) if item[0] in known else -1)
+        self._commands, self._complete = dict(placed), False
+
+
 app = typer.Typer(
     name="workbench",
-    cls=WorkflowGroup,
+    cls=_Group,
     help="Design differential-privacy mechanisms by optimization; judge, audit and reproduce.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-design_app = typer.Typer(
-    cls=DesignGroup,
-    help="Design one mechanism: its model, its solver's answer, its oracle, its exact audit.",
-    epilog=epilog(["design modulo --n 8 --max-shift 3 --epsilon 1.5", "design noise --help"]),
-)
-frontier_app = typer.Typer(
-    cls=FrontierGroup,
-    help="Trade-offs between privacy and error: solver points, closed forms, baselines; CSV, PNG and SVG.",
-    rich_markup_mode="rich",
-    epilog=epilog(
-        ["frontier modulo --n 8 --max-shift 3 --epsilon 0.1:4:40 --html trade.html", "frontier noise --help"]
-    ),
-)
-privatise_app = typer.Typer(
-    help="Run a mechanism on a file of real data; nothing is written on an error.",
-    epilog=epilog(["privatise labels --help", "privatise noise --help"]),
-)
-compare_app = typer.Typer(cls=CompareGroup, rich_markup_mode="rich")
 
 
-_INTERRUPTED = 130
-_PLAIN: dict[str, Any] = {"highlight": False, "markup": False}
+def _loaded(place: str) -> Any:
+    """The function of "module:name" in workbench.cli."""
+    module, name = place.split(":")
+    return getattr(importlib.import_module(f"workbench.cli.{module}"), name)
 
 
 def _mount() -> None:
-    from workbench.cli import certificate, compare, explore, laplace, privatise, programs, recommend, sweep
-
-    privatise_app.command("labels", epilog=privatise.LABELS_EXAMPLES)(privatise.privatise_labels)
-    privatise_app.command("noise", epilog=privatise.NOISE_EXAMPLES)(privatise.privatise_noise)
-    privatise_app.command("quantizer", epilog=privatise.QUANTIZER_EXAMPLES)(privatise.privatise_quantizer)
-    app.command("recommend", epilog=recommend.EXAMPLES)(recommend.recommend)
-    app.add_typer(laplace.app, name="laplace", no_args_is_help=True)
-    app.command(epilog=certificate.AUDIT_EXAMPLES)(certificate.audit)
-    app.command(epilog=certificate.CHECK_EXAMPLES)(certificate.check)
-    app.command(epilog=certificate.SAMPLE_EXAMPLES)(certificate.sample)
-    app.command(epilog=certificate.COMPOSE_EXAMPLES)(certificate.compose)
-    app.command(epilog=sweep.SWEEP_EXAMPLES)(sweep.sweep)
-    app.add_typer(sweep.app, name="results", no_args_is_help=True)
-    app.add_typer(programs.app, name="programs", no_args_is_help=True)
-    app.add_typer(design_app, name="design", no_args_is_help=True)
-    app.command(epilog=explore.EXAMPLES, context_settings=explore.SETTINGS)(explore.explore)
-    app.add_typer(frontier_app, name="frontier", no_args_is_help=True)
-    compare_app.callback(invoke_without_command=True, epilog=compare.EXAMPLES)(compare.compare)
-    app.add_typer(compare_app, name="compare")
-    app.add_typer(privatise_app, name="privatise", no_args_is_help=True)
+    """All commands and groups but those of the families."""
+    groups = {"": app}
+    for path, entry in entries().items():
+        group, _, name = path.rpartition(" ")
+        help_end = epilog(entry["examples"]) if "examples" in entry else None
+        built = command(path, _loaded(entry["run"])) if "run" in entry else None
+        if "help" in entry or "families" in entry:
+            words = entry.get("help") or built.__doc__
+            group_of = typer.Typer(cls=_Group, help=words, epilog=help_end, rich_markup_mode="rich")
+            if built is not None:
+                group_of.callback(invoke_without_command=True, epilog=help_end)(built)
+            app.add_typer(group_of, name=name, no_args_is_help=built is None, rich_help_panel=entry["panel"])
+            groups[name] = group_of
+        elif built is not None:
+            settings, panel = entry.get("settings"), entry.get("panel")
+            groups[group].command(name, epilog=help_end, context_settings=settings, rich_help_panel=panel)(built)
 
 
 def _version(wanted: bool) -> None:
@@ -103,98 +116,6 @@ def _root(
 ) -> None:
     for file in plugin or ():
         load_file(file)
-
-
-@app.command(epilog=doctor_module.EXAMPLES)
-def doctor(json: Json = False) -> None:
-    """What is installed: whether that set is known to work, solvers and licences, extras, folders; exit 1 when bad."""
-    raise typer.Exit(doctor_module.doctor(json, console.answers()))
-
-
-@app.command(epilog="Examples:\n\n  workbench verify\n\n  workbench verify --family all --small --json")
-def verify(
-    solvers: Annotated[str, typer.Option(help="Solvers to verify, comma-separated.")] = "highs",
-    family: Annotated[str, typer.Option(help="Families to verify, comma-separated, or all.")] = "modulo",
-    small: Annotated[bool, typer.Option("--small", help="The small grid (seconds) instead of the full one.")] = False,
-    json: Json = False,
-) -> None:
-    """Run the models against their closed forms on a grid; exit 1 when any answer disagrees."""
-    from workbench.cli.bars import under_a_bar
-    from workbench.comparison.verify import COLUMNS, summary
-    from workbench.comparison.verify import verify as run
-
-    result = under_a_bar(lambda tell: run(solvers, family=family, small=small, progress=tell), "verifying")
-    bad = [row for row in result if row["agrees"] is False]
-    groups = summary(result)
-    if json:
-        emit_json(
-            {
-                "requests": len(result),
-                "disagreements": len(bad),
-                "summary": groups,
-                "rows": result.rows,
-                "interrupted": result.interrupted,
-            }
-        )
-    else:
-        columns = ["solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly_private"]
-        caption = (
-            "worst: largest |solver - oracle| (for a bound: largest excess beyond it).\n"
-            "exactly private: raw solver PMFs that meet the request in exact arithmetic."
-        )
-        heads = ["solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly private"]
-        out.print(table("Models against oracles", heads, [[g[c] for c in columns] for g in groups], caption=caption))
-        for row in bad:
-            request = " ".join(f"{name}={value}" for name, value in row.items() if name not in COLUMNS)
-            reason = row["failure"] or f"{row['objective']:.9g} against {row['oracle_value']:.9g}"
-            where = f"{row['solver']} on {row['question']} {request}"
-            err.print(f"disagrees: {where}: {reason}", soft_wrap=True, **_PLAIN)
-    if result.interrupted:
-        interrupted(f"{result.finished} of {result.total} requests are answered.")
-    if bad:
-        raise typer.Exit(1)
-
-
-@app.command(
-    epilog="Examples:\n\n  workbench reproduce\n\n  workbench reproduce --paper modulo-noise --only fig10 --only table1"
-)
-def reproduce(
-    paper: Annotated[list[str] | None, typer.Option(help="A paper (repeatable); all by default.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="An artifact such as fig10 (repeatable).")] = None,
-    results: Annotated[Path, typer.Option(help="Folder to write into.")] = Path("results"),
-    full: Annotated[bool, typer.Option("--full", help="Also what takes longer than a few minutes.")] = False,
-    jobs: Annotated[int | None, typer.Option(help="Processes of this machine; all its cores by default.")] = None,
-    json: Json = False,
-) -> None:
-    """Regenerate the papers' figures and tables into results/, printed numbers beside ours."""
-    from workbench.papers.reproduce import reproduce as run
-
-    output_folder(results, "results")
-    result = run(
-        paper, only, results, full=full, jobs=jobs, progress=lambda done, total, line: err.print(line, **_PLAIN)
-    )
-    surprises = [row for row in result if row["surprising"]]
-    if json:
-        emit_json(
-            {
-                "results": str(results),
-                "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
-                "interrupted": result.interrupted,
-            }
-        )
-    else:
-        for sentence in result.sentences:
-            out.print(sentence, **_PLAIN)
-        for row in surprises:
-            difference = f"printed {row['printed']:g}, ours {row['ours']:.9g} ({row['verdict']})"
-            out.print(f"unexpected: {row['place']}, {row['what']}: {difference}")
-    if result.interrupted:
-        interrupted(f"{result.finished} of {result.total} artifacts are finished; these are kept.")
-    if json:
-        return
-    out.print(
-        f"Results are in {results / 'README.md'} (gallery), with tables as CSV and figures as PNG and SVG beside it."
-    )
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -221,7 +142,7 @@ def _run_and_report(given: list[str]) -> int:
     code, failure = _run(given)
     try:
         if failure is not None and "--json" in given:
-            emit_json(failure)
+            console.emit_json(failure)
         console.answers().flush()
     except BrokenPipeError:  # the reader has left; say nothing more, not even at exit
         console.drop_output()
@@ -262,38 +183,86 @@ def _plugins_first(given: list[str]) -> list[str]:
 
 def _run(given: list[str]) -> tuple[int, dict[str, Any] | None]:
     """Run a command: its exit code, and what went wrong."""
+
+    def failed(kind: str, message: str, code: int = 2, **more: Any) -> tuple[int, dict[str, Any]]:
+        return code, {"error": kind, "message": message, **more}
+
     try:
         with says_what_is_missing("This command"):
             result = app(_plugins_first(given), standalone_mode=False)
         if result == _INTERRUPTED:  # typer's own translation of Ctrl-C
-            return 2, {"error": "Interrupted", "message": "Interrupted."}
+            return failed("Interrupted", "Interrupted.")
         return (result if isinstance(result, int) else 0), None
     except NotProven as error:
-        more = {"incumbent": error.incumbent, "bound": error.bound}
-        return 2, {"error": "NotProven", "message": str(error), **more}
+        return failed("NotProven", str(error), incumbent=error.incumbent, bound=error.bound)
     except WorkbenchError as error:
-        return error.exit_code, {"error": type(error).__name__, "message": str(error)}
+        return failed(type(error).__name__, str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        return 2, {"error": "Interrupted", "message": "Interrupted."}
+        return failed("Interrupted", "Interrupted.")
     except SystemExit as stop:
         if not given:  # the completion of a shell ends so
             raise
-        message = f"Code that was added to the workbench has ended the command (sys.exit, code {stop.code})."
-        return 2, {"error": "WorkbenchError", "message": message}
+        words = f"Code that was added to the workbench has ended the command (sys.exit, code {stop.code})."
+        return failed("WorkbenchError", words)
     except TyperException as error:
-        message = usage_words(error.format_message(), given)
-        return 2, {"error": "InvalidRequest", "message": message} if message else None
+        message = _usage(error.format_message(), given)
+        return failed("InvalidRequest", message) if message else (2, None)
     except BrokenPipeError:
         return 1, None
     except OSError as error:
-        return 2, {"error": "WorkbenchError", "message": _trouble(error)}
+        return failed("WorkbenchError", _trouble(error))
     except MemoryError:
-        return 2, {"error": "WorkbenchError", "message": "The request needs more memory than there is."}
+        return failed("WorkbenchError", "The request needs more memory than there is.")
     except Exception as error:  # a bug of ours: still one line, and a way to see where
         if os.environ.get("WORKBENCH_DEBUG"):
             raise
         line = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return 3, {"error": "Bug", "message": f"{line} (this is a bug; WORKBENCH_DEBUG=1 shows where)"}
+        return failed("Bug", f"{line} (this is a bug; WORKBENCH_DEBUG=1 shows where)", 3)
+
+
+# A message of the parser of command lines -> the same in the one form of a message.
+_FORMS = {
+    r"Invalid value for '?(?P<name>[^':]+)'?: (?:Input should be )?(?P<why>.*?)(?:, unable.*)?\.?":
+        "{name} must be {why}. Got {value}.",
+    r"Option '(?P<name>[^']+)' does not take a value\.": "{name} must be given without a value. Got {value}.",
+    r"(?:Missing (?:option|argument)|Option) '(?P<name>[^']+)'(?: requires an argument)?\.?":
+        "{name} must be given. Got none.",
+    r"No such (?P<kind>option|command):? '?(?P<got>[^' ]+?)'?\.? (?:\(Possible options:|Did you mean) (?P<near>.*)[)?]":
+        "No such {kind} {got}; did you mean {near}?",
+    r"No such (?P<kind>option|command):? '?(?P<got>[^' ]+?)'?\.?": "No such {kind} {got}; --help lists the {kind}s.",
+    r"Got unexpected extra arguments?(?:\(s\))? \((?P<got>.*)\)":
+        "arguments must be those that --help lists. Got {got} besides.",
+}  # fmt: skip
+_OURS = {"a valid": "a", "a integer": "an integer", "greater than or equal to": "at least",
+         "less than or equal to": "at most"}  # fmt: skip
+_LONGEST = 300
+
+
+def _usage(message: str, given: Sequence[str]) -> str:
+    """A message of the parser as one of ours. given: the command line, which holds the value that was wrong."""
+    words = " ".join(message.split())
+    for form, ours in _FORMS.items():
+        if match := re.fullmatch(form, words):
+            parts = match.groupdict()
+            flag = parts.get("name", "")
+            why = parts.get("why", "")
+            for theirs, word in _OURS.items():
+                why = why.replace(theirs, word)
+            near = " or ".join(parts.get("near", "").rsplit(", ", 1))
+            name = flag.split(" / ")[0].lstrip("-")  # --time-limit -> time-limit; FILE.csv stays
+            words = ours.format_map(parts | {"name": name, "why": why, "near": near, "value": _value(flag, given)})
+            break
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+
+
+def _value(name: str, given: Sequence[str]) -> str:
+    """What the command line gave an option; its last value counts."""
+    for at in range(len(given) - 1, -1, -1):
+        if given[at].startswith(f"{name}="):
+            return given[at][len(name) + 1 :]
+        if given[at] == name and at + 1 < len(given):
+            return given[at + 1]
+    return "another"
 
 
 _mount()

@@ -1,115 +1,80 @@
-"""`workbench compare --suite ...`: every solver on the same programs."""
+"""`workbench compare`: every solver on the programs of a suite, or on one request of a family."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from workbench.cli.bars import under_a_bar
-from workbench.cli.console import Json, emit_json, interrupted, table
+from workbench.cli.console import Report, err, table, under_a_bar
 from workbench.cli.console import out as stdout
+from workbench.cli.options import Named, command, present
 from workbench.cli.output_paths import output_folder
 from workbench.errors import InvalidRequest
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from workbench.families.base import Family
     from workbench.io.result import Result
 
-__all__ = ["EXAMPLES", "compare"]
+__all__ = ["commands", "compare"]
 
-EXAMPLES = """Examples:
-
-  workbench compare --suite default
-
-  workbench compare --suite small --solvers highs,gurobi,ortools:glop --time-limit 5
-
-  workbench compare --suite default --instances "noise-milp-*,mvu-*" --out comparison --json
-
-  workbench compare --programs FOLDER --out ranking   (MPS files of `workbench programs export`, or your own)
-
-  workbench compare modulo --n 8 --max-shift 3 --epsilon 1.5   (one request instead of a suite)"""
+_MORE = (" --solvers highs,gurobi,scip", " --solvers all --json")
+_HEADS = {
+    "solver": "solver", "status": "status", "objective": "objective", "bound": "bound", "residual": "residual",
+    "pdp_delta": "PDP δ", "dp_delta": "DP δ", "pure_epsilon": "pure ε", "private": "private",
+    "oracle_agrees": "agrees", "seconds": "seconds",
+}  # fmt: skip
+_CAPTION = "δ, ε and private are of the mechanism as returned, in exact arithmetic; agrees: with the closed form."
+_ROUNDED_UP = ("pdp_delta", "dp_delta", "pure_epsilon")
+_FORMATS = {"residual": ".1g", "seconds": ".3f"}
+_SUITE = ["solver", "solved", "mean s", "ratio", "worst gap", "residual", "private", "certified", "not solved"]
 
 
 def compare(
-    context: typer.Context,
-    suite: Annotated[str | None, typer.Option(help="default, small or library.")] = None,
-    solvers: Annotated[str | None, typer.Option(help="Names from `workbench doctor`; every installed one.")] = None,
-    instances: Annotated[str | None, typer.Option(help='Patterns of instance names: "noise-milp-*,mvu-*".')] = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds of one run.")] = 20.0,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the report; results/solver_comparison for all of default, else none."),
-    ] = None,
-    programs: Annotated[
-        Path | None, typer.Option(help='A folder of MPS files instead, ours or yours; NAME.json: {"optimum": 1.5}.')
-    ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Only list the instances (of default).")] = False,
-    json: Json = False,
-) -> None:
+    context: typer.Context, *, suite: str | None = None, solvers: str | None = None, instances: str | None = None,
+    time_limit: float = 20.0, out: Path | None = None, programs: Path | None = None, listing: bool = False,
+    json: bool = False,
+) -> Report | None:  # fmt: skip
     """Compare solvers: a family on one request, --suite on a versioned suite of programs of every model."""
     if context.invoked_subcommand is not None:
         if suite is not None:
             raise InvalidRequest(f"suite must be left out with {context.invoked_subcommand}. Got {suite!r}.")
-        return
-    if programs is not None:
-        if suite is not None or listing:
-            raise InvalidRequest("programs must be given without suite and list. Got both.")
-        _programs(programs, solvers, instances, time_limit, out, json)
-        return
-    if suite is None and listing:
-        suite = "default"
-    if suite is None:
+        return None
+    if programs is not None and (suite is not None or listing):
+        raise InvalidRequest("programs must be given without suite and list. Got both.")
+    suite = "default" if listing and suite is None else suite
+    if suite is None and programs is None:
         if json:
             raise InvalidRequest("suite must be given with --json. Got none.")
-        stdout.print(context.get_help(), highlight=False, markup=False)
-        return
+        stdout.print(context.get_help())
+        return None
 
-    from workbench.comparison.compare import compare_suite
+    from workbench.comparison.compare import compare_programs, compare_suite
     from workbench.families.programs import chosen
 
+    taken = [] if suite is None else chosen(suite, instances)  # what is wrong is refused before a folder is made
     if listing:
-        _list(chosen(suite, instances), json)
-        return
-    whole = suite == "default" and solvers in (None, "all") and instances is None
-    folder = Path("results/solver_comparison") if out is None and whole else out
-    if folder is not None:
-        chosen(suite, instances)  # what is wrong is refused before a folder is made
-        output_folder(folder, "out")
-    result = under_a_bar(
-        lambda tell: compare_suite(suite, solvers, instances=instances, time_limit=time_limit, progress=tell)
-    )
-    if not result.rows:
-        raise KeyboardInterrupt
-    _report_suite(result, suite, time_limit, folder, json)
-
-
-def _programs(
-    folder: Path, solvers: str | None, instances: str | None, limit: float, out: Path | None, json: bool
-) -> None:
-    from workbench.comparison.compare import compare_programs
-
+        rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
+        cells = [list(row.values()) for row in rows]
+        return Report({"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)])
+    if out is None and suite == "default" and solvers in (None, "all") and instances is None:
+        out = Path("results/solver_comparison")
     if out is not None:
         output_folder(out, "out")
-    result = under_a_bar(
-        lambda tell: compare_programs(folder, solvers, instances=instances, time_limit=limit, progress=tell)
-    )
+    run: Any = partial(compare_suite, str(suite)) if programs is None else partial(compare_programs, programs)
+    result: Result = under_a_bar(lambda tell: run(solvers, instances=instances, time_limit=time_limit, progress=tell))
     if not result.rows:
         raise KeyboardInterrupt
-    _report_suite(result, f"{folder.name} (files)", limit, out, json)
+    return _suite_report(result, suite or f"{Path(programs or '').name} (files)", time_limit, out)
 
 
-def _list(taken: list[Any], json: bool) -> None:
-    rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
-    if json:
-        emit_json({"instances": rows})
-    else:
-        stdout.print(table(f"{len(rows)} instances", ["instance", "model"], [list(row.values()) for row in rows]))
-
-
-def _report_suite(result: Result, suite: str, time_limit: float, folder: Path | None, json: bool) -> None:
+def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | None) -> Report:
     """Write what there is and report it; after Ctrl-C the finished runs."""
     from workbench.io.result import records
     from workbench.papers.reproduce import gallery
@@ -122,58 +87,94 @@ def _report_suite(result: Result, suite: str, time_limit: float, folder: Path | 
             write_artifact(artifact, folder)
         if folder.name in ("solver_comparison", "program_library") and (folder.parent / "README.md").exists():
             gallery(folder.parent)
-    if json:
-        runs = next(artifact.table for artifact in report if artifact.name == "performance_profile")
-        emit_json(
-            {
-                "suite": suite,
-                "summary": records(report[0].table),
-                "runs": records(runs),
-                "recommendations": list(result.sentences),
-                "interrupted": result.interrupted,
-            }
-        )
-    else:
-        _report(report[0].table, suite)
-        for sentence in result.sentences:
-            stdout.print(sentence, highlight=False, markup=False)
-        if folder is not None:
-            stdout.print(f"{len(result)} runs: {folder}", highlight=False)
-    if result.interrupted:
-        place = f"in {folder}" if folder else "shown above"
-        interrupted(f"{result.finished} of {result.total} runs are finished, {place}.")
+    runs = next(artifact.table for artifact in report if artifact.name == "performance_profile")
+    values = {"suite": suite, "summary": records(report[0].table), "runs": records(runs),
+              "recommendations": list(result.sentences), "interrupted": result.interrupted}  # fmt: skip
+    written = [] if folder is None else [f"{len(result)} runs: {folder}"]
+    place = f"in {folder}" if folder else "shown above"
+    shown = [*_solvers(report[0].table, suite), *result.sentences, *written]
+    return Report(values, shown, result.kept(f"runs are finished, {place}."))
+
+
+def _solvers(results: pd.DataFrame, suite: str) -> Iterator[Any]:
+    """The tables of solvers, one for every kind of program."""
+    for kind, part in results.groupby("kind", sort=False):
+        cells = [
+            [row["solver"], f"{row['solved']} of {row['instances']}", f"{row['shifted_mean_seconds']:.3f}",
+             f"{row['ratio']:.2f}", *(_short(row[name]) for name in ("worst_gap_to_best", "worst_residual")),
+             *(f"{row[name]} of {row['answers']}" if row["answers"] else "-"
+               for name in ("private_as_returned", "certified")), row["not_solved"]]
+            for _, row in part.iterrows()
+        ]  # fmt: skip
+        yield table(f"{kind}s of suite {suite}", _SUITE, cells)
 
 
 def _short(value: float | None) -> str:
     return "-" if value is None or value != value else f"{value:.1g}"
 
 
-def _report(results: pd.DataFrame, suite: str) -> None:
-    """The table of solvers."""
-    counts = ("private_as_returned", "certified")
-    for kind, part in results.groupby("kind", sort=False):
-        cells = [
-            [
-                r["solver"],
-                f"{r['solved']} of {r['instances']}",
-                f"{r['shifted_mean_seconds']:.3f}",
-                f"{r['ratio']:.2f}",
-                _short(r["worst_gap_to_best"]),
-                _short(r["worst_residual"]),
-                *(f"{r[name]} of {r['answers']}" if r["answers"] else "-" for name in counts),
-                r["not_solved"],
-            ]
-            for _, r in part.iterrows()
-        ]
-        heads = [
-            "solver",
-            "solved",
-            "mean s",
-            "ratio",
-            "worst gap",
-            "residual",
-            "private",
-            "certified",
-            "not solved",
-        ]
-        stdout.print(table(f"{kind}s of suite {suite}", heads, cells))
+def commands() -> Iterator[Named]:
+    """One for every family whose requests go to a solver, with the examples of designing on several of them."""
+    from workbench.families.registry import families
+
+    for kind in families():
+        if any(option.name == "solver" for option in kind.options):
+            lines = [line.split(" --plot")[0].split(" --save")[0] for line in kind.examples]
+            stems = [line.replace("design", "compare", 1).replace(" --json", "") for line in lines
+                     if line.startswith("design ")]  # fmt: skip
+            examples = [stem + more for stem, more in zip(stems, _MORE, strict=False)]
+            yield kind.name, _command(kind), examples
+
+
+def _command(kind: Family) -> Callable[..., None]:
+    from workbench.comparison.compare import TIME_LIMITS, compare_request, solver_names
+
+    limit = TIME_LIMITS["request"]
+    words = f"Seconds; {limit:g} by default for solvers that take a limit."
+    options = [
+        replace(option, help=words) if option.name == "time_limit" else option
+        for option in kind.given_in("command")
+        if option.name != "solver"
+    ]
+
+    def run(*, solvers: str = "highs,gurobi", **given: Any) -> Report:
+        names = solver_names(solvers)
+        request = kind.request_of(kind.read(present(given), "command") | {"check": "audit"})
+        result = compare_request(
+            request, names, limit=limit, progress=lambda done, total, solver: err.print(f"{solver} ...")
+        )
+        if given.get("time_limit") is None:
+            given["time_limit"] = limit
+        values = _spelled(request.question, given, result)
+        kept = result.kept("solvers have answered.")
+        return Report(values, _rows(result), kept, all(row["objective"] is None for row in result))
+
+    summary = f"One request of {kind.name} on several solvers: status, bound, exact privacy, and which one to use."
+    return command("compare FAMILY", run, options, summary=summary)
+
+
+def _spelled(question: Any, given: Mapping[str, Any], result: Result) -> dict[str, Any]:
+    """The request as it was given, and the rows."""
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+    spelled = question.to_dict() if hasattr(question, "to_dict") else repr(question)
+    return {**options, "question": spelled, "rows": result.to_dict()["rows"], "recommendation": result.sentences[0],
+            "interrupted": result.interrupted}  # fmt: skip
+
+
+def _rows(result: Result) -> Iterator[Any]:
+    """The rows as a table, what went wrong in words, and which solver to use."""
+    cells = [[_cell(name, row.get(name)) for name in _HEADS] for row in result]
+    yield table(result.title, list(_HEADS.values()), cells, caption=_CAPTION)
+    for row in result:
+        if row["failure"]:
+            name = "" if row["failure"].startswith(row["solver"]) else f"{row['solver']}: "
+            yield f"{name}{row['failure']}"
+    yield result.sentences[0]
+
+
+def _cell(name: str, value: Any) -> Any:
+    from workbench.families.design import upward
+
+    if name in _ROUNDED_UP and value is not None:
+        return upward(value)
+    return format(value, _FORMATS[name]) if name in _FORMATS and isinstance(value, float) else value

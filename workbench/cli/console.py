@@ -11,35 +11,45 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NoReturn, TextIO
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import typer
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from workbench.io.files import is_number
 
+if TYPE_CHECKING:
+    from workbench.io.result import Result
+
+R = TypeVar("R", bound="Result")
+Tell = Callable[[int, int, str], None]  # parts done, parts, what is next
+
 __all__ = [
-    "Json",
+    "Report",
+    "Tell",
     "answers",
     "drop_output",
     "emit_json",
-    "epilog",
     "err",
     "facts",
-    "interrupted",
+    "note",
     "one_line",
     "open_streams",
     "out",
     "own_stdout",
     "show_everything",
     "table",
+    "under_a_bar",
+    "verbatim",
 ]
 
-Json = Annotated[bool, typer.Option("--json", help="Print one machine-readable JSON object on stdout, nothing else.")]
+_PERIOD = 10.0  # seconds between two lines of progress
 
 
 class _Output(Console):
@@ -59,6 +69,33 @@ _FITS = (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLU
 _PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
 out = _Output(width=None if _FITS else 120, **_PLAIN)
 err = _Output(stderr=True, **_PLAIN)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command answers.
+
+    values: the object of --json; shown: what is printed otherwise, tables and lines; stopped: a line for stderr, such
+    as what Ctrl-C has left, which is exit code 2; failed: whether the answer is bad news, which is exit code 1.
+    """
+
+    values: Mapping[str, Any]
+    shown: Iterable[Any] = ()
+    stopped: str | None = None
+    failed: bool = False
+
+    def tell(self, json: bool) -> None:
+        """Print it and exit as it says."""
+        if json:
+            emit_json(self.values)
+        else:
+            for part in self.shown:
+                out.print(part)
+        if self.stopped is not None:  # no second object on stdout
+            print(one_line(self.stopped), file=sys.stderr)
+            raise typer.Exit(2)
+        if self.failed:
+            raise typer.Exit(1)
 
 
 _answers: TextIO | None = None
@@ -131,58 +168,78 @@ def emit_json(payload: Mapping[str, Any]) -> None:
     answers().flush()
 
 
-def epilog(examples: Iterable[str]) -> str:
-    """Examples as the end of a help text."""
-    lines = [escape(text if text.startswith("(") else f"  workbench {text}") for text in examples]
-    return "\n\n".join(["Examples:", *lines])
-
-
-def interrupted(message: str) -> NoReturn:
-    """After a report of what Ctrl-C left: say so on stderr and exit 2, with no second object on stdout."""
-    print(f"Interrupted: {one_line(message)}", file=sys.stderr)
-    raise typer.Exit(2)
-
-
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None) -> Table:
     """A rich table; numbers right-aligned and shown with nine significant digits, None as a dash."""
     shown = Table(
-        title=title or None,
-        caption=caption,
-        title_justify="left",
-        caption_justify="left",
-        header_style="bold",
-        box=box.SIMPLE_HEAD,
-        show_header=any(columns),
-        pad_edge=False,
-    )
+        title=title or None, caption=caption, title_justify="left", caption_justify="left", header_style="bold",
+        box=box.SIMPLE_HEAD, show_header=any(columns), pad_edge=False,
+    )  # fmt: skip
     for k, column in enumerate(columns):
         numeric = any(isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows)
-        words = [word for row in rows for word in show(row[k]).split() if is_number(word)]
+        words = [word for row in rows for word in _cell(row[k]).split() if is_number(word)]
         least = max(map(len, words), default=None)  # a number is never broken, however narrow the output
         shown.add_column(
             column, justify="right" if numeric else "left", overflow="fold", no_wrap=k == 0 or numeric, min_width=least
         )
     for row in rows:
-        shown.add_row(*map(show, row))
+        shown.add_row(*map(_cell, row))
     return shown
 
 
-def facts(rows: Sequence[tuple[str, str]]) -> Table:
+def facts(rows: Iterable[tuple[str, str]]) -> Table:
     """Labels and sentences in two aligned columns."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
-    for label, sentence in rows:
-        grid.add_row(label, sentence)
+    for row in rows:
+        grid.add_row(*row)
     return grid
 
 
-def show(value: Any) -> str:
-    """One cell."""
+def note(sentence: str) -> Text:
+    """A sentence that a reader must know."""
+    return Text.assemble(("note", "yellow"), " ", sentence)
+
+
+def verbatim(text: str) -> Text:
+    """A text whose lines are broken by the terminal alone, so that they can be copied."""
+    return Text(text, no_wrap=True, overflow="ignore")
+
+
+def _cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.9g}"
-    return str(value)
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def under_a_bar(work: Callable[[Tell], R], what: str = "solving", *, lines: bool = False) -> R:
+    """Do some work under a bar with the time that is left, on stderr; work: told where to report its progress.
+
+    lines: whether a line every ten seconds says so where stderr is no terminal.
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+               TextColumn("left"), TimeRemainingColumn())  # fmt: skip
+    begin = last = time.monotonic()
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+
+        def tell(done: int, total: int, what: str) -> None:
+            nonlocal last
+            bar.update(task, completed=done, total=total, description=what)
+            now = time.monotonic()
+            if lines and bar.disable and done and now - last > _PERIOD:
+                last, rest = now, (now - begin) / done * (total - done)
+                err.print(f"{what}: {done} of {total} points, about {rest:.0f} s left")
+
+        return work(tell)

@@ -1,49 +1,48 @@
-"""`workbench design FAMILY`, the same for every family."""
+"""`workbench design FAMILY`, the same for every family, and `workbench recommend`."""
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.markup import escape
+from rich.text import Text
 
-from workbench.cli.console import Json, emit_json, err, facts, one_line, out, table
-from workbench.cli.options import command, files_of, parameter, values_of
-from workbench.cli.output_paths import html_file, output_files
-from workbench.families.base import Family
-from workbench.families.design import Design
+from workbench.cli.console import Report, err, facts, note, table, verbatim
+from workbench.cli.options import Named, command, files_of, present
+from workbench.cli.output_paths import check_outputs
+from workbench.errors import InvalidRequest
 
-__all__ = ["design_command"]
+if TYPE_CHECKING:
+    from workbench.families.base import Family
+    from workbench.families.design import Design
 
-_RAW = Annotated[bool, typer.Option("--raw", help="The solver's own answer, neither repaired nor certified.")]
-_SAVE = Annotated[Path | None, typer.Option("--save", help="Write the certificate (with --raw: the bare mechanism).")]
-_HTML = Annotated[Path | None, typer.Option("--html", help="Write a page that needs no network.")]
-_PLOT = Annotated[Path | None, typer.Option("--plot", help="Write a picture of the mechanism (.png, .svg or .pdf).")]
-_ALWAYS: list[tuple[str, Any, Any]] = [("html", _HTML, None), ("json", Json, False)]
+__all__ = ["commands", "design_command", "recommend"]
+
+_PLAIN = {"prior": "uniform", "delta": "0"}  # need not be repeated in the commands that are recommended
+
+
+def commands() -> Iterator[Named]:
+    """One for every family."""
+    from workbench.families.registry import families
+
+    return ((kind.name, design_command(kind), kind.examples) for kind in families())
 
 
 def design_command(kind: Family) -> Callable[..., None]:
     """The command that designs a mechanism of a family."""
+    options = kind.given_in("command")
 
     def run(
-        *,
-        html: Path | None,
-        json: bool,
-        raw: bool = False,
-        save: Path | None = None,
-        plot: Path | None = None,
+        *, raw: bool = False, save: Path | None = None, plot: Path | None = None, html: Path | None = None,
         **given: Any,
-    ) -> None:
-        output_files(save, plot, files_of(kind, given))
-        html_file(html, {**files_of(kind, given), "saved file": save, "plot file": plot})
+    ) -> Report:  # fmt: skip
+        outputs = {"plot file": plot, "saved file": save, "html file": html}
+        check_outputs(files_of(options, given), outputs)
         more: dict[str, Any] = {"check": "audit" if raw else "certify"}
         if any(option.name == "progress" for option in kind.options):
-            more["progress"] = lambda line: err.print(line, highlight=False, markup=False)
-        with kind.open(kind.request_of(values_of(kind, given, **more))) as session:
+            more["progress"] = err.print
+        with kind.open(kind.request_of(kind.read(present(given), "command") | more)) as session:
             design = session.design()
         if save is not None:
             design.save(save)
@@ -53,32 +52,46 @@ def design_command(kind: Family) -> Callable[..., None]:
             from workbench.explorer.export import design_page, write_page
 
             write_page(html, design_page(design))
-        if json:
-            emit_json(design.to_dict())
         if design.status == "infeasible":
             sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
-            print(f"Infeasible: {one_line(sentence)}", file=sys.stderr)
-            raise typer.Exit(2)
-        if not json:
-            _report(design)
+            return Report(design.to_dict(), stopped=f"Infeasible: {sentence}")
+        return Report(design.to_dict(), _shown(design))
 
-    parameters = [parameter(option) for option in kind.given_in("command")]
-    generic: list[tuple[str, Any, Any]] = [("raw", _RAW, False), ("save", _SAVE, None)] if kind.certifies else []
-    generic += [("plot", _PLOT, None)] if kind.draws else []
-    parameters += [_keyword(name, kind_, default) for name, kind_, default in [*generic, *_ALWAYS]]
-    return command(run, parameters, kind.summary)
+    without = [*([] if kind.certifies else ["raw", "save"]), *([] if kind.draws else ["plot"])]
+    return command("design", run, options, without, kind.summary)
 
 
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _report(design: Design) -> None:
+def _shown(design: Design) -> Iterator[Any]:
     kind = design.family
-    out.print(kind.heading(design), style="bold")
-    out.print(facts([fact for fact in design.facts() if fact[0] != "note"]))
-    out.print()
-    for title, heads, cells in kind.tables(design):
-        out.print(table(title, heads, cells))
-    for sentence in design.words:
-        out.print(f"[yellow]note[/yellow] {escape(sentence)}", markup=True)
+    yield Text(kind.heading(design), style="bold")
+    yield facts([fact for fact in design.facts() if fact[0] != "note"])
+    yield ""
+    yield from (table(title, heads, cells) for title, heads, cells in kind.tables(design))
+    yield from map(note, design.words)
+
+
+def recommend(*, html: Path | None = None, plot: Path | None = None, **given: Any) -> Report:
+    """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
+    from workbench.comparison.recommend import recommend as recommended
+
+    files = {name: given[name] for name in ("answers", "neighbours", "outputs", "prior", "loss")}
+    files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}
+    check_outputs(files, {"plot file": plot, "html file": html})
+    if (given["answers"] is None) == (given["range"] is None):
+        raise InvalidRequest("The answers must be given by exactly one of answers and range.")
+    result = recommended(**{name: v for name, v in present(given).items() if v != _PLAIN.get(name)})
+    if plot is not None:
+        result.save(plot)
+    if html is not None:
+        from workbench.explorer.export import result_page, write_page
+
+        write_page(html, result_page(result))
+
+    def shown() -> Iterator[Any]:
+        columns = {"class": "class", "loss": "objective", "proven bound": "bound", "certified": "certified"}
+        heads = {**columns, "notes": "notes"}
+        yield table(result.title, [*heads], [[row[name] for name in heads.values()] for row in result])
+        yield from (verbatim(f"{row['class']}: {row['command']}") for row in result if row["command"])
+        yield from result.sentences
+
+    return Report(result.to_dict(), shown())

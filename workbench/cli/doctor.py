@@ -4,15 +4,18 @@ it runs where the packages of the other commands are missing."""
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 from workbench.errors import WorkbenchError
 from workbench.io.extras import says_what_is_missing
 from workbench.io.installation import installation
 
-__all__ = ["EXAMPLES", "doctor"]
+__all__ = ["doctor"]
 
-EXAMPLES = "Examples:\n\n  workbench doctor\n\n  workbench doctor --json   (for a report of a problem)"
+_PACKAGES = {"package": "package", "installed": "installed", "tested with": "wanted", "status": "status",
+             "extra": "extra"}  # fmt: skip
+_SOLVERS = {"solver": "name", "version": "version", "can": "capabilities", "licence": "licence"}  # head -> key
 
 
 def _solvers() -> tuple[list[dict[str, Any]], str | None]:
@@ -34,49 +37,33 @@ def doctor(json: bool = False, stream: TextIO | None = None) -> int:
     bad or incomplete."""
     report = installation()
     report["solvers"], report["solvers_error"] = _solvers()
-    if json:
-        print(json_text.dumps(report, ensure_ascii=False), file=stream)
-    else:
-        print("\n".join(_lines(report)), file=stream)
+    print(json_text.dumps(report, ensure_ascii=False) if json else "\n".join(_lines(report)), file=stream)
     return 1 if report["verdict"] in ("known bad", "incomplete") else 0
 
 
 def _lines(report: dict[str, Any]) -> list[str]:
-    lines = [
+    solvers = [row | {"version": row["version"] or "not installed"} for row in report["solvers"]]
+    missing = [extra for extra, there in report["extras"].items() if not there]
+    return [
         f"workbench {report['workbench']}, Python {report['python']}, {report['platform']}",
         f"installed set: {report['verdict']}. {report['why']}",
         "",
-        *_columns(
-            [("package", "installed", "tested with", "status", "extra")]
-            + [
-                (row["package"], row["installed"] or "-", row["wanted"], row["status"], row["extra"] or "")
-                for row in report["packages"]
-            ]
-        ),
+        *_columns(_PACKAGES, [row | {"extra": row["extra"] or " "} for row in report["packages"]]),
         "",
+        *(_columns(_SOLVERS, solvers) if solvers else [f"solvers: {report['solvers_error']}"]),
+        "",
+        f"extras missing: {', '.join(missing) or 'none'}",
+        *([f"    pip install 'dp-workbench[{','.join(missing)}]'"] if missing else []),
+        f"Chromium: {report['chromium'] or 'not found (only the tests of pictures in a browser use it)'}",
+        *(
+            f"{row['purpose']}: {row['folder']} {'can' if row['writable'] else 'CANNOT'} be written into"
+            for row in report["folders"]
+        ),
     ]
-    if report["solvers"]:
-        heads = [("solver", "version", "can", "licence")]
-        lines += _columns(
-            heads
-            + [
-                (row["name"], row["version"] or "not installed", row["capabilities"], row["licence"] or "-")
-                for row in report["solvers"]
-            ]
-        )
-    else:
-        lines.append(f"solvers: {report['solvers_error']}")
-    missing = [extra for extra, there in report["extras"].items() if not there]
-    lines += ["", f"extras missing: {', '.join(missing) or 'none'}"]
-    lines += [f"    pip install 'dp-workbench[{','.join(missing)}]'"] if missing else []
-    lines.append(f"Chromium: {report['chromium'] or 'not found (only the tests of pictures in a browser use it)'}")
-    lines += [
-        f"{row['purpose']}: {row['folder']} {'can' if row['writable'] else 'CANNOT'} be written into"
-        for row in report["folders"]
-    ]
-    return lines
 
 
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+def _columns(heads: dict[str, str], rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Rows under heads (head -> key), a dash for what is empty, in columns."""
+    cells = [[*heads], *([str(row[key] or "-") for key in heads.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]

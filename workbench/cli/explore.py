@@ -7,7 +7,6 @@ import threading
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
 import typer
 
@@ -16,30 +15,13 @@ from workbench.cli.output_paths import output_file
 from workbench.errors import InvalidRequest
 from workbench.io.files import write_new
 
-__all__ = ["EXAMPLES", "SETTINGS", "explore"]
-
-EXAMPLES = """Examples:
-
-  workbench explore
-
-  workbench explore --family modulo --n 8 --max-shift 3 --epsilon 1.5     (any option of `workbench design modulo`)
-
-  workbench explore --no-browser --port 8765
-
-  workbench explore --export noise.html --family modulo --n 8 --max-shift 3 --epsilon 1.5"""
-
-SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
+__all__ = ["explore"]
 
 
 def explore(
-    context: typer.Context,
-    family: Annotated[str | None, typer.Option(help="The family to begin with; its options may follow.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1; 0 takes a free one.")] = 0,
-    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
-    export: Annotated[
-        Path | None, typer.Option(help="Write one page that needs no server and no network, and end.")
-    ] = None,
-) -> None:
+    context: typer.Context, *, family: str | None = None, port: int = 0, browser: bool = True,
+    export: Path | None = None,
+) -> None:  # fmt: skip
     """Explore designs and their trade-offs in a browser: on this machine alone, until Ctrl-C."""
     from workbench.explorer.given import from_words
     from workbench.families.registry import family as named
@@ -49,17 +31,13 @@ def explore(
     given = {} if family is None else from_words(named(family), context.args)
     texts = {(family, name, text) for name, text in given.items() if family is not None and isinstance(text, str)}
     if export is not None and family is not None:
-        _export(export, family, given, texts)
+        from workbench.explorer.export import write_export
+
+        output_file(export, "export")
+        write_export(export, family, given, texts)
+        print(f"Wrote {export}.")
         return
     _serve(family, given, texts, port, browser)
-
-
-def _export(path: Path, family: str, given: dict[str, object], texts: set[tuple[str, str, str]]) -> None:
-    from workbench.explorer.export import write_export
-
-    output_file(path, "export", (".html", ".htm"))
-    write_export(path, family, given, texts)
-    print(f"Wrote {path}.")
 
 
 def _serve(
@@ -87,11 +65,11 @@ def _serve(
                     import webbrowser
 
                     if not webbrowser.open(_forward(address, Path(folder))):
-                        err.print("No browser was found; open the address above.", highlight=False)
+                        err.print("No browser was found; open the address above.")
                 server.serve_forever(poll_interval=0.2)
         finally:
             signal.signal(signal.SIGINT, before)
-        err.print("Stopped.", highlight=False)
+        err.print("Stopped.")
 
 
 def _forward(address: str, folder: Path) -> str:

@@ -2,109 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from workbench.cli.bars import under_a_bar
-from workbench.cli.console import Json, emit_json, epilog, interrupted
-from workbench.cli.console import out as stdout
-from workbench.cli.frontier_output import best, run_plan, write_html
-from workbench.cli.options import command, given_values, keyword, parameter
-from workbench.cli.output_paths import html_file, output_folder
-from workbench.families.base import Family
-from workbench.families.option import Option
-from workbench.families.registry import families
-from workbench.frontiers.run import frontier_of, plan_of, read
+from workbench.cli.console import Report, table, under_a_bar
+from workbench.cli.options import Named, command, entries, files_of, present
+from workbench.cli.output_paths import check_outputs, output_folder
 from workbench.io.files import distinct_files
 
-__all__ = ["frontier_commands"]
+if TYPE_CHECKING:
+    import pandas as pd
 
-_OUT = Annotated[Path, typer.Option("--out", help="Folder for frontier.csv and the plots; made when missing.")]
-_HTML = Annotated[Path | None, typer.Option("--html", help="Write a page that needs no network as well.")]
-_JOBS = Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Processes of this machine.")]
-_RAW = Annotated[bool, typer.Option("--raw", help="The solver's own answers, neither repaired nor certified.")]
+    from workbench.families.base import Family
+    from workbench.io.result import Result
+
+__all__ = ["commands"]
+
+_REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
+_CLOSED = 1e-6  # gap of what counts as proven
+_HEADS = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
 
 
-def frontier_command(kind: Family) -> Callable[..., None]:
+def commands() -> Iterator[Named]:
+    """One for every family that has a frontier, and the budget table."""
+    from workbench.families.registry import families
+    from workbench.frontiers.budget_table import budget_table, options
+    from workbench.frontiers.run import frontier_of
+
+    for kind in families():
+        if kind.frontier is not None:
+            yield kind.name, _command(kind), frontier_of(kind).examples
+
+    def budgets(*, out: Path = Path("frontier-table"), html: Path | None = None, **given: Any) -> Report:
+        """Which mechanism for which budget: all that fit a task, their errors, the best of each comparable group."""
+        check_outputs({}, {"html file": html})
+        output_folder(out, "out")
+        result = under_a_bar(lambda tell: budget_table(**present(given), progress=tell))
+        if not result.rows:
+            raise KeyboardInterrupt
+        files = _written(result, out / "table.csv", html)
+        values = {"rows": result.to_dict()["rows"], "files": [*map(str, files)], "interrupted": result.interrupted}
+        shown = [*_best(result.to_frame()), f"{len(result)} rows: {files[0]}"]
+        return Report(values, shown, result.kept(f"tasks are finished; these are in {files[0]}."))
+
+    yield "table", command("frontier", budgets, options(), ["raw", "jobs"]), entries()["frontier table"]["examples"]
+
+
+def _command(kind: Family) -> Callable[..., None]:
     """The command that draws the trade-offs of a family."""
-    offered = frontier_of(kind)
+    from workbench.frontiers import run as frontiers
+
+    offered = frontiers.frontier_of(kind)
     options = [option for option in offered.options if "command" in option.places]
     certifies = any(option.name == "certify" for option in offered.options)
 
-    def run(*, out: Path, html: Path | None, json: bool, jobs: int, raw: bool = False, **given: Any) -> None:
-        _keep_inputs(options, given, out)
-        html_file(html, _inputs(options, given))
-        values = read(options, given_values(given)) | {"certify": not raw}
-        plan = plan_of(kind, None, values)
+    def run(
+        *, raw: bool = False, jobs: int = 1, out: Path = Path(f"frontier-{kind.name}"), html: Path | None = None,
+        **given: Any,
+    ) -> Report:  # fmt: skip
+        inputs = files_of([option for option in options if option.question], given)
+        for path in [out / "frontier.csv", *(path for end in ("csv", "png", "svg") for path in out.glob(f"*.{end}"))]:
+            distinct_files(inputs, {"out": path})
+        check_outputs(inputs, {"html file": html})
+        values = frontiers.read(options, present(given)) | {"certify": not raw}
+        plan = frontiers.plan_of(kind, None, values)
         output_folder(out, "out")
-        run_plan(plan, out, json, html, jobs)
+        result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
+        files = _written(result, out, html)
+        answer = {
+            "title": result.title, "rows": result.to_dict()["rows"], "files": [str(path) for path in files],
+            "tasks": result.total, "finished": result.finished, "interrupted": result.interrupted,
+        }  # fmt: skip
+        kept = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
+        return Report(answer, _report(result, files), result.kept(f"tasks are finished; {kept}."))
 
-    parameters = [parameter(option) for option in options]
-    parameters += [keyword("raw", _RAW, False)] if certifies else []
-    parameters += [keyword("jobs", _JOBS, 1), keyword("out", _OUT, Path(f"frontier-{kind.name}"))]
-    parameters += [keyword("html", _HTML, None)]
-    parameters += [keyword("json", Json, False)]
-    return command(run, parameters, offered.summary)
-
-
-def _inputs(options: list[Option], given: dict[str, Any]) -> dict[str, Path | str | None]:
-    """What may be the name of a file that is read."""
-    return {
-        option.command or option.name: given[option.name]
-        for option in options
-        if option.question and isinstance(given[option.name], (str, Path))
-    }
+    return command("frontier", run, options, [] if certifies else ["raw"], offered.summary)
 
 
-def _keep_inputs(options: list[Option], given: dict[str, Any], out: Path) -> None:
-    """Refuse a folder in which a file that is read may be replaced."""
-    read_files = _inputs(options, given)
-    for path in [out / "frontier.csv", *(path for ending in ("csv", "png", "svg") for path in out.glob(f"*.{ending}"))]:
-        distinct_files(read_files, {"out": path})
-
-
-def _budgets(*, out: Path, html: Path | None, json: bool, **given: Any) -> None:
-    """Which mechanism for which budget: all that fit a task, their errors, the best of each comparable group."""
-    from workbench.frontiers.budget_table import budget_table
-
-    html_file(html, {})
-    output_folder(out, "out")
-    result = under_a_bar(lambda tell: budget_table(**given_values(given), progress=tell))
+def _written(result: Result, place: Path, html: Path | None) -> list[Path]:
+    """What was written: the table and its plots, and a page where one is wanted; nothing where there are no rows."""
     if not result.rows:
-        raise KeyboardInterrupt
-    files = [*result.save(out / "table.csv"), *write_html(result, html)]
-    if json:
-        emit_json(
-            {
-                "rows": result.to_dict()["rows"],
-                "files": [str(path) for path in files],
-                "interrupted": result.interrupted,
-            }
-        )
-    else:
-        best(result.to_frame())
-        stdout.print(f"{len(result)} rows: {files[0]}", highlight=False)
-    if result.interrupted:
-        interrupted(f"{result.finished} of {result.total} tasks are finished; these are in {files[0]}.")
+        return []
+    files = result.save(place)
+    if html is not None:
+        from workbench.explorer.export import result_page, write_page
+
+        write_page(html, result_page(result))
+        files.append(html)
+    return files
 
 
-def frontier_commands() -> list[tuple[str, Callable[..., None], str]]:
-    """(name, function, epilog) of the command of every family that has a frontier, and of the budget table."""
-    from workbench.frontiers.budget_table import options
+def _report(result: Result, files: Sequence[Path]) -> Iterator[Any]:
+    """How many rows of what, what disagrees, and where it is."""
+    if not result.rows:
+        return
+    rows = result.to_frame()
+    groups = rows.groupby(["curve", "mechanism", "notion"], sort=False, dropna=False)
+    yield table(result.title, _HEADS, [_counts(key, part) for key, part in groups])
+    for _, row in rows[rows["oracle_agrees"].eq(False)].iterrows():
+        yield f"DISAGREES with {row['oracle']}: epsilon = {row['epsilon']:g}, delta = {row['delta']:g}"
+    reasons = rows.loc[rows["objective"].isna() & rows["failure"].notna(), "failure"].value_counts()
+    for reason, count in reasons.head(_REASONS).items():
+        yield f"{count} without a value: {reason}"
+    if len(reasons) > _REASONS:
+        yield f"{len(reasons) - _REASONS} more reasons are in the table's column failure."
+    names = sorted({path.stem for path in files if path.suffix == ".png"})
+    plots = f", and {', '.join(names)} as PNG and SVG" if names else ""
+    yield f"{len(rows)} rows in {result.seconds:.1f} s: {files[0].parent / 'frontier.csv'}{plots}"
 
-    commands = [
-        (kind.name, frontier_command(kind), epilog(frontier_of(kind).examples))
-        for kind in families()
-        if kind.frontier is not None
-    ]
-    parameters = [parameter(option) for option in options()]
-    parameters += [keyword("out", _OUT, Path("frontier-table")), keyword("html", _HTML, None)]
-    parameters += [keyword("json", Json, False)]
-    examples = (
-        "frontier table --epsilon 0.5,1,2 --delta 0,0.01 --bits 2,4,6",
-        "frontier table --epsilon 1 --bits 1:4:4 --task value --json",
-    )
-    return [*commands, ("table", command(_budgets, parameters, str(_budgets.__doc__)), epilog(examples))]
+
+def _counts(key: Any, part: pd.DataFrame) -> list[Any]:
+    """One curve: how many rows, and how many of them are proven, certified, in agreement, without a value."""
+    agreement, failed = part["oracle_agrees"].dropna(), int(part["objective"].isna().sum())
+    agree = f"{int(agreement.sum())} of {len(agreement)}" if len(agreement) else "-"
+    objective, bound = (part[name].astype(float) for name in ("objective", "bound"))  # of None alone: objects
+    closed = objective - bound <= _CLOSED * objective.abs().clip(lower=1)
+    proven = f"{int(closed.sum())} of {len(part)}" if part["bound"].notna().any() else "-"
+    certified = int(part["certified"].eq(True).sum())
+    names = [None if name != name else name for name in key]  # of "failed": neither mechanism nor notion
+    return [*names, len(part), proven, certified or "-", agree, failed or "-"]
+
+
+def _best(budgets: pd.DataFrame) -> Iterator[Any]:
+    """The winners of every group, with the runner-up beside them; one table per group."""
+    heads = ["ε", "δ", "bits", "best", "error", "no less than", "next"]
+    for (task, group), rows in budgets.groupby(["task", "group"], sort=False):
+        cells: list[list[Any]] = []
+        for key, part in rows.groupby(["epsilon", "delta", "bits"], sort=False):
+            fitting = part[part["fits"] & part["objective"].notna()]
+            if fitting.empty:
+                cells.append([*key, "none fits", None, None, ""])
+                continue
+            first, second = fitting.iloc[0], fitting.iloc[1] if len(fitting) > 1 else None
+            proven = float(first["bound"]) if first["bound"] == first["bound"] else None
+            rival = "" if second is None else f"{second['mechanism']} {second['objective']:.6g}"
+            cells.append([*key, first["mechanism"], float(first["objective"]), proven, rival])
+        yield table(f"{task}: {group}", heads, cells)

@@ -4,60 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-from rich.table import Table
-
-from workbench.cli.console import Json, emit_json, err, out, table
-from workbench.cli.output_paths import output_file, write_output
+from workbench.cli.console import Report, err, table
+from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import InvalidRequest
-from workbench.io.files import distinct_files, named, others_can_read, read_bytes, write_new
+from workbench.io.files import named, others_can_read, read_bytes, write_new
 
-__all__ = ["app"]
-
-_ENCODE_EXAMPLES = """Examples:
-
-  workbench laplace keygen shared.key
-
-  workbench laplace encode --epsilon 1 --ell 2 --seed-file shared.key IN.csv OUT.bits
-
-  workbench laplace encode --epsilon 0.5 --ell 1.6 --seed-file shared.key --column age --code delta IN.csv OUT.bits"""
-
-_DECODE_EXAMPLES = """Examples:
-
-  workbench laplace decode --epsilon 1 --ell 2 --seed-file shared.key OUT.bits NOISY.csv
-
-  workbench laplace decode --seed-file shared.key OUT.bits > NOISY.csv"""
+__all__ = ["decode", "encode", "keygen"]
 
 _KEY_LIMIT = 1 << 16
 _CAVEAT = "The guarantees are those of real arithmetic; floating-point attacks are outside them."
 
-app = typer.Typer(
-    help="Exact Laplace noise in few bits: encode and decode real data with a shared key.",
-    epilog=_ENCODE_EXAMPLES,
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
 
-SeedFile = Annotated[Path, typer.Option("--seed-file", help="The shared key: a file of at least 16 random bytes.")]
-CodeName = Annotated[str, typer.Option("--code", help="Signed Elias code of the integers: gamma or delta.")]
-
-
-@app.command(epilog=_ENCODE_EXAMPLES)
 def encode(
-    source: Annotated[Path, typer.Argument(metavar="IN.csv", help="CSV file with the private numbers.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT.bits", help="The description to write.")],
-    epsilon: Annotated[str, typer.Option(help="Database privacy per unit of |x - x'|, > 0; noise scale 1/epsilon.")],
-    ell: Annotated[str, typer.Option(help="Decoder relaxation > 1: the decoder has ell * epsilon.")],
-    seed_file: SeedFile,
-    code: CodeName = "gamma",
-    column: Annotated[str | None, typer.Option(help="Name or number (from 1) of the column, if several.")] = None,
-    reach: Annotated[str, typer.Option(help="Public bound on |epsilon * x|.")] = "16777216",
-    json: Json = False,
-) -> None:
+    source: Path, target: Path, *, epsilon: str, ell: str, seed_file: Path, code: str = "gamma",
+    column: str | None = None, reach: str = "16777216",
+) -> Report:  # fmt: skip
     """Add exact Laplace noise to a column of private numbers and describe the result in few bits.
 
     Each run uses a new nonce, so one key serves many files; every file costs its own privacy. The file is not
@@ -69,45 +33,30 @@ def encode(
     from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
     from workbench.mechanisms.dyadic_laplace.stream import read_header, write_stream
 
-    output_file(target, "output")
-    distinct_files({"input": source, "key": seed_file}, {"output": target})
+    check_outputs({"input": source, "key": seed_file}, {"output": target})
     numbers = [positive_float(text, name) for text, name in ((epsilon, "epsilon"), (ell, "ell"), (reach, "reach"))]
     mechanism, chosen = DyadicLaplace(*numbers), check_code(code)
     key = _read_key(seed_file)
     values = read_column(source, column, largest=mechanism.reach / mechanism.epsilon)
     data = write_stream(values, mechanism, key, chosen)
     write_output(target, data)
-    report = {
-        "file": str(target),
-        "count": int(values.size),
-        "bytes": len(data),
-        "bits_per_scalar": 8 * read_header(data).size / values.size,
-        "epsilon": mechanism.epsilon,
-        "ell": mechanism.ell,
-        "code": chosen,
-        "decoder_epsilon": mechanism.decoder_epsilon,
-        "database_epsilon": mechanism.database_epsilon,
-        "database_epsilon_as_run": mechanism.database_epsilon_as_run,
-        "mse": mechanism.mse,
-        "max_level": mechanism.max_level,
-    }
-    if json:
-        emit_json(report)
-        return
-    out.print(_report("", report))
+    size = {"bytes": len(data), "bits_per_scalar": 8 * read_header(data).size / values.size}
+    facts = {"file": str(target), "count": int(values.size), **size, **_budgets(mechanism, chosen)}
+    as_run = {"database_epsilon_as_run": mechanism.database_epsilon_as_run}
+    facts |= as_run | {"mse": mechanism.mse, "max_level": mechanism.max_level}
+    return Report(facts, [_shown(facts)])
 
 
-@app.command(epilog=_DECODE_EXAMPLES)
+def _budgets(mechanism: Any, code: str) -> dict[str, Any]:
+    names = ("decoder_epsilon", "database_epsilon")
+    budgets = {name: getattr(mechanism, name) for name in names}
+    return {"epsilon": mechanism.epsilon, "ell": mechanism.ell, "code": code, **budgets}
+
+
 def decode(
-    source: Annotated[Path, typer.Argument(metavar="OUT.bits", help="A description that `laplace encode` wrote.")],
-    seed_file: SeedFile,
-    target: Annotated[
-        Path | None, typer.Argument(metavar="NOISY.csv", help="Noisy numbers to write; standard output if not given.")
-    ] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Refuse a stream made with another epsilon.")] = None,
-    ell: Annotated[str | None, typer.Option(help="Refuse a stream made with another ell.")] = None,
-    json: Json = False,
-) -> None:
+    source: Path, target: Path | None = None, *, seed_file: Path, epsilon: str | None = None, ell: str | None = None,
+    json: bool = False,
+) -> Report | None:  # fmt: skip
     """Read the noisy numbers of a description. Another key, other parameters and any damage are refused.
 
     With --json and no NOISY.csv the numbers are the list "x_hat" of the object.
@@ -116,58 +65,37 @@ def decode(
     from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
     from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream
 
-    if target is not None:
-        output_file(target, "output")
-        distinct_files({"description": source, "key": seed_file}, {"output": target})
+    check_outputs({"description": source, "key": seed_file}, {"output": target})
     key = _read_key(seed_file)
     data = load_bytes(source)
-    expected = {
-        name: None if text is None else positive_float(text, name)
-        for name, text in (("epsilon", epsilon), ("ell", ell))
-    }
+    wanted = {"epsilon": epsilon, "ell": ell}
+    expected = {name: None if text is None else positive_float(text, name) for name, text in wanted.items()}
     with named(source):
         values, header = read_stream(data, key, **expected)
     if target is not None:
         write_output(target, column_text("x_hat", values).encode())
-    mechanism = header.mechanism
-    report: dict[str, object] = {
-        "file": None if target is None else str(target),
-        "count": header.count,
-        "epsilon": mechanism.epsilon,
-        "ell": mechanism.ell,
-        "code": header.code,
-        "decoder_epsilon": mechanism.decoder_epsilon,
-        "database_epsilon": mechanism.database_epsilon,
-        "mse": mechanism.mse,
-    }
-    if json:
-        emit_json(report if target is not None else {**report, "x_hat": values.tolist()})
-    elif target is None:
+    elif not json:
         sys.stdout.write(column_text("x_hat", values))
-    else:
-        out.print(_report("", report))
+        return None
+    mechanism = header.mechanism
+    facts = {"file": target and str(target), "count": header.count, **_budgets(mechanism, header.code)}
+    facts |= {"mse": mechanism.mse}
+    return Report(facts if target is not None else {**facts, "x_hat": values.tolist()}, [_shown(facts)])
 
 
-@app.command(epilog="Examples:\n\n  workbench laplace keygen shared.key")
-def keygen(
-    target: Annotated[Path, typer.Argument(metavar="KEY", help="The file to create; never overwritten.")],
-    json: Json = False,
-) -> None:
+def keygen(target: Path) -> Report:
     """Create a key file: 32 random bytes of the operating system, readable by its owner only."""
     try:
         write_new(target, os.urandom(32), private=True)
     except OSError as error:
         InvalidRequest.must("key file", "a new file", f"{target.name or target}: {error.strerror}")
-    if json:
-        emit_json({"file": str(target), "bytes": 32})
-    else:
-        out.print(f"Wrote a key of 32 random bytes to {target}.", highlight=False)
+    return Report({"file": str(target), "bytes": 32}, [f"Wrote a key of 32 random bytes to {target}."])
 
 
-def _report(title: str, facts: Mapping[str, object]) -> Table:
+def _shown(facts: dict[str, Any]) -> Any:
     """Names and values; an epsilon in full, because nine digits could understate it."""
     rows = [[name, repr(value) if "epsilon" in name else value] for name, value in facts.items()]
-    return table(title, ["", ""], rows, caption=_CAVEAT)
+    return table("", ["", ""], rows, caption=_CAVEAT)
 
 
 def _read_key(path: Path) -> bytes:
@@ -181,10 +109,6 @@ def _read_key(path: Path) -> bytes:
     if len(set(key)) < MIN_KEY_BYTES // 2:
         InvalidRequest.must("seed-file", rule, f"{path.name}, whose bytes take {len(set(key))} values")
     if others_can_read(path):
-        err.print(
-            f"note: other users can read the key {path.name}; chmod 600 keeps it to its owner.",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
+        warning = f"note: other users can read the key {path.name}; chmod 600 keeps it to its owner."
+        err.print(warning, soft_wrap=True)
     return key

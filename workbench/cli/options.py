@@ -1,78 +1,142 @@
-"""A family's options as the parameters of a command: names, types, defaults and help from one table."""
+"""Commands made from tables: help from commands.toml, types and defaults from a function's signature, or both from the
+options of a family.
+
+A positional parameter of a function is an argument of its command, a keyword an option. A function that returns a
+`Report` has --json.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from rich.markup import escape
 
-from workbench.families.base import Family
-from workbench.families.option import Option, spell
+from workbench.cli.console import Report
 
-__all__ = ["command", "files_of", "given_values", "keyword", "parameter", "values_of"]
+if TYPE_CHECKING:
+    from workbench.families.option import Option
 
+__all__ = ["Named", "command", "entries", "epilog", "files_of", "present"]
 
-def parameter(option: Option, *, default: Any = ...) -> inspect.Parameter:
-    """The parameter of a command that an option is; default: another one than the option's."""
-    name = option.command or option.name
-    text = spell(option.default) if option.kind is str and option.default is not None else option.default
-    shown = text if default is ... else default
-    kind: Any
-    if option.kind is list:
-        kind, shown = list[str] | None, None
-    elif option.kind is bool:
-        kind = bool
-    else:
-        kind = option.kind if option.required or shown is not None else option.kind | None
-    flag = f"--{name.replace('_', '-')}"
-    words = f"{flag}/--no-{flag[2:]}" if option.kind is bool and shown else flag
-    declared = typer.Option(words, help=escape(option.help), min=option.least, max=option.most)
-    given = inspect.Parameter.empty if option.required else shown
-    return inspect.Parameter(
-        option.name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=Annotated[kind, declared]
-    )
+Entry = Mapping[str, Any]
+Named = tuple[str, Callable[..., None], Iterable[str]]  # a command of a family: its name, function and examples
 
 
-def command(run: Callable[..., None], parameters: Iterable[inspect.Parameter], summary: str) -> Callable[..., None]:
-    """A function that typer reads as a command with these parameters, and that calls `run` with all of them by name."""
+@cache
+def entries() -> dict[str, Entry]:
+    """The commands and groups by their names, in the order of --help."""
+    return tomllib.loads(resources.files("workbench.cli").joinpath("commands.toml").read_text("utf-8"))
+
+
+def epilog(examples: Iterable[str]) -> str:
+    """Examples as the end of a help text."""
+    lines = [escape(text if text.startswith("(") else f"  workbench {text}") for text in examples]
+    return "\n\n".join(["Examples:", *lines])
+
+
+def command(
+    name: str, function: Callable[..., Report | None], options: Iterable[Option] = (), without: Collection[str] = (),
+    summary: str | None = None,
+) -> Callable[..., None]:  # fmt: skip
+    """A function that typer reads as a command, and that tells what `function` reports.
+
+    name: its entry in commands.toml; options: of a family, before those of the function's own signature, which takes
+    them by name; without: parameters of the function that the command does not offer.
+    """
+    parameters = [*map(_of_option, options), *_of_signature(name, function, without)]
+    own_json = any(entry.name == "json" for entry in inspect.signature(function).parameters.values())
 
     def called(**given: Any) -> None:
-        run(**given)
+        json = given.get("json", False) if own_json else given.pop("json", False)
+        report = function(**given)
+        if report is not None:
+            report.tell(json)
 
     ordered = sorted(parameters, key=lambda entry: entry.default is not inspect.Parameter.empty)
     called.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     called.__annotations__ = {entry.name: entry.annotation for entry in ordered} | {"return": None}
-    called.__doc__ = escape(summary)
+    called.__doc__ = escape(summary or inspect.getdoc(function) or "")
     return called
 
 
-def keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    """A parameter of a command that is no option of a family."""
+def _of_signature(
+    name: str, function: Callable[..., Report | None], without: Collection[str]
+) -> list[inspect.Parameter]:
+    """The parameters of a function, with their help from commands.toml; what **given takes are texts named there."""
+    entry = entries()[name]
+    own = entries()[entry.get("like", name)].get("options", {})
+    hints, known = get_type_hints(function), inspect.signature(function).parameters
+    parameters: list[inspect.Parameter] = []
+    if any(each.kind is each.VAR_KEYWORD for each in known.values()):
+        texts = {text: about for text, about in own.items() if text not in {*known, *without}}
+        parameters += [_text(text, about) for text, about in texts.items()]
+    for each in known.values():
+        if hints.get(each.name) is typer.Context:
+            parameters.append(each)
+        elif each.kind is not each.VAR_KEYWORD and each.name not in without:
+            about = own[each.name] if each.name in own else entries()["options"][each.name]
+            argument = each.kind is not each.KEYWORD_ONLY
+            parameters.append(_parameter(each.name, hints[each.name], each.default, about, argument=argument))
+    if hints["return"] is not type(None) and "json" not in known:
+        parameters.append(_parameter("json", bool, False, entries()["options"]["json"]))
+    return parameters
+
+
+def _parameter(
+    name: str, kind: Any, default: Any, about: str | Mapping[str, Any], *, argument: bool = False
+) -> inspect.Parameter:
+    """One parameter. about: its help, or a table of help, metavar, min, max, and name where --name is another."""
+    table: Mapping[str, Any] = {"help": about} if isinstance(about, str) else about
+    words = escape(table.get("help", "")) or None
+    if argument:
+        declared: Any = typer.Argument(metavar=table.get("metavar"), help=words)
+    else:
+        flag = f"--{table.get('name', name).replace('_', '-')}"
+        flag = f"{flag}/--no-{flag[2:]}" if kind is bool and default is True else flag
+        declared = typer.Option(flag, help=words, min=table.get("min"), max=table.get("max"))
+    annotation = Annotated[kind, declared]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def given_values(given: Mapping[str, Any]) -> dict[str, Any]:
+def _text(name: str, about: str | Mapping[str, Any]) -> inspect.Parameter:
+    """An option that is all in commands.toml: a text, `repeatable` or not, `required` or with a `default`."""
+    table = {"help": about} if isinstance(about, str) else about
+    kind: Any = list[str] if table.get("repeatable") else str
+    if table.get("required"):
+        return _parameter(name, kind, inspect.Parameter.empty, table)
+    return _parameter(name, kind if "default" in table else kind | None, table.get("default"), table)
+
+
+def _of_option(option: Option) -> inspect.Parameter:
+    """The parameter that an option of a family is."""
+    from workbench.families.option import spell  # a command without a family works where these refuse to load
+
+    default = spell(option.default) if option.kind is str else option.default
+    kind: Any = option.kind
+    if kind is list:
+        kind, default = list[str] | None, None
+    elif not option.required and default is None:
+        kind = option.kind | None
+    about = {"name": option.command or option.name, "help": option.help, "min": option.least, "max": option.most}
+    return _parameter(option.name, kind, inspect.Parameter.empty if option.required else default, about)
+
+
+def present(given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, or has a default."""
     return {name: value for name, value in given.items() if value is not None}
 
 
-def values_of(kind: Family, given: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The exact value of every option of a family from what a command line gave. Raises InvalidRequest."""
-    known = {option.name for option in kind.given_in("command")}
-    return (
-        kind.read({name: value for name, value in given.items() if name in known and value is not None}, "command")
-        | more
-    )
-
-
-def files_of(kind: Family, given: Mapping[str, Any]) -> dict[str, Path | str | None]:
+def files_of(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Path | str | None]:
     """What a command line gave that may be the name of a file to read."""
     return {
         option.command or option.name: given[option.name]
-        for option in kind.given_in("command")
+        for option in options
         if isinstance(given.get(option.name), (str, Path))
     }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from workbench.errors import InvalidRequest
 from workbench.io.files import distinct_files, not_read_only, write_whole
 
-__all__ = ["html_file", "output_file", "output_files", "output_folder", "write_output"]
+__all__ = ["check_outputs", "output_file", "output_folder", "write_output"]
+
+_ENDINGS = {"plot file": (".png", ".svg", ".pdf"), "html file": (".html", ".htm"), "export": (".html", ".htm")}
 
 
 def output_folder(path: Path, name: str) -> None:
@@ -23,14 +26,13 @@ def output_folder(path: Path, name: str) -> None:
 
 def _try(folder: Path) -> None:
     """Write a file without a name into a folder: its mode does not tell whether that works. Raises OSError."""
-    import tempfile
-
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(b"x")
 
 
-def output_file(path: Path, name: str, endings: tuple[str, ...] = ()) -> None:
+def output_file(path: Path, name: str) -> None:
     """Refuse a place that cannot be written before anything is computed."""
+    endings = _ENDINGS.get(name, ())
     if endings and path.suffix.lower() not in endings:
         InvalidRequest.must(name, f"named {', '.join(endings[:-1])} or {endings[-1]}", path.name)
     if not path.absolute().parent.is_dir():
@@ -44,20 +46,13 @@ def output_file(path: Path, name: str, endings: tuple[str, ...] = ()) -> None:
         InvalidRequest.must(name, "in a folder that can be written", f"{path}: {error.strerror}")
 
 
-def html_file(path: Path | None, files: Mapping[str, Path | str | None]) -> None:
-    """Refuse a page that cannot be written, or that is one file with another one of the command."""
-    if path is not None:
-        output_file(path, "html file", (".html", ".htm"))
-        distinct_files(files, {"html file": path})
-
-
-def output_files(saved: Path | None, plot: Path | None, inputs: Mapping[str, Path | str | None] | None = None) -> None:
-    """Refuse a saved file or a plot that cannot be written, or that is one file with the other or with an input."""
-    if plot is not None:
-        output_file(plot, "plot file", (".png", ".svg", ".pdf"))
-    if saved is not None:
-        output_file(saved, "saved file")
-    distinct_files(inputs or {}, {"saved file": saved, "plot file": plot})
+def check_outputs(inputs: Mapping[str, Path | str | None], outputs: Mapping[str, Path | None]) -> None:
+    """Refuse outputs (what a message calls them -> path, None where not given) that cannot be written, or that are one
+    file with an input or with each other."""
+    for name, path in outputs.items():
+        if path is not None:
+            output_file(path, name)
+    distinct_files(inputs, outputs)
 
 
 def write_output(path: Path, content: bytes, *, private: bool = False) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -15,7 +14,7 @@ from workbench.exact.plain import plain_list
 from workbench.families.base import Family, Session
 from workbench.families.outcome import attempt, failure, translated_errors
 from workbench.families.registry import families
-from workbench.families.verification import Group
+from workbench.families.verification import Group, groups, verified
 from workbench.io.result import Progress, Result, Row, check_progress, silent
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def verify(
     if not isinstance(small, bool):
         InvalidRequest.must("small", "True or False", repr(small))
     check_progress(progress)
-    grid = [(kind, group) for kind in _kinds(family) for group in _groups(kind, small)]
+    grid = [(kind, group) for kind in _kinds(family) for group in groups(kind, small)]
     runs = [
         (solver if _asked(kind, group) else "none", kind, group)
         for k, solver in enumerate(names)
@@ -112,7 +111,7 @@ def verify(
 
 def _kinds(named: str | Sequence[str]) -> list[Family]:
     """The families of these names that have something to verify. Raises InvalidRequest."""
-    offered = {kind.name: kind for kind in families() if kind.verification is not None}
+    offered = {kind.name: kind for kind in families() if verified(kind)}
     if isinstance(named, str):
         named = [*offered] if named == "all" else [name.strip() for name in named.split(",")]
     names = dict.fromkeys(plain_list(named, "family", "the name of a family, or all"))
@@ -126,13 +125,6 @@ def _asked(kind: Family, group: Group) -> bool:
     """Whether a solver takes part in the answers of a group."""
     defaults = {option.name: option.default for option in kind.options}
     return kind.backend(defaults | dict(group.options)) is not None
-
-
-def _groups(kind: Family, small: bool) -> list[Group]:
-    if kind.verification is None:
-        return []
-    groups: list[Group] = importlib.import_module(kind.verification).groups(small)
-    return groups
 
 
 def _rows(kind: Family, group: Group, solver: str) -> Iterator[Row]:

@@ -60,19 +60,17 @@ def answer(program: Any, solver: str, options: dict[str, Any]) -> dict[str, Any]
 def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
     """Seconds of a second solve, hot, with every loss moved by up to 1 %; None where a backend has no hot start."""
     import numpy as np
-    import scipy.sparse as sp
 
-    from solvers.program import Moves
     from solvers.solution import Start, Termination
 
     if program.is_mip or not chosen.capabilities().hot_start:
         return None
     loss = program.template.c
-    part = np.arange(loss.size), np.zeros(loss.size), sp.csr_array(sp.eye_array(loss.size))
-    moving = replace(program, parameters={"c": (loss.size,)}, moves=Moves({"c": part}, loss.size))
-    with chosen.open(moving, options) as session:
-        session.solve({"c": loss}, start=Start.COLD)
-        solution = session.solve({"c": loss * (1 + 0.01 * np.sin(np.arange(loss.size)))}, start=Start.HOT)
+    moved = loss * (1 + 0.01 * np.sin(np.arange(loss.size)))
+    with chosen.open(program, options) as session:
+        session.solve(start=Start.COLD)
+        session.follow(replace(program, template=replace(program.template, c=moved)))
+        solution = session.solve(start=Start.HOT)
     return solution.seconds.total if solution.termination is Termination.OPTIMAL else None
 
 

@@ -13,7 +13,7 @@ from workbench.errors import WorkbenchError
 from workbench.explorer.figures import Figure, lines, series
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
 from workbench.privacy.notions import known, notion
-from workbench.privacy.notions.delta_notion import DeltaNotion
+from workbench.privacy.notions.dp import DeltaNotion
 
 __all__ = ["profile_figures"]
 

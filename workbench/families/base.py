@@ -119,7 +119,6 @@ class Family(ABC):
     draws: ClassVar[bool] = True  # whether its mechanisms have a picture
     frontier: ClassVar[str | None] = None  # module with `FRONTIER`
     programs: ClassVar[str | None] = None  # module with `instances()`
-    verification: ClassVar[str | None] = None  # module with `groups(small)`
     recommendation: ClassVar[str | None] = None  # module with `candidates(query)`
 
     @property

@@ -16,9 +16,8 @@ from workbench.families.base import Family, Request, Row
 from workbench.families.frontier_plan import NotApplicable, Task, baseline_task
 from workbench.io.plugins import plugins
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
-from workbench.privacy.audit import audit
+from workbench.privacy.audit import audit, holds
 from workbench.privacy.claim import Claim
-from workbench.privacy.measure import holds
 
 __all__ = ["Baseline", "audited_row", "baseline_tasks", "baselines_of"]
 

@@ -118,7 +118,7 @@ def _polished(
     last, best = reached
     with translated_errors():
         program = state({label: [] for label in bounds})
-        if program.moves.sections or program.cones:
+        if program.moves or program.cones:
             return last, best
         tangents = Tangents(program, {label: columns(program, label) for label in bounds})
         answer, better = polish(

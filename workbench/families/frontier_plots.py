@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.io.figures import COLOURS, MARKERS, legend_below, panels
 from workbench.privacy.notions import notion as named
-from workbench.privacy.notions.delta_notion import DeltaNotion
+from workbench.privacy.notions.dp import DeltaNotion
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,8 +26,8 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.families.frontier_plan import NotApplicable
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
-from workbench.privacy.measure import holds
 from workbench.privacy.repair_line import inverse_exponential, staircase
 
 __all__ = ["NAMES", "FittedLaw", "clamped_rows", "fitted_laws", "least_parameter", "masses"]

@@ -1,15 +1,25 @@
-"""What a family is verified on: requests whose closed forms are known, in groups that one session answers.
+"""What families are verified on: requests whose closed forms are known, in groups that one session answers.
 
-A family has some when its `Family.verification` names a module with `groups(small) -> list[Group]`.
+The grids are data, `verification.toml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-__all__ = ["Group"]
+from workbench.families.base import Family
+from workbench.privacy.notions import notion
+
+__all__ = ["GRIDS", "Group", "groups", "verified"]
+
+Values = dict[str, Any]
+GRIDS = Path(__file__).with_suffix(".toml")
 
 
 @dataclass(frozen=True)
@@ -18,4 +28,55 @@ class Group:
 
     question: Any
     options: Mapping[str, Any]
-    points: Sequence[Mapping[str, Any]]
+    points: list[Values]
+
+
+@cache
+def _grids() -> dict[str, list[Values]]:
+    return tomllib.loads(GRIDS.read_text())
+
+
+def verified(kind: Family) -> bool:
+    """Whether a family has something to verify."""
+    return kind.name in _grids()
+
+
+def groups(kind: Family, small: bool) -> list[Group]:
+    """The groups of a family, of the small grid or of the full one."""
+    size = "small" if small else "full"
+    listed: dict[str, Group] = {}
+    for table in _grids().get(kind.name, ()):
+        if table.get("of", size) != size:
+            continue
+        for given in _product({name: value for name, value in table.items() if name != "of"}):
+            if given.get("delta") and not notion(given["notion"]).has_delta:
+                continue
+            point = {name: given.pop(name) for name in kind.hot if name in given}
+            options = {name: given.pop(name) for name in [*given] if not kind.option(name).question}
+            group = listed.setdefault(repr((given, options)), Group(_question(kind, given), options, []))
+            group.points.append(point)
+    return [*listed.values()]
+
+
+def _question(kind: Family, given: Values) -> Any:
+    """The question that options spell."""
+    return kind.spelled_question(
+        {
+            option.name: option.of(given[option.name]) if option.name in given else option.default
+            for option in kind.options
+            if option.question
+        }
+    )
+
+
+def _product(table: Mapping[str, Any]) -> Iterator[Values]:
+    """One set of options for every choice from the lists of a table."""
+    each = [value if isinstance(value, list) else [value] for value in table.values()]
+    for chosen in itertools.product(*each):
+        given: Values = {}
+        for name, value in zip(table, chosen, strict=True):
+            given |= value if name == "each" else {name: value}
+        if any(isinstance(value, list) for value in given.values()):
+            yield from _product(given)
+        else:
+            yield given

@@ -75,6 +75,10 @@ class Result(Sequence[Row]):
         """Whether Ctrl-C came before the last part; the rows of the finished parts are here."""
         return self.finished < self.total
 
+    def kept(self, words: str) -> str | None:
+        """How much is finished after Ctrl-C, "Interrupted: 2 of 5 " and words; None where nothing was cut short."""
+        return f"Interrupted: {self.finished} of {self.total} {words}" if self.interrupted else None
+
     def __len__(self) -> int:
         return len(self.rows)
 

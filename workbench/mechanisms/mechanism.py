@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.distribution import Distribution
+from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.numbers import Real, positive
 from workbench.exact.random_source import Source
 
@@ -270,21 +270,17 @@ def pair_budgets(pairs: Iterable[tuple[int, int]], epsilon: Budget) -> dict[Labe
     return budgets
 
 
-_NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
-
-
 def extreme_pairs(laws: Sequence[Distribution]) -> list[tuple[int, int]]:
     """For each output the laws that give it most and least, decided exactly: max_{y,y',o} M[y,o]/M[y',o] is among them.
 
     So m ordered pairs decide the pure ε of all k (k - 1). A pair of equal laws is left out, unless all are equal.
     Logarithms in floats leave few laws for integers to decide.
     """
-    with np.errstate(divide="ignore"):
-        logs = np.array([np.log2(law.mantissa) + (law.exponent - math.log2(law.total)) for law in laws])
+    logs = np.array([law.logs - math.log2(law.total) for law in laws])
     pairs = set()
     for j, column in enumerate(logs.T):
-        high = np.flatnonzero(column >= column.max() - _NEAR)
-        low = np.flatnonzero(column <= column.min() + _NEAR)
+        high = np.flatnonzero(column >= column.max() - NEAR)
+        low = np.flatnonzero(column <= column.min() + NEAR)
         pairs.add((_extreme(laws, j, high, most=True), _extreme(laws, j, low, most=False)))
     different = {pair for pair in pairs if pair[0] != pair[1]}
     return sorted(different) or [(0, min(1, len(laws) - 1))]

@@ -14,12 +14,12 @@ rounded so that they never understate a δ or an ε.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import ExpNumber, Real, positive, round_up
@@ -27,7 +27,6 @@ from workbench.io.files import spelled, write_whole
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Bias, Budget, Comparison, Mechanism, as_mechanism, on_real_inputs
 from workbench.privacy.claim import Claim
-from workbench.privacy.measure import measure, measure_whole
 from workbench.privacy.notions import Notion, notion
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import Result
@@ -37,8 +36,9 @@ if TYPE_CHECKING:
 
     from workbench.privacy.expected_error import ExpectedError
 
-__all__ = ["PairAudit", "Privacy", "audit", "audit_extremes", "audit_for"]
+__all__ = ["PairAudit", "Privacy", "audit", "audit_extremes", "audit_for", "holds", "measure"]
 
+Measured: TypeAlias = "tuple[Claim, tuple[Result, ...]]"
 _REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
 
 
@@ -84,7 +84,7 @@ class Privacy(Shown):
     pairs: tuple[PairAudit, ...]
     mechanism: Mechanism = field(repr=False, compare=False)
     error: ExpectedError | None = field(default=None, repr=False, compare=False)
-    _measured: list[tuple[Claim, tuple[Result, ...]]] = field(default_factory=list, repr=False, compare=False)
+    _measured: list[Measured] = field(default_factory=list, repr=False, compare=False)
 
     def __repr__(self) -> str:
         at = "budgets of their own" if self.epsilon is None else f"epsilon={float(self.epsilon):g}"
@@ -165,7 +165,7 @@ class Privacy(Shown):
         if epsilon is None and "epsilon" in measured_by.parameters:
             epsilon = self.budgets if self.epsilon is None else self.epsilon
         results = self.results(self.claim(measured_by, epsilon, delta, **parameters))
-        return results[0] if len(results) == 1 else measured_by.worst(results)
+        return measured_by.worst(results)
 
     @cached_property
     def pdp_delta(self) -> Fraction:
@@ -200,11 +200,11 @@ class Privacy(Shown):
     def results(self, claim: Claim) -> tuple[Result, ...]:
         """What the notion of a claim measures of every comparison, measured once. Raises InvalidRequest."""
         claim = claim.on(self.mechanism)
-        known = next((results for earlier, results in self._measured if earlier == claim), None)
-        if known is None:
-            known = tuple(self._results(claim))
-            self._measured.append((claim, known))
-        return known
+        for earlier, results in self._measured:
+            if earlier == claim:
+                return results
+        self._measured.append((claim, tuple(self._results(claim))))
+        return self._measured[-1][1]
 
     def _results(self, claim: Claim) -> Iterable[Result]:
         quantity = claim.notion.quantity
@@ -244,13 +244,13 @@ class Privacy(Shown):
 
     def holds(self, claim: Claim) -> bool:
         """Whether every comparison meets a claim, decided exactly."""
-        return all(claim.notion.meets(result.measured, result.values) for result in self.results(claim))
+        return all(map(claim.met_by, self.results(claim)))
 
     def words(self, claim: Claim, subject: str = "The mechanism") -> str:
         """The verdict on a claim."""
         measuring, results = claim.notion, self.results(claim)
-        broken = [result for result in results if not measuring.meets(result.measured, result.values)]
-        worst = results[0] if len(results) == 1 else measuring.worst(results)
+        broken = [result for result in results if not claim.met_by(result)]
+        worst = measuring.worst(results)
         budget = claim.budget_words(one_sided=self.mechanism.one_sided)
         opening = f"{subject} {'misses' if broken else 'meets'} the request"
         sentence = f"{opening}: {measuring.finding(worst.measured, worst.values, budget)}"
@@ -262,31 +262,54 @@ class Privacy(Shown):
         return sentence if witness is None else f"{sentence} ({witness})"
 
 
+def measure(mechanism: Mechanism, claim: Claim) -> Iterator[Result]:
+    """What the notion of a claim measures, as far as it decides the claim, one comparison after the other.
+
+    Raises InvalidRequest where nothing decides it.
+    """
+    whole = _measured_whole(mechanism, claim)
+    if whole is not None:
+        yield whole
+        return
+    for comparison in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
+        values = claim.at(comparison.label)
+        measured = claim.notion.measure(Laws(comparison.p, comparison.q), values)
+        yield Result(comparison.label, measured, values)
+
+
+def _measured_whole(mechanism: Mechanism, claim: Claim) -> Result | None:
+    """What a notion measures over all pairs of real inputs at once; None where the comparisons decide it."""
+    measuring = claim.notion
+    if mechanism.segments is None and not measuring.convex:
+        raise InvalidRequest(f"The notion {measuring.name} is not decided for a law that is not affine in its input.")
+    whole = measuring.measure_segments(mechanism.segments, claim.values) if mechanism.segments else None
+    return None if whole is None else Result((), whole, claim.values)
+
+
+def holds(mechanism: Mechanism, claim: Claim) -> bool:
+    """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
+    return all(claim.met_by(result) for result in measure(mechanism, claim))
+
+
 def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy | None:
     """The audit that proves a claim, at its ε (at 0 for a notion without one); None as soon as a comparison misses it.
 
     It is of the comparisons that decide the claim. claim: `on` the mechanism. Raises InvalidRequest.
     """
-    measuring, pairs = claim.notion, []
-    known: list[Result] = []
-    whole = measure_whole(mechanism, measuring, claim.values)
-    if whole is not None:
-        if not measuring.meets(whole, claim.values):
-            return None
-        privacy = audit(mechanism, claim.values.get("epsilon", 0))
-        privacy._measured.append((claim, (Result((), whole, claim.values),)))
-        return privacy
-    for comparison in mechanism.extremes() if claim.by_ratio else mechanism.comparisons():
+    whole = _measured_whole(mechanism, claim)
+    if whole is not None and not claim.met_by(whole):
+        return None
+    listed = mechanism.extremes() if claim.by_ratio and whole is None else mechanism.comparisons()
+    budgets = mechanism.budgets(claim.values.get("epsilon", 0))
+    pairs, known = [], [] if whole is None else [whole]
+    for comparison in listed:
         laws, values = Laws(comparison.p, comparison.q), claim.at(comparison.label)
-        result = Result(comparison.label, measuring.measure(laws, values), values)
-        if not measuring.meets(result.measured, values):
-            return None
-        known.append(result)
-        measured = {measuring.quantity: result.measured}
-        pairs.append(_pair(comparison.label, laws, values.get("epsilon", Fraction(0)), measured))
-    privacy = _privacy(pairs, mechanism)
-    privacy._measured.append((claim, tuple(known)))
-    return privacy
+        pairs.append(_pair(comparison.label, laws, budgets[comparison.label]))
+        if whole is None:
+            known.append(Result(comparison.label, claim.notion.measure(laws, values), values))
+            if not claim.met_by(known[-1]):
+                return None
+    return _privacy(pairs, mechanism, None, (claim, tuple(known)))
 
 
 def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = None, data: Any = None) -> Privacy:
@@ -331,29 +354,25 @@ def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
 
 
 def _audit(
-    mechanism: Mechanism,
-    comparisons: Iterable[Comparison],
-    budgets: Mapping[Any, Fraction],
+    mechanism: Mechanism, comparisons: Iterable[Comparison], budgets: Mapping[Any, Fraction],
     error: ExpectedError | None = None,
-) -> Privacy:
-    pairs = (_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label], {}) for pair in comparisons)
-    return _privacy(list(pairs), mechanism, error)
+) -> Privacy:  # fmt: skip
+    pairs = [_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label]) for pair in comparisons]
+    return _privacy(pairs, mechanism, error)
 
 
-def _pair(label: tuple[int, ...], laws: Laws, epsilon: Fraction, known: Mapping[str, Any]) -> PairAudit:
-    """One comparison at ε. known: what was measured of it before, by quantity."""
+def _pair(label: tuple[int, ...], laws: Laws, epsilon: Fraction) -> PairAudit:
+    """One comparison at ε."""
     values = {"epsilon": epsilon}
-    measured = {
-        measure.quantity: known[measure.quantity] if measure.quantity in known else measure.measure(laws, values)
-        for measure in _REPORTED
-    }
-    return PairAudit(label, epsilon, measured)
+    return PairAudit(label, epsilon, {measure.quantity: measure.measure(laws, values) for measure in _REPORTED})
 
 
-def _privacy(pairs: Sequence[PairAudit], mechanism: Mechanism, error: ExpectedError | None = None) -> Privacy:
+def _privacy(
+    pairs: Sequence[PairAudit], mechanism: Mechanism, error: ExpectedError | None = None, *measured: Measured
+) -> Privacy:
     different = {id(pair.epsilon): pair.epsilon for pair in pairs}.values()  # one number for all is one object
     same = len(different) == 1 or len({*different}) == 1
-    return Privacy(pairs[0].epsilon if same else None, tuple(pairs), mechanism, error)
+    return Privacy(pairs[0].epsilon if same else None, tuple(pairs), mechanism, error, [*measured])
 
 
 def _number(value: float) -> float | str:

@@ -21,10 +21,9 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact, positive
 from workbench.mechanisms.mechanism import Budget, as_mechanism
 from workbench.mechanisms.quantization import rationals
-from workbench.privacy.audit import Privacy, audit_for
+from workbench.privacy.audit import Privacy, audit_for, holds
 from workbench.privacy.certificate import Bias, Certificate, Mechanism, Objective
 from workbench.privacy.claim import Claim
-from workbench.privacy.measure import holds
 from workbench.privacy.notions import Notion
 from workbench.privacy.objective import ExpectedLoss, rounded_value
 from workbench.privacy.repair import repair_noise

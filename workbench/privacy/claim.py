@@ -14,8 +14,7 @@ from workbench.errors import CorruptFile, InvalidRequest
 from workbench.io.files import ratio, spelled
 from workbench.mechanisms.mechanism import on_real_inputs
 from workbench.privacy.notions import HockeyStick, MassAboveRatio, Notion, notion
-from workbench.privacy.notions.notion import Values
-from workbench.privacy.notions.wording import decimal
+from workbench.privacy.notions.notion import Result, Values, decimal
 
 __all__ = ["Claim"]
 
@@ -84,6 +83,10 @@ class Claim:
         first = self.notion.parameters[0]
         each = self.values[first]
         return {**self.values, first: each[label]} if isinstance(each, Mapping) else self.values
+
+    def met_by(self, result: Result) -> bool:
+        """Whether one comparison is within its budget."""
+        return self.notion.meets(result.measured, result.values)
 
     @property
     def by_ratio(self) -> bool:

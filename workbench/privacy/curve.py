@@ -13,6 +13,7 @@ rationals); the envelope is decided exactly wherever it is asked for, and its br
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import as_mechanism, on_real_inputs
 from workbench.privacy.notions import delta_notion
-from workbench.privacy.notions.delta_notion import DeltaNotion
+from workbench.privacy.notions.dp import DeltaNotion
+from workbench.privacy.notions.laws import Laws
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,15 +78,10 @@ class Profile(Shown):
         return np.array([self.delta(epsilon) for epsilon in epsilons])
 
     def _on(self, curve: tuple[Piece, ...], epsilon: Fraction) -> ExpNumber:
-        low, high = 0, len(curve) - 1
-        while low < high:  # pieces are sorted: the first whose end lies beyond ε
-            middle = (low + high) // 2
-            end = curve[middle].high
-            if end is None or sign_exp(end, Fraction(1), epsilon) > 0:
-                high = middle
-            else:
-                low = middle + 1
-        piece = curve[low]
+        def ends_beyond(piece: Piece) -> bool:
+            return piece.high is None or sign_exp(piece.high, Fraction(1), epsilon) > 0
+
+        piece = curve[bisect_left(curve, True, key=ends_beyond)]  # pieces are sorted
         return ExpNumber.of(piece.p, piece.q, epsilon)
 
     @cached_property
@@ -132,26 +128,22 @@ def profile(mechanism: Any, notion: str = "dp") -> Profile:
     subject = as_mechanism(mechanism)
     if on_real_inputs(subject) and not measure.convex:
         raise InvalidRequest(f"notion must be decided by laws at knots for a mechanism on real inputs. Got {notion}.")
-    curves = dict.fromkeys(_pieces(comparison.p, comparison.q, measure) for comparison in subject.comparisons())
+    curves = dict.fromkeys(_pieces(Laws(pair.p, pair.q), measure) for pair in subject.comparisons())
     return Profile(measure.name, tuple(curves))
 
 
-def _pieces(p: Distribution, q: Distribution, notion: DeltaNotion) -> tuple[Piece, ...]:
+def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     """The pieces of one pair from ε = 0 upwards."""
-    groups: dict[Fraction | None, list[int]] = {}
-    for k, l in zip(p.integers, q.integers, strict=True):
-        if k:
-            ratio = None if not l else Fraction(k * q.total, l * p.total)
-            entry = groups.setdefault(ratio, [0, 0])
-            entry[0] += k
-            entry[1] += l
-    a, b = groups.pop(None, [0, 0])
-    pieces = []
-    top: Fraction | None = None
-    for ratio in sorted((r for r in groups if r is not None and r > 1), reverse=True):
-        pieces.append(Piece(ratio, top, *notion.coefficients(Fraction(a, p.total), Fraction(b, q.total))))
-        a, b, top = a + groups[ratio][0], b + groups[ratio][1], ratio
-    pieces.append(Piece(Fraction(1), top, *notion.coefficients(Fraction(a, p.total), Fraction(b, q.total))))
+    pieces, top = [], None
+    p, q = Fraction(0), Fraction(0)
+    for ratio, a, b in laws.steps:
+        if ratio is not None:
+            if ratio <= 1:
+                break
+            pieces.append(Piece(ratio, top, *notion.coefficients(p, q)))
+            top = ratio
+        p, q = a, b
+    pieces.append(Piece(Fraction(1), top, *notion.coefficients(p, q)))
     return tuple(reversed(pieces))
 
 

@@ -24,12 +24,10 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.exact.numbers import Real, exact, positive, round_up
+from workbench.exact.numbers import Real, positive, round_up
 from workbench.io.extras import need
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.privacy.audit import Privacy, audit
-from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.renyi import Loss
 
 __all__ = ["MEASURES", "measurement", "renyi"]
 
@@ -114,8 +112,5 @@ def renyi(mechanism: Mechanism, alpha: float) -> float:
 
     alpha: > 1. Raises InvalidRequest.
     """
-    order = exact(alpha, "alpha", "a finite number > 1")
-    if order <= 1:
-        InvalidRequest.must("alpha", "a finite number > 1", alpha)
-    losses = {(comparison.p, comparison.q): Laws(comparison.p, comparison.q) for comparison in mechanism.comparisons()}
-    return max(Loss(laws).upper(order) for laws in losses.values())
+    worst = audit(mechanism, 0).worst("renyi", 0, alpha=alpha)
+    return float(worst.measured.upper(worst.values["alpha"]))

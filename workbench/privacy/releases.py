@@ -31,7 +31,7 @@ from workbench.errors import CorruptFile
 from workbench.io.files import named, parse_json, ratio, read_text, spelled, write_whole
 from workbench.io.records import refuse, short_text, take
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions.wording import decimal
+from workbench.privacy.notions.notion import decimal
 
 __all__ = ["PrivacyBudget", "Release", "ReleaseLedger", "budget_of", "together"]
 

@@ -15,8 +15,8 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exp_bounds
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
-from workbench.privacy.measure import holds
 
 __all__ = ["inverse_exponential", "repair_line", "staircase"]
 

@@ -37,7 +37,7 @@ Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON 
 
 DEATHS = 3  # of the processes that hold a task, until it is given up
 PATIENCE = 60.0  # seconds a cluster may be without workers
-REPLY = 20.0  # seconds a scheduler may take to answer
+REPLY = 60.0  # seconds a scheduler may take to answer
 CLOSING = 2.0  # seconds to say goodbye to it
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 _one_at_a_time = threading.Lock()  # HiGHS keeps one thread pool per process

@@ -7,8 +7,7 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 from solvers.backend import Backend, Capabilities
-from solvers.exchange import Raw
-from solvers.session import Session
+from solvers.session import Raw, Session
 from solvers.solution import PointStatus, Termination
 
 

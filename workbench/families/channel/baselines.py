@@ -30,8 +30,8 @@ from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.mechanism import Mechanism
+from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
-from workbench.privacy.measure import holds
 from workbench.privacy.notions import notion
 from workbench.privacy.repair import threshold
 

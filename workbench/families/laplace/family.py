@@ -86,7 +86,6 @@ class _Laplace(Family):
     )  # fmt: skip
     certifies = False
     frontier = "workbench.families.laplace.frontier_options"
-    verification = "workbench.families.laplace.verification"
 
     @property
     def question(self) -> type[DataLaw]:

@@ -93,7 +93,6 @@ class _NoiseFamily(Family):
     title = "additive noise on all integers or all reals"
     summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
     frontier = "workbench.families.noise.frontier_options"
-    verification = "workbench.families.noise.verification"
     programs = "workbench.families.noise.programs"
     recommendation = "workbench.families.noise.recommendation"
     examples = (

@@ -22,8 +22,8 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.families.noise.notion_programs import BITS, LineNoise, NotionPrograms
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
-from workbench.privacy.measure import holds
 
 __all__ = ["accepted", "repaired_by_notion", "repaired_by_staircase"]
 

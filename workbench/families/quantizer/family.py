@@ -116,7 +116,6 @@ class _Quantizer(Family):
     )  # fmt: skip
     frontier = "workbench.families.quantizer.frontier_options"
     programs = "workbench.families.quantizer.programs"
-    verification = "workbench.families.quantizer.verification"
     recommendation = "workbench.families.quantizer.recommendation"
 
     @property

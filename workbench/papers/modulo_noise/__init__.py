@@ -1,30 +1,34 @@
 """Kadam et al. 2024, Optimum Noise Mechanism for Differentially Private Queries in Discrete Finite Sets.
 
-| file              | artifacts                                              |
-|-------------------|--------------------------------------------------------|
-| structure         | fig1, fig2, fig3, fig4                                 |
-| comparisons       | fig5, fig6, fig8                                       |
-| tradeoffs         | fig7                                                   |
-| pmfs              | fig9, fig10, fig14, table1                             |
-| vectors           | eq59, fig13                                            |
-| curves            | fig11, fig12, dp_vs_pdp (not in the paper)             |
-| formula_checks    | formulas (what is right as printed)                    |
-| errata_*          | what is not, each with its check                       |
+| file              | what                                                                    |
+|-------------------|-------------------------------------------------------------------------|
+| curves            | the rows of the tables that declared/modulo_noise.toml states           |
+| figures           | printed numbers beside them; fig5, table1 and eq59, which need more     |
+| formula_checks    | formulas (what is right as printed)                                     |
+| errata_*          | what is not, each with its check                                        |
 """
 
 from __future__ import annotations
 
-from workbench.papers.artifact import Paper
-from workbench.papers.modulo_noise.comparisons import NOT_REPRODUCIBLE, fig5, fig6, fig8
-from workbench.papers.modulo_noise.curves import dp_vs_pdp, fig11, fig12
+from functools import partial
+
+from workbench.papers.artifact import Artifact, Paper, artifact, tabled
+from workbench.papers.figure import declared
+from workbench.papers.modulo_noise.curves import SOURCES
 from workbench.papers.modulo_noise.errata_checks import errata
+from workbench.papers.modulo_noise.figures import COMPARED, eq59, fig5, table1
 from workbench.papers.modulo_noise.formula_checks import formulas
-from workbench.papers.modulo_noise.pmfs import fig9, fig10, fig14, table1
-from workbench.papers.modulo_noise.structure import fig1, fig2, fig3, fig4
-from workbench.papers.modulo_noise.tradeoffs import fig7
-from workbench.papers.modulo_noise.vectors import eq59, fig13
 
 __all__ = ["PAPER"]
+
+
+def _stated(name: str, full: bool) -> Artifact:
+    table = tabled("modulo_noise", name, SOURCES, full)
+    compared = COMPARED.get(name)
+    return artifact("modulo_noise", name, table, compared(table) if compared else ())
+
+
+_OWN = {"fig5": fig5, "table1": table1, "eq59": eq59, "formulas": formulas}
 
 PAPER = Paper(
     name="modulo-noise",
@@ -35,24 +39,9 @@ PAPER = Paper(
         "[arXiv:2111.11661v3](https://arxiv.org/abs/2111.11661)"
     ),
     artifacts={
-        "fig1": fig1,
-        "fig2": fig2,
-        "fig3": fig3,
-        "fig4": fig4,
-        "fig5": fig5,
-        "fig6": fig6,
-        "fig7": fig7,
-        "fig8": fig8,
-        "fig9": fig9,
-        "fig10": fig10,
-        "table1": table1,
-        "eq59": eq59,
-        "fig11": fig11,
-        "fig12": fig12,
-        "fig13": fig13,
-        "fig14": fig14,
-        "dp_vs_pdp": dp_vs_pdp,
-        "formulas": formulas,
+        name: _OWN.get(name, partial(_stated, name))
+        for name in declared("modulo_noise")
+        if name not in ("styles", "errata")
     },
     errata=errata,
     remarks=(
@@ -63,7 +52,8 @@ PAPER = Paper(
         "the symmetric relation of real neighbours stands beside it (Figs 5, 7, 8, Table 1, DP against PDP).",
         "Theorem 3 is not optimal, and its PMFs are not always private: Figs 3, 4, 10, 12 and Table 1 show it beside "
         "the true optimum (column-cut law, confirmed by the MILP).",
-        NOT_REPRODUCIBLE,
+        "The discrete count mechanism [10] is missing: the paper does not specify it, so its curve is not reproducible "
+        "from the text.",
         "Fig. 14's AMI database is not public; only the differences printed in its caption enter.",
     ),
 )

@@ -21,7 +21,7 @@ from workbench.papers.modulo_noise.common import (
     solve_each,
     staircase,
 )
-from workbench.papers.modulo_noise.pmfs import table1_staircases
+from workbench.papers.modulo_noise.figures import table1_staircases
 
 __all__ = ["limits", "section_sd", "theorem3"]
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 from workbench.errors import InvalidRequest
 from workbench.io import plugins
 from workbench.privacy.notions.curve import Curve
-from workbench.privacy.notions.delta_notion import DeltaNotion
-from workbench.privacy.notions.dp import DP
+from workbench.privacy.notions.dp import DP, DeltaNotion
 from workbench.privacy.notions.gdp import GDP
 from workbench.privacy.notions.metric import Metric
 from workbench.privacy.notions.notion import (

@@ -6,81 +6,117 @@ II error β says that the hockey stick at ε = ln m is at most 1 - c (Dong, Roth
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from fractions import Fraction
+from typing import Any, ClassVar
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import positive, probability
+from workbench.exact.numbers import ExpNumber, positive, probability
 from workbench.privacy.notions.dp import DP
-from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.notion import HockeyStick, Names, Notion, Requirement, Result, Values
+from workbench.privacy.notions.laws import Laws, Names
+from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values
 
-__all__ = ["Curve"]
+__all__ = ["Curve", "HockeySticks"]
+
+Pairs = list[tuple[Any, Any]]
 
 
-class Curve(Notion):
+class HockeySticks(Notion):
+    """A notion that is several hockey sticks at once, each at a number of its own (an ε, a slope) and at most a δ.
+
+    WORK: of one outcome for each of them; WHAT: a pair of the budget in words.
+    """
+
+    convex = True
+    WORK: ClassVar[int] = 1
+    WHAT: ClassVar[str]
+
+    @property
+    def _points(self) -> str:
+        return self.parameters[0]
+
+    def read_pairs(self, value: Any) -> Pairs:
+        """The pairs of a budget: a list or a mapping of them, or "0.5:0.1,1:0.01". Raises InvalidRequest."""
+        given = value.items() if isinstance(value, Mapping) else value
+        if isinstance(given, str):
+            given = [part.split(":") for part in given.split(",")]
+        try:
+            return [(first, second) for first, second in given]
+        except (TypeError, ValueError):
+            return InvalidRequest.must(self._points, self.WHAT, repr(value))
+
+    @abstractmethod
+    def sticks(self, values: Values) -> Sequence[tuple[Fraction, Fraction]]:
+        """(ε, δ) or (slope, δ) of every one."""
+
+    @abstractmethod
+    def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
+        """The hockey stick there, exact."""
+
+    def measure(self, laws: Laws, values: Values) -> Any:
+        """Every hockey stick."""
+        return tuple(self.stick(laws, at) for at, _ in self.sticks(values))
+
+    def work_per_outcome(self, values: Values) -> int:
+        """That of every point of the budget."""
+        points = values.get(self._points, ())
+        return self.WORK * (max(1, len(points)) if isinstance(points, tuple) else 1)
+
+    def meets(self, measured: Any, values: Values) -> bool:
+        """Whether every hockey stick is at most its δ."""
+        sticks = self.sticks(values)
+        return all(reached.compare(delta) <= 0 for reached, (_, delta) in zip(measured, sticks, strict=True))
+
+    def tightest(self, measured: Any, values: Values) -> tuple[bool, float, int]:
+        """(whether it is missed, the largest excess over its δ, which one), of what is missed where something is."""
+        sticks = enumerate(zip(measured, self.sticks(values), strict=True))
+        return max((at.compare(delta) > 0, at.upper - float(delta), k) for k, (at, (_, delta)) in sticks)
+
+    def size(self, measured: Any, values: Values) -> Any:
+        """That, to choose what to show."""
+        return self.tightest(measured, values)
+
+
+class Curve(HockeySticks):
     """DP at several budgets (ε, δ) at once; curve: a list of pairs, or a mapping ε -> δ."""
 
     name = "curve"
     title = "DP curve"
     parameters = ("curve",)
     quantity = "curve"
-    convex = True
+    WHAT = "a list of pairs (epsilon, delta)"
     _point = DP()
 
     def parse(self, parameter: str, value: Any) -> Any:
         """Pairs (ε, δ), exact, ε growing."""
-        given = value.items() if isinstance(value, Mapping) else value
-        if isinstance(given, str):
-            given = [part.split(":") for part in given.split(",")]
-        try:
-            pairs = [(epsilon, delta) for epsilon, delta in given]
-        except (TypeError, ValueError):
-            InvalidRequest.must(parameter, "a list of pairs (epsilon, delta)", repr(value))
+        pairs = self.read_pairs(value)
         points = {positive(epsilon, "epsilon", or_zero=True): probability(delta, "delta") for epsilon, delta in pairs}
         if not points or len(points) < len(pairs):
-            InvalidRequest.must(parameter, "a list of pairs (epsilon, delta), each epsilon once", repr(value))
+            InvalidRequest.must(parameter, f"{self.WHAT}, each epsilon once", repr(value))
         return tuple(sorted(points.items()))
 
-    def measure(self, laws: Laws, values: Values) -> Any:
-        """The exact δ at every ε of the curve."""
-        return tuple(self._point.measure(laws, {"epsilon": epsilon}) for epsilon, _ in values["curve"])
+    def sticks(self, values: Values) -> Sequence[tuple[Fraction, Fraction]]:
+        """The points."""
+        points: Sequence[tuple[Fraction, Fraction]] = values["curve"]
+        return points
 
-    def work_per_outcome(self, values: Values) -> int:
-        """One for every point."""
-        points = values.get("curve", ())
-        return max(1, len(points)) if isinstance(points, tuple) else 1
-
-    def meets(self, measured: Any, values: Values) -> bool:
-        """Whether every δ is at most the one asked."""
-        return all(reached.compare(delta) <= 0 for reached, (_, delta) in zip(measured, values["curve"], strict=True))
-
-    def _tightest(self, measured: Any, values: Values) -> tuple[float, int]:
-        """The largest excess of a δ over the one asked (to choose what to show), and where it is."""
-        gaps = [reached.upper - float(delta) for reached, (_, delta) in zip(measured, values["curve"], strict=True)]
-        broken = [i for i, (_, delta) in enumerate(values["curve"]) if measured[i].compare(delta) > 0] or range(
-            len(gaps)
-        )
-        return max((gaps[i], i) for i in broken)
-
-    def worst(self, results: Sequence[Result]) -> Result:
-        """The one with the largest excess."""
-        broken = [result for result in results if not self.meets(result.measured, result.values)]
-        return max(broken or results, key=lambda result: self._tightest(result.measured, result.values))
+    def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
+        """The exact δ at ε."""
+        delta: ExpNumber = self._point.measure(laws, {"epsilon": at})
+        return delta
 
     def finding(self, worst: Any, values: Values, budget: str) -> str:
         """The δ beside the one asked, at the ε that is tightest."""
-        _, at = self._tightest(worst, values)
+        *_, at = self.tightest(worst, values)
         epsilon, delta = values["curve"][at]
-        point = {"epsilon": epsilon, "delta": delta}
         where = f"epsilon = {float(epsilon):.9g}, of {len(values['curve'])} on the curve"
-        return self._point.finding(worst[at], point, where)
+        return self._point.finding(worst[at], {"epsilon": epsilon, "delta": delta}, where)
 
     def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
         """One of the outcomes above that e^ε."""
-        _, at = self._tightest(result.measured, result.values)
-        epsilon, delta = result.values["curve"][at]
-        values = {"epsilon": epsilon, "delta": delta}
+        *_, at = self.tightest(result.measured, result.values)
+        values = {"epsilon": result.values["curve"][at][0]}
         return self._point.witness(laws, Result(result.label, result.measured[at], values), names)
 
     def requires(self, values: Values) -> tuple[Requirement, ...]:

@@ -11,21 +11,19 @@ decided by balls of growing precision. T(P, Q) is jointly convex in (P, Q): laws
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest, NotProven
+from workbench.errors import InvalidRequest
 from workbench.exact.numbers import ball_ends, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.least_parameter import LeastParameter
-from workbench.privacy.notions.notion import HockeyStick, Requirement, Values
-from workbench.privacy.notions.work import count_work
+from workbench.privacy.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
 
 __all__ = ["GDP", "TradeOff"]
 
@@ -46,24 +44,11 @@ def _tangent(mu: float, epsilon: float) -> HockeyStick:
 
 
 class TradeOff:
-    """The vertices of the trade-off curve: (P(A), Q(A)) for every set A of largest ratios, but for ∅ and all."""
+    """Vertices (P(A), Q(A)) of a trade-off curve, for the sets A of largest ratios with P(A) > Q(A): elsewhere nothing
+    is asked."""
 
-    def __init__(self, laws: Laws) -> None:
-        groups: dict[Fraction | None, list[int]] = {}
-        for k, l in zip(laws.p.integers, laws.q.integers, strict=True):
-            if k or l:
-                ratio = None if not l else Fraction(k * laws.q.total, l * laws.p.total)
-                group = groups.setdefault(ratio, [0, 0])
-                group[0], group[1] = group[0] + k, group[1] + l
-        a, b = groups.pop(None, [0, 0])
-        nodes = [(a, b)]
-        for ratio in sorted((ratio for ratio in groups if ratio is not None), reverse=True):
-            a, b = a + groups[ratio][0], b + groups[ratio][1]
-            nodes.append((a, b))
-        total, other = laws.p.total, laws.q.total
-        self.vertices = [
-            (Fraction(a, total), Fraction(b, other)) for a, b in nodes if a * other > b * total
-        ]  # where P(A) > Q(A): elsewhere nothing is asked
+    def __init__(self, vertices: Iterable[tuple[Fraction, Fraction]]) -> None:
+        self.vertices = [(p, q) for p, q in vertices if p > q]
 
     @property
     def unbounded(self) -> bool:
@@ -96,14 +81,8 @@ class TradeOff:
     def _within(self, p: Fraction, q: Fraction, mu: Fraction) -> bool:
         tail = min(1 - p, q)
         bits = 128 + (tail.denominator // tail.numerator).bit_length()  # beside 1 fewer would be no number
-        while bits <= _BITS and count_work(1000 + bits * bits // 200):
-            low, high = self.needed(p, q, bits)
-            if high <= mu:
-                return True
-            if low > mu:
-                return False
-            bits *= 2
-        raise NotProven(f"Whether mu = {nearest_float(mu):g} is enough is not decided by balls of {_BITS} bits.")
+        ends = partial(self.needed, p, q)
+        return decided("mu", mu, ends, mu, lambda bits: 1000 + bits * bits // 200, bits, _BITS)
 
 
 class GDP(LeastParameter):
@@ -117,19 +96,15 @@ class GDP(LeastParameter):
 
     def measure(self, laws: Laws, values: Values) -> Any:
         """The trade-off curve."""
-        return TradeOff(laws)
+        return TradeOff((a, b) for _, a, b in laws.steps)
 
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether every vertex lies above the curve of N(0, 1) against N(μ, 1)."""
         return bool(measured.within(values["mu"]))
 
-    def least(self, measured: Any) -> float:
+    def size(self, measured: Any, values: Values) -> float:
         """The least μ."""
         return float(measured.least)
-
-    def least_words(self, measured: Any) -> str:
-        """The least μ."""
-        return f"{measured.least!r} (rounded up)"
 
     def relaxed(self, values: Values) -> tuple[Requirement, ...]:
         """The hockey sticks at a few ε around μ²/2."""

@@ -16,33 +16,29 @@ To add a notion: subclass `Notion` in one file and name it in `workbench.privacy
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.errors import InvalidRequest
-from workbench.exact.numbers import exp_bounds, ln_up
-from workbench.privacy.notions.laws import Laws
+from workbench.errors import InvalidRequest, NotProven
+from workbench.exact.numbers import exact, exp_bounds, ln_up, nearest_float, positive
+from workbench.privacy.notions.laws import Laws, Names
 
 __all__ = [
-    "HockeyStick",
-    "MassAboveRatio",
-    "Notion",
-    "PowerCone",
-    "RelativeEntropy",
-    "Requirement",
-    "Result",
-    "SlopedHockeyStick",
-    "Values",
-]
+    "HockeyStick", "LeastParameter", "MassAboveRatio", "Notion", "PowerCone", "RelativeEntropy", "Requirement",
+    "Result", "SlopedHockeyStick", "Values", "apart", "count_work", "decided", "decimal", "limited",
+]  # fmt: skip
 
 Values: TypeAlias = Mapping[str, Any]  # parameter of a budget -> exact number
-Names: TypeAlias = Callable[[int], tuple[str, str]]  # outcome -> how its mass in P and in Q is written
 
 
 @dataclass(frozen=True)
@@ -125,7 +121,7 @@ class Notion(ABC):
     inputs.
     ratio_decides: whether a claim with one budget for all holds when it does for the comparison of largest ratio.
     series_work: what the logarithms, powers or quantiles of one outcome take at least, in such comparisons; what more a
-    claim needs is counted while it is decided (`work.count_work`).
+    claim needs is counted while it is decided (`count_work`).
     per_distance: whether on real inputs the first parameter is per unit of |x - x'|.
     """
 
@@ -197,8 +193,12 @@ class Notion(ABC):
         """Whether a measured value is within a budget. Decided, never guessed."""
 
     @abstractmethod
+    def size(self, measured: Any, values: Values) -> Any:
+        """How bad a measured value is at a budget, comparable among the comparisons of a mechanism."""
+
     def worst(self, results: Sequence[Result]) -> Result:
         """The result to report of several."""
+        return results[0] if len(results) == 1 else max(results, key=lambda r: self.size(r.measured, r.values))
 
     def most_broken(self, results: Sequence[Result]) -> Result:
         """Of the results that miss their budgets, the one to show."""
@@ -233,3 +233,96 @@ class Notion(ABC):
         """More requirements that a budget implies, those that masses p, q break most, by floats; none where they break
         none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""
         return ()
+
+
+class LeastParameter(Notion):
+    """A notion whose first parameter is a number >= 0, and which measures the least one that a pair of laws has."""
+
+    convex = True
+
+    def parse(self, parameter: str, value: Any) -> Fraction:
+        """A number >= 0."""
+        return positive(value, parameter, or_zero=True)
+
+    def most_broken(self, results: Sequence[Result]) -> Result:
+        """The one that needs most beyond its own budget."""
+        name = self.parameters[0]
+        return max(results, key=lambda result: self.size(result.measured, result.values) - float(result.values[name]))
+
+    def least_words(self, measured: Any, values: Values) -> str:
+        """The least number that holds, in words, with what is known of it."""
+        return f"{self.size(measured, values)!r} (rounded up)"
+
+    def what(self, values: Values) -> str:
+        """What is measured, in words."""
+        return f"the least {self.title} {self.parameters[0]}"
+
+    def finding(self, worst: Any, values: Values, budget: str) -> str:
+        """The least budget beside the one asked."""
+        text = "unbounded" if worst.unbounded else self.least_words(worst, values)
+        return f"{self.what(values)} is {text}, asked {budget}"
+
+    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+        """The pair of laws: what breaks the budget is no single outcome."""
+        high, low = names(0)
+        return f"between the laws of {high} and {low}"
+
+
+# Numbers that are enclosed until they decide, and the work that this may take where it is limited: for a file, not for
+# a request of one's own. Units are those of `workbench.privacy.audit_work`.
+
+_left: ContextVar[float] = ContextVar("left", default=math.inf)
+
+
+@contextmanager
+def limited(units: float) -> Iterator[None]:
+    """At most so many units inside, and no more than a limit around this one leaves."""
+    before = _left.get()
+    allowed = min(before, units)
+    _left.set(allowed)
+    try:
+        yield
+    finally:
+        _left.set(before - (allowed - _left.get()))
+
+
+def count_work(units: float) -> bool:
+    """Take units before they are worked off; False, and nothing is taken, where fewer are left."""
+    left = _left.get() - units
+    if left >= 0:
+        _left.set(left)
+    return left >= 0
+
+
+def decided(
+    name: str, budget: Fraction, ends: Callable[[int], tuple[Fraction, Fraction]], limit: Fraction,
+    work: Callable[[int], int], bits: int = 128, most: float = math.inf,
+) -> bool:  # fmt: skip
+    """Whether a number is at most a limit, by enclosures `ends` of growing precision: bits, up to `most`.
+
+    name, budget: what is enough or not; work: of an enclosure. Raises NotProven where the bits or the work do not tell.
+    """
+    while bits <= most and count_work(work(bits)):
+        low, high = ends(bits)
+        if high <= limit or low > limit:
+            return high <= limit
+        bits *= 2
+    tried = f"balls of {most}" if most < math.inf else str(bits // 2)
+    raise NotProven(f"Whether {name} = {nearest_float(budget):g} is enough is not decided by {tried} bits.")
+
+
+def decimal(value: Fraction) -> str:
+    """A rational in at most 17 digits."""
+    return f"{float(value):.17g}" if exact(f"{float(value):.6g}", "value") != value else f"{float(value):.6g}"
+
+
+def apart(value: Fraction, budget: Fraction) -> str:
+    """A δ rounded up to 6 digits, or to as many as show how far on which side of the asked one it lies."""
+    text = ""
+    for digits in (6, 9, 12, 17):
+        up = Context(prec=digits, rounding=ROUND_CEILING)
+        text = f"{up.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(up):g}"
+        if value == budget or 10 * (Fraction(text) - value) <= abs(value - budget):
+            return text
+    side = "above" if value > budget else "below"
+    return f"{text} ({float(abs(value - budget)):.2g} {side} the one asked)"

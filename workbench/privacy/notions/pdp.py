@@ -23,7 +23,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from workbench.exact.numbers import ExpNumber, largest, sign_exp
-from workbench.privacy.notions.delta_notion import DeltaNotion
+from workbench.privacy.notions.dp import DeltaNotion
 from workbench.privacy.notions.notion import MassAboveRatio, Requirement, Values
 
 __all__ = ["PDP", "delta_on_segments"]

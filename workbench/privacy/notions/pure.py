@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import ln_up, positive, probability, sign_exp
-from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.notion import HockeyStick, Names, Notion, Requirement, Result, Values
-from workbench.privacy.notions.wording import exceeding
+from workbench.privacy.notions.laws import Laws, Names
+from workbench.privacy.notions.notion import HockeyStick, Notion, Requirement, Result, Values
 
 __all__ = ["Pure", "Ratio"]
 
@@ -64,12 +63,9 @@ class Pure(Notion):
         """Whether the ratio is at most e^ε."""
         return measured.value is not None and sign_exp(measured.value, Fraction(1), values["epsilon"]) <= 0
 
-    def worst(self, results: Sequence[Result]) -> Result:
-        """The largest ratio; of several that are unbounded, the one with the most mass above e^ε."""
-        unbounded = [result for result in results if result.measured.value is None]
-        if unbounded:
-            return max(unbounded, key=lambda result: result.measured.mass)
-        return max(results, key=lambda result: result.measured.value)
+    def size(self, measured: Any, values: Values) -> Any:
+        """The ratio; of those that are unbounded, the mass above e^ε."""
+        return measured.value is None, measured.mass if measured.value is None else measured.value
 
     def most_broken(self, results: Sequence[Result]) -> Result:
         """The loss furthest above its own budget."""
@@ -84,7 +80,7 @@ class Pure(Notion):
 
     def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
         """The outcome of largest ratio."""
-        return exceeding(laws, result.measured.outcome, result.values["epsilon"], names)
+        return laws.exceeding(result.measured.outcome, result.values["epsilon"], names)
 
     def requires(self, values: Values) -> tuple[Requirement, ...]:
         """The hockey stick with nothing above."""

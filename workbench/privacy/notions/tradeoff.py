@@ -19,9 +19,10 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import probability
-from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.notion import Names, Notion, Requirement, Result, SlopedHockeyStick, Values
+from workbench.exact.numbers import ExpNumber, probability
+from workbench.privacy.notions.curve import HockeySticks
+from workbench.privacy.notions.laws import Laws, Names
+from workbench.privacy.notions.notion import Requirement, Result, SlopedHockeyStick, Values
 
 __all__ = ["TradeOffFunction"]
 
@@ -29,7 +30,7 @@ Points = tuple[tuple[Fraction, Fraction], ...]
 
 
 @lru_cache(maxsize=64)
-def _sticks(points: Points) -> tuple[tuple[Fraction, Fraction], ...]:
+def _sticks(points: Points) -> Points:
     """(M, δ) of the lines of f, M >= 1 growing; without those that another one implies."""
     least: dict[Fraction, Fraction] = {}
     for (a, b), (a2, b2) in pairwise(points):
@@ -45,25 +46,22 @@ def _sticks(points: Points) -> tuple[tuple[Fraction, Fraction], ...]:
     return tuple(kept)
 
 
-class TradeOffFunction(Notion):
+class TradeOffFunction(HockeySticks):
     """f-DP for a piecewise linear f; tradeoff: points (α, β), from α = 0 to β = 0."""
 
     name = "tradeoff"
     title = "trade-off function"
     parameters = ("tradeoff",)
     quantity = "tradeoff"
-    convex = True
+    WORK = 16  # slopes have up to four times the bits of points, and products square that
+    WHAT = "a list of points (alpha, beta)"
 
     def parse(self, parameter: str, value: Any) -> Points:
         """Points (α, β), exact, α growing. Raises InvalidRequest for what is not convex, or no trade-off function."""
-        given = [part.split(":") for part in value.split(",")] if isinstance(value, str) else value
-        try:
-            pairs = [(alpha, beta) for alpha, beta in given]
-        except (TypeError, ValueError):
-            InvalidRequest.must(parameter, "a list of points (alpha, beta)", repr(value))
+        pairs = self.read_pairs(value)
         errors = {probability(alpha, "alpha"): probability(beta, "beta") for alpha, beta in pairs}
         if len(errors) < 2 or len(errors) < len(pairs):
-            InvalidRequest.must(parameter, "a list of points (alpha, beta), two or more, each alpha once", repr(value))
+            InvalidRequest.must(parameter, f"{self.WHAT}, two or more, each alpha once", repr(value))
         points = tuple(sorted(errors.items()))
         if points[0][0] or points[-1][1]:
             ends = f"from {_point(points[0])} to {_point(points[-1])}"
@@ -75,46 +73,34 @@ class TradeOffFunction(Notion):
             if slope > 0:
                 rise = f"{_point(points[k + 1])} after {_point(points[k])}"
                 InvalidRequest.must(parameter, "a function that does not rise", rise)
-        for k, (slope, after) in enumerate(pairwise(slopes)):
-            if after < slope:
-                InvalidRequest.must(parameter, "convex", f"{_point(points[k + 1])} above the line of its neighbours")
+            if k and slope < slopes[k - 1]:
+                InvalidRequest.must(parameter, "convex", f"{_point(points[k])} above the line of its neighbours")
         if not points[0][1]:
             InvalidRequest.must(parameter, "a function that is above 0 somewhere", "0 throughout")
         return points
 
-    def measure(self, laws: Laws, values: Values) -> Any:
-        """Σ max(0, P - M Q) at every slope, exact."""
-        return tuple(_hockey_stick(laws, slope) for slope, _ in _sticks(values["tradeoff"]))
+    def sticks(self, values: Values) -> Sequence[tuple[Fraction, Fraction]]:
+        """(M, δ) of the lines."""
+        return _sticks(values["tradeoff"])
 
-    def work_per_outcome(self, values: Values) -> int:
-        """16 for every point: slopes have up to four times the bits of points, and products square that."""
-        points = values.get("tradeoff", ())
-        return 16 * max(1, len(points)) if isinstance(points, tuple) else 16
-
-    def meets(self, measured: Any, values: Values) -> bool:
-        """Whether every hockey stick is at most what its line leaves."""
-        return all(at <= delta for at, (_, delta) in zip(measured, _sticks(values["tradeoff"]), strict=True))
-
-    def _tightest(self, measured: Any, values: Values) -> tuple[Fraction, int]:
-        """The largest excess of a hockey stick over its limit, and of which line."""
-        sticks = _sticks(values["tradeoff"])
-        return max((at - delta, k) for k, (at, (_, delta)) in enumerate(zip(measured, sticks, strict=True)))
-
-    def worst(self, results: Sequence[Result]) -> Result:
-        """The one with the largest excess."""
-        return max(results, key=lambda result: self._tightest(result.measured, result.values)[0])
+    def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
+        """Σ max(0, P - M Q), exact."""
+        p, q = laws.p, laws.q
+        gaps = p.array * (q.total * at.denominator) - q.array * (p.total * at.numerator)
+        reached = Fraction(sum(gap for gap in gaps.tolist() if gap > 0), p.total * q.total * at.denominator)
+        return ExpNumber.of(reached, Fraction(0), Fraction(0))
 
     def finding(self, worst: Any, values: Values, budget: str) -> str:
         """The hockey stick beside its limit, at the line that is tightest."""
-        _, at = self._tightest(worst, values)
-        slope, delta = _sticks(values["tradeoff"])[at]
-        reached, stick = float(worst[at]), f"sum max(0, P - {float(slope):.6g} Q)"
+        *_, at = self.tightest(worst, values)
+        slope, delta = self.sticks(values)[at]
+        reached, stick = float(worst[at].a), f"sum max(0, P - {float(slope):.6g} Q)"
         return f"{stick} is {reached:.12g}, at most {float(delta):.12g} asked by a line of the {self.title}"
 
     def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
         """The outcome that counts most."""
-        _, at = self._tightest(result.measured, result.values)
-        slope, _ = _sticks(result.values["tradeoff"])[at]
+        *_, at = self.tightest(result.measured, result.values)
+        slope, _ = self.sticks(result.values)[at]
         gaps = [laws.p[i] - slope * laws.q[i] for i in range(len(laws.p))]
         outcome = max(range(len(gaps)), key=gaps.__getitem__)
         high, low = names(outcome)
@@ -122,13 +108,7 @@ class TradeOffFunction(Notion):
 
     def requires(self, values: Values) -> tuple[Requirement, ...]:
         """A hockey stick for every line."""
-        return tuple(SlopedHockeyStick.of(slope, delta) for slope, delta in _sticks(values["tradeoff"]))
-
-
-def _hockey_stick(laws: Laws, slope: Fraction) -> Fraction:
-    p, q = laws.p, laws.q
-    gaps = p.array * (q.total * slope.denominator) - q.array * (p.total * slope.numerator)
-    return Fraction(sum(gap for gap in gaps.tolist() if gap > 0), p.total * q.total * slope.denominator)
+        return tuple(SlopedHockeyStick.of(slope, delta) for slope, delta in self.sticks(values))
 
 
 def _point(point: tuple[Fraction, Fraction]) -> str:

@@ -19,12 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import NotProven
-from workbench.exact.numbers import ball_ends, nearest_float, round_up
+from workbench.exact.numbers import ball_ends, ln_up, nearest_float, round_up
 from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.least_parameter import LeastParameter
-from workbench.privacy.notions.notion import PowerCone, RelativeEntropy, Requirement, Values
+from workbench.privacy.notions.notion import (
+    LeastParameter,
+    PowerCone,
+    RelativeEntropy,
+    Requirement,
+    Values,
+    count_work,
+)
 from workbench.privacy.notions.renyi import Loss
-from workbench.privacy.notions.work import count_work
 
 __all__ = ["ZCDP", "Concentrated"]
 
@@ -47,13 +52,11 @@ class Concentrated:
     @property
     def unbounded(self) -> bool:
         """Whether Q misses mass of P: every D_α is infinite."""
-        return self.loss.outside is not None
+        return self.loss.unbounded
 
     @cached_property
     def pure(self) -> Fraction:
         """A rational >= max ln P/Q."""
-        from workbench.exact.numbers import ln_up
-
         assert self._ratio is not None
         return Fraction(ln_up(self._ratio))
 
@@ -153,22 +156,16 @@ class ZCDP(LeastParameter):
             raise NotProven(f"Whether rho = {rho:g} is enough is not decided by the orders that were tried.")
         return decided
 
-    def least(self, measured: Any) -> float:
+    def size(self, measured: Any, values: Values) -> float:
         """A ρ that is proven, close to the least."""
         if measured.unbounded or measured.loss.same:
             return 0.0 if measured.loss.same else math.inf
         return round_up(measured.least[1])
 
-    def least_words(self, measured: Any) -> str:
-        """That ρ."""
-        return f"at most {self.least(measured)!r} (proven)"
-
-    def finding(self, worst: Any, values: Values, budget: str) -> str:
-        """The least ρ beside the one asked, which may be proven where no smaller one is."""
-        rho = values["rho"]
-        if not worst.unbounded and rho < self.least(worst) and worst.within(rho):
-            return f"the least {self.title} rho is at most {round_up(rho)!r} (proven), asked {budget}"
-        return super().finding(worst, values, budget)
+    def least_words(self, measured: Any, values: Values) -> str:
+        """That ρ, or the one asked, which may be proven where no smaller one is."""
+        rho, least = values["rho"], self.size(measured, values)
+        return f"at most {round_up(rho) if rho < least and measured.within(rho) else least!r} (proven)"
 
     def relaxed(self, values: Values) -> tuple[Requirement, ...]:
         """The relative entropy, the limit of orders towards 1, and the Rényi divergence of order 2."""

@@ -1,0 +1,127 @@
+"""`workbench verify`, `reproduce`, `programs` and `doctor`: the models against closed forms, the papers, the library of
+programs, this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from workbench.cli.console import Report, answers, err, table, under_a_bar
+from workbench.cli.output_paths import output_folder
+
+__all__ = ["doctor", "export_programs", "list_programs", "reproduce", "solve_program", "verify", "verify_programs"]
+
+_GROUPS = ("solver", "oracle", "kind", "requests", "agree", "disagree", "worst", "exactly_private")
+_GROUPS_CAPTION = """worst: largest |solver - oracle| (for a bound: largest excess beyond it).
+exactly private: raw solver PMFs that meet the request in exact arithmetic."""
+_LISTED = ("name", "kind", "rows", "columns", "nonzeros", "model", "parameters")
+_SOLVED = ("solver", "status", "objective", "bound", "residual", "agrees", "seconds")
+
+
+def verify(*, solvers: str = "highs", family: str = "modulo", small: bool = False) -> Report:
+    """Run the models against their closed forms on a grid; exit 1 when any answer disagrees."""
+    from workbench.comparison.verify import COLUMNS, summary
+    from workbench.comparison.verify import verify as run
+
+    result = under_a_bar(lambda tell: run(solvers, family=family, small=small, progress=tell), "verifying")
+    bad = [row for row in result if row["agrees"] is False]
+    groups = summary(result)
+
+    def shown() -> Iterator[Any]:
+        heads = [name.replace("_", " ") for name in _GROUPS]
+        cells = [[group[name] for name in _GROUPS] for group in groups]
+        yield table("Models against oracles", heads, cells, caption=_GROUPS_CAPTION)
+        for row in bad:
+            request = " ".join(f"{name}={value}" for name, value in row.items() if name not in COLUMNS)
+            reason = row["failure"] or f"{row['objective']:.9g} against {row['oracle_value']:.9g}"
+            where = f"{row['solver']} on {row['question']} {request}"
+            err.print(f"disagrees: {where}: {reason}", soft_wrap=True)
+
+    values = {"requests": len(result), "disagreements": len(bad), "summary": groups, "rows": result.rows,
+              "interrupted": result.interrupted}  # fmt: skip
+    return Report(values, shown(), result.kept("requests are answered."), bool(bad))
+
+
+def reproduce(
+    *, paper: list[str] | None = None, only: list[str] | None = None, results: Path = Path("results"),
+    full: bool = False, jobs: int | None = None,
+) -> Report:  # fmt: skip
+    """Regenerate the papers' figures and tables into results/, printed numbers beside ours."""
+    from workbench.papers.reproduce import reproduce as run
+
+    output_folder(results, "results")
+    result = run(paper, only, results, full=full, jobs=jobs, progress=lambda done, total, line: err.print(line))
+    surprises = [row for row in result if row["surprising"]]
+
+    def shown() -> Iterator[str]:
+        yield from result.sentences
+        for row in surprises:
+            difference = f"printed {row['printed']:g}, ours {row['ours']:.9g} ({row['verdict']})"
+            yield f"unexpected: {row['place']}, {row['what']}: {difference}"
+        if not result.interrupted:
+            gallery = results / "README.md"
+            yield f"Results are in {gallery} (gallery), with tables as CSV and figures as PNG and SVG beside it."
+
+    values = {"results": str(results), "surprises": [f"{row['place']}: {row['what']}" for row in surprises],
+              "interrupted": result.interrupted}  # fmt: skip
+    return Report(values, shown(), result.kept("artifacts are finished; these are kept."))
+
+
+def doctor(*, json: bool = False) -> None:
+    """What is installed: whether that set is known to work, solvers and licences, extras, folders; exit 1 when bad."""
+    from workbench.cli.doctor import doctor as run
+
+    raise typer.Exit(run(json, answers()))
+
+
+def list_programs(*, names: str | None = None, most: int | None = None) -> Report:
+    """What is in the library: name, equation, size, parameters."""
+    from workbench.comparison.library import listing
+
+    rows = listing(names, most)
+    cells = [[row[head] for head in _LISTED] for row in rows]
+    return Report({"programs": rows}, [table(f"{len(rows)} programs", _LISTED, cells)])
+
+
+def export_programs(
+    folder: Path, *, names: str | None = None, most: int | None = None, time_limit: float = 60.0
+) -> Report:
+    """Write programs as NAME.mps and NAME.json: what they are, value and bound of the optimum, point and dual."""
+    from workbench.comparison.library import export as run
+
+    def tell(done: int, total: int, what: str) -> None:
+        if done % 10 == 0:
+            err.print(f"[{done + 1}/{total}] {what}")
+
+    output_folder(folder, "folder")
+    rows = run(folder, names, most, time_limit=time_limit, progress=tell)
+    return Report({"folder": str(folder), "programs": rows}, [f"Wrote {len(rows)} programs into {folder}."])
+
+
+def solve_program(file: Path, *, solver: str = "highs", time_limit: float = 60.0) -> Report:
+    """Solve a program from its file alone and compare with the optimum beside it; exit 1 where they disagree."""
+    from workbench.comparison.compare import solver_names
+    from workbench.comparison.library import solve_file
+
+    rows = solve_file(file, solver_names(solver), time_limit)
+    low, known = rows[0]["known_bound"], rows[0]["known_value"]
+    caption = "No optimum is known." if known is None else f"The optimum is known to lie in [{low}, {known}]."
+    cells = [[row[head] for head in _SOLVED] for row in rows]
+    shown = [table(file.name, _SOLVED, cells, caption=caption), *(row["failure"] for row in rows if row["failure"])]
+    wrong = any(row["agrees"] is False for row in rows)
+    return Report({"file": str(file), "answers": rows}, shown, failed=wrong)
+
+
+def verify_programs(folder: Path) -> Report:
+    """Decide every value, violation and dual bound of an exported folder again, in rationals, from the files alone."""
+    from workbench.comparison.library import verify_folder
+
+    rows = verify_folder(folder)
+    wrong = [row["name"] for row in rows if row["holds"] is False]
+    held = sum(row["holds"] is True for row in rows)
+    words = f"{held} of {len(rows)} records hold, recomputed in rationals."
+    shown = [words + "".join(f" {name} does NOT." for name in wrong)]
+    return Report({"folder": str(folder), "programs": rows}, shown, failed=bool(wrong))
