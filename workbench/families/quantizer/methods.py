@@ -29,7 +29,7 @@ class NoLaw(Exception):
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Scaled:
     """A request in units of c. bins: given outputs, None where they are optimised; reach: the largest output."""
 
     request: QuantizerRequest
@@ -115,19 +115,20 @@ class _Asked:
 def run(request: QuantizerRequest) -> QuantizerAnswer:
     """The answer of the request's method. Raises NoLaw, Infeasible, NotProven."""
     (law, scale), c, bins = request.law, request.question.c, request.question.bins
-    scaled = None if bins is None else tuple(b / c for b in bins)
-    asked = _Asked(request, law, scaled, None if request.reach is None else float(request.reach / c))
-    answer: QuantizerAnswer = getattr(asked, request.method)()
-    bound, words, found = None if answer.bound is None else scale * answer.bound, answer.words, answer.quantizer
+    within = None if bins is None else tuple(b / c for b in bins)
+    scaled = _Scaled(request, law, within, None if request.reach is None else float(request.reach / c))
+    answer: QuantizerAnswer = getattr(scaled, request.method)()
+    bound, words, quantizer = None if answer.bound is None else scale * answer.bound, answer.words, answer.quantizer
     if answer.starts:
         reached = sum(value <= min(answer.starts) + 1e-4 for value in answer.starts)
         within = "" if answer.reach is None else f" within ±{answer.reach * float(c):.6g} (reach)"
         known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
         claim = f"Outputs{within} are the best of {len(answer.starts)} local searches ({reached} reached this value)"
         words = (*words, f"{claim}; {known}.")
-        if answer.reach is not None and float(found.bins[-1]) > answer.reach * (1 - 1e-6):
+        if answer.reach is not None and float(quantizer.bins[-1]) > answer.reach * (1 - 1e-6):
             words = (*words, "The outermost output is at the reach: a larger reach may err less.")
-    wide = Quantizer(tuple(c * k for k in found.knots), tuple(c * b for b in found.bins), found.ends, found.name)
+    knots, outputs = tuple(c * k for k in quantizer.knots), tuple(c * b for b in quantizer.bins)
+    wide = Quantizer(knots, outputs, quantizer.ends, quantizer.name)
     return QuantizerAnswer(scale * answer.objective, bound, wide, answer.solution, words=words)
 
 

@@ -101,19 +101,19 @@ def _alphabet(
     best = best_outputs(problem, epsilon, c, begin, limit=reach, progress=progress)
     if best is None:
         raise Infeasible(f"No unbiased private alphabet was found at epsilon = {epsilon:g}.")
-    found, reached = best.outputs, best.starts
+    there, reached = best.outputs, best.starts
     if metric is None:
         free = LawProblem(points, m, problem.losses, symmetric=False, solver=question.solver)
-        begin = _perturbed(found, epsilon, c, 2 * starts, reach)
+        begin = _perturbed(there, epsilon, c, 2 * starts, reach)
         general = best_outputs(free, epsilon, c, begin, symmetric=False, limit=reach)
         if general is not None and general.value < best.value * (1 - 1e-6):
             problem, free = free, problem
-            found, reached = oriented(general.outputs), reached + general.starts
+            there, reached = oriented(general.outputs), reached + general.starts
         free.close()
-    there = problem.answer(epsilon, found, start="cold")
+    answer = problem.answer(epsilon, there, start="cold")
     problem.close()
-    assert there is not None  # it was solved a moment ago
-    outputs = merged(found, there.laws)[0]
+    assert answer is not None  # it was solved a moment ago
+    outputs = merged(there, answer.laws)[0]
     # the least reach itself leaves a proof no room: a millionth of its excess beyond it
     least = c + (1 + 1e-6) * problem.excess(epsilon, c)
     outputs[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)

@@ -118,9 +118,9 @@ class _OutputSearch:
 
         def search(starts: list[Vector], symmetric: bool) -> None:
             problem = self._problem(m, symmetric=True) if symmetric else free
-            found = best_outputs(problem, float(self.question.epsilon), half, starts, symmetric=symmetric,
+            optimum = best_outputs(problem, float(self.question.epsilon), half, starts, symmetric=symmetric,
                                  limit=self.limit, descents=descents, progress=self.progress)  # fmt: skip
-            optima.extend([] if found is None else [found])
+            optima.extend([] if optimum is None else [optimum])
             problem.close()
 
         spread = spread_starts(m, float(self.question.epsilon), half, self.starts)

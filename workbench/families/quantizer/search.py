@@ -163,5 +163,5 @@ def best_rqm(levels: int, epsilon: Real, loss: Any = "absolute", density: Densit
     """
     if levels == 2:
         return randomized_response(epsilon)
-    found = (largest_q(bins, epsilon) for bins in rqm_bins(levels, epsilon))
-    return min((q for q in found if q is not None), key=lambda q: q.expected(loss, density), default=None)
+    candidates = (largest_q(bins, epsilon) for bins in rqm_bins(levels, epsilon))
+    return min((q for q in candidates if q is not None), key=lambda q: q.expected(loss, density), default=None)

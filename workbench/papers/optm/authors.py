@@ -97,13 +97,13 @@ def _symmetric(shape: TwoBinShape, epsilon: float, low: float, high: float) -> E
     def law(j: int, x: float, q: float = 1.0) -> list[Entries]:
         return shape.replaced(j, x, {("l", 2): np.full(2, q)})
 
-    at_ends, one = (law(1, -c), law(3, c)), np.ones(1)
+    at_ends, whole = (law(1, -c), law(3, c)), np.ones(1)
     outer = (
         (at_ends[0][0], law(2, B2, high)[0], law(3, B3)[0]),
         (law(1, B2)[0], law(2, B3, low)[0], at_ends[1][0]),
     )
     inner = (
-        ((q2[1:], one), (q3[2:], one)),
+        ((q2[1:], whole), (q3[2:], whole)),
         ((q2[1:], low * shape.shares(2, B3)[1:, 1]), at_ends[1][1], at_ends[0][1]),
     )
     for larger, smaller in (outer, inner):
@@ -138,9 +138,15 @@ def _asymmetric(
 
 def _one_side(shape: TwoBinShape, low: float) -> tuple[list[Entries], list[Entries]]:
     """Larger and smaller probabilities of outputs left of their inputs. low: the lower end of the right slice."""
-    (_, B2, B3, _), c, one, q = shape.bins, shape.c, {("l", 2): np.ones(2)}, shape.columns["l", 2]
-    at_c, at_b3 = shape.replaced(3, c, one), shape.replaced(3, B3, one)
+    (_, B2, B3, _), c, above, q = shape.bins, shape.c, {("l", 2): np.ones(2)}, shape.columns["l", 2]
+    at_c, at_b3 = shape.replaced(3, c, above), shape.replaced(3, B3, above)
     far = low * shape.shares(2, B3)[:, 1]  # beside the last bin
-    larger = [shape.replaced(1, -c, one)[0], shape.replaced(2, B2, one)[0], at_b3[0], (q[1:], np.ones(1)), *at_b3[1:3]]
-    smaller = [shape.replaced(1, B2, one)[0], (q[:1], far[:1]), at_c[0], (q[1:], far[1:]), *at_c[1:3]]
+    larger = [
+        shape.replaced(1, -c, above)[0],
+        shape.replaced(2, B2, above)[0],
+        at_b3[0],
+        (q[1:], np.ones(1)),
+        *at_b3[1:3],
+    ]
+    smaller = [shape.replaced(1, B2, above)[0], (q[:1], far[:1]), at_c[0], (q[1:], far[1:]), *at_c[1:3]]
     return larger, smaller
