@@ -16,7 +16,7 @@ from workbench.explorer.export import audit_page, design_page, result_page
 from workbench.explorer.figures import law_figure
 from workbench.explorer.privacy_figures import profile_figures
 from workbench.explorer.tasks import Tasks
-from workbench.papers.reproduce import gallery
+from workbench.papers.gallery import gallery
 
 
 def data_of(text: str) -> dict[str, Any]:
