@@ -115,8 +115,8 @@ class _Scaled:
 def run(request: QuantizerRequest) -> QuantizerAnswer:
     """The answer of the request's method. Raises NoLaw, Infeasible, NotProven."""
     (law, scale), c, bins = request.law, request.question.c, request.question.bins
-    within = None if bins is None else tuple(b / c for b in bins)
-    scaled = _Scaled(request, law, within, None if request.reach is None else float(request.reach / c))
+    given = None if bins is None else tuple(b / c for b in bins)
+    scaled = _Scaled(request, law, given, None if request.reach is None else float(request.reach / c))
     answer: QuantizerAnswer = getattr(scaled, request.method)()
     bound, words, quantizer = None if answer.bound is None else scale * answer.bound, answer.words, answer.quantizer
     if answer.starts:

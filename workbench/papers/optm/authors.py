@@ -6,7 +6,7 @@ inside (-c, c), every q is 1e-5 at least.
 * symmetric (optm.py): on a slice l <= q_2(1) <= u, p(B_2, 2) = q_2(2) is left as it is; of q_2(2) q_2(1) at B_3 the
   factor q_2(1) is bounded; p(B_3, 2) from the right is left out;
 * asymmetric (asy_optm.py): on slices of q^l_2(1) and q^r_2(1), a product of two q's is bounded below by the lower end
-  of one of them, and above by 1; every larger probability of any output stands against every smaller one of any
+  of one of them, and bounds by 1; every larger probability of any output stands against every smaller one of any
   output, which is more than ε-DP needs. From the right, two terms are not the mirror images of those from the left:
   p(B_2, 4) has the coefficient (B_4 - B_2)/(B_4 - B_1) instead of (B_2 - B_1)/(B_4 - B_1), and of q^l_2(1) q^r_2(1)
   it is again q^r_2(1) that is replaced.
@@ -138,15 +138,12 @@ def _asymmetric(
 
 def _one_side(shape: TwoBinShape, low: float) -> tuple[list[Entries], list[Entries]]:
     """Larger and smaller probabilities of outputs left of their inputs. low: the lower end of the right slice."""
-    (_, B2, B3, _), c, above, q = shape.bins, shape.c, {("l", 2): np.ones(2)}, shape.columns["l", 2]
-    at_c, at_b3 = shape.replaced(3, c, above), shape.replaced(3, B3, above)
+    (_, B2, B3, _), c, q = shape.bins, shape.c, shape.columns["l", 2]
+
+    def law(j: int, x: float) -> list[Entries]:
+        return shape.replaced(j, x, {("l", 2): np.ones(2)})
+
     far = low * shape.shares(2, B3)[:, 1]  # beside the last bin
-    larger = [
-        shape.replaced(1, -c, above)[0],
-        shape.replaced(2, B2, above)[0],
-        at_b3[0],
-        (q[1:], np.ones(1)),
-        *at_b3[1:3],
-    ]
-    smaller = [shape.replaced(1, B2, above)[0], (q[:1], far[:1]), at_c[0], (q[1:], far[1:]), *at_c[1:3]]
+    larger = [law(1, -c)[0], law(2, B2)[0], law(3, B3)[0], (q[1:], np.ones(1)), *law(3, B3)[1:3]]
+    smaller = [law(1, B2)[0], (q[:1], far[:1]), law(3, c)[0], (q[1:], far[1:]), *law(3, c)[1:3]]
     return larger, smaller
