@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.explorer.export import document, numbers, write_page
+from workbench.explorer.page import document, numbers, write_page
 
 if TYPE_CHECKING:
     from workbench.papers.artifact import Erratum, Paper
