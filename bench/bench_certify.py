@@ -18,10 +18,11 @@ import pandas as pd
 
 from solvers.backend import Options, backend
 from workbench.errors import NotCertified, WorkbenchError
-from workbench.families.modulo.certify import certify_noise
-from workbench.families.modulo.design import ModuloDesigner
 from workbench.families.modulo.family import FAMILY
+from workbench.families.modulo.problem import ModuloProblem
+from workbench.families.modulo.repair import certify_noise
 from workbench.families.modulo.request import ModuloRequest
+from workbench.families.problem import Programs
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit
@@ -79,10 +80,11 @@ def design(
     row: dict[str, Any] = dict.fromkeys(("raw_private", "route", "loss_optimum", "loss_claim", "seconds"))
     options = Options(time_limit=time_limit)
     try:
-        with ModuloDesigner(question, notion=notion, loss=loss, solver=solver, options=options, certify=True) as live:
-            solution = live.solve(epsilon, delta)
-        request = FAMILY.request(question, notion=notion, loss=loss, epsilon=epsilon, delta=delta)
+        request = FAMILY.request(
+            question, notion=notion, loss=loss, epsilon=epsilon, delta=delta, solver=solver, options=options
+        )
         assert isinstance(request, ModuloRequest)
+        solution = ModuloProblem(request).solved(Programs(solver))
     except WorkbenchError as error:
         return {"outcome": f"unsolved ({type(error).__name__})"} | row
     if solution.x is None or solution.objective is None:

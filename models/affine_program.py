@@ -69,24 +69,28 @@ class AffineProgram:
             self._size += prod(shape)
         self._variables: list[Block] = []
         self._rows: list[Block] = []
-        self._lower: list[Vector] = []
-        self._upper: list[Vector] = []
         self._whole: list[Flags] = []
         self._equal: list[Flags] = []
-        self._A, self._c, self._right = _Section(), _Section(), _Section()
+        self._A, self._c, self._right, self._lower, self._upper = (_Section() for _ in range(5))
 
     def columns(
-        self, name: str, shape: tuple[int, ...], lower: float = 0.0, upper: float = np.inf, integer: bool = False
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        lower: ArrayLike | Part = 0.0,
+        upper: ArrayLike | Part = np.inf,
+        integer: bool = False,
     ) -> Positions:
         """Add a variable; the positions of its columns (Fortran order). Raises InvalidProgram for a taken name."""
         if any(block.name == name for block in self._variables):
             raise InvalidProgram(f"variables must have distinct names. Got {name!r} twice.")
         start, size = sum(block.size for block in self._variables), prod(shape)
+        at = np.arange(start, start + size)
         self._variables.append(Block(name, start, shape))
-        self._lower.append(np.full(size, float(lower)))
-        self._upper.append(np.full(size, float(upper)))
+        self._lower.add(at, lower)
+        self._upper.add(at, upper)
         self._whole.append(np.full(size, integer))
-        return np.arange(start, start + size)
+        return at
 
     def rows(self, name: str, count: int, equal: bool = False) -> Positions:
         """Add rows A x <= right side (or = right side, which is 0 until it is added to); their positions."""
@@ -107,6 +111,28 @@ class AffineProgram:
         """Add to costs."""
         self._c.add(column, value)
 
+    def include(self, program: Program, name: str, columns: Positions) -> None:
+        """Add another program's rows and columns, the block `name` of which is these columns here."""
+        data, shared = program.template, program.block(name)
+        own = np.delete(np.arange(data.c.size), np.arange(shared.start, shared.start + shared.size))
+        place = np.zeros(data.c.size, dtype=np.intp)
+        place[shared.start : shared.start + shared.size] = columns
+        place[own] = self.columns(f"{program.name} columns", (own.size,), data.lower[own], data.upper[own])
+        equal, entries = data.row_lower == data.row_upper, data.A.tocoo()
+        row, column = entries.coords
+        for number, (rows, sign, side) in enumerate(
+            (
+                (np.flatnonzero(equal), 1.0, data.row_upper),
+                (np.flatnonzero(~equal & np.isfinite(data.row_upper)), 1.0, data.row_upper),
+                (np.flatnonzero(~equal & np.isfinite(data.row_lower)), -1.0, data.row_lower),
+            )
+        ):
+            at = np.full(equal.size, -1)
+            at[rows] = self.rows(f"{program.name} {number}", rows.size, equal=number == 0)
+            here = at[row] >= 0
+            self.put(at[row[here]], place[column[here]], sign * entries.data[here])
+            self.right(at[rows], sign * side[rows])
+
     def program(self, name: str, scale: float = 1.0) -> Program:
         """The program."""
         rows, columns = sum(block.size for block in self._rows), sum(block.size for block in self._variables)
@@ -116,38 +142,31 @@ class AffineProgram:
         starts = np.concatenate([[0], np.cumsum(np.bincount(key // max(rows, 1), minlength=columns))]).astype(np.int32)
         A = sp.csc_array((entries, (key % max(rows, 1)).astype(np.int32), starts), shape=(rows, columns))
         c, loss_part = self._vector(self._c, columns)
+        least, lower_part = self._vector(self._lower, columns)
+        most, upper_part = self._vector(self._upper, columns)
         upper, right_part = self._vector(self._right, rows)
         equal = np.concatenate(self._equal)
-        lower = np.where(equal, upper, -np.inf)
-        fixed = equal[right_part[0]]
-        low_part = np.flatnonzero(fixed)
+        fixed = np.flatnonzero(equal[right_part.place])
         parts = {
             "c": loss_part,
             "A": self._part(entries, place, parameter, factor),
             "row_upper": right_part,
-            "row_lower": (right_part[0][fixed], right_part[1][fixed], sp.csr_array(right_part[2][low_part])),
+            "row_lower": Move(right_part.place[fixed], right_part.base[fixed], sp.csr_array(right_part.matrix[fixed])),
+            "lower": lower_part,
+            "upper": upper_part,
         }
-        template = Data(
-            c,
-            0.0,
-            A,
-            lower,
-            upper,
-            np.concatenate(self._lower),
-            np.concatenate(self._upper),
-            np.concatenate(self._whole),
-        )
-        moves = {section: Move(*part) for section, part in parts.items() if part[0].size}
+        template = Data(c, 0.0, A, np.where(equal, upper, -np.inf), upper, least, most, np.concatenate(self._whole))
+        moves = {section: part for section, part in parts.items() if part.place.size}
         return Program(name, template, 1, tuple(self._variables), tuple(self._rows), self.parameters, scale, moves)
 
-    def _vector(self, section: _Section, size: int) -> tuple[Vector, Any]:
+    def _vector(self, section: _Section, size: int) -> tuple[Vector, Move]:
         place, _, constant, parameter, factor = section.stacked()
         base = np.bincount(place, weights=constant, minlength=size).astype(float)
         return base, self._part(base, place, parameter, factor)
 
-    def _part(self, base: Vector, place: NDArray[Any], parameter: NDArray[Any], factor: NDArray[Any]) -> Any:
-        """(positions that move, their constants, (moving, parameters) matrix)."""
+    def _part(self, base: Vector, place: NDArray[Any], parameter: NDArray[Any], factor: NDArray[Any]) -> Move:
+        """What moves."""
         moving = parameter >= 0
         live, which = np.unique(place[moving], return_inverse=True)
         matrix = sp.csr_array((factor[moving], (which, parameter[moving])), shape=(live.size, self._size))
-        return live.astype(np.intp), base[live], matrix
+        return Move(live.astype(np.intp), base[live], matrix)

@@ -11,9 +11,13 @@ neighbouring databases move the answer by a difference mu in M. With f the noise
     LP (14)             min rho'f   s.t.  sum f = 1, f(eta) <= e^eps f(eta + mu)
     DP-LP               min rho'f   s.t.  sum f = 1, y >= f(eta) - e^eps f(eta + mu), y >= 0, sum y <= delta
     minimum delta (15)  the same constraints with delta a variable to minimise and rho'f <= max_loss
+    of a pattern        (14) but for given pairs (eta, mu), which may be broken, with mass delta at most for every mu
+    convex bounds       min rho'f   s.t.  sum f = 1, and every bound of a difference holds of (f, f(. + mu))
 
 (13) bounds the mass on which the privacy loss exceeds eps, the DP-LP the hockey-stick divergence; both are LP (14) at
-delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own.
+delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own. Convex
+bounds (`models.convex_bounds`) are numbers here, not parameters: notions that amount to infinitely many add those that
+an answer breaks, and the optimum over the ones that are stated is a lower bound.
 
 | paper                | here                        |
 |----------------------|-----------------------------|
@@ -28,16 +32,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from models.affine_program import AffineProgram, Part
+from models.convex_bounds import bound_rows, check_kinds, is_conic
 from models.modulo_constraints import Equations, UserConstraints, coordinates, equations_of
-from models.requirements import HOCKEY_STICK, RATIO_BOUNDS
-from solvers.arrays import Positions, Vector
+from models.requirements import HOCKEY_STICK, RATIO_BOUNDS, Bound
+from solvers.arrays import Flags, Positions, Vector
 from solvers.canonical import compile
 from solvers.program import Program, stating
 
@@ -138,6 +144,8 @@ class ModuloModel:
         positive_delta: False states LP (14), True the model with delta.
         groups: which eps each shift takes (positions in the parameter "exp_epsilon"); all 0 for one eps.
         constraints: more linear constraints on f, as a function of the CVXPY variable (N,).
+        broken: (shifts, N) the pairs that may be broken, where they are given: then the model is linear.
+        bounds: of every difference several convex ones, in place of eps and delta.
     """
 
     sizes: tuple[int, ...]
@@ -147,13 +155,16 @@ class ModuloModel:
     minimise: str = "loss"
     positive_delta: bool = True
     groups: tuple[int, ...] = ()
-    constraints: UserConstraints | None = field(default=None)
+    constraints: UserConstraints | None = None
+    broken: Flags | None = None
+    bounds: Mapping[Shift, Sequence[Bound]] | None = None
 
     def __post_init__(self) -> None:
         if self.requires not in RATIO_BOUNDS:
             raise ValueError(f"requires must be one of {', '.join(RATIO_BOUNDS)}. Got {self.requires!r}.")
         if self.minimise == "delta" and not self.positive_delta:
             raise ValueError("positive_delta must be True where delta is minimised. Got False.")
+        check_kinds(chain(*(self.bounds or {}).values()))
 
     @property
     def kind(self) -> str:
@@ -168,48 +179,61 @@ class ModuloModel:
         """The model in CVXPY, as it stands in the paper."""
         import cvxpy as cp
 
-        N = math.prod(self.sizes)
         groups = self.groups or (0,) * len(self.shifts)
-        f = cp.Variable(N, name="f", bounds=[0, 1])
+        f = cp.Variable(math.prod(self.sizes), name="f", bounds=[0, 1])
         exp_epsilon = cp.Parameter(max(groups) + 1, name="exp_epsilon", nonneg=True)
         distortion = cp.max(self.loss @ f) if self.loss.ndim == 2 else self.loss @ f
         rows: list[Any] = [cp.sum(f) == 1]  # (13b)
         delta: Any = None
-        if self.positive_delta:
-            if self.minimise == "delta":
-                delta = cp.Variable(name="delta", bounds=[0, 1])
-            else:
-                delta = cp.Parameter(name="delta", nonneg=True)
-        for mu, group in zip(self.shifts, groups, strict=True):
-            e = exp_epsilon[group]
-            moved = f[shifted(self.sizes, mu)]  # f(eta + mu)
-            label = "_".join(map(str, mu))
-            if not self.positive_delta:
-                rows.append(f <= e * moved)  # (14c)
+        if self.positive_delta and self.minimise == "delta":
+            delta = cp.Variable(name="delta", bounds=[0, 1])
+        elif self.positive_delta:
+            delta = cp.Parameter(name="delta", nonneg=True)
+        for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
+            moved, label = f[shifted(self.sizes, mu)], "_".join(map(str, mu))  # f(eta + mu)
+            if self.bounds is None:
+                rows += self._privacy(f, moved, exp_epsilon[group], delta, label, k)
                 continue
-            y = cp.Variable(N, name=f"y_{label}", bounds=[0, 1])
-            rows.append(cp.sum(y) <= delta)  # (13c)
-            if self.requires == HOCKEY_STICK:
-                rows.append(y >= f - e * moved)
-                continue
-            u = cp.Variable(N, name=f"u_{label}", boolean=True)
-            rows += [
-                y <= u,  # (13c)
-                u + f - y <= 1,  # (13d)
-                u - f + y <= 1,  # (13e)
-                f - e * moved <= u,  # (13f)
-                e * moved - f + e * u <= e,  # (13g)
-            ]
+            for number, bound in enumerate(self.bounds[mu]):
+                rows += bound_rows(f, moved, bound, f"{label}_{number}")
         rows += self.constraints(f) if self.constraints else []
         if self.minimise == "delta":
             rows.append(distortion <= cp.Parameter(name="max_loss"))  # (15b)
             return cp.Problem(cp.Minimize(delta), rows)
         return cp.Problem(cp.Minimize(distortion), rows)
 
+    def _privacy(self, f: Any, moved: Any, e: Any, delta: Any, label: str, k: int) -> list[Any]:
+        """The rows of the k-th difference."""
+        import cvxpy as cp
+
+        if not self.positive_delta:
+            return [f <= e * moved]  # (14c)
+        if self.broken is not None:
+            some, kept = np.flatnonzero(self.broken[k]), np.flatnonzero(~self.broken[k])
+            return [f[kept] <= e * moved[kept], *([cp.sum(f[some]) <= delta] if some.size else [])]
+        y = cp.Variable(f.size, name=f"y_{label}", bounds=[0, 1])
+        if self.requires == HOCKEY_STICK:
+            return [y >= f - e * moved, cp.sum(y) <= delta]
+        u = cp.Variable(f.size, name=f"u_{label}", boolean=True)
+        return [
+            cp.sum(y) <= delta,  # (13c)
+            y <= u,  # (13c)
+            u + f - y <= 1,  # (13d)
+            u - f + y <= 1,  # (13e)
+            f - e * moved <= u,  # (13f)
+            e * moved - f + e * u <= e,  # (13g)
+        ]
+
     @cached_property
     def program(self) -> Program:
         """The model as a program: written directly, or compiled where constraints are stated in CVXPY alone."""
-        name = f"noise {self.kind} on {'x'.join(map(str, self.sizes))} with {len(self.shifts)} differences"
+        where = "x".join(map(str, self.sizes))
+        if self.bounds is not None:
+            every = [*chain(*self.bounds.values())]
+            conic = is_conic(every)
+            name = f"noise on {where} under {len(every)} bounds"
+            return compile(self.problem(), name, scale=1.0 if conic else MASS_SCALE, conic=conic)
+        name = f"noise {self.kind} on {where} with {len(self.shifts)} differences"
         equations = equations_of(self.constraints)
         if equations is None:
             return compile(self.problem(), name, scale=MASS_SCALE)
@@ -220,11 +244,15 @@ class ModuloModel:
         N, least = math.prod(self.sizes), self.minimise == "delta"
         groups = self.groups or (0,) * len(self.shifts)
         given = self.positive_delta and not least
-        names: dict[str, tuple[int, ...]] = {"delta": ()} if given else {}
-        p = AffineProgram(names | {"exp_epsilon": (max(groups) + 1,)} | ({"max_loss": ()} if least else {}))
-        delta: Any = p.columns("delta", (), 0, 1) if least else None
+        names = {"delta": (), "exp_epsilon": (max(groups) + 1,)} if given else {"exp_epsilon": (max(groups) + 1,)}
+        if given and (self.requires == HOCKEY_STICK or self.broken is not None):
+            names = dict(reversed(names.items()))  # as the rows name them first
+        p = AffineProgram(names | ({"max_loss": ()} if least else {}))
+        delta: Any = p.columns("delta", (), 0, 1) if least and self.broken is None else None
         worst = self._worst(p) if self.loss.ndim == 2 and not least else None
         f = p.columns("f", (N,), 0, 1)
+        if least and delta is None:
+            delta = p.columns("delta", (), 0, 1)
         total = p.rows("constraint[0]", 1, equal=True)
         p.put(total, f, 1.0)  # (13b)
         p.right(total, 1.0)
@@ -239,54 +267,48 @@ class ModuloModel:
             p.loss(f, self.loss)
         count = 0
 
-        def rows(size: int = N) -> Positions:
+        def row(size: int, terms: Sequence[tuple[Any, Any]], right: Any = 0.0) -> None:
+            """Rows  sum of value * column <= right."""
             nonlocal count
             count += 1
-            return p.rows(f"constraint[{count}]", size)
+            at = p.rows(f"constraint[{count}]", size)
+            for column, value in terms:
+                p.put(at, column, value)
+            p.right(at, right)
 
-        for mu, group in zip(self.shifts, groups, strict=True):
-            at, label = shifted(self.sizes, mu), "_".join(map(str, mu))
+        excess = ((), Part(p.first["delta"])) if given else (((delta, -1.0),), 0.0)  # delta, on the left or the right
+        for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
+            moved, label = f[shifted(self.sizes, mu)], "_".join(map(str, mu))
             e = p.first["exp_epsilon"] + group
+            ratio = ((f, 1.0), (moved, Part(e, -1.0)))
             if not self.positive_delta:
-                k = rows()
-                p.put(k, f, 1.0)  # (14c)
-                p.put(k, f[at], Part(e, -1.0))
+                row(N, ratio)  # (14c)
+                continue
+            if self.broken is not None:
+                kept = ~self.broken[k]
+                row(int(kept.sum()), [(column[kept], value) for column, value in ratio])
+                if not kept.all():
+                    row(1, ((f[~kept], 1.0), *excess[0]), excess[1])
                 continue
             y = p.columns(f"y_{label}", (N,), 0, 1)
-            k = rows(1)
-            p.put(k, y, 1.0)  # (13c)
-            if delta is not None:
-                p.put(k, delta, -1.0)
-            else:
-                p.right(k, Part(p.first["delta"]))
             if self.requires == HOCKEY_STICK:
-                k = rows()
-                p.put(k, f, 1.0)
-                p.put(k, f[at], Part(e, -1.0))
-                p.put(k, y, -1.0)
+                row(N, (*ratio, (y, -1.0)))
+                row(1, ((y, 1.0), *excess[0]), excess[1])
                 continue
+            row(1, ((y, 1.0), *excess[0]), excess[1])  # (13c)
             u = p.columns(f"u_{label}", (N,), 0, 1, integer=True)
-            for row in (
-                ((y, 1.0), (u, -1.0)),  # (13c)
-                ((u, 1.0), (f, 1.0), (y, -1.0), 1.0),  # (13d)
-                ((u, 1.0), (f, -1.0), (y, 1.0), 1.0),  # (13e)
-                ((f, 1.0), (f[at], Part(e, -1.0)), (u, -1.0)),  # (13f)
-                ((f[at], Part(e)), (f, -1.0), (u, Part(e)), Part(e)),  # (13g)
-            ):
-                k = rows()
-                for term in row:
-                    if isinstance(term, tuple):
-                        p.put(k, *term)
-                    else:
-                        p.right(k, term)
+            row(N, ((y, 1.0), (u, -1.0)))  # (13c)
+            row(N, ((u, 1.0), (f, 1.0), (y, -1.0)), 1.0)  # (13d)
+            row(N, ((u, 1.0), (f, -1.0), (y, 1.0)), 1.0)  # (13e)
+            row(N, (*ratio, (u, -1.0)))  # (13f)
+            row(N, ((moved, Part(e)), (f, -1.0), (u, Part(e))), Part(e))  # (13g)
         if least:
             count += len(equations)
             if self.loss.ndim == 2:
                 worst = self._worst(p)
                 self._epigraph(p, f, worst)
-            max_loss = rows(1)
-            p.put(max_loss, f if worst is None else worst, self.loss if worst is None else 1.0)  # (15b)
-            p.right(max_loss, Part(p.first["max_loss"]))
+            limited = (f, self.loss) if worst is None else (worst, 1.0)
+            row(1, (limited,), Part(p.first["max_loss"]))  # (15b)
         return p
 
     def _worst(self, p: AffineProgram) -> Positions:

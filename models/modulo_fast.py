@@ -252,7 +252,7 @@ class _Fast:
         else:
             relaxed = relaxation(noise, Facts.none(noise))
             with self.owner.backend.open(relaxed.program, self.options) as session:
-                answer = session.solve(_free(relaxed), time_limit=self.deadline.limit)
+                answer = session.solve(relaxed.values(noise), time_limit=self.deadline.limit)
             self._count(answer)
             if answer.x is None:
                 return everything
@@ -324,10 +324,10 @@ class _Fast:
         noise = self.noise
         relaxed = relaxation(noise, Facts.none(noise))
         broken = pattern[relaxed.shift, relaxed.element]
-        free = _free(relaxed)
-        fixed = free | {"room": np.where(broken, free["room"], 0.0), "least": np.where(broken, 0.0, -1.0)}
         with self.owner.backend.open(relaxed.program, self.options) as session:
-            answer = session.solve(fixed, time_limit=self.deadline.times(1 + _GRACE).limit)
+            answer = session.solve(
+                relaxed.values(noise, ~broken, broken), time_limit=self.deadline.times(1 + _GRACE).limit
+            )
         self._count(answer)
         if not answer.optimal or answer.x is None or answer.objective is None:
             return None
@@ -377,14 +377,6 @@ class _Fast:
             raw_status=status,
             notes=tuple(notes),
         )
-
-
-def _free(relaxed: Relaxation) -> dict[str, Vector]:
-    """Parameter values with no pair decided."""
-    values = {"room": relaxed.program.template.upper[relaxed.y], "least": np.full(relaxed.y.size, -1.0)}
-    if "most" in relaxed.program.parameters:
-        values["most"] = np.ones(relaxed.program.parameters["most"])
-    return values
 
 
 def _stated(noise: Noise, program: Program, f: Vector, pattern: Flags) -> Vector:

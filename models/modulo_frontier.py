@@ -92,8 +92,10 @@ class _Patterns:
     def __init__(self, noise: Noise, solver: Backend, options: Options) -> None:
         self.noise = noise
         self.loss, self.opened = self._open(noise, solver, options)
-        least = Noise(noise.sizes, noise.shifts, noise.exp_epsilon, noise.loss, max_loss=float(noise.loss.max()) + 1.0)
-        self.least, self.opened_least = self._open(least, solver, options)
+        self.noise_least = Noise(
+            noise.sizes, noise.shifts, noise.exp_epsilon, noise.loss, max_loss=float(noise.loss.max()) + 1.0
+        )
+        self.least, self.opened_least = self._open(self.noise_least, solver, options)
 
     def close(self) -> None:
         self.opened.close()
@@ -107,7 +109,7 @@ class _Patterns:
     def trace(self, pattern: Flags, high: float) -> list[Point]:
         """The breakpoints of v_B from the least delta it needs up to `high`."""
         broken = pattern[self.least.shift, self.least.element]
-        values = {"room": np.where(broken, 1.0, 0.0), "least": np.where(broken, 0.0, -1.0)}
+        values = self.least.values(self.noise_least, ~broken, broken)
         answer = _uninterrupted(self.opened_least.solve(values))
         if not answer.optimal or answer.objective is None:
             answer = _uninterrupted(self.opened_least.solve(values, start=Start.COLD))
@@ -127,11 +129,7 @@ class _Patterns:
         """v_B and a slope of it at a delta."""
         value = self.loss
         broken = pattern[value.shift, value.element]
-        values = {
-            "room": np.where(broken, 1.0, 0.0),
-            "least": np.where(broken, 0.0, -1.0),
-            "span": np.full(2, delta),
-        }
+        values = value.values(self.noise, ~broken, broken, span=(delta, delta))
         answer = _uninterrupted(self.opened.solve(values))
         if not answer.optimal:
             answer = _uninterrupted(self.opened.solve(values, start=Start.COLD))

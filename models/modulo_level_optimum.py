@@ -29,9 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.modulo_holes import Holes
-from models.modulo_instance import Noise
 from models.modulo_level_frontier import has_levels
 from models.modulo_levels import LevelSearch, OutOfTime, Stairs, Trace
+from models.modulo_patterns import Noise
 from solvers.arrays import Vector
 from solvers.search import Deadline
 

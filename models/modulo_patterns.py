@@ -25,25 +25,27 @@ Two more ways to state less than (13), both optional (`Facts`):
 
 | paper             | here                                      |
 |-------------------|-------------------------------------------|
+| e^eps_mu          | `Noise.exp_epsilon`                       |
+| rho_eta           | `Noise.loss`                              |
+| delta, rho-bar    | `Noise.delta`, `Noise.max_loss`           |
 | (eta, mu)         | `source`, `target`, `shift` of a pair     |
 | y(eta), u(eta)    | columns "y_mu", "u_mu" of `milp`          |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
-import scipy.sparse as sp
 
-from models.modulo import MASS_SCALE
+from models.affine_program import AffineProgram, Part
+from models.modulo import MASS_SCALE, shifted
 from models.modulo_constraints import UserConstraints, constraint_program
-from models.modulo_instance import Facts, Noise
 from solvers.arrays import Flags, Positions, Vector
-from solvers.data import Data
-from solvers.program import Block, Move, Program
+from solvers.program import Program
 
 __all__ = ["BREAK", "Facts", "Noise", "Relaxation", "milp", "relaxation"]
 
@@ -51,148 +53,160 @@ __all__ = ["BREAK", "Facts", "Noise", "Relaxation", "milp", "relaxation"]
 BREAK = 5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
 
 
-def _spread(value: Any, size: int) -> Vector:
-    """A number, or (size,) of them, as (size,) floats."""
-    return np.full(size, value, dtype=float)
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """One instance of (13) or (15) in numbers.
+
+    Attributes:
+        sizes, shifts: as `models.modulo.ModuloModel`.
+        exp_epsilon: (shifts,) e^eps of every shift.
+        loss: (N,), or (N, N) for the worst true answer.
+        delta: given, or None when it is a variable.
+        max_loss: of the loss when delta is minimised, else None.
+        constraints: the user's own.
+        span, slope: with neither delta nor max_loss, delta is a variable in this interval and loss - slope delta is
+            minimised (see `models.modulo_frontier`).
+    """
+
+    sizes: tuple[int, ...]
+    shifts: tuple[tuple[int, ...], ...]
+    exp_epsilon: Vector
+    loss: Vector
+    delta: float | None = None
+    max_loss: float | None = None
+    constraints: UserConstraints | None = None
+    span: tuple[float, float] = (0.0, 1.0)
+    slope: float = 0.0
+
+    @property
+    def N(self) -> int:
+        """Order of the group."""
+        return math.prod(self.sizes)
+
+    @property
+    def error_rate(self) -> bool:
+        """Whether the loss is the error rate and nothing else is asked, so that the level theorem applies."""
+        error_rate = self.loss.ndim == 1 and self.loss[0] == 0.0 and bool((self.loss[1:] == 1.0).all())
+        return error_rate and self.constraints is None
+
+    def targets(self) -> tuple[Positions, ...]:
+        """For every shift the positions of eta + mu, (N,), read-only."""
+        return _targets(self.sizes, self.shifts)
 
 
-class _Rows:
-    """Sparse rows, collected block by block."""
-
-    def __init__(self) -> None:
-        self.parts: list[tuple[Positions, Positions, Vector]] = []
-        self.lower: list[Vector] = []
-        self.upper: list[Vector] = []
-        self.count = 0
-
-    def add_rows(self, columns: list[Positions], values: list[Any], lower: float, upper: Any) -> Positions:
-        """Row i has values[k][i] at columns[k][i]; the row numbers."""
-        size = columns[0].size
-        rows = np.arange(self.count, self.count + size)
-        for column, value in zip(columns, values, strict=True):
-            self.parts.append((rows, column, _spread(value, size)))
-        self.lower.append(np.full(size, lower))
-        self.upper.append(_spread(upper, size))
-        self.count += size
-        return rows
-
-    def add_row(self, columns: Positions, values: Any, lower: float, upper: float) -> None:
-        """One row."""
-        self.parts.append((np.full(columns.size, self.count), columns, _spread(values, columns.size)))
-        self.lower.append(np.array([lower]))
-        self.upper.append(np.array([upper]))
-        self.count += 1
-
-    def matrix(self, columns: int) -> sp.csc_array:
-        rows, cols, values = (np.concatenate(part) for part in zip(*self.parts, strict=True))
-        table = sp.csc_array((values, (rows, cols)), shape=(self.count, columns))
-        table.eliminate_zeros()
-        return table
+@lru_cache(maxsize=4)
+def _targets(sizes: tuple[int, ...], shifts: tuple[tuple[int, ...], ...]) -> tuple[Positions, ...]:
+    """`Noise.targets`: those of one group serve every relaxation of a frontier."""
+    targets = tuple(shifted(sizes, mu) for mu in shifts)
+    for target in targets:
+        target.setflags(write=False)
+    return targets
 
 
-class _Frame:
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is proven about some optimal f, and what the relaxation leaves out.
+
+    Attributes:
+        kept: (N,) the noise values with a variable of their own.
+        lower: (N,) f >= lower.
+        weights: f(eta) <= weights(eta) f(0), or None.
+        delta: no more than this mass is broken (when delta is minimised: an incumbent's).
+    """
+
+    kept: Flags
+    lower: Vector
+    weights: Vector | None = None
+    delta: float = 1.0
+
+    @property
+    def able(self) -> Flags:
+        """Of the noise values kept, those whose pairs may be broken."""
+        return self.lower[self.kept] <= self.delta * (1 + 1e-9)
+
+    @staticmethod
+    def none(noise: Noise, kept: Flags | None = None) -> Facts:
+        """Nothing known."""
+        kept = np.ones(noise.N, dtype=bool) if kept is None else kept
+        return Facts(kept, np.zeros(noise.N), None, noise.span[1] if noise.delta is None else noise.delta)
+
+
+class _Frame(AffineProgram):
     """What the relaxation and the MILP have in common: masses, objective, the user's constraints, the pairs."""
 
-    def __init__(self, noise: Noise, facts: Facts) -> None:
-        self.noise, self.facts, self.rows = noise, facts, _Rows()
-        kept = facts.kept
-        self.masses = int(kept.sum())
-        self.outside = not bool(kept.all())
-        self.position = np.full(noise.N, self.masses)  # of every element's column; outside elements share the last
-        self.position[kept] = np.arange(self.masses)
-        size = self.masses + self.outside
-        self.lower: list[Vector] = [facts.lower[kept], np.zeros(int(self.outside))]
-        self.upper: list[Vector] = [np.ones(size)]
-        self.loss: list[Vector] = [np.zeros(size)]
-        self.columns = size
-        self.blocks = [Block("f", 0, (size,))]
-        self.names: list[tuple[str, int]] = []
-        f = np.arange(size)
-        self.rows.add_row(f, 1.0, 1.0, 1.0)  # (13b)
-        self._objective(f)
+    def __init__(self, noise: Noise, facts: Facts, parameters: Mapping[str, tuple[int, ...]]) -> None:
+        super().__init__(parameters)
+        self.noise, self.facts, kept = noise, facts, facts.kept
+        count = int(kept.sum())
+        self.position = np.full(noise.N, count)  # of every element's column; outside elements share the last
+        self.position[kept] = np.arange(count)
+        most = Part(self.first["most"] + np.arange(count)) if "most" in parameters else 1.0
+        self.f = self.columns("f", (count,), facts.lower[kept], most)
+        if count < noise.N:
+            self.f = np.append(self.f, self.columns("outside", (1,), 0.0, 1.0))
+        total = self.rows("total", 1, equal=True)
+        self.put(total, self.f, 1.0)  # (13b)
+        self.right(total, 1.0)
+        self.delta = self._objective()
         if facts.weights is not None:
             heavy = np.flatnonzero(kept)[1:]
-            self.rows.add_rows([self.position[heavy], np.zeros_like(heavy)], [1.0, -facts.weights[heavy]], -np.inf, 0.0)
+            weighed = self.rows("weights", heavy.size)
+            self.put(weighed, self.position[heavy], 1.0)
+            self.put(weighed, 0, -facts.weights[heavy])
         if noise.constraints is not None:
-            self._user(noise.constraints)
+            self.include(constraint_program(noise.constraints, noise.N), "f", self.f)
 
-    def add(self, name: str, size: int, upper: Any, loss: float = 0.0) -> Positions:
-        """New columns in [0, upper]."""
-        columns = np.arange(self.columns, self.columns + size)
-        self.blocks.append(Block(name, self.columns, (size,)))
-        self.lower.append(np.zeros(size))
-        self.upper.append(_spread(upper, size))
-        self.loss.append(np.full(size, loss))
-        self.columns += size
-        return columns
-
-    def _objective(self, f: Positions) -> None:
+    def _objective(self) -> Positions | None:
+        """The costs, with their rows; the column of delta where that is no number."""
         noise, kept = self.noise, self.facts.kept
         table = np.atleast_2d(noise.loss)
-        if self.outside:
+        if self.f.size > kept.sum():
             table = np.column_stack([table[:, kept], table[:, ~kept].min(axis=1)])
-        self.delta: Positions | None = None
+        delta = None
         if noise.max_loss is not None:
-            self.delta = self.add("delta", 1, 1.0, loss=1.0)
-            for row in table:
-                self.rows.add_row(f, row, -np.inf, noise.max_loss)  # (15b)
-            return
+            delta = self.columns("delta", (1,), 0.0, 1.0)
+            self.loss(delta, 1.0)
+            limited = self.rows("max_loss", len(table))
+            self.put(limited[:, None], self.f, table)  # (15b)
+            self.right(limited, noise.max_loss)
+            return delta
         if noise.delta is None:
-            self.delta = self.add("delta", 1, noise.span[1], loss=-noise.slope)
-            self.lower[-1][:] = noise.span[0]
+            span = self.first["span"]
+            delta = self.columns("delta", (1,), Part(span), Part(span + 1))
+            self.loss(delta, -noise.slope)
         if len(table) == 1:
-            self.loss[0] = table[0].copy()
-        else:
-            worst = self.add("worst", 1, float(table.max()), loss=1.0)
-            for row in table:
-                self.rows.add_row(np.append(f, worst), np.append(row, -1.0), -np.inf, 0.0)
+            self.loss(self.f, table[0])
+            return delta
+        worst = self.columns("worst", (1,), 0.0, float(table.max()))
+        self.loss(worst, 1.0)
+        largest = self.rows("losses", len(table))
+        self.put(largest[:, None], self.f, table)
+        self.put(largest, worst, -1.0)
+        return delta
 
-    def _user(self, constraints: UserConstraints) -> None:
-        """Append the user's constraints, compiled by themselves over f and whatever variables they bring."""
-        program = constraint_program(constraints, self.noise.N)
-        data = program.template
-        start = program.block("f").start
-        place = np.arange(data.c.size) + self.columns - np.where(np.arange(data.c.size) > start, self.noise.N, 0)
-        place[start : start + self.noise.N] = np.arange(self.noise.N)
-        own = np.ones(data.c.size, dtype=bool)
-        own[start : start + self.noise.N] = False
-        self.blocks.append(Block("aux", self.columns, (int(own.sum()),)))
-        self.lower.append(data.lower[own])
-        self.upper.append(data.upper[own])
-        self.loss.append(np.zeros(int(own.sum())))
-        self.columns += int(own.sum())
-        matrix = data.A.tocoo()
-        row, column = (np.asarray(part, dtype=np.intp) for part in matrix.coords)
-        self.rows.parts.append((row + self.rows.count, place[column], matrix.data))
-        self.rows.lower.append(data.row_lower)
-        self.rows.upper.append(data.row_upper)
-        self.rows.count += data.row_lower.size
+    def pairs(self) -> list[tuple[float, Positions, Positions, Positions, Flags]]:
+        """For every shift: e^eps, elements kept, columns of source and target, and whether the pair may be broken."""
+        at, elements = self.position, np.flatnonzero(self.facts.kept)
+        able = self.facts.able
+        steps = zip(self.noise.exp_epsilon.tolist(), self.noise.targets(), strict=True)
+        return [(e, elements, at[elements], at[target[elements]], able) for e, target in steps]
 
-    def pairs(self) -> list[tuple[Positions, Positions, Positions, Flags]]:
-        """For every shift: elements kept, columns of source and target, and whether the pair may be broken."""
-        elements = np.flatnonzero(self.facts.kept)
-        able = self.facts.lower[elements] <= self.facts.delta * (1 + 1e-9)
-        return [(elements, self.position[elements], self.position[t[elements]], able) for t in self.noise.targets()]
+    def ratio(self, e: float, source: Positions, target: Positions, y: Positions | None = None) -> None:
+        """f(eta) - e^eps f(eta + mu) <= y, or 0."""
+        rows = self.rows("ratio", source.size)
+        self.put(rows, source, 1.0)
+        self.put(rows, target, -e)
+        if y is not None:
+            self.put(rows, y, -1.0)
 
     def limit_excess(self, y: Positions) -> None:
         """sum y <= delta, (13c)."""
+        row = self.rows("excess", 1)
+        self.put(row, y, 1.0)
         if self.delta is None:
-            self.rows.add_row(y, 1.0, -np.inf, float(self.noise.delta or 0.0))
+            self.right(row, float(self.noise.delta or 0.0))
         else:
-            self.rows.add_row(np.append(y, self.delta), np.append(np.ones(y.size), -1.0), -np.inf, 0.0)
-
-    def data(self, integer: Callable[[Block], bool]) -> Data:
-        whole = np.concatenate([np.full(block.size, integer(block)) for block in self.blocks])
-        return Data(
-            np.concatenate(self.loss),
-            0.0,
-            self.rows.matrix(self.columns),
-            np.concatenate(self.rows.lower),
-            np.concatenate(self.rows.upper),
-            np.concatenate(self.lower),
-            np.concatenate(self.upper),
-            whole,
-        )
+            self.put(row, self.delta, -1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +231,26 @@ class Relaxation:
     y: Positions
     element: Positions
 
+    def values(
+        self,
+        noise: Noise,
+        kept: Flags | bool = False,
+        broken: Flags | bool = False,
+        light: Flags | bool = False,
+        span: tuple[float, float] | None = None,
+    ) -> dict[str, Vector]:
+        """The parameters of a pattern: the pairs that are kept and broken, the elements with f <= delta, and the span
+        of delta where that is not the noise's."""
+        parameters, pairs = self.program.parameters, self.y.size
+        free = np.full(pairs, noise.span[1] if noise.delta is None else noise.delta)
+        values = {"room": np.where(kept, 0.0, free), "least": np.where(broken, 0.0, np.full(pairs, -1.0))}
+        if "span" in parameters:
+            values["span"] = np.array(span or noise.span)
+        if "most" in parameters:  # what is known of f from below is so up to rounding: the bounds never cross
+            least = self.program.template.lower[: parameters["most"][0]]
+            values["most"] = np.where(light, np.maximum(least, noise.delta or 0.0), 1.0)
+        return values
+
     def broken(self, noise: Noise, x: Vector) -> Flags:
         """Which pairs a solution breaks: y pays for the excess f(eta) - e^eps f(eta + mu).
 
@@ -235,55 +269,31 @@ class Relaxation:
 
 def relaxation(noise: Noise, facts: Facts) -> Relaxation:
     """State the program of this module's docstring."""
-    frame = _Frame(noise, facts)
-    rows, cuts = frame.rows, []
-    least: list[Positions] = []
-    for k, (elements, source, target, able) in enumerate(frame.pairs()):
-        e = noise.exp_epsilon[k]
-        rows.add_rows([source[~able], target[~able]], [1.0, -e], -np.inf, 0.0)
-        source, target = source[able], target[able]
-        y = frame.add(f"y_{k}", source.size, noise.span[1] if noise.delta is None else noise.delta)
-        rows.add_rows([source, target, y], [1.0, -e, -1.0], -np.inf, 0.0)
-        if y.size:
-            frame.limit_excess(y)
-        least.append(rows.add_rows([y, source], [1.0, -1.0], -1.0, np.inf))
-        cuts.append((source, target, np.full(y.size, k), y, elements[able]))
-    source, target, shift, y, element = (np.concatenate(part) for part in zip(*cuts, strict=True))
-    row = np.concatenate(least)
-    data = frame.data(lambda block: False)
-    pairs = y.size
-    # every moving entry and which entry of the parameters it is
-    lower, upper, size = [], [(y, np.arange(pairs))], 2 * pairs
+    able = facts.able
+    pairs = int(able.sum()) * len(noise.shifts)
     parameters: dict[str, tuple[int, ...]] = {"room": (pairs,), "least": (pairs,)}
     if noise.delta is not None:
-        parameters["most"] = (frame.masses,)
-        upper.append((np.arange(frame.masses), np.arange(size, size + frame.masses)))
-        size += frame.masses
+        parameters["most"] = (able.size,)
     elif noise.max_loss is None:
-        assert frame.delta is not None
         parameters["span"] = (2,)
-        lower.append((frame.delta, np.array([size])))
-        upper.append((frame.delta, np.array([size + 1])))
-        size += 2
-
-    def part(entries: list[tuple[Positions, Positions]]) -> Move:
-        index, of = (np.concatenate([np.zeros(0, dtype=np.intp), *column]) for column in zip(*entries, strict=True))
-        order = np.argsort(index, kind="stable")
-        matrix = sp.csr_array((np.ones(of.size), (np.arange(of.size), of[order])), (of.size, size))
-        return Move(index[order], np.zeros(of.size), matrix)
-
-    moves = {"upper": part(upper), "row_lower": part([(row, np.arange(pairs, 2 * pairs))])}
-    if lower:
-        moves["lower"] = part(lower)
-    program = Program(
-        f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}",
-        data,
-        variables=tuple(frame.blocks),
-        parameters=parameters,
-        scale=MASS_SCALE,
-        moves=moves,
-    )
-    return Relaxation(program, source, target, shift, y, element)
+    frame, cuts = _Frame(noise, facts, parameters), []
+    first = 0
+    for k, (e, elements, source, target, _) in enumerate(frame.pairs()):
+        frame.ratio(e, source[~able], target[~able])
+        source, target = source[able], target[able]
+        pair = first + np.arange(source.size)
+        y = frame.columns(f"y_{k}", (source.size,), 0.0, Part(frame.first["room"] + pair))
+        frame.ratio(e, source, target, y)
+        if y.size:
+            frame.limit_excess(y)
+        broken = frame.rows("broken", y.size)
+        frame.put(broken, source, 1.0)
+        frame.put(broken, y, -1.0)
+        frame.right(broken, Part(frame.first["least"] + pair, -1.0))
+        cuts.append((source, target, np.full(y.size, k), y, elements[able]))
+        first += y.size
+    program = frame.program(f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}", MASS_SCALE)
+    return Relaxation(program, *(np.concatenate(part) for part in zip(*cuts, strict=True)))
 
 
 def milp(noise: Noise, facts: Facts, name: str) -> Program:
@@ -295,17 +305,19 @@ def milp(noise: Noise, facts: Facts, name: str) -> Program:
     y = f u is feasible. (13e) and (13g) are not needed: they only force u = 0 on pairs that are kept anyway. The LP
     relaxation, which in (13) allows f - e^eps f(eta + mu) <= u at will, implies the DP-LP here.
     """
-    frame = _Frame(noise, facts)
-    if frame.outside:
+    if not facts.kept.all():
         raise ValueError("the mixed-integer program needs every noise value.")
+    frame = _Frame(noise, facts, {})
     delta = 1.0 if noise.delta is None else min(noise.delta, 1.0)
-    for mu, e, (_, source, target, able) in zip(noise.shifts, noise.exp_epsilon, frame.pairs(), strict=True):
+    for mu, (e, _, source, target, able) in zip(noise.shifts, frame.pairs(), strict=True):
         label = "_".join(map(str, mu))
-        y = frame.add(f"y_{label}", source.size, np.where(able, delta, 0.0))
-        u = frame.add(f"u_{label}", source.size, np.where(able, 1.0, 0.0))
-        frame.rows.add_rows([source, target, y], [1.0, -e, -1.0], -np.inf, 0.0)
+        y = frame.columns(f"y_{label}", (source.size,), 0.0, np.where(able, delta, 0.0))
+        u = frame.columns(f"u_{label}", (source.size,), 0.0, np.where(able, 1.0, 0.0), integer=True)
+        frame.ratio(e, source, target, y)
         frame.limit_excess(y)
-        frame.rows.add_rows([y, u], [1.0, -delta], -np.inf, 0.0)
-        frame.rows.add_rows([source, y, u], [1.0, -1.0, 1.0], -np.inf, 1.0)
-    data = frame.data(lambda block: block.name.startswith("u_"))
-    return Program(name, data, variables=tuple(frame.blocks), scale=MASS_SCALE)
+        for row, right in (((y, 1.0), (u, -delta)), 0.0), (((source, 1.0), (y, -1.0), (u, 1.0)), 1.0):
+            rows = frame.rows("decided", y.size)
+            for column, value in row:
+                frame.put(rows, column, value)
+            frame.right(rows, right)
+    return frame.program(name, MASS_SCALE)

@@ -126,11 +126,7 @@ def _scores(gains: Vector, counts: Vector, parts: tuple[Vector, Vector], pairs: 
 class _Tree:
     def __init__(self, noise: Noise, relaxed: Relaxation, session: Session, deadline: Deadline, gap: float) -> None:
         self.noise, self.relaxation, self.session, self.deadline, self.gap = noise, relaxed, session, deadline, gap
-        data, parameters = relaxed.program.template, relaxed.program.parameters
-        self.upper = data.upper[relaxed.y]
-        self.elements = parameters.get("most", (0,))[0]
-        # what is known of f from below is so up to rounding: the bounds never cross
-        self.most_light = np.maximum(data.lower[: self.elements], noise.delta or 0.0)
+        self.elements = relaxed.program.parameters.get("most", (0,))[0]
         self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
@@ -163,11 +159,7 @@ class _Tree:
 
     def solve(self, pattern: Pattern, light: Flags, parent: _Node | None) -> _Node | None:
         """A node, or None when it is infeasible. Raises _Stopped at a limit or in too much numerical trouble."""
-        values = {"room": np.where(pattern == KEPT, 0.0, self.upper), "least": np.where(pattern == BROKEN, 0.0, -1.0)}
-        if "span" in self.relaxation.program.parameters:
-            values["span"] = np.array(self.noise.span)
-        if "most" in self.relaxation.program.parameters:
-            values["most"] = np.where(light, self.most_light, 1.0)
+        values = self.relaxation.values(self.noise, pattern == KEPT, pattern == BROKEN, light)
         bound, best = -np.inf if parent is None else parent.bound, None
         for start in (Start.HOT, Start.COLD):
             answer = self._answer(values, start, self.out.value if self.early else None)

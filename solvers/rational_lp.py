@@ -8,16 +8,18 @@ solver: the violations that are left, exactly, and a Lagrangian bound of the opt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .arrays import Flags, Vector
 from .data import Data
 from .errors import NoRationalSolution
+from .program import Program
 
 __all__ = ["Rational", "RationalLP", "RationalPoint"]
 
@@ -93,27 +95,59 @@ class RationalLP:
         self.sides: list[tuple[Rational | None, Rational | None]] = []
 
     @classmethod
-    def of(cls, data: Data, bits: int = 320) -> RationalLP:
-        """A linear program whose floats are taken as the rationals they are; its offset is left out."""
-        lp, A = cls(data.c.size, bits), data.A.tocsr()
-        lp.cost = [*map(Fraction, data.c.tolist())]
-        lp.bounds = _sides(data.lower, data.upper)
-        for i, (low, high) in enumerate(_sides(data.row_lower, data.row_upper)):
-            part = slice(A.indptr[i], A.indptr[i + 1])
-            lp.row(dict(zip(A.indices[part].tolist(), map(Fraction, A.data[part].tolist()), strict=True)), low, high)
+    def of(cls, data: Data, bits: int = 320, moved: Mapping[str, Mapping[int, Fraction]] | None = None) -> RationalLP:
+        """A linear program whose floats are taken as the rationals they are; its offset is left out.
+
+        moved: section of the data -> position -> the rational that stands there instead.
+        """
+        others = moved or {}
+
+        def section(name: str, values: Vector) -> list[Rational | None]:
+            numbers: list[Rational | None] = [Fraction(v) if np.isfinite(v) else None for v in values.tolist()]
+            for position, value in others.get(name, {}).items():
+                numbers[position] = value
+            return numbers
+
+        lp = cls(data.c.size, bits)
+        lp.cost = [v or 0 for v in section("c", data.c)]
+        lp.bounds = [*zip(section("lower", data.lower), section("upper", data.upper), strict=True)]
+        columns = np.repeat(np.arange(lp.columns), np.diff(data.A.indptr)).tolist()
+        rows: list[dict[int, Rational]] = [{} for _ in range(data.row_lower.size)]
+        for i, j, v in zip(data.A.indices.tolist(), columns, section("A", data.A.data), strict=True):
+            rows[i][j] = v or 0
+        sides = zip(section("row_lower", data.row_lower), section("row_upper", data.row_upper), strict=True)
+        for entries, (low, high) in zip(rows, sides, strict=True):
+            lp.row(entries, low, high)
         return lp
+
+    @classmethod
+    def at(cls, program: Program, values: Mapping[str, Sequence[Rational]], bits: int = 320) -> RationalLP:
+        """A program at rational values of its parameters, each listed entry by entry."""
+        p = [Fraction(value) for name in program.parameters for value in values[name]]
+        moved = {}
+        for section, (place, base, factors) in program.moves.items():
+            rows, at, matrix = place.tolist(), base.tolist(), csr_array(factors)
+            moved[section] = entries = dict(zip(rows, map(Fraction, at), strict=True))
+            for k, row in enumerate(rows):
+                part = slice(matrix.indptr[k], matrix.indptr[k + 1])
+                for j, factor in zip(matrix.indices[part].tolist(), matrix.data[part].tolist(), strict=True):
+                    entries[row] += Fraction(factor) * p[j]
+        return cls.of(program.template, bits, moved)
+
+    def excess(self, x: Sequence[Fraction]) -> Fraction:
+        """The largest violation of a row at a point, exact."""
+        gaps: list[Rational] = [Fraction(0)]
+        for row, (low, high) in zip(self.rows, self.sides, strict=True):
+            value = sum((a * x[j] for j, a in row.items()), Fraction(0))
+            gaps += [] if low is None else [low - value]
+            gaps += [] if high is None else [value - high]
+        return Fraction(max(gaps))
 
     def row(self, entries: Mapping[int, Rational], low: Rational | None = None, high: Rational | None = None) -> int:
         """Add low <= Σ entries[j] x_j <= high (None: no bound); returns its position."""
         self.rows.append({j: v for j, v in entries.items() if v})
         self.sides.append((low, high))
         return len(self.rows) - 1
-
-
-def _sides(low: Vector, high: Vector) -> list[tuple[Rational | None, Rational | None]]:
-    """Lower and upper bounds, None where there are none."""
-    rows = zip(low.tolist(), high.tolist(), strict=True)
-    return [(Fraction(a) if np.isfinite(a) else None, Fraction(b) if np.isfinite(b) else None) for a, b in rows]
 
 
 def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:

@@ -15,7 +15,7 @@ import workbench as wb
 from workbench.explorer.figures import law_figure, profile_figures
 from workbench.explorer.page import audit_page, design_page, result_page
 from workbench.explorer.tasks import Tasks
-from workbench.papers.reproduce import gallery
+from workbench.papers.gallery import gallery
 
 
 def data_of(text: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from workbench.explorer.figures import tradeoffs
 from workbench.explorer.given import listing
 from workbench.explorer.tasks import Tasks
 from workbench.families.base import Session
-from workbench.families.modulo.session import ModuloSession
+from workbench.families.modulo.problem import ModuloSession
 from workbench.families.registry import family
 
 NOISE = {"n": "16", "max_shift": "3", "delta": "0.05", "notion": "pdp"}

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 import workbench as wb
-from workbench.families.labels.design import Labels
 from workbench.families.modulo.delta_frontier import delta_frontier
-from workbench.families.modulo.design import ModuloDesigner
 from workbench.io.csv_column import read_column
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream, write_stream
+from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.certificate_file import check
 from workbench.privacy.loading import read
 from workbench.sweeps.specification import read_spec
@@ -267,7 +266,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "delta_frontier": (delta_frontier, {"question": QUESTION, "epsilon": 1, "loss": "error-rate", "high": 0.2,
     "solver": "highs",
                                            "time_limit": 5.0}),
-    "ModuloDesigner": (ModuloDesigner, {"question": QUESTION}),
     "audit": (wb.audit, {"mechanism": LAW, "epsilon": 1, "loss": "error-rate", "data": [0, 1]}),
     "certify": (wb.certify, {"mechanism": LAW, "notion": "dp", "epsilon": 3, "delta": 0.1}),
     "certify channel": (wb.certify, {"mechanism": wb.Channel.of([[1, 2], [2, 1]]), "notion": "pure", "epsilon": 2}),

@@ -6,6 +6,7 @@ import itertools
 import re
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from models.modulo_constraints import StatedEquations, constraint_program, equal
 from models.requirements import RATIO_BOUNDS
 from solvers.canonical import compile
 from solvers.program import Program
+from solvers.rational_lp import RationalLP
 from workbench.families.modulo.family import FAMILY
 from workbench.mechanisms.modulo import ModuloNoise
 
@@ -63,6 +65,19 @@ def test_noise_programs_are_their_cvxpy_statements(requires: str, minimise: str,
         own = constraints(sizes)[k % 3]
         model = ModuloModel(sizes, shifts, requires, losses, minimise, positive, groups, own)
         assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
+
+
+def test_programs_of_known_patterns_are_their_cvxpy_statements():
+    broken = np.random.default_rng(5).integers(0, 2, (4, 6)).astype(bool)
+    broken[1] = False
+    shifts = ((1,), (2,), (3,), (5,))
+    model = ModuloModel((6,), shifts, RATIO_BOUNDS[1], loss_vector("squared", (6,)), broken=broken)
+    assert_same(model.program, compile(model.problem(), "stated", scale=MASS_SCALE))
+    exact = RationalLP.at(model.program, {"exp_epsilon": [3], "delta": [Fraction(1, 4)]})
+    data = model.program.data({"exp_epsilon": [3.0], "delta": 0.25})
+    plain = RationalLP.of(data)
+    assert (exact.rows, exact.sides, exact.bounds, exact.cost) == (plain.rows, plain.sides, plain.bounds, plain.cost)
+    assert exact.excess([Fraction(1, 6)] * 6) == plain.excess([Fraction(1, 6)] * 6) > 0
 
 
 def test_constraints_alone_are_their_cvxpy_statements():

@@ -12,8 +12,8 @@ from models import modulo_fast, modulo_level_frontier, modulo_level_optimum
 from models.modulo import ModuloModel, loss_vector
 from models.modulo_fast import FastSession
 from models.modulo_holes import hole_search, weights
-from models.modulo_instance import Noise
 from models.modulo_level_optimum import MARGIN, WORK, LevelOptimum, level_optimum, searchable
+from models.modulo_patterns import Noise
 from models.requirements import MASS_ABOVE_RATIO as PDP
 from solvers.backend import Options, backend, solve
 

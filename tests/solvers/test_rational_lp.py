@@ -18,9 +18,10 @@ from solvers.errors import NoRationalSolution
 from solvers.rational_lp import RationalLP
 from solvers.rational_refinement import _floats, _objects, _scaled, solve_rational
 from solvers.session import Session
-from workbench.families.modulo.certify import certify_noise
-from workbench.families.modulo.design import ModuloDesigner
 from workbench.families.modulo.family import FAMILY
+from workbench.families.modulo.problem import ModuloProblem
+from workbench.families.modulo.repair import certify_noise
+from workbench.families.problem import Programs
 
 
 def knapsack() -> RationalLP:
@@ -133,10 +134,9 @@ def test_chains_of_steep_ratios_reach_every_digit_and_a_bound():
 def test_what_a_solver_claims_beyond_reach_is_said():
     # at its default integrality tolerance HiGHS claims an error of the printed MILP below the optimum
     asked = wb.ModuloNoise(n=33, shifts=[4])
-    with ModuloDesigner(asked, notion="pdp", method="literal") as designer:
-        solution = designer.solve(3, "1e-8")
-        request = FAMILY.request(asked, epsilon=3, delta="1e-8", notion="pdp", method="literal")
-        made = certify_noise(request, solution)
+    request = FAMILY.request(asked, epsilon=3, delta="1e-8", notion="pdp", method="literal", certify=False)
+    solution = ModuloProblem(request).solved(Programs("highs"))
+    made = certify_noise(request, solution)
     law = wb.design(asked, notion="pdp", epsilon=3, delta="1e-8").oracle
     assert law.valid
     assert solution.objective < law.value - 1e-9
@@ -144,7 +144,7 @@ def test_what_a_solver_claims_beyond_reach_is_said():
 
 
 def test_the_closed_form_steps_in(monkeypatch):
-    from workbench.families.modulo import certify as module
+    from workbench.families.modulo import repair as module
 
     def hopeless(*_, **__):
         raise wb.NotCertified("the basis is infeasible.")

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 import workbench as wb
-from workbench.families.modulo.answer import meets
 from workbench.families.modulo.family import FAMILY
 from workbench.families.modulo.oracle_check import known_bound
+from workbench.families.oracle import meets
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.notions.laws import Laws
 
@@ -118,13 +118,13 @@ def test_the_least_epsilon_is_not_held_against_a_loss():
 
 
 def test_a_repair_that_the_audit_refuses_is_refused(monkeypatch):
-    from workbench.families.modulo import certify as certify_noise
+    from workbench.families.modulo import repair
 
     def hopeless(*_, **__):
         raise wb.NotCertified("nothing helps.")
 
-    monkeypatch.setattr(certify_noise, "_exactly", hopeless)
-    monkeypatch.setattr(certify_noise, "repair_noise", hopeless)
+    monkeypatch.setattr(repair, "_exactly", hopeless)
+    monkeypatch.setattr(repair, "repair_noise", hopeless)
     with pytest.raises(wb.NotCertified, match="nothing helps"):
         wb.design(paper(), epsilon=1.5)
 
@@ -188,11 +188,9 @@ def test_fast_is_the_default_and_the_literal_model_agrees():
     assert "patterns" not in wb.design(paper(), epsilon=1.0).solution.program.name  # a linear program needs neither
 
 
-def test_a_designer_keeps_its_solver_and_changes_nothing():
-    from workbench.families.modulo.design import ModuloDesigner
-
-    with ModuloDesigner(paper(), notion="dp") as designer:
-        path = [designer.design(1.5, delta).objective for delta in (0.0, 0.1, 0.2, 0.1)]
+def test_a_session_keeps_its_solver_and_changes_nothing():
+    with FAMILY.open(FAMILY.request(paper(), epsilon=1.5, notion="dp")) as session:
+        path = [session.design({"delta": Fraction(delta)}).objective for delta in ("0", "0.1", "0.2", "0.1")]
     cold = [wb.design(paper(), epsilon=1.5, delta=delta, notion="dp").objective for delta in (0.0, 0.1, 0.2, 0.1)]
     assert path == pytest.approx(cold, abs=1e-9)
 
@@ -278,9 +276,9 @@ def test_the_exact_program_proves_what_a_solver_bound_cannot():
 
 
 def test_the_bound_of_a_certified_program_proves_what_a_solver_bound_cannot(monkeypatch: pytest.MonkeyPatch):
-    from workbench.families.modulo import session
+    from workbench.families.modulo import problem
 
-    monkeypatch.setattr(session, "CELLS", 0)  # the answer is the solver's own
+    monkeypatch.setattr(problem, "CELLS", 0)  # the answer is the solver's own
     d = wb.design(wb.ModuloNoise(n=4, shifts=[4], directed=True), epsilon=17, notion="pure")
     assert d.bound <= d.objective <= d.bound * (1 + 1e-9)
     assert d.solution.bound < d.objective / 2  # what the solver proved proves nothing
@@ -365,12 +363,12 @@ def test_a_closed_form_proves_no_answer_that_is_worse():
 
 
 def test_where_no_time_is_left_for_the_exact_program_floats_are_repaired(monkeypatch):
-    from workbench.families.modulo import session
+    from workbench.families.modulo import problem
 
     question = wb.ModuloNoise(n=8, max_shift=3)
     exact = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
     assert exact.route == "exact optimum of the pattern"
-    monkeypatch.setattr(session, "_CERTIFIED_BY", 0.0)
+    monkeypatch.setattr(problem, "_CERTIFIED_BY", 0.0)
     late = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
     assert late.route == "solver's floats"
     assert late.certificate.privacy.pdp_delta <= Fraction(1, 10)

@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from solvers.backend import Options
-from workbench.families.modulo.design import ModuloDesigner
+from workbench.families.modulo.family import FAMILY
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 
@@ -54,8 +54,9 @@ def test_every_argument_of_design(question, name):
 
 @pytest.mark.parametrize("start", [True, 3, "warm", []])
 def test_the_designers_own_start(question, start):
-    with ModuloDesigner(question) as designer, pytest.raises(wb.InvalidRequest, match=r"^start must be one of"):
-        designer.design(1, 0.1, start=start)
+    opened = FAMILY.open(FAMILY.request(question, epsilon=1))
+    with opened as session, pytest.raises(wb.InvalidRequest, match=r"^start must be one of"):
+        session.design({}, start=start)
 
 
 def test_what_is_missing_or_unknown(question):

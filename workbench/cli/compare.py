@@ -77,7 +77,7 @@ def compare(
 def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | None) -> Report:
     """Write what there is and report it; after Ctrl-C the finished runs."""
     from workbench.io.result import records
-    from workbench.papers.reproduce import gallery
+    from workbench.papers.gallery import gallery
     from workbench.papers.solver_comparison import artifacts
     from workbench.papers.steps import write_artifact
 

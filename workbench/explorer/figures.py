@@ -17,7 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+<<<<<<< HEAD
 from itertools import islice
+=======
+>>>>>>> main
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +90,7 @@ def law_figure(mechanism: Any) -> Figure | None:
     if matrix is None or outputs is None or np.ndim(matrix) != 2 or np.ndim(outputs) != 1:
         return None
     cells = np.asarray(matrix, dtype=float)
-    labels = getattr(mechanism, "label_values", range(cells.shape[0]))
+    labels = getattr(mechanism, "inputs", range(cells.shape[0]))
     used = np.flatnonzero(cells.max(axis=0) > 0)
     if cells.shape[0] * used.size > _CELLS or len(labels) != cells.shape[0]:
         return None
@@ -130,6 +133,7 @@ def _affine(mechanism: Any) -> Figure | None:
 
 
 def _names(values: Iterable[Any]) -> list[str]:
+<<<<<<< HEAD
     return [f"{value:g}" if isinstance(value, (int, float, np.generic)) else str(value) for value in values]
 
 
@@ -290,3 +294,7 @@ def _by_epsilon(rows: Sequence[Row]) -> list[Figure]:
         x, y = ([row[at] for row in part] for at in ("epsilon", "objective"))
         drawn.append(_series(name, look, k, x, y, steps=jumps(part)))
     return drawn
+=======
+    numbers = (int, float, Fraction, np.generic)
+    return [f"{float(value):g}" if isinstance(value, numbers) else str(value) for value in values]
+>>>>>>> main

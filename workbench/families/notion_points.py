@@ -26,7 +26,7 @@ from workbench.privacy.notions import notion
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BUDGET", "OPTIONS", "budget_points", "least_points", "loss_name", "notion_plots", "notion_requests"]
+__all__ = ["BUDGET", "OPTIONS", "budget_points", "least_points", "notion_plots", "notion_requests"]
 
 BUDGET = Option("max_loss", grid, help="Grid of errors: the least ε of each, of notions with ε and δ.")
 OPTIONS = (
@@ -83,12 +83,7 @@ def notion_requests(kind: Family, question: Any, values: Mapping[str, Any]) -> I
     for row, given in [*budget_points(values), *least_points(values)]:
         for runs in [{"runs": number} for number in values["runs"]] if "runs" in values else [{}]:
             request: Any = kind.request(query, **runs, **common, **given)
-            yield {**row, "loss": loss_name(request), **runs}, request
-
-
-def loss_name(request: Any) -> str:
-    """The name of a request's loss."""
-    return str(request.loss_name if hasattr(request, "loss_name") else request.losses.name)
+            yield {**row, "loss": str(request.loss_name), **runs}, request
 
 
 def notion_plots(table: pd.DataFrame, series: Mapping[str, Series], title: str, words: str) -> Plots:

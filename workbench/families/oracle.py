@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ABSOLUTE", "OracleVerdict"]
+__all__ = ["ABSOLUTE", "OracleVerdict", "meets"]
 
 # Below this, costs are equal: MILPs are solved to an absolute gap of 1e-9.
 ABSOLUTE = 2e-9
+
+
+def meets(objective: float, bound: float) -> bool:
+    """Whether a bound is so close that it proves an objective optimal."""
+    return abs(objective - bound) <= 1e-6 * abs(objective) + ABSOLUTE
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from solvers.solution import Start
+from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import round_down
 from workbench.families.base import Request, Session, Values
 from workbench.families.convex_notion import meets
@@ -33,7 +35,7 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
 def _designed(problem: Problem, answer: Answer) -> Design:
     """The design that an answer makes, proven optimal or not."""
     request, claim, mechanism = problem.request, problem.claim, answer.mechanism
-    certificate, words = None, problem.words()
+    certificate, words = None, [*problem.words(), *answer.words]
     if request.certified:
         mechanism, certificate, more = problem.repaired(answer)
         words += more
@@ -41,14 +43,14 @@ def _designed(problem: Problem, answer: Answer) -> Design:
     loss = problem.loss(mechanism)
     objective = loss if certificate is not None or answer.claimed is None else answer.claimed
     if getattr(request, "minimise", "loss") == "delta":
-        objective = Fraction(privacy.dp_delta.upper) if certificate is None else certificate.delta or Fraction(0)
+        objective = problem.least_delta(answer, privacy) if certificate is None else certificate.delta or Fraction(0)
         claim = Claim(claim.notion, claim.epsilon, objective)
     if certificate is None and not meets(privacy, claim):
         words.append(privacy.words(claim, problem.SUBJECT))
     if answer.bound is None and answer.solution is not None:
         words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
     return Design(
-        request,
+        problem.outer,
         mechanism,
         float(objective),
         None if answer.bound is None else round_down(Fraction(answer.bound)),
@@ -58,7 +60,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
         tuple(words),
         privacy,
         certificate,
-        None if certificate is None else answer.mechanism,
+        None if certificate is None or answer.mechanism is mechanism else answer.mechanism,
         answer.route,
         details={"loss": loss, "bound": answer.bound},
     )
@@ -78,6 +80,8 @@ class ProblemSession(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The design at a point, or the least ε there."""
+        if not isinstance(start, str) or start not in set(Start):
+            InvalidRequest.must("start", f"one of {', '.join(Start)}", repr(start))
         request: Any = self.request if point is None else self.request.at(point)
         if getattr(request, "minimise", "loss") == "epsilon":
             return self._least_epsilon(request)
@@ -89,8 +93,13 @@ class ProblemSession(Session):
 
         def at(epsilon: Fraction) -> Tried:
             tried = replace(request, minimise="loss", max_loss=None, epsilon=epsilon)
-            design_there = design(self._problem(tried), self._programs, "hot")
+            try:
+                design_there = design(self._problem(tried), self._programs, "hot")
+            except NotProven as error:
+                if error.design is None or error.interrupted:
+                    raise
+                design_there = error.design
             return design_there, design_there.details["loss"], design_there.details["bound"]
 
-        optimum = least_epsilon(at, request.max_loss, f"Loss {request.losses.name}", request.epsilon, self._least)
+        optimum = least_epsilon(at, request.max_loss, f"Loss {request.loss_name}", request.epsilon, self._least)
         return replace(optimum, request=replace(request, epsilon=optimum.request.epsilon))

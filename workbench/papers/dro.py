@@ -8,31 +8,46 @@
 
     Table 4 = 100 (BUB - O) / max(O, 1)     Table 5 = 100 (O - BLB) / max(O, 1)    Table 1 = 4 + 5    Table 6: 1 for η²
 
-table1 and table6 recompute a subset of the cells; table1_full and table6_full, with `full` only, all 100 of each loss,
-on two processes. Each cell is kept as it is done, so that an interrupted table goes on where it stopped. What a printed
-cell implies, and what is proven of it, is worked out in `dro_verdicts`.
+table1 and table6 recompute a subset of the cells; table1_full and table6_full, with `full` only, all 100 of each loss.
+Each cell of these is kept as it is done, so that an interrupted table goes on where it stopped.
+
+What a printed cell of Selvi, Liu and Wiesemann's tables implies, and what is proven of it.
+
+    letter                       here
+    T4, T5, T1 in percent        100 (BUB - O)/max(O, 1), 100 (O - BLB)/max(O, 1), 100 (BUB - BLB)/max(O, 1)
+    BUB, BLB                     `models.oracles.line_noise.truncated_laplace`, `geng_formula`
+    O                            the middle of their two bounds, said to be less than 1 % of max(O, 1) apart
+    [L, U]                       our proven interval: no noise costs less than L, a certified mechanism costs U
+
+BUB has a closed form, so a cell of Table 4, known to half a unit of its second decimal, gives an interval of O:
+
+    O = BUB/(1 + T4/100) where that is >= 1, else BUB - T4/100            BLB = O - T5/100 max(O, 1)
+
+and with Table 5 one of BLB. That tells how many terms their BLB has: the closed form sums a b^i until it reaches 1/2,
+the code they publish (data_independent.cpp) while the sum stays up to 1/2, which is one term fewer; where the sum is
+exactly 1/2, at δ = 1/2, rounding decides and there is one more.
+
+In that code both bounds are costs of the same masses on cells of width β with an end at 0, one by the cells' middles,
+one by their ends nearest to 0: they are β/2 apart, and O is the mechanism's cost less β/4.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import partial
-from multiprocessing import get_context
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pandas as pd
 
 from models.oracles.line_noise import geng_formula, truncated_laplace
-from workbench import __version__ as VERSION
 from workbench.families.api import design
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.papers.artifact import Artifact, Comparison, InParts, Paper, artifact, printed
-from workbench.papers.dro_verdicts import verdict_of
 
-__all__ = ["PAPER"]
+__all__ = ["PAPER", "Verdict", "implied_bound", "implied_optimum", "terms_fewer", "verdict_of"]
+
+Interval = tuple[float, float]
 
 _SUBSET = [
     (".05", ".05"),
@@ -45,6 +60,12 @@ _SUBSET = [
     ("2", ".1"),
 ]
 _SQUARED_GAP = 1e-3  # a bound for squared costs needs fine grids; twice that at ε = 5, where the largest leave more
+_HALF = 0.005  # of a unit of the last printed digit, in percent
+_USUAL = "their O is the midpoint of bounds up to 1 % of max(O, 1) apart; ours is proven"
+_TERMS = {
+    1: "their lower bound is the closed form with one term fewer: its sum stays up to 1/2, as in the code they publish",
+    -1: "their lower bound is the closed form with one term more, where its sum is exactly 1/2 and rounding decides",
+}
 _DIGITS = 5  # to which the mechanism of a search is the same on every machine
 
 
@@ -54,68 +75,102 @@ def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, A
     optimum = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **({} if gap is None else {"gap": gap}))
     assert optimum.bound is not None
     return {
-        "epsilon": float(epsilon),
-        "delta": float(delta),
-        "lower": optimum.bound,
-        "loss": optimum.objective,
-        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective,
-        "steps": optimum.mechanism.steps,
+        "epsilon": float(epsilon), "delta": float(delta), "lower": optimum.bound, "loss": optimum.objective,
+        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective, "steps": optimum.mechanism.steps,
         "atom": float(optimum.mechanism.atom / optimum.mechanism.total),
-    }
+    }  # fmt: skip
 
 
-def _gap(request: tuple[str, str, str]) -> float | None:
+def _gap(epsilon: str, loss: str) -> float | None:
     """What a cell is computed to, None for the family's default."""
-    epsilon, _, loss = request
     return None if loss != "squared" else _SQUARED_GAP if float(epsilon) <= 2 else 2 * _SQUARED_GAP
 
 
-def _subset(name: str, loss: str, join: Callable[..., Artifact]) -> InParts:
-    """An artifact of the subset of the cells, the same with `full`."""
-    keys = [(e, d, loss) for e, d in _SUBSET]
-    return InParts(keys, lambda key, _: cell(key, _gap(key)), lambda cells, _: join(name, cells))
+def _cells(name: str, loss: str, places: Sequence[tuple[str, str]], *, kept: bool = False) -> InParts:
+    """An artifact of cells, the same with `full`, each a part."""
+    keys = [(e, d, loss, _gap(e, loss)) for e, d in places]
+    return InParts(keys, lambda key, _: cell(key[:3], key[3]), lambda cells, _: _table(name, loss, cells), kept)
 
 
-def _all(name: str, loss: str, join: Callable[..., Artifact], _: bool, kept: Path | None = None) -> Artifact:
-    """An artifact of all cells, on two processes. kept: file of the cells that are done."""
-    claims = printed("dro")
-    requests = [(e, d, loss) for e in claims["epsilon"] for d in claims["delta"]]
-    rows = _kept(kept)
-    waiting = [request for request in requests if request not in rows]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        try:
-            running = {pool.submit(cell, request, _gap(request)): request for request in waiting[::-1]}
-            for done in as_completed(running):
-                request = running[done]
-                rows[request] = done.result()
-                _keep(kept, request, rows[request])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return join(name, [rows[request] for request in requests])
+# What a printed cell implies.
 
 
-def _kept(path: Path | None) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Cells of an interrupted run by this version; a line that was cut short is left out."""
-    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for line in path.read_text("utf-8").splitlines() if path is not None and path.exists() else ():
-        try:
-            entry = json.loads(line)
-            epsilon, delta, loss = entry["request"]
-            if (entry["version"], entry["gap"]) == (VERSION, _gap((epsilon, delta, loss))):
-                rows[epsilon, delta, loss] = entry["row"]
-        except (ValueError, KeyError, TypeError):
-            continue
-    return rows
+@dataclass(frozen=True)
+class Verdict:
+    """tolerance: in percent; reasons: what is proven of a cell that differs, empty where none is needed."""
+
+    tolerance: float
+    reasons: tuple[str, ...]
+
+    @property
+    def remark(self) -> str:
+        """In words."""
+        return "; ".join(self.reasons) if self.reasons else _USUAL
 
 
-def _keep(path: Path | None, request: tuple[str, str, str], row: dict[str, Any]) -> None:
-    if path is None:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps({"version": VERSION, "gap": _gap(request), "request": request, "row": row})
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"{line}\n")
+def implied_optimum(bub: float, t4: float) -> Interval:
+    """The interval of O that a cell of Table 4 leaves."""
+
+    def optimum(share: float) -> float:
+        large = bub / (1 + share)
+        return large if large >= 1 else bub - share
+
+    return optimum((t4 + _HALF) / 100), optimum((t4 - _HALF) / 100)
+
+
+def implied_bound(o: Interval, t5: float) -> Interval:
+    """The interval of BLB that O and a cell of Table 5 leave."""
+    return o[0] - (t5 + _HALF) / 100 * max(o[0], 1.0), o[1] - (t5 - _HALF) / 100 * max(o[1], 1.0)
+
+
+def terms_fewer(place: tuple[float, float], t4: float, t5: float) -> int | None:
+    """How many terms fewer than the closed form their BLB has at (ε, δ): 0, 1 or -1; None where none of these fits."""
+    epsilon, delta = place
+    low, high = implied_bound(implied_optimum(truncated_laplace(epsilon, delta, 1, "absolute"), t4), t5)
+    return next((fewer for fewer in (0, 1, -1) if low <= geng_formula(epsilon, delta, 1, fewer) <= high), None)
+
+
+def verdict_of(
+    name: str,
+    cells: Mapping[str, float],
+    ours: float,
+    place: tuple[float, float],
+    proven: Interval,
+    gap: float,
+    *,
+    squared: bool = False,
+) -> Verdict:
+    """What is proven of the cell of table `name`, beside which ours is `ours`, in percent.
+
+    cells: the printed percentages of this (ε, δ) by table: "table4", and for |η| "table1" and "table5"; proven: (L, U);
+    gap: of their bounds, percent; squared: of a table for η².
+    """
+    value = cells[name]
+    tolerance = gap / 2 * (value / 100 if name == "table1" else 1) * 1.02 + 0.01
+    if abs(value - ours) <= tolerance:
+        return Verdict(tolerance, ())
+    bub = truncated_laplace(*place, 1, "squared" if squared else "absolute")
+    reasons = []
+    if name != "table4" and (fewer := terms_fewer(place, cells["table4"], cells["table5"])):
+        reasons.append(_TERMS[fewer])
+    reasons += _outside(implied_optimum(bub, cells["table4"]), proven, "" if name == "table4" else "with Table 4 ")
+    return Verdict(tolerance, tuple(reasons))
+
+
+def _outside(implied: Interval, proven: Interval, by: str) -> list[str]:
+    """One sentence where no O that is implied lies in what is proven."""
+    (first, last), (least, loss) = implied, proven
+    middle, unit = f"{by}it implies O in [{first:.5g}, {last:.5g}]", 100 / max(least, 1.0)
+    if last < least:
+        below = f"{unit * (least - last):.2f} % of max(O, 1) below {least:.5g}"
+        return [f"{middle}, {below}, than which no private noise costs less"]
+    if first > loss:
+        above = f"{unit * (first - loss):.2f} % of max(O, 1) above the {loss:.5g}"
+        return [f"{middle}, {above} of a certified mechanism"]
+    return []
+
+
+# The tables.
 
 
 def _values(name: str) -> Iterator[tuple[tuple[float, float], float]]:
@@ -150,34 +205,26 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
     return comparisons
 
 
-def _table1(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
+def _table(name: str, loss: str, cells: Sequence[dict[str, Any]]) -> Artifact:
+    """Benchmarks against the optimum: for |η| both bounds, for η² the upper one."""
     frame = pd.DataFrame(cells)
-    frame["truncated_laplace"] = [
-        truncated_laplace(e, d, 1, "absolute") for e, d in zip(frame.epsilon, frame.delta, strict=True)
-    ]
-    places = zip(frame.epsilon, frame.delta, strict=True)
-    frame["geng_formula"] = [geng_formula(e, d, 1) for e, d in places]
+    places = list(zip(frame.epsilon, frame.delta, strict=True))
+    frame["truncated_laplace"] = [truncated_laplace(e, d, 1, loss) for e, d in places]
     middle = (frame.lower + frame.loss) / 2
     unit = 100 / middle.clip(lower=1)
+    if loss == "absolute":
+        frame["geng_formula"] = [geng_formula(e, d, 1) for e, d in places]
     frame["upper_percent"] = (frame.truncated_laplace - middle) * unit
-    frame["lower_percent"] = (middle - frame.geng_formula) * unit
-    frame["both_percent"] = frame.upper_percent + frame.lower_percent
-    comparisons = [
-        *_beside(frame, "table1", "both_percent", "suboptimality of the benchmarks"),
-        *_beside(frame, "table4", "upper_percent", "of truncated Laplace noise"),
-        *_beside(frame, "table5", "lower_percent", "of the lower bound"),
-    ]
-    return artifact("dro", name, frame, comparisons, digits=_digits(frame), **_words(frame))
-
-
-def _table6(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
-    frame = pd.DataFrame(cells)
-    frame["truncated_laplace"] = [
-        truncated_laplace(e, d, 1, "squared") for e, d in zip(frame.epsilon, frame.delta, strict=True)
-    ]
-    middle = (frame.lower + frame.loss) / 2
-    frame["upper_percent"] = (frame.truncated_laplace - middle) * 100 / middle.clip(lower=1)
-    comparisons = _beside(frame, "table4_squared", "upper_percent", "of truncated Laplace noise, squared")
+    if loss == "squared":
+        comparisons = _beside(frame, "table4_squared", "upper_percent", "of truncated Laplace noise, squared")
+    else:
+        frame["lower_percent"] = (middle - frame.geng_formula) * unit
+        frame["both_percent"] = frame.upper_percent + frame.lower_percent
+        comparisons = [
+            *_beside(frame, "table1", "both_percent", "suboptimality of the benchmarks"),
+            *_beside(frame, "table4", "upper_percent", "of truncated Laplace noise"),
+            *_beside(frame, "table5", "lower_percent", "of the lower bound"),
+        ]
     return artifact("dro", name, frame, comparisons, digits=_digits(frame), **_words(frame))
 
 
@@ -193,19 +240,20 @@ def _words(frame: pd.DataFrame) -> dict[str, Any]:
     return {"count": len(frame), "small": small, "more": more}
 
 
+_ALL = list(product(printed("dro")["epsilon"], printed("dro")["delta"]))
+
 PAPER = Paper(
     name="dro",
     title="Differential Privacy via Distributionally Robust Optimization",
     citation="A. Selvi, H. Liu, W. Wiesemann, Operations Research",
     artifacts={
-        "table1": _subset("table1", "absolute", _table1),
-        "table1_full": partial(_all, "table1_full", "absolute", _table1),
-        "table6": _subset("table6", "squared", _table6),
-        "table6_full": partial(_all, "table6_full", "squared", _table6),
+        "table1": _cells("table1", "absolute", _SUBSET),
+        "table1_full": _cells("table1_full", "absolute", _ALL, kept=True),
+        "table6": _cells("table6", "squared", _SUBSET),
+        "table6_full": _cells("table6_full", "squared", _ALL, kept=True),
     },
-    seconds={"table1": 48, "table6": 5},
+    seconds={"table1": 48, "table6": 5, "table1_full": 600, "table6_full": 600},
     only_full=("table1_full", "table6_full"),
-    resumed=("table1_full", "table6_full"),
     remarks=(
         "Noise on the reals is bounded from both sides by programs on a grid; every cell's mechanism is certified for "
         "all real shifts.",

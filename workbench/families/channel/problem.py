@@ -31,8 +31,7 @@ from workbench.families.channel.request import ChannelRequest
 from workbench.families.convex_notion import solve_with_cuts
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible_channel import ChannelBudget, explanation, no_channel
-from workbench.families.modulo.answer import meets
-from workbench.families.modulo.certify import exacting
+from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.families.tangent_cuts import row_columns
@@ -156,15 +155,15 @@ class ChannelProblem(Problem):
                 model, options = model or request.model(support=support), request.options
                 if algorithm is not None:
                     options = replace(options, algorithm=algorithm)
-                if bounds.mass and request.certified and options.integrality_tolerance is None:
-                    options = exacting(options, programs.backend.supported_options)
+                if bounds.mass and request.certified:
+                    options = programs.exacting(options)
                 if algorithm == "simplex" and options.feasibility_tolerance is None:
                     options = replace(options, feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9)
                 live[key] = model, programs.backend.open(model.program, options)
             model, session = live[key]
             delta = bounds.delta * (1 - _LOST) if bounds.mass else bounds.delta
             values = model.values([float(e) for e in epsilons], float(delta), float(request.max_loss or 0))
-            return model, session.solve(values, start=start if start in ("hot", "cold") else "cold")
+            return model, session.solve(values, start=start)
 
     def bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
         """Exact from the multipliers, whatever they are worth; the solver's own (recomputed) where binaries or extra

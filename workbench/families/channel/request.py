@@ -184,6 +184,11 @@ class ChannelRequest(Request):
         )
 
     @property
+    def loss_name(self) -> str:
+        """The name of the loss."""
+        return self.losses.name
+
+    @property
     def per_distance(self) -> bool:
         """Whether ε is per unit of distance."""
         return notion(self.notion).per_distance

@@ -66,7 +66,7 @@ def _check_epsilon(values: Mapping[str, Any]) -> None:
 
 
 def _loss(value: Any, name: str) -> Any:
-    from workbench.families.modulo.own_losses import read_loss
+    from workbench.families.modulo.request import read_loss
 
     return read_loss(value, name)
 
@@ -119,6 +119,13 @@ def _equal(value: Any, name: str) -> tuple[tuple[int, ...], ...]:
     if not isinstance(groups, (list, tuple)):
         InvalidRequest.must(name, "groups of noise values such as 1=8,2=7", repr(value))
     return tuple(listed(integers, "=")(group, name) for group in groups)
+
+
+def _within_curve(request: Any, curve: Any) -> Design:
+    """The least-loss noise of one run that is (ε, δ)-private for all points of a curve."""
+    moved = request.at({"notion": "curve", "curve": curve, "epsilon": None, "delta": None, "method": "fast"})
+    with FAMILY.open(moved) as session:
+        return session.design()
 
 
 class _Modulo(Family):
@@ -208,13 +215,12 @@ class _Modulo(Family):
 
     def open(self, request: Any) -> Session:
         if request.runs == 1:
-            from workbench.families.modulo.session import ModuloSession
+            from workbench.families.modulo.problem import ModuloSession
 
             return ModuloSession(request)
         from workbench.families.many_runs import ManyRuns
-        from workbench.families.modulo.notion_design import within_curve
 
-        return ManyRuns(request, within_curve)
+        return ManyRuns(request, _within_curve)
 
     # Mechanisms from elsewhere.
 
@@ -271,7 +277,7 @@ class _Modulo(Family):
         if request.runs > 1:
             entries |= {"runs": request.runs, "exact": composed_exact(design)}
             entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "epsilon", "delta")}
-        elif request.convex:
+        elif request.cut:
             entries |= claim.to_dict()
         else:
             entries |= {name: jsonable(getattr(request, name)) for name in ("notion", "minimise", "max_loss")}

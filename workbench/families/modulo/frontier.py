@@ -25,10 +25,10 @@ from models.modulo_frontier import Limit, Piece, delta_frontier
 from models.modulo_level_frontier import LEAST
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import round_up
+from workbench.families.base import Session
 from workbench.families.channel.frontier import published_row
 from workbench.families.frontier_plan import NotApplicable, Plan, Row, Task, baseline_task, design_row, design_task
 from workbench.families.modulo.baselines import SCANNED, Scan, data_independent_error
-from workbench.families.modulo.design import ModuloDesigner
 from workbench.families.modulo.family import FAMILY
 from workbench.families.modulo.frontier_options import COMMON, points
 from workbench.families.modulo.frontier_plots import draw
@@ -113,13 +113,13 @@ class _Frontier:
         self.question, self.epsilons, self.deltas = question, values["epsilon"] or [], values["delta"]
         self.loss, self.solver, self.whole = values["loss"], values["solver"], values["whole"]
         self.common = {name: values[name] for name in COMMON}
-        self.designers: dict[tuple[str, str], ModuloDesigner] = {}
+        self.sessions: dict[tuple[str, str], Session] = {}
         self.finite: FiniteQuery | None = None
         self.errors: list[float] = []  # of the points so far
 
     def close(self) -> None:
-        for designer in self.designers.values():
-            designer.close()
+        for session in self.sessions.values():
+            session.close()
 
     def learn(self, rows: Sequence[Row]) -> None:
         """Keep what later tasks go by."""
@@ -127,12 +127,13 @@ class _Frontier:
             if row["curve"] == "point" and row.get("objective") is not None:
                 self.errors.append(row["objective"])
 
-    def _designer(self, notion: str, minimise: str) -> ModuloDesigner:
-        if (notion, minimise) not in self.designers:
-            self.designers[notion, minimise] = ModuloDesigner(
-                self.question, notion=notion, minimise=minimise, **self.common
-            )
-        return self.designers[notion, minimise]
+    def _session(self, notion: str, minimise: str) -> Session:
+        """A live solver for all points of a notion."""
+        if (notion, minimise) not in self.sessions:
+            least = {"max_loss": 1} if minimise == "delta" else {}  # until a point says what it is
+            request = FAMILY.request(self.question, epsilon=1, notion=notion, minimise=minimise, **least, **self.common)
+            self.sessions[notion, minimise] = FAMILY.open(request)
+        return self.sessions[notion, minimise]
 
     def _known(self, curve: str, mechanism: str, notion: str, epsilon: Fraction) -> Row:
         return {"curve": curve, "mechanism": mechanism, "notion": notion, "loss": self.loss, "epsilon": float(epsilon)}
@@ -142,10 +143,10 @@ class _Frontier:
 
         def compute() -> list[Row]:
             rows = []
-            designer = self._designer(notion, "loss")
+            session = self._session(notion, "loss")
             for delta in self.deltas:
                 known = self._known("point", "optimal", notion, epsilon) | {"delta": float(delta)}
-                rows.append(design_row(partial(designer.design, epsilon, delta), **known))
+                rows.append(design_row(partial(session.design, {"epsilon": epsilon, "delta": delta}), **known))
             return rows
 
         return compute
@@ -176,9 +177,9 @@ class _Frontier:
             solver: str | None = None
             with translated_errors():
                 if by_law:
-                    law = oracles.judge(
+                    law = oracles.bounds(
                         q.sizes, q.differences, q.directed, float(epsilon), 0.0, HOCKEY_STICK, self.loss
-                    )
+                    ).strongest
                     name, line_pieces = "DP law", [] if law is None else [_dp_line(law)]
                 else:
                     tracer = self.solver if self.solver in ("highs", "gurobi") else "highs"
@@ -214,11 +215,11 @@ class _Frontier:
         """The least δ at one ε for every error level."""
 
         def compute() -> list[Row]:
-            designer = self._designer(notion, "delta")
+            session = self._session(notion, "delta")
             rows = []
             for max_loss in budgets if budgets is not None else round_levels(self.errors):
                 known = self._known("level", "optimal", notion, epsilon) | {"max_loss": float(max_loss)}
-                row = design_row(partial(designer.design, epsilon, max_loss=max_loss), **known)
+                row = design_row(partial(session.design, {"epsilon": epsilon, "max_loss": max_loss}), **known)
                 if row.get("objective") is not None:
                     row |= {
                         "delta": row[named(notion).quantity]

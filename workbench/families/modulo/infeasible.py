@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,26 +16,32 @@ from solvers.solution import Solution, Termination
 from workbench.errors import WorkbenchError
 from workbench.families.infeasible import SECONDS, conflict_words, least, least_words, rows_named
 from workbench.families.modulo.request import MOST_EPSILON, ModuloRequest
+from workbench.families.problem import Programs
 from workbench.privacy.notions import notion
-
-if TYPE_CHECKING:
-    from workbench.families.modulo.session import ModuloSession
 
 __all__ = ["explanation"]
 
+Ask = Callable[[Mapping[str, Any]], Solution]  # what a solver says to a request at other values
 
-def explanation(session: ModuloSession, request: ModuloRequest) -> str:
+
+def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest, programs: Programs) -> str:
     """Sentences that follow "No noise meets the request ..."; empty where nothing could be found in time."""
+
+    def ask(point: Mapping[str, Any]) -> Solution:
+        solution: Solution = problem(request.at({"check": "none", **point})).solved(programs)
+        return solution
+
     try:
-        return _conflict(session, request) + _enough(session, request)
+        model, _ = problem(request).live(programs)
+        return _conflict(model, request) + _enough(ask, request)
     except WorkbenchError:  # a solver that gives up explains nothing
         return ""
 
 
-def _conflict(session: ModuloSession, request: ModuloRequest) -> str:
-    model, values = session.stated(request)
-    program = model.program
-    data = program.data(values)
+def _conflict(model: ModuloModel, request: ModuloRequest) -> str:
+    program, limit = model.program, request.loss_limit
+    levels = [float(level) for level in request.levels[1]]
+    data = program.data(model.values(levels, float(request.bounds.delta), None if limit is None else float(limit)))
     limited = request.minimise == "delta" and request.delta is not None
     if limited:  # the limit is no row of the program
         at = program.block("delta").start
@@ -57,10 +62,10 @@ def _wishes(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
         at = (k - 1) // each
         if at < len(model.shifts):
             shift = model.shifts[at]
-            pair = min(shift, question.negative(shift)) if not question.directed else shift
-            epsilon = float(request.budgets[shift])
-            sign = "" if question.directed else "±"
-            words[name] = f"{request.notion} at epsilon = {epsilon:g} for answers that differ by {sign}{_shown(pair)}"
+            pair = shift if question.directed else min(shift, question.negative(shift))
+            sign, epsilon = "" if question.directed else "±", float(request.budgets[shift])
+            shown = question.show(pair)
+            words[name] = f"{request.notion} at epsilon = {epsilon:g} for answers that differ by {sign}{shown}"
         elif request.minimise == "delta" and k == len(rows) - 1:
             words[name] = f"{request.loss} <= {float(request.max_loss or 0):g}"
         else:
@@ -68,58 +73,36 @@ def _wishes(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
     return words
 
 
-def _shown(shift: tuple[int, ...]) -> str:
-    return str(shift[0]) if len(shift) == 1 else str(shift)
+def _enough(ask: Ask, request: ModuloRequest) -> str:
+    """The least ε, δ and max_loss that would do, each with everything else as it was asked."""
 
+    def feasible(epsilon: Any) -> bool | None:
+        """Whether a solver has an answer at another ε; None where it stopped before."""
+        solution = ask({"epsilon": epsilon})
+        if solution.x is None:
+            return False if solution.termination is Termination.INFEASIBLE else None
+        limited = request.minimise == "delta" and request.delta is not None
+        return not limited or (solution.objective or 0.0) <= float(request.delta or 0) * (1 + 1e-9)
 
-def _feasible(session: ModuloSession, request: ModuloRequest, point: Mapping[str, Any]) -> bool | None:
-    """Whether a solver has an answer to the request at a point; None where it stopped before."""
-    solution = _answer(session, request, point)
-    if solution.x is None:
-        return False if solution.termination is Termination.INFEASIBLE else None
-    if request.minimise == "delta" and request.delta is not None:
-        return (solution.objective or 0.0) <= float(request.delta) * (1 + 1e-9)
-    return True
+    def reached(point: Mapping[str, Any]) -> float | None:
+        solution = ask(point)
+        return math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
 
-
-def _answer(session: ModuloSession, request: ModuloRequest, point: Mapping[str, Any]) -> Solution:
-    moved = request.at({"check": "none", **point})
-    if moved.minimise == request.minimise:
-        return session.answer(moved)
-    with closing(type(session)(moved)) as other:
-        return other.answer(moved)
-
-
-def _least(solution: Solution) -> float | None:
-    return math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
-
-
-def _enough(session: ModuloSession, request: ModuloRequest) -> str:
-    """The least ε, δ and budget that would do, each with everything else as it was asked."""
-    sentences, epsilon = [], request.epsilon
-    if isinstance(epsilon, Mapping):
-        largest = float(max(epsilon.values()))
-        factor = least(
-            lambda c: _feasible(session, request, {"epsilon": _times(epsilon, c)}), 1.0, MOST_EPSILON / largest
-        )
-        sentences.append(least_words("factor for every epsilon", factor, f"No epsilons up to {MOST_EPSILON} would do"))
+    epsilon = request.epsilon
+    each = epsilon if isinstance(epsilon, Mapping) else {}
+    if each:
+        most, name, others = MOST_EPSILON / float(max(each.values())), "factor for every epsilon", "epsilons"
+        value = least(lambda c: feasible({shift: e * Fraction(c) for shift, e in each.items()}), 1.0, most)
     else:
-        value = least(lambda e: _feasible(session, request, {"epsilon": Fraction(e)}), float(epsilon), MOST_EPSILON)
-        sentences.append(least_words("epsilon", value, f"No epsilon up to {MOST_EPSILON} would do"))
-    most = Fraction(float(request.losses.max()))
+        name, others = "epsilon", "epsilon"
+        value = least(lambda e: feasible(Fraction(e)), float(next(iter(request.budgets.values()))), MOST_EPSILON)
+    words = least_words(name, value, f"No {others} up to {MOST_EPSILON} would do")
     if notion(request.notion).has_delta:
-        other: dict[str, Any] = {"minimise": "delta", "delta": None}
-        other["max_loss"] = most if request.max_loss is None else request.max_loss
-        sentences.append(least_words("delta", _least(_answer(session, request, other)), "No delta would do"))
+        most_loss = Fraction(float(request.losses.max())) if request.max_loss is None else request.max_loss
+        value = reached({"minimise": "delta", "delta": None, "max_loss": most_loss})
+        words += least_words("delta", value, "No delta would do")
     if request.max_loss is not None:
-        other = {
-            "minimise": "loss",
-            "max_loss": None,
-            "delta": Fraction(1) if request.delta is None else request.delta,
-        }
-        sentences.append(least_words("max_loss", _least(_answer(session, request, other)), "No budget would do"))
-    return "".join(sentences)
-
-
-def _times(epsilons: Mapping[Any, Fraction], factor: float) -> dict[Any, Fraction]:
-    return {shift: value * Fraction(factor) for shift, value in epsilons.items()}
+        delta = Fraction(1) if request.delta is None else request.delta
+        value = reached({"minimise": "loss", "max_loss": None, "delta": delta})
+        words += least_words("max_loss", value, "No budget would do")
+    return words

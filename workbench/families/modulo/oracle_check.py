@@ -7,8 +7,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from models import oracles
-from models.oracles.closed_form import ROUNDING
+from models.oracles.question import ROUNDING
 from models.requirements import RatioBound
+from solvers.search import bisect
 from solvers.solution import Solution
 from workbench.families.design import OracleVerdict
 from workbench.families.modulo.request import ModuloRequest
@@ -20,8 +21,7 @@ __all__ = ["known_bound", "least_delta_verdict", "least_error_verdict", "stronge
 
 def strongest_law(request: ModuloRequest, delta: float) -> oracles.ClosedForm | None:
     """The strongest closed form at a delta: the optimum, else an upper bound, else a lower one."""
-    proven = _proven(request, delta)
-    return proven.upper or proven.lower
+    return _proven(request, delta).strongest
 
 
 def _proven(request: ModuloRequest, delta: float) -> oracles.Bounds:
@@ -75,23 +75,16 @@ def least_error_verdict(request: ModuloRequest, solution: Solution, proven: bool
 
 def least_delta_verdict(request: ModuloRequest, solution: Solution, budget: float) -> OracleVerdict:
     """Of the least delta whose least error is within the budget: the law, which falls with delta, inverted."""
-    low, high = 0.0, 1.0
-    ends = [strongest_law(request, low), strongest_law(request, high)]
+    ends = [strongest_law(request, 0.0), strongest_law(request, 1.0)]
     if request.constraints is not None or ends[0] is None or ends[1] is None:
         return OracleVerdict.none(f"no closed form is known for the least delta in {request.notion} here.")
-    while high - low > 1e-15 and ends[0].value > budget:
-        middle = (low + high) / 2
-        law = strongest_law(request, middle)
-        if law is None or middle in (low, high):
-            break
-        if law.value <= budget:
-            high, ends[1] = middle, law
-        else:
-            low, ends[0] = middle, law
-    if ends[0].value <= budget:
-        high, ends[1] = low, ends[0]
-    proven = all(law is not None and law.kind == "optimum" for law in ends)
-    law = ends[1]
-    proof = f"{law.proof} Inverted in delta."
-    kind = "optimum" if proven else "upper bound"
+
+    def within(delta: float) -> bool:
+        law = strongest_law(request, delta)
+        return law is not None and law.value <= budget
+
+    high = 0.0 if ends[0].value <= budget else bisect(within, 0.0, 1.0, tolerance=1e-15)[1]
+    law = strongest_law(request, high) or ends[1]
+    proven = all(each.kind == "optimum" for each in (ends[0], law) if each is not None)
+    kind, proof = "optimum" if proven else "upper bound", f"{law.proof} Inverted in delta."
     return OracleVerdict.judge(solution.objective, f"{law.name}, inverted", high, kind, proof)

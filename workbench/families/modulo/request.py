@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.modulo import loss_vector
+from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
 from models.modulo_constraints import Equations, StatedEquations, UserConstraints, equal_masses, equations_of, zero_mean
+from models.requirements import RatioBound
 from solvers.backend import Options
 from workbench.errors import Infeasible, InvalidRequest
-from workbench.exact.numbers import Real
+from workbench.exact.numbers import Real, exact, nearest_float
+from workbench.exact.plain import refuse_marked
 from workbench.families.base import Request
 from workbench.families.composed import check_runs
 from workbench.families.convex_notion import PARAMETERS, without_parameters
-from workbench.families.modulo.own_losses import own_losses
 from workbench.families.option import spell
 from workbench.families.outcome import translated_errors
-from workbench.families.requirements import Bounds, ratio_bounds, ratio_notions
+from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
 from workbench.families.user_constraints import checked_constraints
-from workbench.io.files import spelled
+from workbench.io.files import names_file, spelled
+from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
+from workbench.mechanisms.points import cells_of
 from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
+from workbench.privacy.repair import Pattern, exact_loss
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-__all__ = ["ModuloRequest", "request"]
+__all__ = ["LEAST_EPSILON", "MOST_EPSILON", "ModuloRequest", "read_loss", "request"]
 
 MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
 LEAST_EPSILON = Fraction(1, 10**12)
 MOST_COLUMNS = 5_000_000
 _ONE_BOUND = {"minimise": "loss", "max_loss": None, "delta": None, "method": "fast", "runs": 1}
+_EACH = "a finite number >= 0"
 
 Budgets = Mapping[Shift, Fraction]
 
@@ -47,13 +54,13 @@ class ModuloRequest(Request):
 
     epsilon: one number, or one for each shift; budgets: the same for every difference; alpha, rho, mu, curve, tradeoff:
     of notions of several convex bounds, of which only the loss of one run is minimised.
-    delta: where δ is not minimised what may be spent, else an upper limit or None; budget: of the loss, where it is not
-    minimised. costs: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
+    delta: where δ is not minimised what may be spent, else an upper limit or None; max_loss: of the loss, where it is
+    not minimised. losses: (N,) or (answers, N), what each noise value costs. constraints: more linear ones on f (N,).
     runs: that the budget is for in all.
     """
 
     question: ModuloNoise
-    epsilon: Fraction | Mapping[Any, Fraction] = None  # type: ignore[assignment]  # of a notion that has none
+    epsilon: Fraction | Mapping[Any, Fraction] | None = None
     delta: Fraction | None = None
     notion: str = "dp"
     alpha: Fraction | None = None
@@ -70,93 +77,165 @@ class ModuloRequest(Request):
     runs: int = 1
     solver: str = "highs"
     options: Options = field(default_factory=Options)
-    budgets: Budgets = field(init=False, repr=False)
-    losses: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if "losses" not in self.__dict__:  # they do not move with hot options
-            prior = None if self.prior is None else np.array([float(p) for p in self.prior])
-            with translated_errors():
-                object.__setattr__(self, "losses", loss_vector(self.loss, self.question.sizes, prior))
-        if self.convex:
-            self._check_convex()
+        _ = self.losses
+        if self.cut:
+            self._check_cut()
             return
         without_parameters({"notion": self.notion, **{name: getattr(self, name) for name in PARAMETERS}})
-        if self.minimise == "epsilon":
-            if isinstance(self.epsilon, Mapping):
-                raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
-            object.__setattr__(self, "epsilon", self.epsilon or Fraction(MOST_EPSILON))
+        if self.minimise == "epsilon" and isinstance(self.epsilon, Mapping):
+            raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
         if self.epsilon is None:
             raise InvalidRequest("epsilon must be given. Got none.")
-        object.__setattr__(self, "budgets", budgets_of(self.question, self.epsilon))
+        _ = self.budgets
         if self.runs > 1:
             check_runs(self)
-        if self.minimise == "delta":
-            if not notion(self.notion).has_delta:
-                raise InvalidRequest(
-                    f"minimise must be loss when notion is {self.notion}, which has no delta. Got 'delta'."
-                )
-            if self.max_loss is None:
-                raise InvalidRequest("max_loss must be given when minimise is delta. Got none.")
-            return
-        if self.minimise == "epsilon" and self.max_loss is None:
-            raise InvalidRequest("max_loss must be given when minimise is epsilon. Got none.")
+        if self.minimise == "delta" and not notion(self.notion).has_delta:
+            raise InvalidRequest(
+                f"minimise must be loss when notion is {self.notion}, which has no delta. Got 'delta'."
+            )
+        if self.max_loss is None and self.minimise != "loss":
+            raise InvalidRequest(f"max_loss must be given when minimise is {self.minimise}. Got none.")
         if self.max_loss is not None and self.minimise == "loss":
             InvalidRequest.must("max_loss", "left out unless delta or epsilon is minimised", spelled(self.max_loss))
-        object.__setattr__(self, "delta", self.delta or Fraction(0))
-        if self.delta and not notion(self.notion).has_delta:
+        if self.delta and self.minimise != "delta" and not notion(self.notion).has_delta:
             InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
 
-    def _check_convex(self) -> None:
+    def _check_cut(self) -> None:
         """That nothing is given which only notions of one bound on ratios have."""
         for name, plain in _ONE_BOUND.items():
             if (got := getattr(self, name)) != plain:
                 shown = repr(got) if isinstance(got, str) else spell(got)
                 InvalidRequest.must(name, f"left out when notion is {self.notion}", shown)
-        values = self.claim().values
-        first = next(iter(values))
-        if not values[first]:
+        first, value = next(iter(self.claim.values.items()))
+        if not value:
             InvalidRequest.must(first, f"> 0 for the notion {self.notion}", "0")
 
     def at(self, point: Mapping[str, Any]) -> Self:
         """The same request at other values. Raises InvalidRequest."""
-        moved = super().at(point)
-        assert isinstance(moved, type(self))
-        return moved
+        return replace(self, **_completed({"minimise": self.minimise, "notion": self.notion, **point}))
+
+    @cached_property
+    def losses(self) -> NDArray[np.float64]:
+        """What each noise value costs, (N,), or (answers, N) for the worst answer. Raises InvalidRequest."""
+        with translated_errors():
+            return _losses(self.loss, self.question.sizes, self.prior)
 
     @property
-    def convex(self) -> bool:
-        """Whether the notion is one of several bounds, or of cones."""
+    def loss_name(self) -> str:
+        """The name of the loss."""
+        return str(self.loss)
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """ε of every difference. Raises InvalidRequest."""
+        assert self.epsilon is not None
+        return budgets_of(self.question, self.epsilon)
+
+    @cached_property
+    def cut(self) -> bool:
+        """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
         return self.notion not in ratio_notions()
 
-    def claim(self, delta: Fraction | None = None) -> Claim:
-        """What a mechanism is audited for. delta: as it is reached, of a notion of one bound on ratios."""
-        if self.convex:
+    @cached_property
+    def claim(self) -> Claim:
+        """What a mechanism is audited for."""
+        if self.cut:
             return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
-        return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, delta)
+        return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, self.delta)
 
-    @property
+    @cached_property
     def bounds(self) -> Bounds:
         """What the notion requires of every difference; δ = 1 where it is minimised."""
-        return ratio_bounds(self.notion, self.budgets, self.delta if self.minimise != "delta" else None)
+        delta = None if self.minimise == "delta" else self.delta or Fraction(0)
+        return ratio_bounds(self.notion, self.budgets, delta)
 
     @property
     def loss_limit(self) -> Fraction | None:
-        """The budget, at most what any noise costs. Raises Infeasible below what every noise costs."""
+        """max_loss, at most what any noise costs. Raises Infeasible below what every noise costs."""
         if self.max_loss is None:
             return None
         least = Fraction(float(self.losses.min())) if self.losses.ndim == 1 else Fraction(0)
         if self.max_loss < least:
             raise Infeasible(
-                f"No noise has loss {self.loss} below {float(least):g}. Got budget = {float(self.max_loss):g}."
+                f"No noise has loss {self.loss} below {float(least):g}. Got max_loss = {float(self.max_loss):g}."
             )
         return min(self.max_loss, Fraction(float(self.losses.max())))
+
+    def check_max_loss(self) -> None:
+        """Refuse a largest loss that needs no ε at all. Raises InvalidRequest, Infeasible."""
+        uniform = exact_loss(AdditiveNoise(self.question, [1] * self.question.order), self.losses)
+        most = self.loss_limit
+        if most is not None and uniform <= most and self.constraints is None:
+            need = f"less than {float(uniform):.9g}, what uniform noise costs (any epsilon is enough)"
+            InvalidRequest.must("max_loss", need, f"{float(most):g}")
+
+    # The model.
+
+    @cached_property
+    def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
+        """(the group of every difference, the ε of every group)."""
+        epsilons = self.bounds.epsilons.values()
+        different = {id(value): value for value in epsilons}.values()  # one number for all is one object
+        if len(different) == 1:
+            return (0,) * len(epsilons), [*different]
+        levels = sorted(set(different))
+        return tuple(map(levels.index, epsilons)), levels
+
+    def model(self, broken: Pattern | None = None, bounds: Mapping[Shift, Any] | None = None) -> ModuloModel:
+        """The model. broken: the pairs that may be broken, where they are known; bounds: convex ones, in place of ε
+        and δ. Raises ValueError."""
+        if bounds is not None:
+            sizes, shifts = self.question.sizes, tuple(bounds)
+            return ModuloModel(
+                sizes, shifts, HOCKEY_STICK, self.losses, positive_delta=False, constraints=self.constraints,
+                bounds=bounds,
+            )  # fmt: skip
+        model = _model(
+            self.question.sizes, tuple(self.budgets), self.bounds.kind, (self.loss, self.prior), self.minimise,
+            bool(self.bounds.delta), self.levels[0], self.constraints,
+        )  # fmt: skip
+        return model if broken is None else replace(model, broken=np.stack([broken[shift] for shift in self.budgets]))
+
+
+@lru_cache(maxsize=16)
+def _losses(loss: str, sizes: tuple[int, ...], prior: tuple[Fraction, ...] | None) -> NDArray[np.float64]:
+    return loss_vector(loss, sizes, None if prior is None else np.array([float(p) for p in prior]))
+
+
+@lru_cache(maxsize=64)
+def _model(
+    sizes: tuple[int, ...],
+    shifts: tuple[Shift, ...],
+    kind: RatioBound,
+    loss: tuple[str, tuple[Fraction, ...] | None],
+    minimise: str,
+    positive: bool,
+    groups: tuple[int, ...],
+    constraints: UserConstraints | None,
+) -> ModuloModel:
+    """The compiled model of what is no parameter of a request (loss: with its prior); slower than most solves."""
+    losses = _losses(loss[0], sizes, loss[1])
+    return ModuloModel(sizes, shifts, kind, losses, minimise, positive, groups, constraints)
 
 
 def request(question: ModuloNoise, values: dict[str, Any]) -> ModuloRequest:
     """The request that exact option values amount to. Raises InvalidRequest."""
     values["loss"] = own_losses(values["loss"], question)
+    values = _completed(values)
     return ModuloRequest(question=question, constraints=constraints_of(question, values), **values)
+
+
+def _completed(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with the limit of ε, or the δ, that is meant where it is left out."""
+    missing = {name for name in ("epsilon", "delta") if values.get(name, True) is None}
+    if values["notion"] in ratio_notions():
+        if values["minimise"] == "epsilon" and "epsilon" in missing:
+            values["epsilon"] = Fraction(MOST_EPSILON)
+        if values["minimise"] != "delta" and "delta" in missing:
+            values["delta"] = Fraction(0)
+    return values
 
 
 def constraints_of(question: ModuloNoise, values: dict[str, Any]) -> UserConstraints | None:
@@ -201,3 +280,46 @@ class _Together(StatedEquations):
     def equations(self) -> list[Equations] | None:
         parts = [equations_of(make) for make in self.makers]
         return None if None in parts else [block for part in parts for block in part or ()]
+
+
+def read_loss(value: Any, name: str) -> Any:
+    """Reader of an option: the name of a loss, a function, or the losses of all noise values as a tuple."""
+    if callable(value) or isinstance(value, OwnLosses) or (isinstance(value, str) and value in LOSSES):
+        return value
+    if isinstance(value, str) and not names_file(value):
+        InvalidRequest.must(name, f"one of {', '.join(LOSSES)}, or a CSV file of losses", repr(value))
+    refuse_marked(value, name)
+    wanted = "a name, a function of the noise value, or losses, one for every noise value"
+    return tuple(_loss(cell, "every loss") for cell in cells_of(value, name, wanted))
+
+
+def _loss(value: Any, name: str) -> Fraction:
+    loss = exact(value, name, _EACH)
+    if loss < 0 or nearest_float(loss) > 1e300:
+        InvalidRequest.must(name, _EACH, value)
+    return loss
+
+
+def own_losses(given: Any, question: ModuloNoise) -> Any:
+    """The losses of a question's noise values under a name that their digits make; a named loss as it is.
+
+    A function is called with the residue η in 0..n, or with the tuple of residues of a vector. Raises InvalidRequest.
+    """
+    if isinstance(given, str):
+        return given
+    if callable(given):
+        given = tuple(_called(given, question, k) for k in range(question.order))
+    if len(given) != question.order:
+        InvalidRequest.must("loss", f"{question.order} numbers, one for every noise value", len(given))
+    values = np.array([float(value) for value in given])
+    return OwnLosses.of(f"own-{hashlib.sha256(values.tobytes()).hexdigest()[:12]}", values)
+
+
+def _called(loss: Callable[[Any], Any], question: ModuloNoise, k: int) -> Fraction:
+    point = question.point(k)
+    eta: Any = point[0] if question.scalar else point
+    try:
+        value = loss(eta)
+    except Exception as error:
+        InvalidRequest.must("loss", "a function of the noise value", f"{type(error).__name__}: {error}")
+    return _loss(value, f"loss({eta})")

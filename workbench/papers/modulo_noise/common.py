@@ -23,8 +23,10 @@ from models import oracles
 from models.oracles import ClosedForm
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import Real, exact, exp_bounds
+from workbench.families.api import design
+from workbench.families.base import Request
 from workbench.families.design import Design
-from workbench.families.modulo.design import ModuloDesigner
+from workbench.families.modulo.family import FAMILY
 from workbench.families.requirements import ratio_kind
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.papers.artifact import Comparison, printed
@@ -79,30 +81,34 @@ def solve_each(
     question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", loss: str = "error-rate"
 ) -> list[float]:
     """The proven least error at each (epsilon, delta), one live solver for all. Raises WorkbenchError unless proven."""
-    with ModuloDesigner(question, notion=notion, loss=loss) as designer:
-        return [_proven(designer.solve(epsilon, delta)) for epsilon, delta in requests]
+    points = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in requests]
+    return _each(FAMILY.request(question, epsilon=1, notion=notion, loss=loss), points)
 
 
 def least_deltas(
     question: ModuloNoise, requests: Iterable[tuple[Real, Real]], *, notion: str = "pdp", loss: str = "error-rate"
 ) -> list[float]:
     """The proven least delta at each (epsilon, budget), (15), one live solver for all. Raises unless proven."""
-    with ModuloDesigner(question, notion=notion, loss=loss, minimise="delta") as designer:
-        return [_proven(designer.solve(epsilon, max_loss=budget)) for epsilon, budget in requests]
+    points = [{"epsilon": epsilon, "max_loss": budget} for epsilon, budget in requests]
+    least = FAMILY.request(question, epsilon=1, notion=notion, loss=loss, minimise="delta", max_loss=1)
+    return _each(least, points)
 
 
-def _proven(solution: Any) -> float:
-    if solution.termination == "interrupted":
-        raise KeyboardInterrupt
-    if not solution.optimal:
-        raise WorkbenchError(f"The solver stopped with {solution.raw_status!r} before proving an optimum.")
-    return snap(float(solution.objective))
+def _each(request: Request, points: Iterable[dict[str, Real]]) -> list[float]:
+    """The proven objectives at points of a request."""
+    values = []
+    with FAMILY.open(request.at({"check": "bound"})) as session:
+        for point in points:
+            row = session.row({name: FAMILY.option(name).of(value) for name, value in point.items()})
+            if row["status"] != "optimal":
+                raise WorkbenchError(f"The solver stopped with {row['status']!r} before proving an optimum.")
+            values.append(snap(float(row["objective"])))
+    return values
 
 
 def solve(question: ModuloNoise, epsilon: Real, delta: Real = 0, *, notion: str = "pdp") -> Design:
     """The proven optimum for the error rate, judged and audited."""
-    with ModuloDesigner(question, notion=notion) as designer:
-        return designer.design(epsilon, delta)
+    return design(question, epsilon=epsilon, delta=delta, notion=notion, certify=False)
 
 
 def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp") -> ClosedForm:
@@ -111,7 +117,7 @@ def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str =
     Raises WorkbenchError.
     """
     kind = ratio_kind(notion)
-    verdict = oracles.judge(question.sizes, question.differences, question.directed, epsilon, delta, kind, "error-rate")
+    verdict = oracles.bounds(question.sizes, question.differences, question.directed, epsilon, delta, kind).strongest
     if verdict is None:
         raise WorkbenchError(f"No closed form is known for {question!r}.")
     return verdict

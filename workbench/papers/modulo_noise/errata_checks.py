@@ -10,7 +10,7 @@ import numpy as np
 
 from models.oracles.single_distance import level_curve
 from workbench.exact.numbers import exact
-from workbench.families.modulo.design import ModuloDesigner
+from workbench.families.api import design
 from workbench.mechanisms.additive import ModuloNoise
 from workbench.mechanisms.baselines.count_queries import clamped_gaussian, clamped_geometric, geometric_alpha
 from workbench.mechanisms.baselines.fitting import FAMILIES
@@ -57,8 +57,9 @@ def _post_processing() -> Iterator[Erratum]:
 
 
 def _columns(question: ModuloNoise) -> int:
-    with ModuloDesigner(question, notion="pdp") as designer:
-        return int(designer.solve(1.5, 0.1).program.shape[1])
+    solution = design(question, notion="pdp", epsilon=1.5, delta=0.1, certify=False).solution
+    assert solution is not None
+    return int(solution.program.shape[1])
 
 
 def _variables() -> Iterator[Erratum]:

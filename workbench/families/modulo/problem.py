@@ -1,0 +1,455 @@
+"""One request for noise as a problem: its programs, its repair, its bound, its oracle; and the session of requests.
+
+route                              where the masses come from
+"exact optimum ...", ...           one bound on ratios: `workbench.families.modulo.repair`
+"repair"                           several convex bounds, with cuts
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.modulo import ModuloModel
+from models.modulo_fast import FastSession, applies
+from solvers.program import Program
+from solvers.search import Deadline
+from solvers.session import Session as SolverSession
+from solvers.solution import Solution, Start, Termination
+from workbench import __version__
+from workbench.errors import Infeasible, NotCertified, NotProven
+from workbench.exact.numbers import round_down, round_up
+from workbench.families.base import Row, Values
+from workbench.families.convex_notion import solve_with_cuts
+from workbench.families.design import Design, OracleVerdict
+from workbench.families.infeasible import refuse_infeasible
+from workbench.families.modulo.infeasible import explanation
+from workbench.families.modulo.oracle_check import (
+    known_bound,
+    least_delta_verdict,
+    least_error_verdict,
+    strongest_law,
+)
+from workbench.families.modulo.repair import CELLS, Certified, certify_noise, cheapest_repair, refined
+from workbench.families.modulo.request import LEAST_EPSILON, ModuloRequest
+from workbench.families.oracle import meets
+from workbench.families.outcome import translated_errors
+from workbench.families.pipeline import ProblemSession
+from workbench.families.problem import Answer, Problem, Programs, Repaired
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.certificate import Certificate, Objective
+from workbench.privacy.certify import rounded_objective
+from workbench.privacy.repair import exact_loss
+
+__all__ = ["ModuloProblem", "ModuloSession"]
+
+_CERTIFIED_BY = 1.5  # of the time limit: until then the exact program of a pattern is solved, its floats repaired after
+_SHARP = 1e-6  # gap relative to the objective itself, above which it is said
+_DIGITS = 30  # of a least δ
+_DEFEATED = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
+_LIMITS = {
+    Termination.TIME_LIMIT: "the time limit",
+    Termination.NODE_LIMIT: "the node limit",
+    Termination.ITERATION_LIMIT: "the iteration limit",
+    Termination.INTERRUPTED: "an interrupt",
+    Termination.NUMERICAL: "numerical trouble",
+}
+
+
+class ModuloProblem(Problem):
+    """The problem of a request. explains: whether an infeasible one is told what conflicts and what would do."""
+
+    SUBJECT = "The solver's PMF"
+    request: ModuloRequest
+
+    def __init__(self, request: ModuloRequest, *, explains: bool = True) -> None:
+        super().__init__(request)
+        self._explains = explains
+        self._deadline = Deadline(request.options.time_limit).times(_CERTIFIED_BY)
+        self._proof: Certified | None = None  # of what is repaired
+
+    # Answers.
+
+    def answered(self, programs: Programs | None, start: str) -> Answer:
+        """By an integer or linear program, or by cones, cuts and linear programs where the notion states several
+        bounds."""
+        request = self.request
+        if request.cut:
+            by_cuts, bound = self._by_cuts()
+            return Answer(self._noise(by_cuts), bound, by_cuts)
+        assert programs is not None
+        solution = self.solved(programs, start)
+        why = partial(explanation, ModuloProblem, request, programs) if self._explains else str
+        if solution.x is None:
+            self._refuse(solution, why)
+        least = solution.objective
+        if request.minimise != "delta":
+            return Answer(self._noise(solution), solution.bound, solution)
+        assert least is not None
+        if request.delta is not None and Fraction(least) > request.delta * (1 + Fraction(1, 10**9)):
+            raise Infeasible(
+                f"Loss {request.loss} at most {float(request.max_loss or 0):g} needs delta >= {least:.9g} at this "
+                f"epsilon. Got delta = {float(request.delta):g}.{why()}"
+            )
+        return Answer(self._noise(solution), solution.bound, solution, claimed=least)
+
+    def _noise(self, solution: Solution) -> AdditiveNoise:
+        """The solver's own masses."""
+        return AdditiveNoise.from_pmf(self.request.question, np.maximum(solution["f"], 0.0))
+
+    def _refuse(self, solution: Solution, why: Any) -> NoReturn:
+        """Raise what an answer without a point means."""
+        request, answer = self.request, f"{self.request.solver} says {solution.raw_status!r}"
+        if solution.termination is Termination.INFEASIBLE:
+            most = request.max_loss
+            wish = "the extra constraints" if most is None else f"max_loss {float(most):g} and the constraints"
+            what = None if request.constraints is None and most is None else f"noise meets the request with {wish}"
+            refuse_infeasible(solution, answer, what, "uniform noise is private", why)
+        law = known_bound(request)
+        known = max((bound for bound in (solution.bound, law and law[0]) if bound is not None), default=None)
+        limit = _LIMITS.get(solution.termination, f"status {solution.termination}")
+        words = "unknown" if known is None else f"{known:.9g}"
+        raise NotProven(
+            f"{answer}: {limit} was reached without an incumbent; bound {words}.",
+            bound=known,
+            interrupted=_stopped(solution),
+        )
+
+    def solved(self, programs: Programs, start: str = "hot") -> Solution:
+        """What the solver says, a point or none, of one bound on ratios.
+
+        At the user's own tolerances where the exacting ones of a certified design defeat the solver.
+        """
+        request, options = self.request, self.request.options
+        deadline = Deadline(options.time_limit)
+        exacting = programs.exacting(options) if request.certified else options
+        model, session = self.live(programs)
+        limit, levels = request.loss_limit, [float(level) for level in request.levels[1]]
+        values = model.values(levels, float(request.bounds.delta), None if limit is None else float(limit))
+        with translated_errors():
+            solution = session.solve(values, start=Start(start), time_limit=deadline.limit)
+            if exacting != options and solution.termination in _DEFEATED:
+                with programs.backend.open(session.program, options) as second:
+                    solution = second.solve(values, time_limit=deadline.limit)
+        return refined(request, solution, deadline.limit) if self._worth_refining(solution) else solution
+
+    def live(self, programs: Programs) -> tuple[ModuloModel, SolverSession | FastSession]:
+        """The compiled model, and its live solver."""
+        request, live = self.request, programs.live
+        key = (request.minimise, bool(request.bounds.delta), request.levels[0], request.certified)
+        with translated_errors():
+            if key not in live:
+                model = request.model()
+                options = programs.exacting(request.options) if request.certified else request.options
+                fast = request.method == "fast" and applies(model)
+                opened = FastSession(model, programs.backend, options) if fast else None
+                live[key] = model, opened or programs.backend.open(model.program, options)
+            known: tuple[ModuloModel, SolverSession | FastSession] = live[key]
+        return known
+
+    def _worth_refining(self, solution: Solution) -> bool:
+        """Whether a linear program was answered without a proof, which its exact program may have.
+
+        With e^ε as a coefficient a solver's duals are off by more than a tiny error rate, and e^ε - 1 may be less than
+        its tolerances.
+        """
+        request = self.request
+        if request.bounds.mass or request.question.order * len(request.budgets) > CELLS:
+            return False
+        if solution.termination is Termination.OPTIMAL:
+            return _why_unproven(solution) is not None
+        return solution.termination in _DEFEATED and solution.ray is None
+
+    def _by_cuts(self) -> tuple[Solution, float | None]:
+        """The last answer and the best bound, by cones, cuts and linear programs."""
+        request, question = self.request, self.request.question
+
+        def laws(solution: Solution, shift: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            f = np.maximum(solution["f"], 0.0)
+            return f, f[question.index(shift)]
+
+        def columns(program: Program, shift: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+            at = program.block("f").start + np.arange(question.order)
+            return at, at[question.index(shift)]
+
+        return solve_with_cuts(
+            request.claim, question.differences, lambda bounds: request.model(bounds=bounds).program, laws,
+            request.solver, request.options, columns,
+        )  # fmt: skip
+
+    # Designs.
+
+    def repaired(self, answer: Answer) -> Repaired:
+        """What the exact audit accepts; the solver's own where that proves nothing and no repair is found."""
+        request, solution = self.request, answer.solution
+        assert solution is not None
+        if request.cut:
+            mechanism = cheapest_repair(request, answer.mechanism, answer.bound)
+            more = "Privacy is certified; the extra constraints hold within the solver's tolerances only."
+            parameters = request.claim.values
+            certificate = self._certificate(
+                mechanism, answer, exact_loss(mechanism, request.losses), parameters=parameters
+            )
+            return mechanism, certificate, [] if request.constraints is None else [more]
+        least = request.minimise == "delta"
+        law = (lambda: None) if least else partial(strongest_law, request, float(request.delta or 0))
+        try:
+            proof = certify_noise(request, solution, law, self._deadline)
+            if least and request.delta is not None and proof.delta > request.delta:
+                excess, limit = float(proof.delta - request.delta), float(request.delta)
+                raise NotCertified(
+                    f"The least delta that could be certified exceeds the limit {limit:g} by {excess:.3g}."
+                )
+        except NotCertified as error:
+            if _is_proven(solution):
+                raise
+            return answer.mechanism, None, [f"The incumbent is not certified. {error}"]
+        self._proof = proof
+        bound = answer.bound
+        if proof.optimum is not None and not request.bounds.mass:
+            bound = max(round_down(proof.optimum), -np.inf if bound is None else float(bound))
+        delta = min(Fraction(1), Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS)) if least else proof.delta
+        different = {*request.budgets.values()}
+        epsilon = request.claim.epsilon if len(different) > 1 else different.pop()
+        repaired = replace(answer, bound=bound, route=proof.route)
+        certificate = self._certificate(
+            proof.mechanism, repaired, proof.objective, epsilon, delta, audited=proof.privacy
+        )
+        return proof.mechanism, certificate, self._missed(proof, solution)
+
+    def _certificate(
+        self,
+        mechanism: AdditiveNoise,
+        answer: Answer,
+        loss: Fraction,
+        epsilon: Any = None,
+        delta: Any = None,
+        **more: Any,
+    ) -> Certificate:
+        """The certificate of a mechanism, with what it says of how that was found."""
+        request, solution, limit = self.request, answer.solution, self.request.loss_limit
+        assert solution is not None
+        stated: Objective | None = None
+        if request.minimise == "loss" and request.losses.ndim == 1:  # it can be recomputed from the file
+            losses = None if request.loss == "error-rate" else tuple(map(Fraction, request.losses.tolist()))
+            stated = rounded_objective(request.loss, loss, losses)
+        record = {
+            "workbench": __version__,
+            "solver": solution.solver,
+            "solver_version": solution.version,
+            "status": str(solution.termination),
+            "claimed": solution.objective,
+            "route": answer.route,
+            "minimise": request.minimise,
+            "loss": request.loss,
+            "max_loss": None if limit is None else float(limit),
+            "bound": answer.bound,
+        }
+        return Certificate(mechanism, request.notion, epsilon, delta, stated, None, record, **more)
+
+    def _missed(self, proof: Certified, solution: Solution) -> list[str]:
+        """What the certified mechanism has not, of what was asked and of what the solver claims."""
+        words, claimed, objective = [], solution.objective, float(proof.objective)
+        if proof.residual is None:
+            words.append("Privacy is certified; the extra constraints hold within the solver's tolerances only.")
+        elif proof.residual:
+            what = "its max_loss" if self.request.constraints is None else "the extra constraints or its max_loss"
+            words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")
+        if claimed is not None and objective - claimed > 1e-9 * max(1.0, abs(claimed)):
+            words.append(
+                f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {objective:.12g}."
+            )
+        return words
+
+    def loss(self, mechanism: AdditiveNoise) -> Fraction:
+        """What a mechanism costs, exactly."""
+        return exact_loss(mechanism, self.request.losses)
+
+    def least_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
+        """The solver's claim."""
+        assert answer.claimed is not None
+        return Fraction(repr(min(1.0, max(0.0, answer.claimed))))
+
+    @property
+    def largest_loss(self) -> float:
+        """The largest loss of a noise value."""
+        return float(self.request.losses.max())
+
+    def audited(self, mechanism: AdditiveNoise) -> Privacy:
+        """The exact audit of every difference."""
+        return audit(mechanism, self.claim.values.get("epsilon", 0))
+
+    def words(self) -> list[str]:
+        """What a reader must know of relation and loss."""
+        request, words = self.request, []
+        if request.question.directed:
+            words.append(
+                "Directed differences protect one side of each pair of neighbours only, as the paper does; "
+                "leave out directed for the symmetric relation."
+            )
+        elif request.loss == "eta-squared":
+            words.append(
+                "eta-squared counts a step down by 1 as a step up by n; with symmetric differences that cost is "
+                "misleading, and squared is the honest one."
+            )
+        return words
+
+    def oracle(self, answer: Answer) -> OracleVerdict:
+        """What a closed form says of the solver's answer."""
+        request, solution = self.request, answer.solution
+        assert solution is not None
+        if request.cut:
+            return super().oracle(answer)
+        if request.minimise == "delta":
+            return least_delta_verdict(request, solution, float(request.loss_limit or 0))
+        return least_error_verdict(request, solution, _why_unproven(solution) is None)
+
+    def proven(self, reached: Design) -> Design:
+        """The design, where the solver, the exact program or a closed form proves it. Raises NotProven, with it."""
+        if self.request.cut:
+            return super().proven(reached)
+        solution, proof = reached.solution, self._proof
+        assert solution is not None
+        unproven, words = _why_unproven(solution), [*reached.words, *self._proof_words(reached, solution)]
+        design = replace(reached, words=tuple(words))
+        if reached.certificate is not None and proof is not None:
+            optimum = None if proof.optimum is None else float(proof.optimum)
+            bound = reached.certificate.record["bound"]
+            details = {**reached.details, "bound": None if bound is None else Fraction(bound)}
+            design = replace(design, bound=bound, route=proof.route, optimum=optimum, details=details)
+        if _is_proven(solution):
+            return design
+        design = self._with_law(design)
+        if solution.termination is Termination.OPTIMAL and _closed(design):
+            return design
+        raise NotProven(
+            f"{self.request.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_words}.",
+            incumbent=design.objective,
+            bound=design.bound,
+            design=design,
+            interrupted=_stopped(solution),
+        )
+
+    def _proof_words(self, reached: Design, solution: Solution) -> list[str]:
+        """What a reader must know of how far a design is proven, and of squared errors that wrap."""
+        request, objective, bound = self.request, solution.objective, solution.bound
+        assert objective is not None
+        words = []
+        if request.loss == "squared" and request.minimise == "loss" and request.question.scalar:
+            words += _wrapping(reached.mechanism, reached.objective)
+        if solution.termination is Termination.GAP_LIMIT:
+            words.append(f"Stopped within the allowed gap: the optimum lies between {bound:.9g} and {objective:.9g}.")
+        if _why_unproven(solution) is not None:
+            return words
+        if bound is not None and objective - max(0.0, bound) > _SHARP * objective:
+            words.append(
+                "Proven in absolute terms, not relative to so small a number: the optimum lies between "
+                f"{max(0.0, bound):.9g} and {objective:.9g}."
+            )
+        if reached.oracle.agrees is False:
+            words.append(f"The solver's answer DISAGREES with the closed form ({reached.oracle.name}).")
+        return words
+
+    def _with_law(self, design: Design) -> Design:
+        """The design with the closed form's bound, where that is the better one, and a verdict on what it costs."""
+        oracle, known = design.oracle, known_bound(self.request)
+        if known is not None and (design.bound is None or known[0] > design.bound):
+            details = {**design.details, "bound": Fraction(known[0])}
+            design = replace(design, bound=known[0], words=(*design.words, known[1]), details=details)
+        if oracle.value is None or oracle.kind is None or not _closed(design):
+            return design
+        words, bound = design.words, design.bound
+        if bound is not None and not meets(design.claimed, bound):
+            words += (f"The solver's own answer, {design.claimed:.9g}, is no optimum; what is certified is one.",)
+        verdict = OracleVerdict.judge(design.objective, str(oracle.name), oracle.value, oracle.kind, oracle.proof)
+        return replace(design, oracle=verdict, words=words)
+
+
+class ModuloSession(ProblemSession):
+    """The session of a request; one compiled model and one live solver for each of the model's shapes."""
+
+    request: ModuloRequest
+
+    def __init__(self, request: ModuloRequest) -> None:
+        super().__init__(request, ModuloProblem, LEAST_EPSILON)
+
+    def row(self, point: Values, *, start: str = "hot") -> Row:
+        """The answer at a point, checked as far as the request says; an infeasible one is not explained, as there may
+        be many."""
+        request = self.request.at(point)
+        self._problem = partial(ModuloProblem, explains=False)
+        if request.check in ("audit", "certify") or request.minimise == "epsilon" or request.cut:
+            return super().row(point, start=start)
+        solution = self._problem(request).answered(self._programs, start).solution
+        assert solution is not None
+        if _stopped(solution):
+            raise KeyboardInterrupt
+        row = {
+            "status": "claimed",
+            "failure": None,
+            "objective": solution.objective,
+            "bound": None,
+            "start": str(solution.start),
+            "audited": False,
+        }
+        if request.check == "none" and solution.termination is Termination.OPTIMAL:
+            return row
+        proven = _is_proven(solution)
+        assert solution.residuals is not None
+        return row | {
+            "status": str(solution.termination) if proven else "not_proven",
+            "failure": None if proven else _why_unproven(solution),
+            "bound": solution.bound,
+            "gap": solution.gap,
+            "residual": solution.residuals.worst,
+        }
+
+
+def _stopped(solution: Solution) -> bool:
+    """Whether Ctrl-C ended the solve."""
+    return solution.termination is Termination.INTERRUPTED
+
+
+def _is_proven(solution: Solution) -> bool:
+    """Whether the answer is an optimum, or within the allowed gap of one."""
+    return _why_unproven(solution) is None or solution.termination is Termination.GAP_LIMIT
+
+
+def _why_unproven(solution: Solution) -> str | None:
+    """Why the answer is not a proven optimum; None when it is.
+
+    A solver's word alone is not enough: where a bound is known, objective and bound must agree to 1e-6 relative
+    (or 2e-9 absolute), whatever the solver's own tolerances call optimal.
+    """
+    if solution.termination is not Termination.OPTIMAL:
+        limit = _LIMITS.get(solution.termination, f"its status {solution.termination}")
+        return f"stopped at {limit} before proving an optimum"
+    objective, bound = solution.objective, solution.bound
+    assert objective is not None
+    return None if bound is None or meets(objective, bound) else "says optimal, but its bound does not prove it"
+
+
+def _closed(design: Design) -> bool:
+    """Whether the bound proves that nothing costs less, certified where that was asked for."""
+    certified = design.certificate is not None or not design.request.certified
+    return certified and design.bound is not None and meets(design.objective, design.bound)
+
+
+def _wrapping(mechanism: AdditiveNoise, loss: float) -> list[str]:
+    """A sentence where most of a squared error is that of answers published near the other end."""
+    order = mechanism.question.order
+    steps = np.arange(order)
+    near = mechanism.expected(np.minimum(steps, order - steps) ** 2)
+    if near >= loss / 2:
+        return []
+    return [
+        f"Wrapping around is {1 - near / loss:.0%} of this loss: answers near one end may be published near the other. "
+        f"`workbench recommend` and `design noise --on integers --clamp 0..{order - 1}` have noise that does not."
+    ]

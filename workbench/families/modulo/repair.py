@@ -1,0 +1,281 @@
+"""From a solver's noise to a certified one: its pattern re-solved exactly, repaired, judged by the exact audit.
+
+With the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's answer held fixed, every model of `models.modulo` is a
+linear program, which is solved in rationals to 230 bits (`solvers.rational_refinement`). E = ⌊2^112 e^ε (1-τ)⌋/2^112
+in place of e^ε and δ(1-τ), τ = 2^-64, leave room for rounding, at a loss of about 1e-19. Where the notion asks for no
+pattern this program is the request, and bounds what anything can reach: its multipliers are read in the program that
+gives nothing away, with E = ⌈2^112 e^ε⌉/2^112 and δ rounded up.
+
+Candidates, best first: the exact optimum of that program, the solver's own floats, the closed form's PMF; under several
+convex bounds the solver's masses, and the same with tails that fall no faster than its larger masses do. What the audit
+refuses is repaired (`workbench.privacy.repair`); the cheapest of what it accepts is returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from models.modulo_constraints import constraint_program
+from models.oracles import ClosedForm
+from solvers.rational_lp import Rational, RationalLP, RationalPoint
+from solvers.rational_refinement import solve_rational
+from solvers.search import Deadline
+from solvers.solution import Later, PointStatus, Solution, Termination
+from workbench.errors import NotCertified
+from workbench.exact.numbers import exp_bounds, round_down
+from workbench.families.modulo.request import ModuloRequest
+from workbench.families.outcome import translated_errors
+from workbench.families.requirements import MASS_ABOVE_RATIO
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.privacy.audit import Privacy, audit
+from workbench.privacy.claim import Claim
+from workbench.privacy.notions import delta_notion, notion
+from workbench.privacy.repair import Pattern, exact_loss, pattern_of, raised, repair_noise
+
+__all__ = ["CELLS", "Certified", "certify_noise", "cheapest_repair", "refined"]
+
+TAU = Fraction(1, 1 << 64)  # what the exact program gives away so that rounding cannot break it
+_BITS = 112
+CELLS = 60_000  # rows of the exact program above which it is not stated
+_CLOSE = Fraction(1, 10**12)  # how far above the solver's claim the closed form is asked as well
+_FINE, _SEEN = 120, 1e-7  # bits of a repaired mass; masses that a solver knows to some digits
+_STEEPER = (1, Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), 2)  # losses of the tails, of the largest loss seen
+_NEAR = 1e-7  # relative gap at which no other repair is tried
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A mechanism whose audit meets the request.
+
+    route: where its masses come from; objective: its exact loss (or its exact δ when that is minimised, rounded up);
+    optimum: a proven lower bound on what any mechanism with the same violations can reach, None where none was proven;
+    delta: what is certified (the request's, or the least one reached); privacy: its audit; residual: by how much it
+    misses the request's extra linear constraints or its max_loss, exact; None where those constraints are not linear
+    in f alone.
+    """
+
+    mechanism: AdditiveNoise
+    privacy: Privacy
+    route: str
+    objective: Fraction
+    delta: Fraction
+    optimum: Fraction | None = None
+    residual: Fraction | None = Fraction(0)
+
+
+def certify_noise(
+    request: ModuloRequest,
+    solution: Solution,
+    closed_form: Callable[[], ClosedForm | None] = lambda: None,
+    deadline: Deadline | None = None,
+) -> Certified:
+    """The best certified mechanism for a request near a solver's answer.
+
+    closed_form: gives the least error rate known and its PMF (N,), or None; asked only where the pattern fails or does
+    not reach what the solver claims.
+    deadline: from which on nothing is solved exactly, and what the repair makes of floats has to do.
+
+    Raises:
+        NotCertified: no candidate meets the request in exact arithmetic.
+    """
+    candidates: list[Certified] = []
+    reasons: list[str] = []
+
+    def attempt(make: Callable[[], Certified]) -> None:
+        try:
+            candidates.append(make())
+        except NotCertified as error:
+            reasons.append(str(error))
+
+    def best() -> Certified:
+        """Constraints first, then loss."""
+        return min(candidates, key=lambda candidate: (bool(candidate.residual), candidate.objective))
+
+    raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
+    exactly = partial(_exactly, request, deadline=deadline or Deadline())
+    affordable = request.question.order * len(request.budgets) <= CELLS
+    for route, pattern in _patterns(request, solution, raw) if affordable else []:
+        attempt(partial(exactly, pattern, route))
+    if not candidates:
+        attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
+    claimed = solution.objective
+    short = not candidates or (claimed is not None and best().objective > Fraction(claimed) * (1 + _CLOSE))
+    if short and affordable and request.bounds.kind == MASS_ABOVE_RATIO:  # without violations there always is one
+        nothing = {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
+        attempt(lambda: exactly(nothing, "exact optimum without violations"))
+    law = closed_form() if short and request.constraints is None else None
+    if law is not None and law.pmf is not None and (not candidates or law.value < best().objective):
+        noise = AdditiveNoise.from_pmf(request.question, law.pmf)
+        attempt(lambda: _judged(request, noise.exact_pmf, None, "closed form"))
+        if affordable:
+            attempt(lambda: exactly(_pattern_of(request, noise), "exact optimum of the closed form's pattern"))
+    if not candidates:
+        raise NotCertified(f"No repaired mechanism meets the request exactly: {' '.join(dict.fromkeys(reasons))}")
+    if request.bounds.mass:
+        return best()
+    bounds = [each.optimum for each in candidates if each.optimum is not None]  # one program, so all hold for all
+    return replace(best(), optimum=max(bounds, default=None))
+
+
+def _patterns(request: ModuloRequest, solution: Solution, raw: AdditiveNoise) -> list[tuple[str, Pattern | None]]:
+    """The patterns worth solving: what the masses show, and what the solver's binaries say."""
+    shown = _pattern_of(request, raw)
+    if shown is None:
+        return [("exact optimum", None)]
+    patterns: list[tuple[str, Pattern | None]] = [("exact optimum of the pattern", shown)]
+    labels = {shift: f"u_{'_'.join(map(str, shift))}" for shift in request.budgets}
+    if set(labels.values()) <= {block.name for block in solution.program.variables}:
+        binaries = {shift: np.asarray(solution[label]) > 0.5 for shift, label in labels.items()}
+        if any((binaries[shift] != shown[shift]).any() for shift in binaries):
+            patterns.append(("exact optimum of the solver's binaries", binaries))
+    return patterns
+
+
+def _pattern_of(request: ModuloRequest, mechanism: AdditiveNoise) -> Pattern | None:
+    """The violations a mechanism shows; None where the request allows none, or bounds no mass of them."""
+    bounds = request.bounds
+    return pattern_of(mechanism, bounds.epsilons) if bounds.mass else None
+
+
+def _exact_program(request: ModuloRequest, pattern: Pattern | None, *, relaxed: bool = False) -> RationalLP:
+    """The linear program of a pattern in exact numbers. relaxed: rounded so that no mechanism is left out."""
+    program = request.model(pattern).program
+
+    def ratio(epsilon: Fraction) -> Fraction:
+        low, high = exp_bounds(epsilon, _BITS)
+        return Fraction(high if relaxed else max(1 << _BITS, int(low * (1 - TAU))), 1 << _BITS)
+
+    def allowed(value: Fraction) -> Fraction:
+        return Fraction(math.ceil(value * (1 << 320)), 1 << 320) if relaxed else value * (1 - TAU)
+
+    values: dict[str, list[Rational]] = {
+        "exp_epsilon": [ratio(epsilon) for epsilon in request.levels[1]],
+        "delta": [allowed(request.bounds.delta)],
+        "max_loss": [allowed(request.loss_limit or Fraction(0))],
+    }
+    return RationalLP.at(program, values, 320)
+
+
+def _solve_exactly(request: ModuloRequest, pattern: Pattern | None, time_limit: float | None) -> RationalPoint:
+    """The solution of a pattern's program; its bound holds for the request where that asks for no pattern.
+
+    Raises NotCertified, also when there is no time.
+    """
+    with translated_errors():
+        relaxed = None if request.bounds.mass else _exact_program(request, pattern, relaxed=True)
+        return solve_rational(_exact_program(request, pattern), relaxed=relaxed, time_limit=time_limit)
+
+
+def refined(request: ModuloRequest, solution: Solution, time_limit: float | None) -> Solution:
+    """The answer to a linear program with the exact one's point and bound; as it is where that has none."""
+    clock = Deadline()
+    try:
+        exact = _solve_exactly(request, None, time_limit)
+    except NotCertified:
+        return solution
+    if exact.bound is None:
+        return solution
+    word = f"refined in exact arithmetic; {solution.solver} by itself says {solution.raw_status!r}, which is no proof"
+    return replace(
+        solution, termination=Termination.OPTIMAL, point=PointStatus.FEASIBLE, dual=PointStatus.NONE,
+        x=np.array([float(v) for v in exact.x]), later=Later(None), native_bound=round_down(exact.bound),
+        seconds=replace(solution.seconds, solve=solution.seconds.solve + clock.elapsed),
+        raw_status="Optimal, refined", notes=(*solution.notes, word),
+    )  # fmt: skip
+
+
+def _exactly(request: ModuloRequest, pattern: Pattern | None, route: str, deadline: Deadline) -> Certified:
+    """The exact program of a pattern, solved, repaired and judged. Raises NotCertified, also when there is no time."""
+    if deadline.passed:
+        raise NotCertified("There was no time left for the exact program of the solver's pattern.")
+    point = _solve_exactly(request, pattern, deadline.left)
+    f = request.model(pattern).program.block("f")
+    masses = slice(f.start, f.start + f.size)
+    if request.constraints is not None:
+        try:
+            with translated_errors():
+                vertex = point.vertex()[masses]
+            return _judged(request, vertex, pattern, route, point.bound, raw=True)
+        except NotCertified:
+            pass  # rounding then moves them by what `residual` says
+    return _judged(request, point.x[masses], pattern, route, point.bound)
+
+
+def _judged(
+    request: ModuloRequest,
+    values: Sequence[Fraction],
+    pattern: Pattern | None,
+    route: str,
+    optimum: Fraction | None = None,
+    *,
+    raw: bool = False,
+) -> Certified:
+    """The mechanism these masses repair to, with what it costs. raw: keep the masses as they are."""
+    q, limit, least = request.question, request.loss_limit, request.minimise == "delta"
+    # a least delta is whatever these masses reach; the audit says which
+    delta = Fraction(1) if least or request.delta is None else request.delta
+    claim = Claim(request.notion, request.claim.epsilon, delta)
+    privacy = audit(AdditiveNoise(q, values), claim.epsilon) if raw else repair_noise(q, values, claim, pattern)
+    mechanism = privacy.mechanism
+    assert isinstance(mechanism, AdditiveNoise)
+    objective, residual = exact_loss(mechanism, request.losses), _residual(request, mechanism)
+    if least:
+        assert limit is not None
+        if residual is not None:
+            residual = max(objective - limit, residual)
+        reached = privacy.worst(notion(request.notion)).measured
+        delta = delta_notion(notion(request.notion)).upper(reached)
+        objective = delta = delta if reached.b == 0 else Fraction(math.ceil(delta * (1 << 200)), 1 << 200)
+        claim = Claim(claim.notion, claim.epsilon, delta)
+    if not privacy.holds(claim):
+        raise NotCertified(privacy.words(claim, "The repaired mechanism"))
+    return Certified(mechanism, privacy, route, objective, delta, optimum, residual)
+
+
+def _residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | None:
+    """The largest violation of the request's extra constraints, exact; None where they are not linear in f alone."""
+    if request.constraints is None:
+        return Fraction(0)
+    with translated_errors():
+        program = constraint_program(request.constraints, request.question.order)
+    if program.shape[1] != request.question.order:
+        return None
+    return RationalLP.of(program.template).excess(mechanism.exact_pmf)
+
+
+def cheapest_repair(request: ModuloRequest, raw: AdditiveNoise, bound: Fraction | float | None) -> AdditiveNoise:
+    """The cheapest repaired candidate under several convex bounds. Raises NotCertified.
+
+    What is below a solver's tolerance is noise, whose ratios only a large share of uniform noise would mend.
+    """
+    question, f = request.question, raw.pmf
+    weights = [int(mass * 2.0**_FINE) for mass in f.tolist()]
+    moved = np.stack([f[question.index(shift)] for shift in question.differences])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steepest = np.log(f / moved).max(initial=1e-3, where=(f > _SEEN) & (moved > _SEEN))
+    candidates: list[AdditiveNoise] = []
+    reasons: list[str] = []
+    for share in (None, *_STEEPER):
+        values = raw.exact_pmf
+        if share is not None:
+            most = Fraction(float(steepest) * share).limit_denominator(1 << 20)
+            values = [*map(Fraction, raised(question, weights, dict.fromkeys(question.differences, most), None))]
+        try:
+            repaired = repair_noise(question, values, request.claim).mechanism
+            assert isinstance(repaired, AdditiveNoise)
+            candidates.append(repaired)
+        except NotCertified as error:
+            reasons.append(str(error))
+            continue
+        loss = float(exact_loss(candidates[-1], request.losses))
+        if bound is not None and loss - bound <= _NEAR * loss:
+            break
+    if not candidates:
+        raise NotCertified(f"No repaired mechanism meets the request exactly: {reasons[0]}")
+    return min(candidates, key=lambda candidate: exact_loss(candidate, request.losses))
