@@ -17,10 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-<<<<<<< HEAD
 from itertools import islice
-=======
->>>>>>> main
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,8 +130,8 @@ def _affine(mechanism: Any) -> Figure | None:
 
 
 def _names(values: Iterable[Any]) -> list[str]:
-<<<<<<< HEAD
-    return [f"{value:g}" if isinstance(value, (int, float, np.generic)) else str(value) for value in values]
+    numbers = (int, float, Fraction, np.generic)
+    return [f"{float(value):g}" if isinstance(value, numbers) else str(value) for value in values]
 
 
 # Its privacy.
@@ -294,7 +291,3 @@ def _by_epsilon(rows: Sequence[Row]) -> list[Figure]:
         x, y = ([row[at] for row in part] for at in ("epsilon", "objective"))
         drawn.append(_series(name, look, k, x, y, steps=jumps(part)))
     return drawn
-=======
-    numbers = (int, float, Fraction, np.generic)
-    return [f"{float(value):g}" if isinstance(value, numbers) else str(value) for value in values]
->>>>>>> main
