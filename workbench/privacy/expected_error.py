@@ -34,7 +34,7 @@ from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
 from workbench.mechanisms.points import shown
-from workbench.mechanisms.real_inputs import rationals
+from workbench.mechanisms.quantization import rationals
 from workbench.privacy.objective import expected_losses
 
 __all__ = ["ExpectedError", "expected_error"]
@@ -88,7 +88,9 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     Density.
     Raises InvalidRequest.
     """
-    subject = as_mechanism(mechanism)
+    subject, question = as_mechanism(mechanism), getattr(mechanism, "question", None)
+    if data is None and isinstance(question, Labels):
+        data = question
     if isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv")):
         data = read_column(Path(data))
     if isinstance(data, DataLaw) and not data.lows:
