@@ -2,7 +2,7 @@
 
 Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. Where a search is stopped the staircase
 found so far is an upper bound of rho*. It is bounded from below by (1 - delta) rho*(0), the optimum under
-(eps, delta)-DP, which PDP implies (`models.oracles.dp_law` has the proof), and by rho* at the least delta that is
+(eps, delta)-DP, which PDP implies (`models.oracles.hops` has the proof), and by rho* at the least delta that is
 proven, as rho* never rises.
 """
 

@@ -123,15 +123,15 @@ def interior_optimum(
     *,
     gap: float = 3e-8,
     seen: Optimum | None = None,
-    stop: float = np.inf,
+    deadline: Deadline | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Optimum | None:
     """`optimum` by interior points of our own, its moments about the middle of the labels; None where floats end.
 
-    seen: what a solver found: its objective, about the size of the optimum, and its bound; stop: time
-    (perf_counter) to end at.
+    seen: what a solver found: its objective, about the size of the optimum, and its bound; deadline:
+    to end at.
     """
-    answer = _descended(_InteriorSearch(q, progress, stop), labels, prior, gap, seen)
+    answer = _descended(_InteriorSearch(q, progress, deadline or Deadline()), labels, prior, gap, seen)
     return answer if isinstance(answer, Optimum) else None
 
 
@@ -288,9 +288,9 @@ class _InteriorSearch(_Search):
 
     few, used, thin = _FEW_INTERIOR, _USED_INTERIOR, (*_THICK, *_THIN)
 
-    def __init__(self, q: float, progress: Callable[[str], None], stop: float) -> None:
+    def __init__(self, q: float, progress: Callable[[str], None], deadline: Deadline) -> None:
         super().__init__(q, progress)
-        self.deadline = Deadline.until(None if stop == np.inf else stop)
+        self.deadline = deadline
 
     def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
         return super().over(k, tries, stalled, gap) or (k <= self.few and stalled > 0)  # all intervals were there

@@ -1,30 +1,28 @@
 """Closed forms and combinatorial algorithms that judge a solver's answer, each with its domain of validity.
 
-`judge` gives the strongest statement about the least error rate of a question, `bounds` the interval that is proven.
+`bounds` gives the interval that is proven of the least error rate of a question, and its strongest statement.
 Every oracle is a function from a question to the statements it can prove; adding one is a file and a line in ORACLES.
 What they leave open under PDP, the level search settles when the group is small enough.
 
-An oracle should cost no more than what it judges. What searches (`cut_vectors`, `digit_sums`, `column_cut`,
-`level_search`) counts its work and stops, or is left out, at about a second of it. The work is counted and not timed,
-so that a verdict is the same on every machine.
+An oracle should cost no more than what it judges. What searches (`column_cut`, `level_search`) counts its work and
+stops, or is left out, at about a second of it. The work is counted and not timed, so that a verdict is the same on
+every machine.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from models.oracles import bounded_difference, dp_law, hops, level_cut, level_search, single_distance
-from models.oracles.closed_form import ClosedForm, Kind, OutsideDomain, Shift, close
-from models.oracles.question import Question, ask
+from models.oracles import bounded_difference, cuts, hops, level_search, single_distance
+from models.oracles.question import ClosedForm, Kind, OutsideDomain, Question, Shift, ask, close
 from models.requirements import RatioBound
 
-__all__ = ["ORACLES", "Bounds", "ClosedForm", "Kind", "OutsideDomain", "Question", "Shift", "bounds", "judge"]
+__all__ = ["ORACLES", "Bounds", "ClosedForm", "Kind", "OutsideDomain", "Question", "Shift", "bounds"]
 
 ORACLES: tuple[Callable[[Question], Iterator[ClosedForm]], ...] = (
-    hops.statements,  # δ = 0: optimum, any shifts, one ε or one per shift
-    dp_law.statements,  # DP: optimum, any shifts; PDP: lower bound
+    hops.statements,  # DP, or δ = 0: optimum, any shifts, one ε or one per shift; PDP: lower bound
     single_distance.statements,  # PDP, {μ} or {μ, -μ}: optimum; any shifts: lower bound
     bounded_difference.statements,  # PDP, {u, .., μ̄u}: optimum or upper bound; shifts containing it: lower bound
-    level_cut.statements,  # PDP, any shifts, one ε: upper bound
+    cuts.statements,  # PDP, any shifts, one ε: upper bound
 )
 
 
@@ -37,6 +35,11 @@ class Bounds:
 
     lower: ClosedForm | None
     upper: ClosedForm | None
+
+    @property
+    def strongest(self) -> ClosedForm | None:
+        """The optimum, else an upper bound with its PMF, else a lower bound, else None."""
+        return self.upper or self.lower
 
 
 def bounds(
@@ -80,21 +83,3 @@ def bounds(
                 upper, proof=f"{upper.proof} The level search, which could prove it, was left out: {reason}"
             )
     return Bounds(upper, upper) if upper is not None and upper.kind == "optimum" else Bounds(lower, upper)
-
-
-def judge(
-    sizes: Sequence[int],
-    shifts: Sequence[Sequence[int]],
-    directed: bool,
-    epsilon: float | Mapping[Shift, float],
-    delta: float,
-    requires: RatioBound,
-    loss: str = "error-rate",
-    nodes: int = level_search.NODES,
-) -> ClosedForm | None:
-    """The strongest oracle of a question: its optimum, else an upper bound with its PMF, else a lower bound, else None.
-
-    Arguments and errors as in `bounds`, which also tells the other side of an unproven answer.
-    """
-    proven = bounds(sizes, shifts, directed, epsilon, delta, requires, loss, nodes)
-    return proven.upper or proven.lower

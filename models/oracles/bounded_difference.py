@@ -7,7 +7,7 @@ equals it (`column_cut`); elsewhere it is an upper bound on the optimal error ra
 | paper      | here                                                          |
 |------------|---------------------------------------------------------------|
 | μ̄, n       | `mu_bar`, `n`                                                 |
-| φ_i, φ₀    | `lemma_4(...).pmf`, (28), (29)                                |
+| φ_i, φ₀    | `column_cut_law(...).pmf` at δ = 0, (28), (29)                |
 | ρ_∞        | `bounded_difference_limit`, (49)                              |
 """
 
@@ -19,35 +19,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from models.oracles.closed_form import (
-    ClosedForm,
-    OutsideDomain,
-    Shift,
-    check_count,
-    check_epsilon,
-    close,
-)
 from models.oracles.column_cut import LARGEST, best_column_cut
 from models.oracles.cut_vectors import Grid
 from models.oracles.cuts import cut_pmf
 from models.oracles.hops import multiples, order
-from models.oracles.question import Question
+from models.oracles.question import ClosedForm, OutsideDomain, Question, Shift, close
 from models.requirements import MASS_ABOVE_RATIO
 
 STARTS = 256
 """How many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}."""
-
-
-def lemma_4(n: int, mu_bar: int, epsilon: float) -> ClosedForm:
-    """(28), (29): optimal error rate and PMF of 𝓜 = {1..mu_bar} at δ = 0. Raises OutsideDomain."""
-    grid = Grid(n, mu_bar, epsilon)
-    return ClosedForm(
-        name="Lemma 4",
-        value=(grid.total - 1.0) / grid.total,
-        pmf=grid.weights / grid.total,
-        kind="optimum",
-        proof="𝓜 = {1..μ̄}, δ = 0: the hop law, ⌈η/μ̄⌉ steps lead from 0 to η.",
-    )
 
 
 def bounded_difference_limit(mu_bar: int, epsilon: float, directed: bool = True) -> float:
@@ -55,8 +35,8 @@ def bounded_difference_limit(mu_bar: int, epsilon: float, directed: bool = True)
 
     (50) prints 0.5 below ln(1 + μ̄), which no constraint of (13) forces.
     """
-    a = math.exp(-check_epsilon(epsilon))
-    reach = check_count("mu_bar", mu_bar, 1) * (1 if directed else 2)
+    a = math.exp(-epsilon)
+    reach = mu_bar * (1 if directed else 2)
     return reach * a / (reach * a - math.expm1(-epsilon))
 
 
@@ -78,15 +58,11 @@ def _proof(n: int, mu_bar: int, epsilon: float, proven: bool) -> str:
 def column_cut_law(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm:
     """Column-cut law of 𝓜 = {1..mu_bar} under (ε, δ)-PDP: error rate, PMF, and whether it is proven optimal.
 
-    Raises OutsideDomain on a bad value.
+    At δ = 0, or where no cut pays, it is Lemma 4. Raises OutsideDomain where n and mu_bar are too large.
     """
-    cut = best_column_cut(n, mu_bar, epsilon, delta)
-    if cut.vector is None:
-        pure = lemma_4(n, mu_bar, epsilon)
-        error, pmf = pure.value, pure.pmf
-    else:
-        grid = Grid(n, mu_bar, epsilon)
-        error, pmf = cut_pmf(grid.weights, grid.holes(cut.vector), cut.loss, delta)
+    cut, grid = best_column_cut(n, mu_bar, epsilon, delta), Grid(n, mu_bar, epsilon)
+    holes = np.zeros(n + 1, dtype=bool) if cut.vector is None else grid.holes(cut.vector)
+    error, pmf = cut_pmf(grid.weights, holes, cut.loss, delta)
     proven = cut.bound is not None and close(cut.mass, cut.bound)
     return ClosedForm(
         name="column-cut law",
@@ -100,7 +76,7 @@ def column_cut_law(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedF
 def chain_bound(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm:
     """Rigorous lower bound on the error rate of every mechanism for 𝓜 ⊇ {1..mu_bar} under (ε, δ)-PDP.
 
-    Raises OutsideDomain on a bad value, or when n and mu_bar are too large to search.
+    Raises OutsideDomain when n and mu_bar are too large to search.
     """
     bound = best_column_cut(n, mu_bar, epsilon, delta).bound
     if bound is None:

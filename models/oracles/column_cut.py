@@ -17,13 +17,17 @@ For ε < ln 2 breaks inside the support can pay: n = 8, μ̄ = 2, ε = 0.5, δ =
 
 With s_j = a^{c_j - 1}, a + ... + a^{c_j - 1} = A (1 - s_j), A = a/(1 - a): once it is fixed how many tall and short
 columns are cut, T falls and the chain loss rises with the one number σ = Σ s_j. The best σ is the achievable sum of
-powers nearest to the crossing of 1/T and δ/loss: `DigitSums` finds it where the cut vectors are too many to list.
+powers nearest to the crossing of 1/T and δ/loss: `DigitSums` finds it where the cut vectors are too many to list, by
+meeting in the middle: every multiset of the first half of the powers and every multiset of the second half are listed
+with their sizes and sums; for each size of the first part its complement is looked up in the sorted sums of the second
+part. Exact up to rounding, and far below the C(K + p, p) multisets of the whole.
 
 | paper   | here                                              |
 |---------|---------------------------------------------------|
 | μ̄       | `mu_bar`                                          |
 | φ₀^k    | f(0) of a flat region, 1 / T_c                    |
 | ψ₀^k(δ) | f(0) of a linear region, δ / S_c                  |
+| k_i     | how many columns are cut at row i + 1: `counts`   |
 """
 
 import math
@@ -31,15 +35,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
-from models.oracles.closed_form import OutsideDomain, check_delta
 from models.oracles.cut_vectors import Cuts, Grid, evaluate, grouped_cuts
 from models.oracles.cuts import best_cut, cut_values
-from models.oracles.digit_sums import DigitSums
-from solvers.arrays import Integers
+from models.oracles.question import OutsideDomain
+from solvers.arrays import Integers, Vector
 
 QUERIES = 100
 """How many splits the search visits at most; where the law is proven the first few decide."""
@@ -47,12 +52,14 @@ QUERIES = 100
 LARGEST = 20_000_000
 """The largest n·μ̄: every truncation is kept as a cut vector."""
 
+ROWS = 2_000_000
+"""The largest list of half-multisets that is built."""
+
 WIDEST = 128
 """The largest μ̄ whose cut vectors are searched beyond the truncations and beyond the lists of `grouped_cuts`."""
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnCut:
+class ColumnCut(NamedTuple):
     """The best cut found, and the chain bound on every mechanism.
 
     `mass` is f(0) and `loss` is S_c. `vector` is the cut vector (c_1..c_μ̄), all 1 for "everything but 0 is a hole",
@@ -65,8 +72,7 @@ class ColumnCut:
     bound: float | None
 
 
-@dataclass(frozen=True)
-class _Split:
+class _Split(NamedTuple):
     """How many columns are cut: `deep` above row b + 1 (`tall_deep` of them tall), `edge` tall ones at row b + 1."""
 
     deep: int
@@ -74,6 +80,79 @@ class _Split:
     edge: int
     bound: float
     target: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """Multisets of some powers, by size and in order of their sums.
+
+    Attributes:
+        sums: size -> the sums, rising.
+        last, rest: size -> the last power of each, and where the others stand among those of one size less.
+    """
+
+    sums: list[Vector]
+    last: list[NDArray[np.int32]]
+    rest: list[NDArray[np.int32]]
+
+    def counts(self, size: int, at: int, powers: int) -> Integers:
+        """How often each power is in one of them."""
+        counts = np.zeros(powers, dtype=np.int64)
+        for k in range(size, 0, -1):
+            counts[self.last[k][at]] += 1
+            at = int(self.rest[k][at])
+        return counts
+
+
+def _half(powers: Vector, most: int) -> _Half:
+    """Every multiset of k powers is one of k - 1 with a power that is not before its last; none is copied."""
+    none = np.zeros(1, dtype=np.int32)
+    half = _Half([np.zeros(1)], [none], [none])
+    for _ in range(most):
+        free = len(powers) - half.last[-1]
+        rest = np.repeat(np.arange(len(free), dtype=np.int32), free)
+        last = np.arange(len(rest), dtype=np.int32) - np.repeat(np.cumsum(free) - free, free) + half.last[-1][rest]
+        sums = half.sums[-1][rest] + powers[last]
+        order = np.argsort(sums, kind="stable")
+        half.sums.append(sums[order])
+        half.last.append(last[order].astype(np.int32))
+        half.rest.append(rest[order])
+    return half
+
+
+class DigitSums:
+    """All sums of at most `most` of the powers a^1..a^p; raises OutsideDomain when the lists would be too long."""
+
+    def __init__(self, a: float, p: int, most: int) -> None:
+        split = p // 2
+        longest = math.comb(most + p - split, most)
+        if longest > ROWS:
+            raise OutsideDomain(f"the chain search needs lists of at most {ROWS} entries. Got {longest}.")
+        powers: Vector = np.power(a, np.arange(1, p + 1))
+        self._parts = split, p - split
+        self._head = _half(powers[:split], most)
+        self._tail = _half(powers[split:], most)
+
+    def nearest(self, size: int, target: float) -> list[Integers]:
+        """Counts, shape (p,), of the largest sum <= target and of the least sum > target among multisets of `size`."""
+        best: dict[str, tuple[float, int, int, int]] = {}
+        for head_size in range(size + 1):
+            heads, tails = self._head.sums[head_size], self._tail.sums[size - head_size]
+            if len(heads) == 0 or len(tails) == 0:
+                continue
+            above = np.searchsorted(tails, target - heads, side="right")
+            low = np.where(above > 0, heads + tails[np.maximum(above - 1, 0)], -np.inf)
+            high = np.where(above < len(tails), heads + tails[np.minimum(above, len(tails) - 1)], np.inf)
+            i, k = int(low.argmax()), int(high.argmin())
+            if np.isfinite(low[i]) and ("low" not in best or low[i] > best["low"][0]):
+                best["low"] = (float(low[i]), head_size, i, int(above[i]) - 1)
+            if np.isfinite(high[k]) and ("high" not in best or high[k] < best["high"][0]):
+                best["high"] = (float(high[k]), head_size, k, int(above[k]))
+        first, second = self._parts
+        return [
+            np.concatenate([self._head.counts(head, i, first), self._tail.counts(size - head, k, second)])
+            for _, head, i, k in best.values()
+        ]
 
 
 def truncations(grid: Grid) -> Cuts:
@@ -174,9 +253,8 @@ def every_cut(grid: Grid) -> Cuts | None:
 
 
 def best_column_cut(n: int, mu_bar: int, epsilon: float, delta: float) -> ColumnCut:
-    """The cut vector with the largest f(0), and the chain bound. Raises OutsideDomain on a bad value."""
+    """The cut vector with the largest f(0), and the chain bound. Raises OutsideDomain for n and mu_bar too large."""
     grid = Grid(n, mu_bar, epsilon)
-    check_delta(delta)
     cuts, bound = every_cut(grid), None
     if cuts is not None:
         _, bound = best_cut(cuts.totals, cuts.chain_losses, grid.total, delta)

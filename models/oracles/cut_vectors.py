@@ -27,7 +27,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from models.oracles.closed_form import check_count, check_epsilon, geometric_sum
+from models.oracles.cuts import geometric_sum
 from solvers.arrays import Flags, Integers, Vector
 
 LOOKUPS = 30_000_000
@@ -44,11 +44,6 @@ class Grid:
     n: int
     mu_bar: int
     epsilon: float
-
-    def __post_init__(self) -> None:
-        check_count("n", self.n, 1)
-        check_count("mu_bar", self.mu_bar, 1, self.n)
-        check_epsilon(self.epsilon)
 
     @property
     def rows(self) -> int:

@@ -1,10 +1,24 @@
-"""Hop law: the least error rate of pure privacy (δ = 0) for any shifts, in any dimension.
+"""Hop law and hockey-stick law: the least error rate of (ε, δ)-DP for any shifts, in any dimension.
 
-Each constraint f(η) <= e^{ε_μ} f(η + μ) says f(η + μ) >= e^{-ε_μ} f(η), hence f(η) >= f(0) e^{-d(η)} with d the length
-of a shortest path from 0 to η whose steps are the shifts and whose lengths are the ε_μ. Summing over η gives
-f(0) <= 1 / Σ e^{-d}, and f = f(0) e^{-d}, zero where nothing leads, satisfies every constraint because
-d(η + μ) <= d(η) + ε_μ. With one ε, d = ε · (least number of shifts): the law contains Lemmas 3 and 4 and example (59)
-of Kadam et al. 2024.
+δ = 0, the hop law. Each constraint f(η) <= e^{ε_μ} f(η + μ) says f(η + μ) >= e^{-ε_μ} f(η), hence f(η) >= f(0)
+e^{-d(η)} with d the length of a shortest path from 0 to η whose steps are the shifts and whose lengths are the ε_μ.
+Summing over η gives f(0) <= 1 / Σ e^{-d}, and f = f(0) e^{-d}, zero where nothing leads, satisfies every constraint
+because d(η + μ) <= d(η) + ε_μ. With one ε, d = ε · (least number of shifts): the law contains Lemmas 3 and 4 and
+example (59) of Kadam et al. 2024.
+
+δ > 0, the hockey-stick law: (1 - δ) times that error rate. Attained by δ·1₀ + (1 - δ)·f₀ with f₀ the hop law: only
+η = 0 can exceed e^ε times its shifted mass, and by δ at most.
+
+No mechanism does better. Let T = Σ e^{-d} be the hop law's total and give every reachable η the lexicographically
+least of its shortest words of shifts. A sub-word of such a word is again such a word (a better one could be put in its
+place), so the words form a tree rooted at 0. Write excess(e) = f(p) - e^{ε_μ} f(c) for an edge e = (p -> c) of shift μ.
+Down the tree, f(0) e^{-d(η)} - f(η) is the sum, over the edges e on the way to η, of excess(e) times the weight of the
+word from p to η. Summed over η: T f(0) - 1 <= Σ_e excess(e)⁺ W(e), W(e) the weight of all words that start with e.
+Such a word, μ and what follows it, is a sub-word, hence hangs from 0 as well: W(e) <= W(0 -> μ). The excesses of one
+shift add up to δ at most and the W(0 -> μ) add up to T - 1, so T f(0) <= 1 + δ (T - 1), that is
+1 - f(0) >= (1 - δ)(1 - 1/T). ∎
+
+(ε, δ)-PDP implies (ε, δ)-DP (Theorem 1 of Kadam et al. 2024), so the same number is a lower bound under PDP.
 
 Shortest paths need no queue here. The group is commutative, so a shortest path may take all its steps of one shift
 first, then all of the next: relaxing over k = 0, 1, ..., order - 1 repetitions of each shift *once* is exact. The
@@ -13,25 +27,41 @@ most, whatever the number of levels (a breadth-first search of Z_N with small sh
 
 | paper    | here                                   |
 |----------|----------------------------------------|
-| f(η)     | `hop_law(...).pmf`                     |
+| ρ(δ, ε)  | `dp_law(question).value`               |
 | N_μ      | `order(sizes, shift)`, (18)            |
-| ε_μ      | `epsilon[shift]` (metric privacy)      |
+| ε_μ      | `budgets[shift]` (metric privacy)      |
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.oracles.closed_form import ClosedForm, Shift, check_budgets, check_sizes
-from models.oracles.question import Question
+from models.oracles.question import ClosedForm, Question, Shift
+from models.requirements import HOCKEY_STICK
 from solvers.arrays import Integers, Vector
 
+Answer = TypeVar("Answer")
+
 UNREACHABLE = -1
-SMALL = 10_000  # elements up to which what depends on them alone, and on ε, is remembered
+SMALL = 10_000  # elements up to which what depends on the shifts and ε alone is remembered
+
+_PURE = "Any shifts, δ = 0: each path of constraints from 0 gives f(η) >= f(0) e^{-d(η)}; equality is feasible."
+_TREE = (
+    "Any shifts, (ε, δ)-DP: the tree of least shortest words bounds f(0) by δ + (1 - δ) f₀(0), which "
+    "δ·1₀ + (1 - δ)·f₀ attains."
+)
+
+
+def remembered(law: Callable[..., Answer]) -> Callable[..., Answer]:
+    """A function of the sizes of a group and more, whose last answers are kept where the group is small: δ moves more
+    often than ε, and both more often than the shifts."""
+    kept = lru_cache(maxsize=64)(law)
+    return lambda sizes, *others: (kept if math.prod(sizes) <= SMALL else law)(sizes, *others)
 
 
 def order(sizes: tuple[int, ...], shift: Shift) -> int:
@@ -48,14 +78,16 @@ def multiples(sizes: tuple[int, ...], shift: Shift) -> Integers:
     return flat
 
 
+def values_ahead(values: NDArray[Any], shift: Shift) -> NDArray[Any]:
+    """The value at η + μ of every η. values: of the shape of the group."""
+    return np.roll(values, tuple(-step for step in shift), axis=tuple(range(values.ndim)))
+
+
 def _relax(distance: NDArray[Any], shift: Shift, loss: float) -> None:
     """Replace distance(η), in place, by the least distance(η - k·shift) + k·loss over k >= 0."""
-    sizes = distance.shape
-    axes = tuple(range(len(sizes)))
-    repetitions, total = 1, order(sizes, shift)
+    repetitions, total = 1, order(distance.shape, shift)
     while repetitions < total:
-        step = tuple(repetitions * part % size for part, size in zip(shift, sizes, strict=True))
-        moved = np.roll(distance, step, axis=axes)
+        moved = values_ahead(distance, tuple(-repetitions * part for part in shift))
         moved += np.asarray(repetitions * loss, dtype=moved.dtype)
         if not np.less(moved, distance).any():
             return  # covered up to 2^t - 1 and no gain from 2^t: no multiple of 2^t can gain either
@@ -63,86 +95,59 @@ def _relax(distance: NDArray[Any], shift: Shift, loss: float) -> None:
         repetitions *= 2
 
 
-def hop_distances(sizes: Sequence[int], shifts: Sequence[Sequence[int]]) -> Integers:
-    """Least number of shifts that lead from 0 to each element, -1 where none do; shape (prod(sizes),), row-major.
-
-    Raises OutsideDomain on bad sizes or shifts.
-    """
-    shape = check_sizes(sizes)
-    steps = tuple(check_budgets(shape, shifts, 1.0))
-    return (_remembered if math.prod(shape) <= SMALL else _hop_distances)(shape, steps)
-
-
-def _hop_distances(shape: tuple[int, ...], steps: tuple[Shift, ...]) -> Integers:
-    """`hop_distances` of checked arguments; read-only."""
-    narrow = math.prod(shape) < 2**30
+@remembered
+def hop_distances(sizes: tuple[int, ...], shifts: tuple[Shift, ...]) -> Integers:
+    """Least number of shifts that lead from 0 to each element, -1 where none do; shape (prod(sizes),), row-major."""
+    narrow = math.prod(sizes) < 2**30
     far = 2**30 if narrow else 2**62
-    distance: NDArray[Any] = np.full(shape, far, dtype=np.int32 if narrow else np.int64)
-    distance[(0,) * len(shape)] = 0
-    for shift in steps:
+    distance: NDArray[Any] = np.full(sizes, far, dtype=np.int32 if narrow else np.int64)
+    distance[(0,) * len(sizes)] = 0
+    for shift in shifts:
         _relax(distance, shift, 1)
     hops = np.where(distance < far, distance, UNREACHABLE).astype(np.int64).reshape(-1)
     hops.setflags(write=False)
     return hops
 
 
-_remembered = lru_cache(maxsize=64)(_hop_distances)  # budgets move more often than questions
+@remembered
+def hop_weights(sizes: tuple[int, ...], budgets: tuple[tuple[Shift, float], ...]) -> Vector:
+    """e^{-d(η)}, the least mass η can have relative to f(0); 1 at 0 and exactly 0 where no path leads; row-major.
 
-
-def budget_distances(
-    sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon: float | Mapping[Shift, float]
-) -> Vector:
-    """Least Σ ε_μ of shifts that lead from 0 to each element, inf where none do; shape (prod(sizes),), row-major.
-
-    With one ε this is ε times the hop distance, computed from whole numbers. Raises OutsideDomain.
+    With one ε, d is ε times the hop distance, computed from whole numbers.
     """
-    shape = check_sizes(sizes)
-    budgets = check_budgets(shape, shifts, epsilon)
-    if len(set(budgets.values())) <= 1:
-        hops = hop_distances(shape, list(budgets))
-        return np.where(hops == UNREACHABLE, np.inf, hops * next(iter(budgets.values()), 1.0))
-    distance: Vector = np.full(shape, np.inf)
-    distance[(0,) * len(shape)] = 0.0
-    for shift, budget in budgets.items():
-        _relax(distance, shift, budget)
-    return distance.reshape(-1)
-
-
-def hop_weights(
-    sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon: float | Mapping[Shift, float]
-) -> Vector:
-    """e^{-d(η)}, the least mass η can have relative to f(0); 1 at 0 and exactly 0 where no path leads."""
-    weights: Vector = np.exp(-budget_distances(sizes, shifts, epsilon))
-    return weights
-
-
-def hop_law(
-    sizes: Sequence[int], shifts: Sequence[Sequence[int]], epsilon: float | Mapping[Shift, float]
-) -> ClosedForm:
-    """Optimal error rate and PMF for δ = 0, any shifts, any dimension, one ε or one per shift. Raises OutsideDomain."""
-    shape = check_sizes(sizes)
-    budgets = tuple(check_budgets(shape, shifts, epsilon).items())
-    return (_remembered_law if math.prod(shape) <= SMALL else _hop_law)(shape, budgets)
-
-
-def _hop_law(shape: tuple[int, ...], budgets: tuple[tuple[Shift, float], ...]) -> ClosedForm:
-    """`hop_law` of checked arguments."""
     levels = dict(budgets)
-    weights = hop_weights(shape, list(levels), levels)
+    if len(set(levels.values())) <= 1:
+        hops = hop_distances(sizes, tuple(levels))
+        distance = np.where(hops == UNREACHABLE, np.inf, hops * next(iter(levels.values()), 1.0))
+    else:
+        distance = np.full(sizes, np.inf)
+        distance[(0,) * len(sizes)] = 0.0
+        for shift, budget in budgets:
+            _relax(distance, shift, budget)
+    return np.asarray(np.exp(-distance.reshape(-1)))
+
+
+def dp_law(question: Question) -> ClosedForm:
+    """Optimal error rate and PMF under (ε, δ)-DP, any shifts, any dimension, one ε or one per shift."""
+    delta = question.delta
+    weights = hop_weights(question.sizes, tuple(question.budgets.items()))
     elsewhere = float(weights[1:].sum())
-    return ClosedForm(
-        name="hop law",
-        value=elsewhere / (1.0 + elsewhere),
-        pmf=weights / (1.0 + elsewhere),
-        kind="optimum",
-        proof="Any shifts, δ = 0: each path of constraints from 0 gives f(η) >= f(0) e^{-d(η)}; equality is feasible.",
-    )
-
-
-_remembered_law = lru_cache(maxsize=64)(_hop_law)  # a law of DP is asked for again at every δ
+    pmf = (1.0 - delta) * (weights / (1.0 + elsewhere))
+    pmf[0] += delta
+    name, proof = ("hop law", _PURE) if delta == 0.0 else ("hockey-stick law", _TREE)
+    return ClosedForm(name, (1.0 - delta) * (elsewhere / (1.0 + elsewhere)), pmf, "optimum", proof)
 
 
 def statements(question: Question) -> Iterator[ClosedForm]:
-    """Answer every question at δ = 0, where pure privacy, DP and PDP are one."""
-    if question.delta == 0.0:
-        yield hop_law(question.sizes, question.shifts, question.budgets)
+    """Answer DP questions, and PDP ones at δ = 0, where both are one; else bound them from below: PDP implies DP."""
+    law = dp_law(question)
+    if question.requires == HOCKEY_STICK or question.delta == 0.0:
+        yield law
+    else:
+        yield replace(
+            law,
+            name="hockey-stick bound",
+            pmf=None,
+            kind="lower bound",
+            proof="Any shifts: (ε, δ)-PDP implies (ε, δ)-DP, whose optimal error rate is (1 - δ) times that of δ = 0.",
+        )

@@ -25,18 +25,11 @@ A = a/(1 - a).
 
 import math
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
-from models.oracles.closed_form import (
-    ROUNDING,
-    ClosedForm,
-    OutsideDomain,
-    Shift,
-)
-from models.oracles.hops import UNREACHABLE, hop_distances
-from models.oracles.question import Question
+from models.oracles.hops import UNREACHABLE, hop_distances, remembered, values_ahead
+from models.oracles.question import ROUNDING, ClosedForm, OutsideDomain, Question, Shift
 from models.requirements import MASS_ABOVE_RATIO
 from solvers.arrays import Integers, Vector
 
@@ -53,13 +46,11 @@ class _GaveUp(Exception):
     """The node limit was reached; what was found so far is feasible but not proven best."""
 
 
-@lru_cache(maxsize=8)
+@remembered
 def _ahead(sizes: tuple[int, ...], shifts: tuple[Shift, ...]) -> tuple[tuple[int, ...], ...]:
     """η + μ of every element η, for every shift μ."""
     index = np.arange(math.prod(sizes)).reshape(sizes)
-    axes = tuple(range(len(sizes)))
-    moved = (np.roll(index, tuple(-s for s in shift), axis=axes) for shift in shifts)
-    return tuple(tuple(part.reshape(-1).tolist()) for part in moved)
+    return tuple(tuple(values_ahead(index, shift).reshape(-1).tolist()) for shift in shifts)
 
 
 class _Search:

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.oracles.closed_form import check_delta, check_error_rate, geometric_sum
 from models.oracles.cut_vectors import Grid
+from models.oracles.cuts import geometric_sum
 from solvers.arrays import Vector
 
 
@@ -77,7 +77,7 @@ def _group_lengths(grid: Grid) -> list[tuple[int, int, tuple[int, ...]]]:
 
 
 def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
-    """Printed flat regions k = 0 (Lemma 4), 1, 2, ... with printed boundaries. Raises OutsideDomain on a bad value."""
+    """Printed flat regions k = 0 (Lemma 4), 1, 2, ... with printed boundaries."""
     grid = Grid(n, mu_bar, epsilon)
     b = grid.rows
     regions = _group_lengths(grid)
@@ -109,12 +109,8 @@ def _linear_pmf(grid: Grid, before: Staircase, after: Staircase, delta: float) -
 
 
 def printed_pmf(n: int, mu_bar: int, epsilon: float, delta: float) -> Vector:
-    """The PMF printed for δ, parts (a), (b) or (c) of Theorem 3, shape (n + 1,). Not (ε, δ)-PDP in general.
-
-    Raises OutsideDomain on a bad value.
-    """
+    """The PMF printed for δ, parts (a), (b) or (c) of Theorem 3, shape (n + 1,). Not (ε, δ)-PDP in general."""
     regions = staircases(n, mu_bar, epsilon)
-    check_delta(delta)
     for k, stairs in enumerate(regions):
         if delta < stairs.lower:
             return _linear_pmf(Grid(n, mu_bar, epsilon), regions[k - 1], stairs, delta)
@@ -126,8 +122,8 @@ def printed_pmf(n: int, mu_bar: int, epsilon: float, delta: float) -> Vector:
 
 
 def printed_level_curve(n: int, mu_bar: int, epsilon: float, error_rate: float) -> float:
-    """(44), (45): the δ that the printed Corollary 2 gives for an error rate. Raises OutsideDomain on a bad value."""
-    mass = 1.0 - check_error_rate(error_rate)
+    """(44), (45): the δ that the printed Corollary 2 gives for an error rate."""
+    mass = 1.0 - error_rate
     for stairs in staircases(n, mu_bar, epsilon):
         if stairs.mass >= mass:
             return stairs.lower / stairs.mass * mass

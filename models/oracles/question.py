@@ -1,18 +1,63 @@
-"""A design question as the oracles read it: validated once, shifts reduced, one ε per shift.
+"""What an oracle is asked and what it answers.
 
-| paper     | here                            |
-|-----------|---------------------------------|
-| n + 1     | `prod(sizes)`                   |
-| 𝓜 and ε   | `budgets`: shift -> ε           |
-| δ         | `delta`                         |
+A closed form is a number together with what it proves. `kind` speaks of the *error rate* 1 - f(0): "optimum" is the
+least error rate of any feasible mechanism, "upper bound" is the error rate of a feasible mechanism that nobody has
+proven optimal, "lower bound" is an error rate below which no feasible mechanism can go.
+
+| paper     | here                                                                   |
+|-----------|------------------------------------------------------------------------|
+| n + 1     | `prod(sizes)`; a vector query has one size per entry                   |
+| μ         | a shift, one int per size                                              |
+| 𝓜 and ε   | `budgets`: shift -> ε                                                  |
+| δ         | `delta`                                                                |
 | PDP, DP   | `requires`: "mass-above-ratio", "hockey-stick" (`models.requirements`) |
+| ρ, f      | `ClosedForm.value`, `ClosedForm.pmf` (row-major over sizes)            |
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
+from operator import index
+from typing import Literal, TypeAlias
 
-from models.oracles.closed_form import OutsideDomain, Shift, check_budgets, check_delta, check_sizes
 from models.requirements import RATIO_BOUNDS, RatioBound
+from solvers.arrays import Vector
+
+Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
+Shift: TypeAlias = tuple[int, ...]
+
+ROUNDING = 1e-12
+"""Two double-precision evaluations of the same closed form agree to this relative tolerance."""
+
+
+class OutsideDomain(ValueError):
+    """The question lies outside what this closed form can answer; the message says which value and why."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedForm:
+    """One proven statement about the least error rate of a question.
+
+    `value` is the error rate 1 - f(0), computed so that a tiny error keeps its relative accuracy. `pmf` attains it
+    (row-major, length prod(sizes), read-only), or is None for a bound that no mechanism is claimed to attain.
+    `proof` says in one sentence where the statement is valid and why.
+    """
+
+    name: str
+    value: float
+    pmf: Vector | None
+    kind: Kind
+    proof: str
+
+    def __post_init__(self) -> None:
+        if self.pmf is not None:
+            self.pmf.setflags(write=False)
+
+
+def close(left: float, right: float) -> bool:
+    """Tell whether two error rates, or two masses f(0), are the same number up to rounding."""
+    return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=1e-15)
 
 
 @dataclass(frozen=True)
@@ -49,15 +94,39 @@ def ask(
     delta: float,
     requires: RatioBound,
 ) -> Question:
-    """Validate a question. A relation that is not directed must list -μ beside every μ. Raises OutsideDomain."""
-    shape = check_sizes(sizes)
-    budgets = check_budgets(shape, shifts, epsilon)
+    """Validate a question: sizes >= 1, shifts reduced modulo the sizes, ε finite and > 0, δ in [0, 1].
+
+    The zero shift compares a distribution with itself and constrains nothing, so it is dropped. Two spellings of one
+    shift keep the smaller ε, which implies the other. A relation that is not directed must list -μ beside every μ.
+    Raises OutsideDomain.
+    """
     if requires not in RATIO_BOUNDS:
         raise OutsideDomain(f"requires must be one of {', '.join(RATIO_BOUNDS)}. Got {requires!r}.")
-    if not directed:
-        for shift in budgets:
-            if opposite(shape, shift) not in budgets:
-                raise OutsideDomain(
-                    f"shifts must be closed under negation unless directed. Missing {opposite(shape, shift)}."
-                )
-    return Question(shape, budgets, check_delta(delta), requires)
+    if len(sizes) == 0:
+        raise OutsideDomain("sizes must name at least one cyclic group. Got ().")
+    shape = tuple(index(size) for size in sizes)
+    if min(shape) < 1:
+        raise OutsideDomain(f"every size must be a whole number >= 1. Got {min(shape)}.")
+    budgets: dict[Shift, float] = {}
+    for shift in shifts:
+        if not isinstance(shift, Sequence) or len(shift) != len(shape):
+            raise OutsideDomain(f"every shift must be a tuple of {len(shape)} whole number(s). Got {shift!r}.")
+        level = epsilon.get(tuple(shift)) if isinstance(epsilon, Mapping) else epsilon
+        if level is None:
+            raise OutsideDomain(f"epsilon must give a number for every shift. Missing {tuple(shift)}.")
+        budget = _number("epsilon", level, "finite number > 0", math.ulp(0.0), math.inf)
+        reduced = tuple(index(step) % size for step, size in zip(shift, shape, strict=True))
+        if any(reduced):
+            budgets[reduced] = min(budget, budgets.get(reduced, math.inf))
+    missing = [] if directed else [opposite(shape, shift) for shift in budgets if opposite(shape, shift) not in budgets]
+    if missing:
+        raise OutsideDomain(f"shifts must be closed under negation unless directed. Missing {missing[0]}.")
+    return Question(shape, budgets, _number("delta", delta, "number in [0, 1]", 0.0, math.nextafter(1, 2)), requires)
+
+
+def _number(name: str, value: float, domain: str, least: float, below: float) -> float:
+    """A value as a float; it must lie in [least, below)."""
+    # the usual type before the abstract one, which is slow to ask
+    if not isinstance(value, (float, Real)) or isinstance(value, bool) or not (least <= value < below):
+        raise OutsideDomain(f"{name} must be a {domain}. Got {value!r}.")
+    return float(value)

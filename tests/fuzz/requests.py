@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 import workbench as wb
-from workbench.families.labels.design import Labels
 from workbench.families.modulo.delta_frontier import delta_frontier
 from workbench.io.csv_column import read_column
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream, write_stream
+from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.certificate_file import check
 from workbench.privacy.loading import read
 from workbench.sweeps.specification import read_spec

@@ -11,12 +11,12 @@ import pytest
 from scipy import integrate, optimize
 
 from models.losses import loss_named
-from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers import label_noise
-from workbench.mechanisms.label_randomizers.label_lattice import LATTICE_KINDS, LatticeNoise, best_stairs
-from workbench.mechanisms.label_randomizers.label_noise import LabelNoise, best_gamma
+from workbench.mechanisms.label_randomizers.label_noise import NOISES, LabelNoise, best_gamma
 from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.papers.label_dp.lattice import lattice_noise
+from workbench.papers.label_dp.mechanism_loss import lattice
 from workbench.privacy.audit import audit
 
 SQUARED = loss_named("squared")
@@ -99,37 +99,27 @@ def test_continuous_samples_follow_the_law(kind, clip):
 # Integer noise.
 
 
-@pytest.mark.parametrize("kind", LATTICE_KINDS)
-@pytest.mark.parametrize("epsilon", ["0.3", 1, 4])
+@pytest.mark.parametrize("kind", NOISES)
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_integer_laws_are_exact_and_private(kind, epsilon):
-    noise = LatticeNoise(kind, 3, 12, epsilon)
-    found = audit(Channel.of(noise.channel, list(combinations(range(10), 2))), epsilon)
-    assert found.meets("pure", epsilon)
+    noise = lattice_noise(kind, 3, 12, epsilon)
+    table = np.array([row.floats for row in noise.rows])
+    report = audit(Channel.of(noise.rows, list(combinations(range(10), 2))), epsilon)
+    assert report.meets("pure", epsilon)
     share = 0.5 if kind == "exponential" else 1.0  # the paper's scale for the exponential mechanism spends half
-    assert found.pure_epsilon == pytest.approx(share * float(Fraction(epsilon)), rel=1e-9)
-    assert np.abs(noise.channel.matrix - noise.matrix).max() < 1e-14
+    assert report.pure_epsilon == pytest.approx(share * epsilon, rel=1e-9)
+    expected = float((table * SQUARED.matrix(np.arange(10.0), np.arange(10.0))).sum()) / 10
+    assert lattice(Labels.uniform(3, 12), kind, epsilon) == pytest.approx(expected, rel=1e-9)
     if kind == "exponential":
         return
-    eta = np.arange(-6000, 6001)
-    c = float(noise.ratio)
-    stair = np.where(np.abs(eta) % 9 < (noise.stairs or 0), 1.0, c) * c ** (np.abs(eta) // 9)
-    law = c ** np.abs(eta) if kind == "laplace" else stair
-    law = law / law.sum()
-    table = np.zeros((10, 10))
+    eta, width = np.arange(-6000, 6001), 9
+    c = math.exp(-epsilon)
+    if kind == "laplace":
+        law = math.exp(-epsilon / width) ** np.abs(eta)
+    else:
+        laws = [c ** (np.abs(eta) // width + (np.abs(eta) % width >= r)) for r in range(1, width + 1)]
+        law = laws[int(np.argmin([law @ eta**2.0 / law.sum() for law in laws]))]
+    clamped = np.zeros((10, 10))
     for y in range(10):
-        np.add.at(table[y], np.clip(y + eta, 0, 9), law)
-    assert np.abs(table - noise.matrix).max() < 1e-12
-    assert noise.under(Labels.uniform(3, 12), SQUARED) == pytest.approx(
-        float((table * SQUARED.matrix(np.arange(10.0), np.arange(10.0))).sum()) / 10, rel=1e-9
-    )
-
-
-def test_the_best_stairs_are_best_and_samples_follow():
-    for loss, power in (("squared", 2), ("absolute", 1)):
-        eta = np.arange(-600, 601)
-        laws = [math.exp(-1) ** (np.abs(eta) // 12 + (np.abs(eta) % 12 >= r)) for r in range(1, 13)]
-        moments = [law @ np.abs(eta) ** power / law.sum() for law in laws]
-        assert best_stairs(12, 1.0, loss) == int(np.argmin(moments)) + 1
-    noise = LatticeNoise("laplace", 0, 12, 1)
-    drawn = noise.sample(np.full(30_000, 4), Source(2))
-    assert close(np.bincount(drawn, minlength=13), noise.matrix[4], 30_000)
+        np.add.at(clamped[y], np.clip(y + eta, 0, 9), law / law.sum())
+    assert np.abs(table - clamped).max() < 1e-12

@@ -14,7 +14,6 @@ from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.label_randomizer import (
     LabelRandomizer,
     private_prior,
@@ -132,7 +131,7 @@ def test_a_response_beyond_its_budget_is_refused():
 
     def far_apart(labels: Labels, second: Fraction):
         rows = [Distribution([9, 1]), Distribution([4, 6]), Distribution([1, 9])]
-        return LabelChannel(labels, np.array([0.0, 2.0]), Channel(tuple(rows), neighbours=((0, 1), (1, 2))))
+        return Channel(tuple(rows), ((0, 1), (1, 2)), (tuple(map(Fraction, labels.values)), (Fraction(0), Fraction(2))))
 
     for optimise, count in ((too_much, 4), (far_apart, 3)):
         with pytest.raises(NotCertified, match="exceeds e"):

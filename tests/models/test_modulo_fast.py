@@ -238,7 +238,7 @@ def test_large_groups_against_the_chain_bound(n, mu, epsilon, delta):
     shifts = tuple((k,) for k in range(1, mu + 1))
     model = ModuloModel((n + 1,), shifts, PDP, loss_vector("error-rate", (n + 1,)))
     found = fast(model, [epsilon], delta)
-    law = oracles.judge((n + 1,), shifts, True, epsilon, delta, PDP)
+    law = oracles.bounds((n + 1,), shifts, True, epsilon, delta, PDP).strongest
     assert found.optimal
     assert law.kind == "optimum"
     assert found.objective == pytest.approx(law.value, abs=1e-9)

@@ -10,7 +10,7 @@ import pytest
 from models.modulo import ModuloModel, loss_vector
 from models.modulo_fast import FastSession
 from models.modulo_frontier import Limit, delta_frontier, piece_at
-from models.oracles import judge
+from models.oracles import bounds
 from models.oracles.single_distance import breakpoints, single_distance_law
 from models.requirements import MASS_ABOVE_RATIO
 from models.requirements import MASS_ABOVE_RATIO as PDP
@@ -86,7 +86,7 @@ def test_no_piece_is_given_up(case):
     pieces = delta_frontier(sizes, shifts, epsilon)
     assert all(piece.proven for piece in pieces)
     for delta in np.random.default_rng(1).uniform(0, 1, 5):
-        law = judge(sizes, shifts, len(shifts) == 1, epsilon, float(delta), MASS_ABOVE_RATIO, "error-rate")
+        law = bounds(sizes, shifts, len(shifts) == 1, epsilon, float(delta), MASS_ABOVE_RATIO).strongest
         if law.kind == "optimum":
             assert at(pieces, delta) == pytest.approx(law.value, abs=1e-8)
 

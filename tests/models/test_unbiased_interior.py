@@ -13,6 +13,7 @@ from models.unbiased_bound import Quadratics
 from models.unbiased_interior import interior_point
 from models.unbiased_levels import interior_optimum, optimum
 from solvers.backend import Options
+from solvers.search import Deadline
 from workbench.families.labels.unbiased_channel import exact_channel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.privacy.audit import audit_extremes
@@ -89,7 +90,7 @@ def test_a_time_limit_counts_for_all_programs_together():
     y, p = clusters(120, 2, 1e6)
     with pytest.raises(wb.NotProven, match=r"time limit|optimum between 0 and"):
         wb.design(wb.Labels(y, p), method="unbiased", epsilon=1, time_limit=0.01)
-    assert interior_optimum(y, p, 1.0, stop=0.0) is None
+    assert interior_optimum(y, p, 1.0, deadline=Deadline(0.0)) is None
 
 
 @pytest.mark.parametrize("epsilon", EPSILON.values())

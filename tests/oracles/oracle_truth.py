@@ -8,6 +8,10 @@ import numpy as np
 from scipy.optimize import LinearConstraint, linprog, milp
 from scipy.sparse import lil_matrix
 
+from models.oracles import bounds, cuts, hops
+from models.oracles.question import ask
+from models.requirements import MASS_ABOVE_RATIO
+
 Shifts = Sequence[tuple[int, ...]]
 
 
@@ -110,3 +114,28 @@ def dp_error(sizes: tuple[int, ...], budgets: Mapping[tuple[int, ...], float], d
     answer = linprog(loss, A_ub=matrix.tocsr(), b_ub=limits, A_eq=sums, b_eq=[1.0], bounds=(0, None))
     assert answer.status == 0, answer.message
     return 1.0 + float(answer.fun)
+
+
+def judge(*question, **more):
+    """The strongest statement about a question."""
+    return bounds(*question, **more).strongest
+
+
+def question(sizes, shifts, epsilon, delta=0.0, requires=MASS_ABOVE_RATIO):
+    return ask(sizes, shifts, True, epsilon, delta, requires)
+
+
+def dp_law(sizes, shifts, epsilon, delta):
+    return hops.dp_law(question(sizes, shifts, epsilon, delta))
+
+
+def hop_law(sizes, shifts, epsilon):
+    return dp_law(sizes, shifts, epsilon, 0.0)
+
+
+def level_cut_law(sizes, shifts, epsilon, delta):
+    return next(cuts.statements(question(sizes, shifts, epsilon, delta)))
+
+
+def hop_distances(sizes, shifts):
+    return hops.hop_distances(sizes, question(sizes, shifts, 1.0).shifts)

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle_truth import both_ways, dp_delta, dp_error, run
+from oracle_truth import both_ways, dp_delta, dp_error, dp_law, hop_law, judge, run
 
-from models.oracles import judge
-from models.oracles.dp_law import dp_law
-from models.oracles.hops import hop_law
 from models.requirements import HOCKEY_STICK as DP
 from models.requirements import MASS_ABOVE_RATIO as PDP
 

@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle_truth import ahead, both_ways, dp_error, run
+from oracle_truth import ahead, both_ways, dp_error, hop_distances, hop_law, question, run
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from models.oracles import OutsideDomain
-from models.oracles.bounded_difference import (
-    bounded_difference_limit,
-    lemma_4,
-)
-from models.oracles.hops import budget_distances, hop_distances, hop_law, multiples, order
+from models.oracles.bounded_difference import bounded_difference_limit, column_cut_law
+from models.oracles.hops import hop_weights, multiples, order
 from models.oracles.single_distance import single_distance_law
 
 
@@ -51,9 +48,9 @@ def test_hop_distances_are_shortest_paths(group):
 def test_budget_distances_are_weighted_shortest_paths(group, weights):
     sizes, shifts = group
     budgets = dict(zip(shifts, weights, strict=False))
-    np.testing.assert_allclose(
-        budget_distances(sizes, list(budgets), budgets), graph_distances(sizes, budgets), rtol=1e-12
-    )
+    reduced = question(sizes, list(budgets), budgets).budgets
+    found = hop_weights(sizes, tuple(reduced.items()))
+    np.testing.assert_allclose(found, np.exp(-graph_distances(sizes, reduced)), rtol=1e-11)
 
 
 def test_relaxing_covers_every_number_of_repetitions():
@@ -106,7 +103,7 @@ def test_symmetric_neighbours_loss_more_than_the_papers_one_sided_ones():
 @pytest.mark.parametrize(("n", "mu_bar"), [(1, 1), (8, 3), (9, 9), (24, 6), (17, 5), (40, 1)])
 @pytest.mark.parametrize("epsilon", [0.05, 1.5, 20.0])
 def test_lemma_4_is_a_hop_law(n, mu_bar, epsilon):
-    closed, law = lemma_4(n, mu_bar, epsilon), hop_law((n + 1,), run(mu_bar), epsilon)
+    closed, law = column_cut_law(n, mu_bar, epsilon, 0.0), hop_law((n + 1,), run(mu_bar), epsilon)
     assert closed.value == pytest.approx(law.value, rel=1e-12)
     np.testing.assert_allclose(closed.pmf, law.pmf, rtol=1e-12)
 

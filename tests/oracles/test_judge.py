@@ -2,18 +2,17 @@ import math
 
 import numpy as np
 import pytest
-from oracle_truth import both_ways, pdp_delta, pdp_error, run
+from oracle_truth import both_ways, hop_law, judge, pdp_delta, pdp_error, run
 
 from models.oracles import (
     ORACLES,
     OutsideDomain,
     bounded_difference,
     bounds,
+    column_cut,
+    cuts,
     hops,
-    judge,
-    level_cut,
     level_search,
-    single_distance,
 )
 from models.oracles.cut_vectors import Grid, evaluate
 from models.oracles.question import ask
@@ -121,10 +120,11 @@ def test_what_is_remembered_answers_as_if_asked_first():
     ]
 
     def forget():
-        for module in (hops, level_cut, single_distance, bounded_difference, level_search):
+        for module in (hops, cuts, bounded_difference, column_cut, level_search):
             for value in vars(module).values():
-                if hasattr(value, "cache_clear"):
-                    value.cache_clear()
+                for part in (value, *(cell.cell_contents for cell in getattr(value, "__closure__", None) or ())):
+                    if hasattr(part, "cache_clear"):
+                        part.cache_clear()
 
     def asked(question):
         verdicts = bounds(*question)
@@ -139,7 +139,7 @@ def test_what_is_remembered_answers_as_if_asked_first():
         fresh.append(asked(question))
     assert [asked(question) for question in reversed(questions)] == fresh[::-1]
     with pytest.raises(ValueError, match="read-only"):
-        hops.hop_law((9,), run(3), 1.5).pmf[0] = 0.0
+        hop_law((9,), run(3), 1.5).pmf[0] = 0.0
 
 
 def test_unknown_losses_have_no_oracle():

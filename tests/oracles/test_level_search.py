@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle_truth import both_ways, pdp_delta, pdp_error, run
+from oracle_truth import both_ways, judge, level_cut_law, pdp_delta, pdp_error, run
 
-from models.oracles import OutsideDomain, bounds, judge
+from models.oracles import OutsideDomain, bounds
 from models.oracles.bounded_difference import column_cut_law
-from models.oracles.closed_form import ClosedForm
-from models.oracles.level_cut import level_cut_law
 from models.oracles.level_search import NODES, improve
-from models.oracles.question import ask
+from models.oracles.question import ClosedForm, ask
 from models.oracles.single_distance import single_distance_law
 from models.requirements import HOCKEY_STICK as DP
 from models.requirements import MASS_ABOVE_RATIO as PDP

@@ -3,9 +3,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from oracle_truth import pdp_delta, run
+from oracle_truth import hop_law, pdp_delta, run
 
-from models.oracles.bounded_difference import column_cut_law, lemma_4
+from models.oracles.bounded_difference import column_cut_law
 from models.oracles.printed_theorem3 import (
     phi_35_36,
     printed_level_curve,
@@ -73,7 +73,7 @@ def test_lengths_boundaries_and_masses_follow_31_to_37(n, mu_bar, epsilon):
         last = a**-1 if j == h else sum(a**i for i in range(j + 1))
         assert step.upper == pytest.approx(step.mass * a ** (b - h) * last, rel=1e-12)
         assert step.lower == pytest.approx(step.mass / before.mass * before.upper, rel=1e-12)  # (37c), second form
-    assert stairs[0].mass == pytest.approx(1.0 - lemma_4(n, mu_bar, epsilon).value, rel=1e-12)
+    assert stairs[0].mass == pytest.approx(1.0 - hop_law((n + 1,), run(mu_bar), epsilon).value, rel=1e-12)
 
 
 def test_linear_regions_join_the_flat_ones():

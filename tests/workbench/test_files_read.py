@@ -16,10 +16,10 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.families.labels.design import Labels
 from workbench.io.csv_column import read_column
 from workbench.io.files import read_bytes, read_text, write_new, write_whole
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes
+from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.certificate_file import check
 from workbench.sweeps.specification import read_spec
 

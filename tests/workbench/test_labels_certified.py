@@ -13,11 +13,8 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.families.labels.certify import certified
-from workbench.families.labels.design import best_bins
-from workbench.families.labels.family import FAMILY
+from workbench.families.labels.problem import best_bins
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.privacy.audit import audit, audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import from_dict
@@ -128,21 +125,6 @@ def test_what_cannot_be_saved_is_said(capsys, tmp_path: Path, monkeypatch: pytes
     assert (code, out) == (2, "")
     assert message in err
     assert not list(tmp_path.iterdir())
-
-
-def test_a_biased_vertex_is_repaired_and_its_bias_stated():
-    labels = wb.Labels([0, 1, 2])
-    outputs = np.array([-4.0, 1, 6])
-    request = FAMILY.request(labels, epsilon=1, method="unbiased")
-    nearly = np.array([[0.4, 0.4, 0.2], [0.3, 0.4, 0.3], [0.2, 0.4, 0.4]]) + 1e-12
-    exact = certified(LabelChannel(labels, outputs, Channel.from_rows(nearly)), request, unbiased=True)
-    assert exact.bias.worst == 0
-    assert [row.mean(exact.bias.outputs) for row in exact.mechanism.rows] == [0, 1, 2]
-    narrow = LabelChannel(labels, np.array([0.0, 1, 2]), Channel.from_rows(np.eye(3)))
-    left = certified(narrow, request, unbiased=True)
-    assert left.bias.worst > Fraction(1, 10)
-    assert left.privacy.meets("pure", Fraction(1), 0)
-    assert any("largest bias" in sentence for sentence in left.words)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 2, 8, 12])

@@ -106,7 +106,7 @@ def privatise_labels(
     most = None if person is None else rows_of_one_person(table, person)
     known, values = _labels(table, given, labels, snap)
     from workbench.families.api import design
-    from workbench.families.labels.design import best_bins
+    from workbench.families.labels.problem import best_bins
     from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
 
     def best(prior: Any, second: Fraction) -> Any:
@@ -123,7 +123,7 @@ def privatise_labels(
     words += [] if insecure_seed is None else [_SEEDED]
     mechanism = release.mechanism
     report: dict[str, Any] = {
-        "file": target.name, "column": column, "rows": int(values.size), "labels": mechanism.labels.k,
+        "file": target.name, "column": column, "rows": int(values.size), "labels": release.known.k,
         "label_set": "given" if labels is not None else "taken from the column",
         "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",
         "epsilon": float(release.epsilon), "epsilon1": float(release.epsilon_prior),
@@ -135,7 +135,7 @@ def privatise_labels(
     }  # fmt: skip
     lines = [
         ("epsilon", f"{report['epsilon']:g} = {report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"),
-        ("labels", f"{mechanism.labels.k}, {report['label_set']}"),
+        ("labels", f"{release.known.k}, {report['label_set']}"),
         ("outputs", f"{mechanism.outputs.size}, of {_LABEL_METHODS[method]}, best for the private prior, {loss} loss"),
         *_errors(release.expected_error),
     ]

@@ -10,7 +10,7 @@ fast; only those that these leave undecided ever touch the integers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
@@ -90,6 +90,9 @@ class Distribution:
 
     def __hash__(self) -> int:
         return hash(self.integers)
+
+    def __iter__(self) -> Iterator[Fraction]:
+        return (Fraction(k, self.total) for k in self.integers)
 
     def __getitem__(self, i: int) -> Fraction:
         return Fraction(self.integers[i], self.total)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def law_figure(mechanism: Any) -> Figure | None:
     if matrix is None or outputs is None or np.ndim(matrix) != 2 or np.ndim(outputs) != 1:
         return None
     cells = np.asarray(matrix, dtype=float)
-    labels = getattr(mechanism, "label_values", range(cells.shape[0]))
+    labels = getattr(mechanism, "inputs", range(cells.shape[0]))
     used = np.flatnonzero(cells.max(axis=0) > 0)
     if cells.shape[0] * used.size > _CELLS or len(labels) != cells.shape[0]:
         return None
@@ -153,4 +154,5 @@ def _affine(mechanism: Any) -> Figure | None:
 
 
 def _names(values: Iterable[Any]) -> list[str]:
-    return [f"{value:g}" if isinstance(value, (int, float, np.generic)) else str(value) for value in values]
+    numbers = (int, float, Fraction, np.generic)
+    return [f"{float(value):g}" if isinstance(value, numbers) else str(value) for value in values]

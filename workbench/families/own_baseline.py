@@ -15,13 +15,11 @@ Whatever it is, the exact audit decides whether it is private at a budget, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
@@ -33,7 +31,6 @@ from workbench.io.files import read_table
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.mechanisms.modulo import ModuloNoise
@@ -202,7 +199,11 @@ def _same(given: list[Fraction], known: list[Fraction], what: str) -> None:
 def _label_channel(rows: list[list[Fraction]], outputs: list[float], labels: Labels) -> Mechanism:
     if len(rows) != labels.k:
         InvalidRequest.must("baseline", f"a matrix with a row for each of {labels.k} labels", f"{len(rows)} rows")
-    return LabelChannel(labels, np.array(outputs), Channel.from_rows(rows))
+    return _labelled(labels, outputs, Channel.from_rows(rows))
+
+
+def _labelled(labels: Labels, outputs: Iterable[float], channel: Channel) -> Channel:
+    return replace(channel, labelled=(tuple(map(Fraction, labels.values.tolist())), tuple(map(Fraction, outputs))))
 
 
 def _matrix(rows: list[list[Fraction]], question: Any) -> Mechanism:
@@ -226,7 +227,7 @@ def _noise(masses: dict[int, Fraction], question: Any) -> Mechanism:
     if isinstance(question, FiniteQuery) and question.outputs == question.inputs:
         return Channel(_clamped(law, question.k))
     if isinstance(question, Labels):
-        return LabelChannel(question, question.values, Channel(_clamped(law, question.k)))
+        return _labelled(question, question.values.tolist(), Channel(_clamped(law, question.k)))
     if isinstance(question, Quantization):
         InvalidRequest.must("baseline", _TABLE, "a PMF of noise, which is biased once it is clamped")
     if isinstance(question, ModuloNoise) and question.scalar:

@@ -35,7 +35,7 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
 def _designed(problem: Problem, answer: Answer) -> Design:
     """The design that an answer makes, proven optimal or not."""
     request, claim, mechanism = problem.request, problem.claim, answer.mechanism
-    certificate, words = None, problem.words()
+    certificate, words = None, [*problem.words(), *answer.words]
     if request.certified:
         mechanism, certificate, more = problem.repaired(answer)
         words += more
@@ -50,7 +50,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
     if answer.bound is None and answer.solution is not None:
         words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
     return Design(
-        request,
+        problem.outer,
         mechanism,
         float(objective),
         None if answer.bound is None else round_down(Fraction(answer.bound)),
@@ -60,7 +60,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
         tuple(words),
         privacy,
         certificate,
-        None if certificate is None else answer.mechanism,
+        None if certificate is None or answer.mechanism is mechanism else answer.mechanism,
         answer.route,
         details={"loss": loss, "bound": answer.bound},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,11 +14,13 @@ from workbench.errors import NotProven
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.oracle import ABSOLUTE
 from workbench.families.outcome import translated_errors
+from workbench.mechanisms.channel import Channel
 from workbench.privacy.audit import Privacy, audit, audit_extremes
-from workbench.privacy.certificate import Certificate
+from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
 from workbench.privacy.claim import Claim
+from workbench.privacy.objective import is_exact_loss
 
-__all__ = ["Answer", "Problem", "Programs", "Repaired"]
+__all__ = ["Answer", "Problem", "Programs", "Repaired", "stated_certificate"]
 
 _ENOUGH = 1e-5  # relative gap of what counts as an optimum
 
@@ -30,7 +33,7 @@ class Answer:
 
     mechanism: the solver's own, in floats; bound: on what is minimised; solution: None of a closed form; law: what is
     repaired, where that is more than the mechanism; claimed: the objective of a design that is not repaired, where it
-    is not the mechanism's loss.
+    is not the mechanism's loss; words: what a reader must know of it.
     """
 
     mechanism: Any
@@ -39,6 +42,7 @@ class Answer:
     route: str = "repair"
     law: Any = None
     claimed: float | None = None
+    words: Sequence[str] = ()
 
 
 class Programs:
@@ -74,6 +78,7 @@ class Problem(ABC):
 
     def __init__(self, request: Any) -> None:
         self.request = request
+        self.outer = request  # the request of the design, where this one is underneath another
 
     @property
     def claim(self) -> Claim:
@@ -85,9 +90,9 @@ class Problem(ABC):
         """An answer before any program; None where there is none."""
         return None
 
-    @abstractmethod
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """The answer of programs. Raises InvalidRequest, Infeasible, NotProven, SolverUnavailable."""
+        raise NotImplementedError
 
     @abstractmethod
     def repaired(self, answer: Answer) -> Repaired:
@@ -98,9 +103,9 @@ class Problem(ABC):
         """What a mechanism costs, exactly where that is rational."""
 
     @property
-    @abstractmethod
     def largest_loss(self) -> float:
         """The largest loss that counts in the mean: relative to it, what costs nearly 0 costs 0."""
+        return 0.0
 
     def audited(self, mechanism: Any) -> Privacy:
         """The exact audit of a mechanism, by its extreme pairs where those decide the claim."""
@@ -142,3 +147,30 @@ class Problem(ABC):
             bound=bound,
             design=reached,
         )
+
+
+def stated_certificate(
+    channel: Channel,
+    claim: Claim,
+    loss: str | None,
+    numbers: tuple[Sequence[Fraction], Sequence[Fraction]] | None,
+    prior: Sequence[Fraction] | None,
+    record: Mapping[str, Any],
+    rows: Sequence[int] | None = None,
+) -> Certificate:
+    """The certificate of a channel that meets a claim, with its means and its loss where a file can state them.
+
+    loss: its name, None where it is not stated; numbers: (inputs, outputs), None where some are none; prior: of the
+    inputs, None for the worst one; rows: of every input, where inputs share them. Raises NotCertified.
+    """
+    objective = bias = None
+    if numbers is not None:
+        inputs, outputs = map(tuple, numbers)
+        if loss is not None and prior is not None and is_exact_loss(loss):
+            at = tuple(range(len(inputs)) if rows is None else rows)
+            objective = ExpectedLoss(loss, Fraction(0), inputs, tuple(prior), outputs, at).at(channel)
+        bias = None if rows is not None else Bias.of(channel, outputs, inputs)
+    others = {name: value for name, value in claim.values.items() if name not in ("epsilon", "delta")}
+    return Certificate(
+        channel, claim.notion.name, claim.epsilon, claim.values.get("delta"), objective, bias, dict(record), others
+    )

@@ -27,6 +27,7 @@ __all__ = [
     "bars",
     "channel_plot",
     "density_plot",
+    "figure_bytes",
     "legend_below",
     "noise_plot",
     "panels",
@@ -208,12 +209,17 @@ def _drawn_once(figure: Figure) -> Iterator[None]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Save a figure in the format of the path's ending, the same bytes for the same data (no dates, fixed ids)."""
-    import matplotlib as mpl
-
+    """Save a figure in the format of the path's ending, as `figure_bytes` makes it."""
     form = path.suffix.lstrip(".").lower()
     if form not in ("png", "svg", "pdf"):
         InvalidRequest.must("plot file", "named .png, .svg or .pdf", path.name)
+    write_whole(path, figure_bytes(figure, form))
+
+
+def figure_bytes(figure: Figure, form: str) -> bytes:
+    """A figure as "png", "svg" or "pdf", the same bytes for the same data (no dates, fixed ids)."""
+    import matplotlib as mpl
+
     metadata: dict[str, Any] = {"Software": None} if form == "png" else {"Date": None}
     if form == "pdf":
         metadata = {"CreationDate": None}
@@ -223,4 +229,4 @@ def save_figure(figure: Figure, path: Path) -> None:
     content = buffer.getvalue()
     if form == "svg":  # matplotlib leaves trailing blanks
         content = b"\n".join(line.rstrip() for line in content.split(b"\n"))
-    write_whole(path, content)
+    return content

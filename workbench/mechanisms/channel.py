@@ -6,7 +6,7 @@ MSE = 1/(n+1) Σ_q Σ_k Pr[k|q] (k - q)²        ER = 1 - 1/(n+1) Σ_q Pr[q|q]  
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -200,6 +200,18 @@ class Channel(ShownMechanism):
         """What is published on input x. Shape (count,)."""
         drawn = Sampler(self.law(x), source).draw(count)
         return drawn if self.labelled is None else self.outputs[drawn]
+
+    def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
+        """One draw for each of many inputs, numbers, independently. Raises InvalidRequest for what is no input."""
+        present, which = np.unique(plain_numbers(values, "inputs").reshape(-1), return_inverse=True)
+        laws = [self.law(x) for x in present.tolist()]
+        return self.outputs[Sampler(laws, source).draw_from(which) if laws else []]
+
+    def losses(self, loss: Callable[[Any, Any], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """E ℓ(o, x) of every input x, numbers; outputs of mass 0 left out. loss: (outputs, inputs) -> ℓ. Shape (k,)."""
+        inputs = np.array([float(x) for x in self.inputs])
+        table = loss(self.outputs[None, :], inputs[:, None])
+        return np.asarray((self.matrix * np.where(self.matrix > 0, table, 0.0)).sum(axis=1))
 
     def describe(self) -> str:
         """One line."""

@@ -4,6 +4,9 @@ Neighbouring answers differ by 1..D in either direction. The law of q + η is th
 s = ±1..±D is all there is to compare, whatever q is. Clamped to low..high the mechanism is a finite channel and is
 compared as one, row by row: clamping is post-processing, which every notion but PDP survives, and costs privacy nothing
 that this does not show.
+
+Noise on the reals is the same in cells (`workbench.mechanisms.real_noise`): weights by cell, `reach` cells a
+sensitivity, and an atom beside them.
 """
 
 from __future__ import annotations
@@ -24,46 +27,22 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import positive
 from workbench.exact.plain import is_whole, whole_column
 from workbench.exact.random_source import Source
-from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
 from workbench.io.records import law_record, listed, read_law, refuse, take
-from workbench.mechanisms.mechanism import (
-    AuditSize,
-    Budget,
-    ColumnInputs,
-    Comparison,
-    Label,
-    Segment,
-    compare_pairs,
-    extreme_pairs,
-    pair_budgets,
-)
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label, Segment
 from workbench.mechanisms.noise_losses import PART_LOSSES
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "LAW",
-    "OWN_LOSSES",
-    "AdditiveIntegerNoise",
-    "IntegerNoise",
-    "LineNoise",
-    "UnboundedNoise",
-    "law_entries",
-    "line_comparisons",
-    "line_size",
-    "ratio_bits",
-    "read_entries",
-    "shift_budgets",
-]
+__all__ = ["AdditiveIntegerNoise", "IntegerNoise", "LineNoise", "UnboundedNoise"]
 
 MAX_SENSITIVITY = 10_000
 MAX_ANSWERS = 10_001
 OWN_LOSSES = "losses must have a name of their own, and be left out for absolute, squared and noise on the reals."
-LAW = {"first", "period", "ratio", "total", "weights"}  # the entries of a law's record
 
 
 class UnboundedNoise:
@@ -102,17 +81,111 @@ class IntegerNoise(UnboundedNoise):
 
 
 class LineNoise(ShownMechanism):
-    """What noise on the integers and on the reals share: neighbours are answers at most `sensitivity` apart."""
+    """What noise on the integers and on the reals share: neighbours are answers at most `sensitivity` apart.
+
+    cells: the weights by cell; atom: a point mass beside them, which meets no mass when it is moved; reach: the largest
+    shift that is compared, in cells.
+    """
 
     question: Any
+    cells: Any
+    atom: Any
 
     segments: ClassVar[tuple[Segment, ...]] = ()  # shifts decide every notion
     one_sided: ClassVar[bool] = False
     repaired_by: ClassVar[str] = "line"
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """The largest shift that is compared, in cells."""
+
+    @abstractmethod
+    def read_answer(self, x: Any) -> Any:
+        """An answer of the query as an exact number. Raises InvalidRequest."""
 
     @abstractmethod
     def loss(self, name: str) -> Fraction:
         """The exact mean of |η| ("absolute") or η² ("squared"). Raises InvalidRequest."""
+
+    @property
+    def inputs(self) -> Any:
+        """None: there is no largest answer."""
+        return None
+
+    def law(self, x: Any = None) -> Distribution:
+        """The law of the cell of η, the same for every x: its first and last position stand for all beyond the weights.
+        Raises InvalidRequest."""
+        if x is not None:
+            self.read_answer(x)
+        cells = self.cells
+        tails = [cells.ratio / (1 - cells.ratio) * end for end in cells.ends]
+        weights = [tails[0], *cells.weights, tails[1]]
+        if self.atom:
+            weights[1 - cells.first] += self.atom
+        return Distribution(weights)
+
+    def comparisons(self) -> Iterator[Comparison]:
+        """Cells and atom against themselves moved by s = ±1..±reach."""
+        cells = self.cells
+        for shift in sorted(self._shifts, key=lambda s: (abs(s), s < 0)):
+            p, q, low = cells.compared(shift)
+            count = 2 * abs(shift) + len(cells.weights)
+            if self.atom:
+                p, q = [*p, self.atom, Fraction(0)], [*q, Fraction(0), self.atom]
+
+            def describe(k: int, low: int = low, shift: int = shift, count: int = count) -> tuple[str, str]:
+                if k < count:
+                    return f"f({low + k})", f"f({low + k + shift})"
+                return "f beyond the weights, or at the atom", "f there, moved"
+
+            yield Comparison((shift,), Distribution(p), Distribution(q), describe)
+
+    @property
+    def _shifts(self) -> list[int]:
+        return [s for s in range(-self.reach, self.reach + 1) if s]
+
+    def extremes(self) -> Iterator[Comparison]:
+        """All shifts."""
+        return self.comparisons()
+
+    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+        """The budget of every shift ±1..±reach; a mapping may be by s or (s,), both signs. Raises InvalidRequest."""
+        if not isinstance(epsilon, Mapping):
+            common = positive(epsilon, "epsilon", or_zero=True)
+            return {(s,): common for s in self._shifts}
+        given = {(key[0] if isinstance(key, tuple) and len(key) == 1 else key): value for key, value in epsilon.items()}
+        for key in given:
+            if key not in self._shifts:
+                raise InvalidRequest(f"epsilon has a budget for {key}, which is no difference in 1..{self.reach}.")
+        budgets: dict[Label, Fraction] = {}
+        for s in self._shifts:
+            amount = given.get(s, given.get(-s))
+            if amount is None:
+                raise InvalidRequest(f"epsilon has no budget for the difference {abs(s)}.")
+            budgets[s,] = positive(amount, f"epsilon of difference {abs(s)}", or_zero=True)
+        return budgets
+
+    @property
+    def audit_size(self) -> AuditSize:
+        """Of the comparisons, counted without listing them."""
+        law, reach, atom = self.cells, self.reach, self.atom
+        outcomes = len(law.weights) + 2 * reach + (2 * law.period if law.ratio else 0) + (2 if atom else 0)
+        bits = self.bits_of_weights(reach, 3) + (_bits(atom) if atom else 0)
+        return AuditSize(2 * reach, outcomes, 1, bits)
+
+    def bits_of_weights(self, span: int, more: int) -> int:
+        """Of the weights' total and, with tails, of the powers of the ratio that reach over so many cells."""
+        law = self.cells
+        powers = -(-span // law.period) + more if law.ratio else 0
+        return int(law.held.total.bit_length() + powers * _bits(law.ratio))
+
+    def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
+        """`loss`; there are none of one's own. Raises InvalidRequest."""
+        if losses is not None:
+            raise InvalidRequest(OWN_LOSSES)
+        return self.loss(name)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
@@ -127,6 +200,26 @@ class LineNoise(ShownMechanism):
         squared = float(self.loss("squared"))
         return {"mean absolute error": float(self.loss("absolute")), "root mean squared error": squared**0.5}
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, read back by `from_dict`."""
+        law = self.cells
+        where = {"first": law.first, "period": law.period, "ratio": spelled(law.ratio)}
+        return {"kind": self.kind, **self.question.to_dict(), **where, **law_record(law.held)}
+
+    @staticmethod
+    def read(data: Any, names: set[str]) -> tuple[dict[str, Any], IntegerLaw]:
+        """The entries of a record, its own of these names, and the law. Raises CorruptFile, InvalidRequest."""
+        names = {"kind", "sensitivity", "first", "period", "ratio", "total", "weights", *names}
+        fields = take(data, "The noise", names)
+        for name in ("first", "period"):
+            if type(fields[name]) is not int or abs(fields[name]) >= 1 << 40:
+                refuse(name, "an integer")
+        weights = read_law({name: fields[name] for name in ("total", "weights")}, "The noise")
+        ratio = read_ratio(fields["ratio"], "The ratio")
+        if not 0 <= ratio < 1:
+            raise CorruptFile("The ratio must be a number in [0, 1).")
+        return fields, IntegerLaw(fields["first"], weights, fields["period"], ratio)
+
 
 @dataclass(frozen=True, repr=False)
 class AdditiveIntegerNoise(LineNoise):
@@ -136,38 +229,57 @@ class AdditiveIntegerNoise(LineNoise):
     noise: IntegerLaw
 
     kind: ClassVar[str] = "integer-noise"
+    atom = Fraction(0)
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, IntegerNoise) or not isinstance(self.noise, IntegerLaw):
             InvalidRequest.must("mechanism", "an IntegerNoise and an IntegerLaw", type(self.noise).__name__)
 
-    @cached_property
+    @property
+    def cells(self) -> IntegerLaw:
+        """The integers."""
+        return self.noise
+
+    @property
+    def reach(self) -> int:
+        """The sensitivity."""
+        return self.question.sensitivity
+
+    @property
     def rows(self) -> tuple[Distribution, ...]:
         """The law of what is published on every answer, of clamped noise."""
         if self.question.clamp is None:
             raise InvalidRequest("rows are those of clamped noise: unclamped it has infinitely many.")
+        return self._channel.rows
+
+    @cached_property
+    def _channel(self) -> Channel:
+        """Clamped noise as what it is."""
+        assert self.question.clamp is not None
         low, high = self.question.clamp
-        return tuple(self.noise.clamped(low - q, high - q) for q in range(low, high + 1))
+        count = high - low + 1
+        near = ((i, j) for i in range(count) for j in range(max(0, i - self.reach), min(count, i + self.reach + 1)))
+        rows = tuple(self.noise.clamped(low - q, high - q) for q in range(low, high + 1))
+        return Channel(rows, tuple(pair for pair in near if pair[0] != pair[1]))
 
     def law(self, x: Any = None) -> Distribution:
-        """Of clamped noise the law of the answer published on x; else that of η, the same for every x: its first and
-        last position stand for all beyond the weights. Raises InvalidRequest."""
-        if self.question.clamp is not None:
-            return self.rows[self._answer(x) - self.question.clamp[0]]
-        if x is not None:
-            self._answer(x)
-        noise = self.noise
-        tails = [noise.ratio / (1 - noise.ratio) * end for end in noise.ends]
-        return Distribution([tails[0], *noise.weights, tails[1]])
+        """Of clamped noise the law of the answer published on x; else that of η. Raises InvalidRequest."""
+        clamp = self.question.clamp
+        return super().law(x) if clamp is None else self.rows[self.read_answer(x) - clamp[0]]
 
     @property
     def outputs(self) -> NDArray[np.int64]:
         """Of clamped noise the answers; else the noise values behind the positions of `law`."""
-        if self.question.clamp is not None:
-            return np.arange(self.question.clamp[0], self.question.clamp[1] + 1)
-        return np.arange(self.noise.first - 1, self.noise.last + 2)
+        low, high = self.question.clamp or (self.noise.first - 1, self.noise.last + 1)
+        return np.arange(low, high + 1)
 
-    def _answer(self, x: Any) -> int:
+    @property
+    def inputs(self) -> Any:
+        """The answers there are, of clamped noise; else None, all integers."""
+        return None if self.question.clamp is None else self.outputs
+
+    def read_answer(self, x: Any) -> int:
+        """An answer. Raises InvalidRequest."""
         clamp = self.question.clamp
         if not is_whole(x) or abs(int(x)) >= 1 << 62 or (clamp is not None and not clamp[0] <= int(x) <= clamp[1]):
             InvalidRequest.must("answer", "an integer" if clamp is None else f"an integer in {clamp[0]}..{clamp[1]}", x)
@@ -178,36 +290,37 @@ class AdditiveIntegerNoise(LineNoise):
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Of clamped noise, the ordered pairs of rows whose answers are neighbours."""
-        count, reach = len(self.rows), self.question.sensitivity
-        near = ((i, j) for i in range(count) for j in range(max(0, i - reach), min(count, i + reach + 1)))
-        return tuple(pair for pair in near if pair[0] != pair[1])
+        return self._channel.pairs
 
     def comparisons(self) -> Iterator[Comparison]:
         """f against f(· + s), s = ±1..±D; of clamped noise its rows."""
-        if self.question.clamp is not None:
-            return compare_pairs(self.rows, self.pairs)
-        return line_comparisons(self.noise, self.question.sensitivity)
+        return super().comparisons() if self.question.clamp is None else self._channel.comparisons()
 
     def extremes(self) -> Iterator[Comparison]:
         """All shifts; of clamped noise the pairs that reach the extremes of every output, where all are neighbours."""
-        clamp = self.question.clamp
-        if clamp is not None and self.question.sensitivity == clamp[1] - clamp[0]:
-            return compare_pairs(self.rows, extreme_pairs(self.rows))
-        return self.comparisons()
+        return super().extremes() if self.question.clamp is None else self._channel.extremes()
 
     def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
         """The budget of every comparison; a mapping gives one for each distance (of clamped noise, pair of rows)."""
-        if self.question.clamp is not None:
-            return pair_budgets(self.pairs, epsilon)
-        return shift_budgets(self.question.sensitivity, epsilon)
+        return super().budgets(epsilon) if self.question.clamp is None else self._channel.budgets(epsilon)
+
+    @property
+    def audit_size(self) -> AuditSize:
+        """Of the comparisons, counted without listing them."""
+        if self.question.clamp is None:
+            return super().audit_size
+        low, high = self.question.clamp
+        count = high - low + 1
+        return AuditSize(self.reach * (2 * count - self.reach - 1), count, count, self.bits_of_weights(count, 2))
 
     # What is published.
 
     def draws(self, x: Any, count: int, source: Source) -> NDArray[np.int64]:
         """x + η (η itself without an x), clamped where the question says so. Shape (count,)."""
-        if self.question.clamp is not None:
-            return Sampler(self.law(x), source).draw(count) + self.question.clamp[0]
-        return self.noise.draw(count, source) + (0 if x is None else self._answer(x))
+        clamp = self.question.clamp
+        answer = 0 if x is None and clamp is None else self.read_answer(x)
+        drawn = self.noise.draw(count, source) + answer
+        return drawn if clamp is None else np.clip(drawn, *clamp)
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[np.int64]:
         """One draw for each of many true answers. answers: (n,) integers. Raises InvalidRequest."""
@@ -242,46 +355,23 @@ class AdditiveIntegerNoise(LineNoise):
 
     def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
         """`loss`, or Σ f(η) loss(η) of losses of one's own, one for each weight. Raises InvalidRequest."""
-        if losses is None:
-            return self.loss(name)
-        if name in ("absolute", "error-rate", *PART_LOSSES):
-            raise InvalidRequest(OWN_LOSSES)
+        if losses is None or name in ("absolute", "error-rate", *PART_LOSSES):
+            return super().exact_loss(name, losses)
         if self.noise.ratio or self.question.clamp is not None or len(losses) != len(self.noise.weights):
             raise InvalidRequest("losses must be one for each weight of unclamped noise without tails.")
-        return sum((c * w for c, w in zip(losses, self.noise.weights, strict=True)), Fraction(0)) / self.noise.total
+        return self.noise.held.mean(losses)
 
     # Repair, files, words.
-
-    @property
-    def inputs(self) -> Any:
-        """The answers there are, of clamped noise; else None, all integers."""
-        return None if self.question.clamp is None else self.outputs
-
-    @property
-    def audit_size(self) -> AuditSize:
-        """Of the comparisons, counted without listing them."""
-        noise, reach, clamp = self.noise, self.question.sensitivity, self.question.clamp
-        if clamp is None:
-            return line_size(noise, reach)
-        count = clamp[1] - clamp[0] + 1
-        powers = -(-count // noise.period) + 2 if noise.ratio else 0
-        bits = noise.held.total.bit_length() + powers * ratio_bits(noise)
-        return AuditSize(reach * (2 * count - reach - 1), count, count, bits)
 
     def with_noise(self, noise: IntegerLaw) -> AdditiveIntegerNoise:
         """The same question answered with another law."""
         return AdditiveIntegerNoise(self.question, noise)
 
-    @property
-    def reach(self) -> int:
-        """The largest shift that is compared."""
-        return self.question.sensitivity
-
     def describe(self) -> str:
         """One line."""
-        d, clamp = self.question.sensitivity, self.question.clamp
+        clamp = self.question.clamp
         where = "on all integers" if clamp is None else f"clamped to {clamp[0]}..{clamp[1]}"
-        return f"Additive noise {where}, neighbouring answers differ by at most {d}"
+        return f"Additive noise {where}, neighbouring answers differ by at most {self.reach}"
 
     def figure(self) -> Figure:
         """The PMF as bars."""
@@ -290,93 +380,23 @@ class AdditiveIntegerNoise(LineNoise):
         values, masses = self.noise.first + np.arange(len(self.noise.weights)), self.noise.floats
         return noise_plot(values, masses, self.describe())
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, read back by `from_dict`."""
-        return {"kind": self.kind, **self.question.to_dict(), **law_entries(self.noise)}
-
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveIntegerNoise:
         """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
-        fields = take(data, "The noise", {"kind", "sensitivity", "clamp", *LAW})
+        fields, law = cls.read(data, {"clamp"})
         clamp = fields["clamp"]
         if clamp is not None:
-            ends = listed(clamp, "clamp")
-            if len(ends) != 2 or not all(type(end) is int and abs(end) < 1 << 40 for end in ends):
+            clamp = tuple(listed(clamp, "clamp"))
+            if len(clamp) != 2 or not all(type(end) is int and abs(end) < 1 << 40 for end in clamp):
                 refuse("clamp", "null or two integers")
         if type(fields["sensitivity"]) is not int:
             refuse("sensitivity", "an integer")
-        question = IntegerNoise(fields["sensitivity"], None if clamp is None else tuple(clamp))
-        return cls(question, read_entries(fields))
+        return cls(IntegerNoise(fields["sensitivity"], clamp), law)
 
     def __repr__(self) -> str:
         return f"AdditiveIntegerNoise({self.question!r}, {len(self.noise.weights)} weights from {self.noise.first})"
 
 
-# What noise on the integers and on the reals share.
-
-
-def line_comparisons(law: IntegerLaw, reach: int, atom: Fraction = Fraction(0)) -> Iterator[Comparison]:
-    """f against f(· + s) for s = ±1..±reach; atom: a point mass beside the weights, which meets no mass when moved."""
-    for shift in sorted(range(-reach, reach + 1), key=lambda s: (abs(s), s < 0)):
-        if not shift:
-            continue
-        p, q, low = law.compared(shift)
-        count = 2 * abs(shift) + len(law.weights)
-        if atom:
-            p, q = [*p, atom, Fraction(0)], [*q, Fraction(0), atom]
-
-        def describe(k: int, low: int = low, shift: int = shift, count: int = count) -> tuple[str, str]:
-            if k < count:
-                return f"f({low + k})", f"f({low + k + shift})"
-            return "f beyond the weights, or at the atom", "f there, moved"
-
-        yield Comparison((shift,), Distribution(p), Distribution(q), describe)
-
-
-def line_size(law: IntegerLaw, reach: int, atom: Fraction = Fraction(0)) -> AuditSize:
-    """What `line_comparisons` amounts to, as `audit_size`."""
-    outcomes = len(law.weights) + 2 * reach + (2 * law.period if law.ratio else 0) + (2 if atom else 0)
-    powers = -(-reach // law.period) + 3 if law.ratio else 0
-    bits = law.held.total.bit_length() + atom.numerator.bit_length() + powers * ratio_bits(law)
-    return AuditSize(2 * reach, outcomes, 1, bits + (atom.denominator.bit_length() if atom else 0))
-
-
-def ratio_bits(law: IntegerLaw) -> int:
-    """Of numerator and denominator of the ratio."""
-    return law.ratio.numerator.bit_length() + law.ratio.denominator.bit_length()
-
-
-def shift_budgets(reach: int, epsilon: Budget) -> dict[Label, Fraction]:
-    """The budget of every shift ±1..±reach; a mapping may be by s or (s,), for both signs. Raises InvalidRequest."""
-    shifts = [s for s in range(-reach, reach + 1) if s]
-    if not isinstance(epsilon, Mapping):
-        common = positive(epsilon, "epsilon", or_zero=True)
-        return {(s,): common for s in shifts}
-    given = {(key[0] if isinstance(key, tuple) and len(key) == 1 else key): value for key, value in epsilon.items()}
-    for key in given:
-        if key not in shifts:
-            raise InvalidRequest(f"epsilon has a budget for {key}, which is no difference in 1..{reach}.")
-    budgets: dict[Label, Fraction] = {}
-    for s in shifts:
-        amount = given.get(s, given.get(-s))
-        if amount is None:
-            raise InvalidRequest(f"epsilon has no budget for the difference {abs(s)}.")
-        budgets[s,] = positive(amount, f"epsilon of difference {abs(s)}", or_zero=True)
-    return budgets
-
-
-def law_entries(law: IntegerLaw) -> dict[str, Any]:
-    """A law as a record."""
-    return {"first": law.first, "period": law.period, "ratio": spelled(law.ratio), **law_record(law.held)}
-
-
-def read_entries(fields: Mapping[str, Any]) -> IntegerLaw:
-    """The law that `law_entries` wrote. Raises CorruptFile, InvalidRequest."""
-    for name in ("first", "period"):
-        if type(fields[name]) is not int or abs(fields[name]) >= 1 << 40:
-            refuse(name, "an integer")
-    weights = read_law({name: fields[name] for name in ("total", "weights")}, "The noise")
-    ratio = read_ratio(fields["ratio"], "The ratio")
-    if not 0 <= ratio < 1:
-        raise CorruptFile("The ratio must be a number in [0, 1).")
-    return IntegerLaw(fields["first"], weights, fields["period"], ratio)
+def _bits(number: Fraction) -> int:
+    """Of numerator and denominator."""
+    return number.numerator.bit_length() + number.denominator.bit_length()

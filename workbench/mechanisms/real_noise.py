@@ -17,7 +17,7 @@ no attack on floating-point noise (Mironov 2012) applies. Δ must bound the diff
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -27,26 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
-from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact, positive
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
 from workbench.io.files import ratio as read_ratio
 from workbench.io.files import spelled
-from workbench.io.records import refuse, take
-from workbench.mechanisms.integer_noise import (
-    LAW,
-    OWN_LOSSES,
-    LineNoise,
-    UnboundedNoise,
-    law_entries,
-    line_comparisons,
-    line_size,
-    read_entries,
-    shift_budgets,
-)
-from workbench.mechanisms.mechanism import AuditSize, Budget, ColumnInputs, Comparison, Label
+from workbench.io.records import refuse
+from workbench.mechanisms.integer_noise import LineNoise, UnboundedNoise
+from workbench.mechanisms.mechanism import ColumnInputs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,48 +108,25 @@ class AdditiveRealNoise(LineNoise):
         """Of all weights."""
         return self.cells.total + self.atom
 
-    def law(self, x: Any = None) -> Distribution:
-        """The law of η rounded to multiples of β, the same for every x; its first and last position stand for all
-        beyond the weights. Raises InvalidRequest."""
-        if x is not None:
-            self._answer(x)
-        cells = self.cells
-        tails = [cells.ratio / (1 - cells.ratio) * end for end in cells.ends]
-        weights = [tails[0], *map(Fraction, cells.weights), tails[1]]
-        if self.atom:
-            weights[1 - cells.first] += self.atom
-        return Distribution(weights)
-
     @property
     def outputs(self) -> NDArray[np.float64]:
         """The middles of the cells behind the positions of `law`."""
         return np.arange(self.cells.first - 1, self.cells.last + 2, dtype=np.float64) * float(self.width)
 
-    def _answer(self, x: Any) -> Fraction:
+    def read_answer(self, x: Any) -> Fraction:
+        """A number. Raises InvalidRequest."""
         return exact(x, "answer")
-
-    # What is compared.
 
     @property
     def reach(self) -> int:
-        """The largest shift that is compared, in cells."""
+        """The cells of one sensitivity."""
         return self.steps
-
-    def comparisons(self) -> Iterator[Comparison]:
-        """Cells and atom against themselves moved by s = ±1..±k cells, which decide all real shifts."""
-        return line_comparisons(self.cells, self.steps, self.atom)
-
-    extremes = comparisons
-
-    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
-        """The budget of every shift, in cells."""
-        return shift_budgets(self.steps, epsilon)
 
     # What is published.
 
     def draws(self, x: Any, count: int, source: Source) -> NDArray[np.float64]:
         """x + η (η itself without an x) on the grid. Shape (count,)."""
-        answer = Fraction(0) if x is None else self._answer(x)
+        answer = Fraction(0) if x is None else self.read_answer(x)
         return self._published([answer] * int(count), source)
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> NDArray[np.float64]:
@@ -205,12 +171,6 @@ class AdditiveRealNoise(LineNoise):
             mean = self.cells.mean(lambda j: beta**2 * (j * j + Fraction(1, 12)), (beta**2 / 12, zero, beta**2))
         return mean * self.cells.total / self.total
 
-    def exact_loss(self, name: str, losses: tuple[Fraction, ...] | None) -> Fraction:
-        """`loss`; there are none of one's own. Raises InvalidRequest."""
-        if losses is not None:
-            raise InvalidRequest(OWN_LOSSES)
-        return self.loss(name)
-
     # Repair, files, words.
 
     @property
@@ -221,16 +181,6 @@ class AdditiveRealNoise(LineNoise):
         weights = [Fraction(w) for w in self.cells.weights]
         weights[-self.cells.first] += self.atom
         return IntegerLaw(self.cells.first, weights, self.cells.period, self.cells.ratio)
-
-    @property
-    def inputs(self) -> Any:
-        """None: all reals."""
-        return None
-
-    @property
-    def audit_size(self) -> AuditSize:
-        """Of the comparisons, counted without listing them."""
-        return line_size(self.cells, self.steps, self.atom)
 
     @classmethod
     def of(
@@ -270,23 +220,16 @@ class AdditiveRealNoise(LineNoise):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, read back by `from_dict`."""
-        entries = law_entries(self.cells)
-        return {
-            "kind": self.kind,
-            **self.question.to_dict(),
-            "steps": self.steps,
-            "atom": spelled(self.atom),
-            **entries,
-        }
+        return super().to_dict() | {"steps": self.steps, "atom": spelled(self.atom)}
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveRealNoise:
         """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
-        fields = take(data, "The noise", {"kind", "sensitivity", "grid", "steps", "atom", *LAW})
+        fields, cells = cls.read(data, {"grid", "steps", "atom"})
         if type(fields["steps"]) is not int:
             refuse("steps", "an integer")
         question = RealNoise(*(read_ratio(fields[name], name) for name in ("sensitivity", "grid")))
-        return cls(question, fields["steps"], read_entries(fields), read_ratio(fields["atom"], "The atom"))
+        return cls(question, fields["steps"], cells, read_ratio(fields["atom"], "The atom"))
 
     def __repr__(self) -> str:
         return f"AdditiveRealNoise({self.question!r}, {self.steps} steps, {len(self.cells.weights)} cells)"

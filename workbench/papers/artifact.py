@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 import operator
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from workbench.io.figures import figure_bytes
 from workbench.papers.figure import Drawing, declared
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ __all__ = [
     "Paper",
     "artifact",
     "erratum",
+    "json_bytes",
     "printed",
     "rounded",
     "tabled",
@@ -106,6 +109,14 @@ class Comparison:
         """Whether the verdict is not the expected one."""
         return self.agrees != self.expected
 
+    def record(self) -> dict[str, Any]:
+        """What is written of it."""
+        stated = {name: value for name, value in asdict(self).items() if name != "apart" or value}
+        return stated | {
+            "ours": self.shown, "difference": rounded(self.shown - self.printed, 4),
+            "tolerance": float(f"{self.tolerance:.6g}"), "verdict": self.verdict, "surprising": self.surprising,
+        }  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Erratum:
@@ -155,6 +166,25 @@ class Artifact:
             table[column] = [rounded(v, count, noise) if isinstance(v, float) else v for v in table[column]]
         table.attrs = self.table.attrs
         return table
+
+    def files(self) -> dict[str, bytes]:
+        """Its table, figure and record, by the names of their files."""
+        shown = self.shown()
+        table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
+        record = {
+            "name": self.name, "title": self.title, "caption": self.caption, "figure": self.draw is not None,
+            "comparisons": [c.record() for c in self.comparisons],
+        }  # fmt: skip
+        contents = {"csv": table.encode(), "json": json_bytes(record)}
+        if self.draw is not None:
+            figure = self.draw(shown)
+            contents |= {form: figure_bytes(figure, form) for form in ("png", "svg")}
+        return {f"{self.name}.{ending}": content for ending, content in contents.items()}
+
+
+def json_bytes(content: Any) -> bytes:
+    """A record as it is written."""
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def artifact(
@@ -225,12 +255,14 @@ class InParts:
     """A function that computes an artifact in parts, each of which may be computed in a process of its own.
 
     keys: what the parts are of, hashable, the longest last; part: (key, full) -> what it found, plain data; join:
-    (what all parts found, in the order of keys, full) -> the Artifact.
+    (what all parts found, in the order of keys, full) -> the Artifact; kept: whether what the parts found is written
+    into a file as they end, so that a run that was interrupted goes on from there (keys and data as JSON has them).
     """
 
     keys: Sequence[Any]
     part: Callable[[Any, bool], Any]
     join: Callable[[Sequence[Any], bool], Artifact]
+    kept: bool = False
 
     def __call__(self, full: bool) -> Artifact:
         """The artifact, its parts computed one after the other."""
@@ -244,8 +276,6 @@ class Paper:
     A function takes `full` (False: the minutes-long default; True: everything) and returns the Artifact.
     needs: artifact -> extra that must be installed for it; "errata" may be among them.
     only_full: names of artifacts that are recomputed with full only; what they left in the results stays otherwise.
-    resumed: names of those whose function takes the path of a file, too, where it keeps what is done: a run that was
-    interrupted goes on from there. The file is removed when the artifact is written.
     seconds: about how long artifacts take (and "errata"), where it is more than a few; several processes begin with
     the longest. together: artifacts that share most of their computation and stay in one process; of those in parts,
     the parts of the same key. timed: artifacts that measure seconds, computed while nothing else is.
@@ -254,12 +284,11 @@ class Paper:
     name: str
     title: str
     citation: str
-    artifacts: Mapping[str, Callable[..., Artifact]]
+    artifacts: Mapping[str, Callable[[bool], Artifact]]
     errata: Callable[[], Sequence[Erratum]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
     needs: Mapping[str, str] = field(default_factory=dict)
     only_full: Collection[str] = ()
-    resumed: Collection[str] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     together: Sequence[Collection[str]] = ()
     timed: Collection[str] = ()

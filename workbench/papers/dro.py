@@ -8,25 +8,20 @@
 
     Table 4 = 100 (BUB - O) / max(O, 1)     Table 5 = 100 (O - BLB) / max(O, 1)    Table 1 = 4 + 5    Table 6: 1 for η²
 
-table1 and table6 recompute a subset of the cells; table1_full and table6_full, with `full` only, all 100 of each loss,
-on two processes. Each cell is kept as it is done, so that an interrupted table goes on where it stopped. What a printed
-cell implies, and what is proven of it, is worked out in `dro_verdicts`.
+table1 and table6 recompute a subset of the cells; table1_full and table6_full, with `full` only, all 100 of each loss.
+Each cell of these is kept as it is done, so that an interrupted table goes on where it stopped. What a printed cell
+implies, and what is proven of it, is worked out in `dro_verdicts`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import partial
-from multiprocessing import get_context
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import pandas as pd
 
 from models.oracles.line_noise import geng_formula, truncated_laplace
-from workbench import __version__ as VERSION
 from workbench.families.api import design
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.papers.artifact import Artifact, Comparison, InParts, Paper, artifact, printed
@@ -54,68 +49,21 @@ def cell(request: tuple[str, str, str], gap: float | None = None) -> dict[str, A
     optimum = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **({} if gap is None else {"gap": gap}))
     assert optimum.bound is not None
     return {
-        "epsilon": float(epsilon),
-        "delta": float(delta),
-        "lower": optimum.bound,
-        "loss": optimum.objective,
-        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective,
-        "steps": optimum.mechanism.steps,
+        "epsilon": float(epsilon), "delta": float(delta), "lower": optimum.bound, "loss": optimum.objective,
+        "gap_percent": 100 * (optimum.objective - optimum.bound) / optimum.objective, "steps": optimum.mechanism.steps,
         "atom": float(optimum.mechanism.atom / optimum.mechanism.total),
-    }
+    }  # fmt: skip
 
 
-def _gap(request: tuple[str, str, str]) -> float | None:
+def _gap(epsilon: str, loss: str) -> float | None:
     """What a cell is computed to, None for the family's default."""
-    epsilon, _, loss = request
     return None if loss != "squared" else _SQUARED_GAP if float(epsilon) <= 2 else 2 * _SQUARED_GAP
 
 
-def _subset(name: str, loss: str, join: Callable[..., Artifact]) -> InParts:
-    """An artifact of the subset of the cells, the same with `full`."""
-    keys = [(e, d, loss) for e, d in _SUBSET]
-    return InParts(keys, lambda key, _: cell(key, _gap(key)), lambda cells, _: join(name, cells))
-
-
-def _all(name: str, loss: str, join: Callable[..., Artifact], _: bool, kept: Path | None = None) -> Artifact:
-    """An artifact of all cells, on two processes. kept: file of the cells that are done."""
-    claims = printed("dro")
-    requests = [(e, d, loss) for e in claims["epsilon"] for d in claims["delta"]]
-    rows = _kept(kept)
-    waiting = [request for request in requests if request not in rows]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        try:
-            running = {pool.submit(cell, request, _gap(request)): request for request in waiting[::-1]}
-            for done in as_completed(running):
-                request = running[done]
-                rows[request] = done.result()
-                _keep(kept, request, rows[request])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return join(name, [rows[request] for request in requests])
-
-
-def _kept(path: Path | None) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Cells of an interrupted run by this version; a line that was cut short is left out."""
-    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for line in path.read_text("utf-8").splitlines() if path is not None and path.exists() else ():
-        try:
-            entry = json.loads(line)
-            epsilon, delta, loss = entry["request"]
-            if (entry["version"], entry["gap"]) == (VERSION, _gap((epsilon, delta, loss))):
-                rows[epsilon, delta, loss] = entry["row"]
-        except (ValueError, KeyError, TypeError):
-            continue
-    return rows
-
-
-def _keep(path: Path | None, request: tuple[str, str, str], row: dict[str, Any]) -> None:
-    if path is None:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps({"version": VERSION, "gap": _gap(request), "request": request, "row": row})
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"{line}\n")
+def _cells(name: str, loss: str, places: Sequence[tuple[str, str]], *, kept: bool = False) -> InParts:
+    """An artifact of cells, the same with `full`, each a part."""
+    keys = [(e, d, loss, _gap(e, loss)) for e, d in places]
+    return InParts(keys, lambda key, _: cell(key[:3], key[3]), lambda cells, _: _table(name, loss, cells), kept)
 
 
 def _values(name: str) -> Iterator[tuple[tuple[float, float], float]]:
@@ -150,34 +98,26 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
     return comparisons
 
 
-def _table1(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
+def _table(name: str, loss: str, cells: Sequence[dict[str, Any]]) -> Artifact:
+    """Benchmarks against the optimum: for |η| both bounds, for η² the upper one."""
     frame = pd.DataFrame(cells)
-    frame["truncated_laplace"] = [
-        truncated_laplace(e, d, 1, "absolute") for e, d in zip(frame.epsilon, frame.delta, strict=True)
-    ]
-    places = zip(frame.epsilon, frame.delta, strict=True)
-    frame["geng_formula"] = [geng_formula(e, d, 1) for e, d in places]
+    places = list(zip(frame.epsilon, frame.delta, strict=True))
+    frame["truncated_laplace"] = [truncated_laplace(e, d, 1, loss) for e, d in places]
     middle = (frame.lower + frame.loss) / 2
     unit = 100 / middle.clip(lower=1)
+    if loss == "absolute":
+        frame["geng_formula"] = [geng_formula(e, d, 1) for e, d in places]
     frame["upper_percent"] = (frame.truncated_laplace - middle) * unit
-    frame["lower_percent"] = (middle - frame.geng_formula) * unit
-    frame["both_percent"] = frame.upper_percent + frame.lower_percent
-    comparisons = [
-        *_beside(frame, "table1", "both_percent", "suboptimality of the benchmarks"),
-        *_beside(frame, "table4", "upper_percent", "of truncated Laplace noise"),
-        *_beside(frame, "table5", "lower_percent", "of the lower bound"),
-    ]
-    return artifact("dro", name, frame, comparisons, digits=_digits(frame), **_words(frame))
-
-
-def _table6(name: str, cells: Sequence[dict[str, Any]]) -> Artifact:
-    frame = pd.DataFrame(cells)
-    frame["truncated_laplace"] = [
-        truncated_laplace(e, d, 1, "squared") for e, d in zip(frame.epsilon, frame.delta, strict=True)
-    ]
-    middle = (frame.lower + frame.loss) / 2
-    frame["upper_percent"] = (frame.truncated_laplace - middle) * 100 / middle.clip(lower=1)
-    comparisons = _beside(frame, "table4_squared", "upper_percent", "of truncated Laplace noise, squared")
+    if loss == "squared":
+        comparisons = _beside(frame, "table4_squared", "upper_percent", "of truncated Laplace noise, squared")
+    else:
+        frame["lower_percent"] = (middle - frame.geng_formula) * unit
+        frame["both_percent"] = frame.upper_percent + frame.lower_percent
+        comparisons = [
+            *_beside(frame, "table1", "both_percent", "suboptimality of the benchmarks"),
+            *_beside(frame, "table4", "upper_percent", "of truncated Laplace noise"),
+            *_beside(frame, "table5", "lower_percent", "of the lower bound"),
+        ]
     return artifact("dro", name, frame, comparisons, digits=_digits(frame), **_words(frame))
 
 
@@ -193,19 +133,20 @@ def _words(frame: pd.DataFrame) -> dict[str, Any]:
     return {"count": len(frame), "small": small, "more": more}
 
 
+_ALL = list(product(printed("dro")["epsilon"], printed("dro")["delta"]))
+
 PAPER = Paper(
     name="dro",
     title="Differential Privacy via Distributionally Robust Optimization",
     citation="A. Selvi, H. Liu, W. Wiesemann, Operations Research",
     artifacts={
-        "table1": _subset("table1", "absolute", _table1),
-        "table1_full": partial(_all, "table1_full", "absolute", _table1),
-        "table6": _subset("table6", "squared", _table6),
-        "table6_full": partial(_all, "table6_full", "squared", _table6),
+        "table1": _cells("table1", "absolute", _SUBSET),
+        "table1_full": _cells("table1_full", "absolute", _ALL, kept=True),
+        "table6": _cells("table6", "squared", _SUBSET),
+        "table6_full": _cells("table6_full", "squared", _ALL, kept=True),
     },
-    seconds={"table1": 48, "table6": 5},
+    seconds={"table1": 48, "table6": 5, "table1_full": 600, "table6_full": 600},
     only_full=("table1_full", "table6_full"),
-    resumed=("table1_full", "table6_full"),
     remarks=(
         "Noise on the reals is bounded from both sides by programs on a grid; every cell's mechanism is certified for "
         "all real shifts.",

@@ -1,9 +1,9 @@
 """The steps of a reproduction: what is computed at a time, in this process or in several of this machine.
 
 A step is an artifact, artifacts that share their computation, one part of these, or the errata of a paper. In
-several processes steps begin in the order of how long they take (`Paper.seconds`), the longest first. A worker writes
-into a folder of its own; this process moves what is complete into the results, so a worker that is stopped leaves
-nothing there. Each worker has one thread, and the bytes are those of a single process.
+several processes steps begin in the order of how long they take (`Paper.seconds`), the longest first. Files are written
+by this process, as each artifact is complete, so a worker that is stopped leaves nothing there. Each worker has one
+thread, and the bytes are those of a single process.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from workbench import __version__
 from workbench.errors import WorkbenchError
-from workbench.io.figures import save_figure
 from workbench.io.files import write_whole
 from workbench.io.result import Row
 from workbench.papers import load
-from workbench.papers.artifact import Artifact, InParts, Paper, rounded
+from workbench.papers.artifact import Artifact, InParts, Paper, json_bytes
 
 __all__ = ["ERRATA", "Progress", "Reproduction", "Step", "heartbeat", "in_order", "separate", "write_artifact"]
 
 Progress = Callable[[int, int, str], None]
 ERRATA = "errata"
+_COMPARED = ("what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising", "remark", "apart")
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,22 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an artifact: its seconds and a row for every printed number; of a part what it found, of errata
-    the content of their file."""
+    """What came of an artifact: its seconds, its files and a row for every printed number; of a part what it found."""
 
     name: str
     seconds: float
+    files: Mapping[str, bytes] = field(default_factory=dict)
     rows: Sequence[Row] = ()
     data: Any = None
+
+    @classmethod
+    def of(cls, paper: str, artifact: Artifact, seconds: float) -> Outcome:
+        """Of a whole artifact."""
+        rows = [
+            {"paper": paper, "artifact": artifact.name, **{name: getattr(c, name) for name in _COMPARED}}
+            for c in artifact.comparisons
+        ]
+        return cls(artifact.name, seconds, artifact.files(), rows)
 
 
 def in_order(papers: Sequence[Paper], names: Iterable[tuple[Paper, str]], *, errata: bool) -> list[Step]:
@@ -57,52 +66,46 @@ def in_order(papers: Sequence[Paper], names: Iterable[tuple[Paper, str]], *, err
     chosen = list(names)
     steps: list[Step] = []
     for paper in papers:
-        steps += [Step(paper.name, (name,)) for other, name in chosen if other is paper]
+        steps += [step for other, name in chosen if other is paper for step in _parts(paper, [name])]
         if errata and paper.errata is not None:
             steps.append(Step(paper.name, (ERRATA,)))
     return steps
 
 
-def separate(papers: Sequence[Paper], steps: Iterable[Step]) -> tuple[list[Step], list[Step]]:
-    """The steps of several processes, longest first, and those that come after them, alone: they measure
-    time, or have processes of their own."""
-    by_name = {paper.name: paper for paper in papers}
-    weighed: dict[Step, float] = {}
-    alone: list[Step] = []
-    joined: set[tuple[str, str]] = set()
-    wanted = list(steps)
-    for step in wanted:
-        paper, (name,) = by_name[step.paper], step.names
-        if paper.on_demand or name in paper.timed or name in paper.resumed:
-            alone.append(step)
-            continue
-        if (paper.name, name) in joined:
-            continue
-        group: Iterable[str] = next((names for names in paper.together if name in names), (name,))
-        members = tuple(other.names[0] for other in wanted if other.paper == paper.name and other.names[0] in group)
-        joined |= {(paper.name, member) for member in members}
-        for key, sharing in _parts(paper, members).items():
-            weighed[Step(paper.name, tuple(sharing), key)] = sum(sharing.values())
-    return sorted(weighed, key=lambda step: -weighed[step]), alone
-
-
-def _parts(paper: Paper, members: Sequence[str]) -> dict[Any, dict[str, float]]:
-    """Which artifacts are computed together, and about how long each takes: by the key of their parts, the last, which
-    is the longest, first; None is the key of whole ones."""
+def _parts(paper: Paper, names: Sequence[str]) -> dict[Step, float]:
+    """Artifacts that are computed together, by the key of their parts, and about how long each step takes; the longest
+    part, which is the last, first."""
     parts: dict[Any, dict[str, float]] = {}
-    for name in members:
+    for name in names:
         compute = paper.artifacts.get(name)
         keys: Sequence[Any] = compute.keys[::-1] if isinstance(compute, InParts) else [None]
         for key in keys:
             parts.setdefault(key, {})[name] = paper.seconds.get(name, 1.0) / len(keys)
-    return parts
+    return {Step(paper.name, tuple(sharing), key): sum(sharing.values()) for key, sharing in parts.items()}
+
+
+def separate(papers: Sequence[Paper], steps: Iterable[Step]) -> tuple[list[Step], list[Step]]:
+    """The steps of several processes, longest first, and those that come after them, alone: they measure
+    time, or have processes of their own."""
+    weighed: dict[Step, float] = {}
+    alone: list[Step] = []
+    by_name = {paper.name: paper for paper in papers}
+    wanted = dict.fromkeys((step.paper, name) for step in steps for name in step.names)
+    for paper, name in [(by_name[paper], name) for paper, name in wanted]:
+        if paper.on_demand or name in paper.timed:
+            alone += _parts(paper, [name])
+            continue
+        group = next((names for names in paper.together if name in names), (name,))
+        weighed |= _parts(paper, [other for of, other in wanted if of == paper.name and other in group])
+    return sorted(weighed, key=lambda step: -weighed[step]), alone
 
 
 @dataclass
 class Reproduction:
     """Steps taken so far.
 
-    names: (paper, artifact) of all artifacts wanted, in order; done: how many of them are finished; rows: theirs.
+    names: (paper, artifact) of all artifacts wanted, in order; done: how many of them are finished; parts: what the
+    ended parts of the others found, by key.
     """
 
     papers: Sequence[Paper]
@@ -112,6 +115,7 @@ class Reproduction:
     progress: Progress
     done: int = 0
     known: dict[tuple[str, str], Sequence[Row]] = field(default_factory=dict)
+    parts: dict[tuple[str, str], dict[Any, Outcome]] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[Row]:
@@ -120,184 +124,137 @@ class Reproduction:
 
     def run(self, steps: Sequence[Step], jobs: int) -> None:
         """All steps, on `jobs` processes where that many can be used. Raises WorkbenchError."""
-        apart, alone = separate(self.papers, steps)
-        processes = min(jobs, len(apart))
-        if processes > 1:
-            self.take_in_processes(apart, processes)
-        self.take(alone if processes > 1 else steps)
-
-    def take(self, steps: Iterable[Step]) -> None:
-        """One step after the other, in this process. Raises WorkbenchError."""
-        for step in steps:
-            paper, (name,) = self._paper(step), step.names
-            if name == ERRATA:
-                self._tell(f"{paper.name}: checking the errata ...")
-                self._keep_errata(paper.name, _errata(paper).data)
-                continue
-            label = self._label(paper.name, name)
-            self._tell(f"{label} ...")
-            with heartbeat(self._tell, label):
-                outcome = _computed(paper, name, self.full, self.results)
-            self._finished(paper.name, outcome)
-
-    def take_in_processes(self, steps: Sequence[Step], jobs: int) -> None:
-        """On `jobs` processes of this machine; told of each as it ends. Raises WorkbenchError."""
         from workbench.sweeps.workers import on_processes
 
-        waiting = list(steps)
-        parts: dict[tuple[str, str], dict[Any, Outcome]] = {}
+        self._resume()
+        apart, alone = (list(filter(self._left, part)) for part in separate(self.papers, steps))
+        processes = min(jobs, len(apart))
+        if processes > 1:
+            waiting = list(apart)
 
-        def under_way() -> str:
-            names = [f"{step.paper} {', '.join(step.names)}" for step in waiting[:jobs]]
-            return "; ".join(dict.fromkeys(names))
+            def under_way() -> str:
+                return "; ".join(dict.fromkeys(map(_label, waiting[:jobs])))
 
-        with TemporaryDirectory(prefix="workbench-reproduce-") as folder:
-            tasks = [(step, self.full, folder) for step in steps]
-            self._tell(f"On {jobs} processes, longest first: {under_way()} ...")
+            tasks = [(step, self.full) for step in apart]
+            self._tell(f"On {processes} processes, longest first: {under_way()} ...")
             beat = heartbeat(lambda line: self._tell(f"[{self.done}/{len(self.names)}] {under_way()}{line}"), "")
-            with beat, closing(on_processes(tasks, jobs, _work, ahead=1)) as stream:
+            with beat, closing(on_processes(tasks, processes, _work, ahead=1)) as stream:
                 for at, outcomes in stream:
-                    step = steps[at]
-                    waiting.remove(step)
+                    waiting.remove(apart[at])
                     if outcomes is None:
-                        names = f"{step.paper} {', '.join(step.names)}"
-                        raise WorkbenchError(f"The processes that computed {names} died again and again.")
-                    for outcome in outcomes:
-                        if step.key is None:
-                            self._receive(step, outcome, Path(folder))
-                            continue
-                        ended = parts.setdefault((step.paper, outcome.name), {})
-                        ended[step.key] = outcome
-                        self._join(self._paper(step), outcome.name, ended)
+                        raise WorkbenchError(f"The processes that computed {_label(apart[at])} died again and again.")
+                    self._receive(apart[at], outcomes)
+        for step in alone if processes > 1 else filter(self._left, steps):
+            label = _label(step) if step.names == (ERRATA,) else f"{self._place} {_label(step)}"
+            if (step.paper, step.names[0]) not in self.parts:
+                self._tell(f"{label} ...")
+            with heartbeat(self._tell, label):
+                outcomes = _taken(self._paper(step.paper), step, self.full)
+            self._receive(step, outcomes)
 
-    def _join(self, paper: Paper, name: str, ended: dict[Any, Outcome]) -> None:
+    def _resume(self) -> None:
+        """Take up the parts that an interrupted run of this version kept; a line that was cut short is left out."""
+        for paper, name in self.names:
+            compute = self._paper(paper).artifacts[name]
+            if not isinstance(compute, InParts) or not compute.kept or not self._kept(paper, name).exists():
+                continue
+            keys, ended = {json.dumps(key): key for key in compute.keys}, self.parts.setdefault((paper, name), {})
+            for line in self._kept(paper, name).read_text("utf-8").splitlines():
+                with suppress(ValueError):
+                    version, key, data = json.loads(line)
+                    if version == __version__ and json.dumps(key) in keys:
+                        ended[keys[json.dumps(key)]] = Outcome(name, 0.0, data=data)
+            self._join(paper, name, compute)
+
+    def _left(self, step: Step) -> bool:
+        """Whether a step is still to be taken."""
+        return any(step.key not in self.parts.get((step.paper, name), ()) for name in step.names)
+
+    def _receive(self, step: Step, outcomes: Iterable[Outcome]) -> None:
+        """Write the files of what is complete; the parts of an artifact are put together once all have ended."""
+        for outcome in outcomes:
+            compute = self._paper(step.paper).artifacts.get(outcome.name)
+            if isinstance(compute, InParts):
+                ended = self.parts.setdefault((step.paper, outcome.name), {})
+                ended[step.key] = outcome
+                if compute.kept:
+                    kept = self._kept(step.paper, outcome.name)
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    with kept.open("a", encoding="utf-8") as file:
+                        file.write(f"{json.dumps([__version__, step.key, outcome.data])}\n")
+                self._join(step.paper, outcome.name, compute)
+            else:
+                self._finished(step.paper, outcome)
+
+    def _join(self, paper: str, name: str, compute: InParts) -> None:
         """Put an artifact together once all of its parts have ended."""
-        compute = paper.artifacts[name]
-        assert isinstance(compute, InParts)
-        if len(ended) < len(compute.keys):
-            return
-        begin = time.perf_counter()
-        artifact = compute.join([ended[key].data for key in compute.keys], self.full)
-        rows = _written(paper.name, name, artifact, self.results)
-        seconds = sum(outcome.seconds for outcome in ended.values()) + time.perf_counter() - begin
-        self._finished(paper.name, Outcome(name, seconds, rows))
-
-    def _receive(self, step: Step, outcome: Outcome, folder: Path) -> None:
-        """Move what a worker wrote into the results, the record last."""
-        if outcome.name == ERRATA:
-            self._keep_errata(step.paper, outcome.data)
-            self._tell(f"{step.paper}: the errata are checked")
-            return
-        for ending in ("csv", "png", "svg", "json"):
-            file = folder / step.paper / f"{outcome.name}.{ending}"
-            if file.exists():
-                write_whole(self.results / step.paper / file.name, file.read_bytes())
-        self._finished(step.paper, outcome)
+        ended = self.parts[paper, name]
+        if len(ended) == len(compute.keys):
+            begin = time.perf_counter()
+            artifact = compute.join([ended[key].data for key in compute.keys], self.full)
+            seconds = sum(outcome.seconds for outcome in ended.values()) + time.perf_counter() - begin
+            self._finished(paper, Outcome.of(paper, artifact, seconds))
 
     def _finished(self, paper: str, outcome: Outcome) -> None:
+        for file, content in outcome.files.items():
+            write_whole(self.results / paper / file, content)
+        self._kept(paper, outcome.name).unlink(missing_ok=True)
+        if outcome.name == ERRATA:
+            self._tell(f"{paper}: the errata are checked")
+            return
         agree = sum(row["verdict"].startswith("agrees") for row in outcome.rows)
         count = f", {agree} of {len(outcome.rows)} printed numbers agree" if outcome.rows else ""
-        self._tell(f"{self._label(paper, outcome.name)} done in {outcome.seconds:.1f} s{count}")
+        self._tell(f"{self._place} {paper} {outcome.name} done in {outcome.seconds:.1f} s{count}")
         self.known[paper, outcome.name] = outcome.rows
         self.done += 1
 
-    def _keep_errata(self, paper: str, content: str) -> None:
-        write_whole(self.results / paper / "errata.json", content.encode())
+    def _kept(self, paper: str, name: str) -> Path:
+        """The file of the ended parts of an artifact."""
+        return self.results / paper / f"{name}.partial.jsonl"
 
-    def _paper(self, step: Step) -> Paper:
-        return next(paper for paper in self.papers if paper.name == step.paper)
+    def _paper(self, name: str) -> Paper:
+        return next(paper for paper in self.papers if paper.name == name)
 
-    def _label(self, paper: str, name: str) -> str:
-        return f"[{self.done + 1}/{len(self.names)}] {paper} {name}"
+    @property
+    def _place(self) -> str:
+        return f"[{self.done + 1}/{len(self.names)}]"
 
     def _tell(self, line: str) -> None:
         self.progress(self.done, len(self.names), line)
 
 
-def _work(task: tuple[Step, bool, str]) -> list[Outcome]:
+def _label(step: Step) -> str:
+    return f"{step.paper} {', '.join(step.names)}"
+
+
+def _work(task: tuple[Step, bool]) -> list[Outcome]:
     """What a worker does with a step."""
-    step, full, folder = task
-    paper = load(step.paper)
-    if step.key is not None:
-        return [_part(paper, name, step.key, full) for name in step.names]
-    return [_errata(paper) if name == ERRATA else _computed(paper, name, full, Path(folder)) for name in step.names]
+    step, full = task
+    return _taken(load(step.paper), step, full)
 
 
-def _part(paper: Paper, name: str, key: Any, full: bool) -> Outcome:
-    compute = paper.artifacts[name]
-    assert isinstance(compute, InParts)
-    begin = time.perf_counter()
-    data = compute.part(key, full)
-    return Outcome(name, time.perf_counter() - begin, data=data)
-
-
-def _errata(paper: Paper) -> Outcome:
-    assert paper.errata is not None
-    begin = time.perf_counter()
-    content = json.dumps([asdict(e) for e in paper.errata()], indent=1, ensure_ascii=False) + "\n"
-    return Outcome(ERRATA, time.perf_counter() - begin, data=content)
-
-
-def _computed(paper: Paper, name: str, full: bool, results: Path) -> Outcome:
-    """Compute one artifact and write it into the results' folder of its paper."""
-    begin = time.perf_counter()
-    kept = results / paper.name / f"{name}.partial.jsonl"
-    artifact = paper.artifacts[name](full, kept) if name in paper.resumed else paper.artifacts[name](full)
-    seconds = time.perf_counter() - begin
-    rows = _written(paper.name, name, artifact, results)
-    kept.unlink(missing_ok=True)
-    return Outcome(name, seconds, rows)
-
-
-def _written(paper: str, name: str, artifact: Artifact, results: Path) -> list[Row]:
-    """Write an artifact; a row for every printed number in it."""
-    write_artifact(artifact, results / paper)
-    return [
-        {
-            "paper": paper,
-            "artifact": name,
-            "what": c.what,
-            "place": c.place,
-            "printed": c.printed,
-            "ours": c.ours,
-            "difference": c.difference,
-            "tolerance": c.tolerance,
-            "verdict": c.verdict,
-            "surprising": c.surprising,
-            "remark": c.remark,
-            "apart": c.apart,
-        }
-        for c in artifact.comparisons
-    ]
+def _taken(paper: Paper, step: Step, full: bool) -> list[Outcome]:
+    """Compute the artifacts of a step, or their parts of its key, or the errata."""
+    outcomes = []
+    for name in step.names:
+        begin, compute = time.perf_counter(), paper.artifacts.get(name)
+        if isinstance(compute, InParts):
+            data = compute.part(step.key, full)
+            outcomes.append(Outcome(name, time.perf_counter() - begin, data=data))
+        elif compute is not None:
+            artifact = compute(full)
+            outcomes.append(Outcome.of(paper.name, artifact, time.perf_counter() - begin))
+        else:
+            assert paper.errata is not None
+            content = json_bytes([asdict(e) for e in paper.errata()])
+            outcomes.append(Outcome(name, time.perf_counter() - begin, {"errata.json": content}))
+    return outcomes
 
 
 def write_artifact(artifact: Artifact, folder: Path) -> None:
     """Write an artifact's table, figure and record into a folder."""
-    shown = artifact.shown()
-    table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
-    write_whole(folder / f"{artifact.name}.csv", table.encode())
-    if artifact.draw is not None:
-        figure = artifact.draw(shown)
-        save_figure(figure, folder / f"{artifact.name}.png")
-        save_figure(figure, folder / f"{artifact.name}.svg")
-    record = {
-        "name": artifact.name,
-        "title": artifact.title,
-        "caption": artifact.caption,
-        "figure": artifact.draw is not None,
-        "comparisons": [
-            {
-                **{name: value for name, value in asdict(c).items() if name != "apart" or value},
-                "ours": c.shown,
-                "difference": rounded(c.shown - c.printed, 4),
-                "tolerance": float(f"{c.tolerance:.6g}"),
-                "verdict": c.verdict,
-                "surprising": c.surprising,
-            }
-            for c in artifact.comparisons
-        ],
-    }
-    write_whole(folder / f"{artifact.name}.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
+    for name, content in artifact.files().items():
+        write_whole(folder / name, content)
 
 
 @contextmanager

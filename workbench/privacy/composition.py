@@ -17,84 +17,41 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import cmp_to_key
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from workbench.errors import InvalidRequest, NotCertified, NotProven
-from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up, sign_exp
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import ExpNumber, Real, ln_up, positive, probability, round_down, round_up
 from workbench.io.files import ratio, spelled, write_whole
 from workbench.io.records import refuse, take
 from workbench.io.shown import Shown
-from workbench.mechanisms.mechanism import Comparison, as_mechanism
+from workbench.mechanisms.mechanism import as_mechanism
 from workbench.privacy.audit_work import LIMIT
 from workbench.privacy.loss_law import LossLaw
+from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.notion import decimal
 
-__all__ = ["ComposedClaim", "Composition", "DominatingPair", "compose", "composed_delta", "dominating_pair"]
+__all__ = ["ComposedClaim", "Composition", "compose", "composed_delta", "dominating_pair"]
+
+Number = TypeVar("Number", Fraction, float)
 
 
-@dataclass(frozen=True)
-class DominatingPair:
-    """Two laws on the same outcomes, exact; they attain the mechanism's worst hockey stick at every ε at once."""
-
-    p: tuple[Fraction, ...]
-    q: tuple[Fraction, ...]
-
-    def hockey_stick(self, e: Fraction) -> Fraction:
-        """Σ max(0, P* - E Q*) at a rational E >= 0, exact."""
-        return sum((max(Fraction(0), a - e * b) for a, b in zip(self.p, self.q, strict=True)), Fraction(0))
-
-    @property
-    def by_ratio(self) -> list[tuple[Fraction, Fraction]]:
-        """The masses (P*, Q*) of every outcome, the largest ratio first."""
-        return sorted(zip(self.p, self.q, strict=True), key=_ratio, reverse=True)
-
-    def delta(self, epsilon: Fraction) -> ExpNumber:
-        """δ at ε >= 0, exact."""
-        broken = [(a, b) for a, b in zip(self.p, self.q, strict=True) if sign_exp(a, b, epsilon) > 0]
-        return ExpNumber.of(sum((a for a, _ in broken), Fraction(0)), sum((b for _, b in broken), Fraction(0)), epsilon)
-
-    def least(self, delta: Fraction) -> Fraction | None:
-        """The least E >= 1 with Σ max(0, P* - E Q*) <= δ, exact; None: there is none."""
-        above = below = Fraction(0)
-        for a, b in [*self.by_ratio, (Fraction(0), Fraction(1))]:
-            end = max(Fraction(1), a / b) if b else None  # above - E below from the last ratio down to this one
-            if end is not None and above - below * end > delta:
-                return (above - delta) / below if below else None
-            above, below = above + a, below + b
-        return Fraction(1)
-
-    @property
-    def largest(self) -> Fraction | None:
-        """The largest ratio P*/Q*; None: unbounded."""
-        ratios = [None if not b else a / b for a, b in zip(self.p, self.q, strict=True) if a]
-        return None if None in ratios else max(ratio for ratio in ratios if ratio is not None)
-
-    @property
-    def widest(self) -> float:
-        """The largest |ln P*/Q*| that is finite, about."""
-        ratios = [a / b for a, b in zip(self.p, self.q, strict=True) if a and b]
-        return max(ln_up(max(ratios)), ln_up(1 / min(ratios))) if ratios else 0.0
-
-
-def dominating_pair(mechanism: Any) -> DominatingPair:
-    """The exact dominating pair of a mechanism with its neighbour relation. Raises InvalidRequest."""
-    points = [(0, 1, 0, 1), (1, 1, 1, 1)]  # A, B of the lines, each as a numerator and a denominator
-    for pair in _different(mechanism):
-        of_p, of_q = 0, 0
-        masses = (mass for mass in zip(pair.p.integers, pair.q.integers, strict=True) if any(mass))
-        for k, l in sorted(masses, key=cmp_to_key(_larger_first)):
-            of_p, of_q = of_p + k, of_q + l
-            points.append((of_p, pair.p.total, of_q, pair.q.total))
-    near = _near_the_upper([a / total for a, total, *_ in points], [b / total for *_, b, total in points])
+def dominating_pair(mechanism: Any) -> Laws:
+    """The exact dominating pair (P*, Q*) of a mechanism with its neighbour relation: two laws on the same outcomes that
+    attain its worst hockey stick at every ε at once. Raises InvalidRequest."""
+    points = [(0, 1, 0, 1)]  # A, B of the lines, each as a numerator and a denominator
+    for laws in _different(mechanism):
+        points += [(k, laws.p.total, l, laws.q.total) for k, l in laws.sums]
+    near = _near_the_upper([a / of_a for a, of_a, *_ in points], [b / of_b for *_, b, of_b in points])
     hull = _upper({(Fraction(a, of_a), Fraction(b, of_b)) for a, of_a, b, of_b in map(points.__getitem__, near)})
     p, q = [hull[-1][0]], [Fraction(0)]  # beyond the last vertex h is constant: mass that Q cannot produce
     for (high, b), (low, d) in pairwise(hull):
@@ -102,53 +59,29 @@ def dominating_pair(mechanism: Any) -> DominatingPair:
         p.append(high - low)  # E_j (b - d), for the vertex E_j = (high - low)/(b - d)
     p.append(Fraction(0))
     q.append(1 - sum(q, Fraction(0)))  # mass that P cannot produce
-    keep = [i for i in range(len(p)) if p[i] or q[i]]
-    return DominatingPair(tuple(p[i] for i in keep), tuple(q[i] for i in keep))
+    kept = [(a, b) for a, b in zip(p, q, strict=True) if a or b]
+    return Laws(*map(Distribution, zip(*kept, strict=True)))
 
 
-def _different(mechanism: Any) -> Iterator[Comparison]:
-    """The comparisons of different pairs of laws."""
-    seen = set()
-    for pair in as_mechanism(mechanism).comparisons():
-        if (pair.p, pair.q) not in seen:
-            seen.add((pair.p, pair.q))
-            yield pair
-
-
-def _ratio(pair: tuple[Fraction, Fraction]) -> tuple[int, Fraction]:
-    k, l = pair
-    return (1, Fraction(0)) if not l else (0, k / l)
-
-
-def _larger_first(first: tuple[int, int], second: tuple[int, int]) -> int:
-    """Of masses (k, l) by k/l."""
-    return second[0] * first[1] - first[0] * second[1]
+def _different(mechanism: Any) -> list[Laws]:
+    """The different pairs of laws that are compared."""
+    pairs = dict.fromkeys((pair.p, pair.q) for pair in as_mechanism(mechanism).comparisons())
+    return [Laws(p, q) for p, q in pairs]
 
 
 def _near_the_upper(heights: list[float], slopes: list[float]) -> list[int]:
     """The lines A - B E that may be on their upper envelope: those whose (B, A) lie no further below the concave curve
     over all of them than floats may err, or whose B is beyond floats."""
     a, b = np.array(heights), np.array(slopes)
-    hull: list[tuple[float, float]] = []
-    for x, y in sorted({*zip(slopes, heights, strict=True)}):
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-2][0]) <= (y - hull[-2][1]) * (
-            hull[-1][0] - hull[-2][0]
-        ):
-            hull.pop()
-        hull.append((x, y))
-    curve = np.interp(b, *np.array(hull).T)
-    listed: list[int] = np.flatnonzero((a >= curve - 1e-12) | (b < 1e-290)).tolist()
+    hull: NDArray[np.float64] = np.array(_upper({*zip(heights, slopes, strict=True)}))[::-1]
+    listed: list[int] = np.flatnonzero((a >= np.interp(b, hull[:, 1], hull[:, 0]) - 1e-12) | (b < 1e-290)).tolist()
     return listed
 
 
-def _upper(lines: set[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:
-    """The lines A - B E of the upper envelope on E >= 0, steepest (largest B) first."""
-    best: dict[Fraction, Fraction] = {}
-    for a, b in lines:
-        best[b] = max(a, best.get(b, a))
-    hull: list[tuple[Fraction, Fraction]] = []
-    for b in sorted(best, reverse=True):
-        a = best[b]
+def _upper(lines: set[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
+    """The lines (A, B) of the upper envelope of A - B E on E >= 0, steepest (largest B) first."""
+    hull: list[tuple[Number, Number]] = []
+    for a, b in sorted(lines, key=lambda line: (-line[1], line[0])):
         while hull and hull[-1][0] <= a:  # already lower at E = 0, and falling faster
             hull.pop()
         while len(hull) > 1:
@@ -260,14 +193,14 @@ class ComposedClaim:
     def of(cls, mechanism: Any, runs: int, epsilon: Fraction, delta: Fraction) -> ComposedClaim:
         """The claim on a grid that proves it, where one of ours does."""
         pairs = [(dominating_pair(mechanism), runs)]
-        if _pure(pairs[0][0], epsilon / runs):
+        if not pairs[0][0].above(epsilon / runs)[0]:
             return cls(runs, epsilon, delta, epsilon / runs or Fraction(1))
         return cls(runs, epsilon, delta, _above(pairs, epsilon, _grids(pairs, epsilon / runs, _PROOF), delta)[1])
 
     def check(self, mechanism: Any) -> None:
         """Raises NotCertified where the claim is false, NotProven where it is not decided."""
         pair = dominating_pair(mechanism)
-        if _pure(pair, self.epsilon / self.runs):
+        if not pair.above(self.epsilon / self.runs)[0]:  # no ratio exceeds e^ε of one run
             return
         if not self.delta:
             raise NotCertified(f"The mechanism misses {self.words}: the largest losses add up to more.")
@@ -281,10 +214,9 @@ class ComposedClaim:
             raise NotCertified(f"The mechanism misses {self.words}: delta is at least {round_down(least):.6g}.")
         raise NotProven(f"On its grid of losses it is not decided whether {self.words}.")
 
-    def _affordable(self, pair: DominatingPair) -> None:
+    def _affordable(self, pair: Laws) -> None:
         """Raises NotProven for a convolution beyond the limit, counted as in `workbench.privacy.audit_work`."""
-        losses = [a / b for a, b in zip(pair.p, pair.q, strict=True) if a and b]
-        points = math.ceil((ln_up(max(losses)) + ln_up(1 / min(losses))) / self.step) + 1 if losses else 1
+        points = math.ceil(sum(_ends(pair)) / self.step) + 1
         digits = 30 + len(str(self.runs)) + math.floor(self.epsilon / 2)
         digits += len(str(math.floor(1 / self.delta))) if self.delta * 10**_DIGITS > 1 else _DIGITS
         longest = points * min(self.runs, 4 * math.isqrt(self.runs * digits) + 4)
@@ -319,7 +251,7 @@ class ComposedClaim:
         return cls(fields["runs"], epsilon, delta, step)
 
 
-Runs: TypeAlias = "list[tuple[DominatingPair, int]]"
+Runs: TypeAlias = "list[tuple[Laws, int]]"
 _RUNS, _STEP_BITS, _DIGITS = 10**6, 256, 1300  # the most in a file
 _PROOF = 1 << 12  # points of the grids that designs and certificates are proven on
 _FINE, _COARSE = 1 << 18, 1 << 17  # points of the grids of the lower and the upper bound
@@ -331,17 +263,30 @@ def _bits(delta: Fraction | None) -> int:
     return 160 + (math.floor(1 / delta).bit_length() if delta else 0)
 
 
-def _pure(pair: DominatingPair, epsilon: Fraction) -> bool:
-    """Whether no ratio exceeds e^ε, exactly."""
-    return all(sign_exp(a, b, epsilon) <= 0 for a, b in zip(pair.p, pair.q, strict=True))
+def _ends(pair: Laws) -> tuple[float, float]:
+    """The largest finite loss ln P*/Q*, and the largest of the opposite sign, rounded up; 0 where there is none."""
+    ratios = [ratio for ratio, *_ in pair.steps if ratio]
+    return (ln_up(ratios[0]), ln_up(1 / ratios[-1])) if ratios else (0.0, 0.0)
+
+
+def _least(pair: Laws, delta: Fraction) -> Fraction | None:
+    """The least E >= 1 with Σ max(0, P* - E Q*) <= δ, exact; None: there is none."""
+    above = below = Fraction(0)
+    for largest, a, b in pair.steps:
+        # from the last ratio down to this one the hockey stick is above - E below
+        end = None if largest is None else max(Fraction(1), largest)
+        if end is not None and above - below * end > delta:
+            return (above - delta) / below if below else None
+        above, below = a, b
+    return Fraction(1)
 
 
 def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fraction) -> tuple[float, float]:
     """Bounds of the least ε at δ from above and below."""
     if len(runs) == 1 and runs[0][1] == 1:
-        least = runs[0][0].least(delta)
+        least = _least(runs[0][0], delta)
         return (math.inf, math.inf) if least is None else (ln_up(least), max(0.0, -ln_up(1 / least)))
-    pure = [(pair.largest, count) for pair, count in runs]
+    pure = [(pair.max_ratio[0], count) for pair, count in runs]
     ratios = [(ratio, count) for ratio, count in pure if ratio is not None]
     unbounded = len(ratios) < len(pure)
     whole = sum((Fraction(ln_up(ratio)) * count for ratio, count in ratios), Fraction(0))
@@ -365,7 +310,7 @@ def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fracti
 def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction) -> tuple[Fraction, Fraction]:
     """Bounds of δ at ε from above and below."""
     if len(runs) == 1 and runs[0][1] == 1:
-        low, high = runs[0][0].delta(epsilon).sharp()
+        low, high = ExpNumber.of(*runs[0][0].above(epsilon), epsilon).sharp()
         return high, low
     share = epsilon / sum(times for _, times in runs)
     grids = _grids(runs, share, _PROOF) + _grids(runs, share, _COARSE, interval)
@@ -410,7 +355,7 @@ def _step(runs: Runs, interval: Fraction, points: int) -> Fraction:
 
     The losses of k runs within ±R spread over ±k R, and over no more than ±8.4 R √k but for 1e-15 (Hoeffding).
     """
-    spans = [(pair.widest, times) for pair, times in runs]
+    spans = [(max(_ends(pair)), times) for pair, times in runs]
     width = 2 * min(sum(r * t for r, t in spans), 8.4 * math.sqrt(sum(r * r * t for r, t in spans)))
     step = max(float(interval), width / points)
     largest = max(r for r, _ in spans)
@@ -433,24 +378,24 @@ def _fixed(
     mechanism after the other: by δ at ε, or ε at δ, on a rough grid. The others are at first those at the λ that bounds
     it best (Chernoff).
     """
-    orders = _ORDERS / (max(pair.widest for pair, _ in runs) or 1.0)
+    orders = _ORDERS / (max(max(_ends(pair)) for pair, _ in runs) or 1.0)
     total = np.zeros(orders.size)
     tried, at_orders = [], []
     for subject, (_, times) in zip(subjects, runs, strict=True):
-        pairs = [*_different(subject)]
+        pairs = _different(subject)
         moments, infinite = zip(*(_moments(pair, orders) for pair in pairs), strict=True)
         largest = np.array(moments)
         total += times * largest.max(axis=0)
         best = [*largest.argmax(axis=0).tolist(), int(np.argmax(infinite))]
         listed = range(len(pairs)) if len(pairs) <= _ALL else sorted({*best})
-        tried.append({k: _as_pair(pairs[k]) for k in listed})
+        tried.append({k: pairs[k] for k in listed})
         at_orders.append(best)
     bounds = total - orders * float(epsilon) if epsilon is not None else (total - math.log(delta or 1)) / orders
     fixed = [
         (pairs[best[bounds.argmin()]], times) for pairs, best, (_, times) in zip(tried, at_orders, runs, strict=True)
     ]
 
-    def reached(k: int, pair: DominatingPair) -> Fraction | float:
+    def reached(k: int, pair: Laws) -> Fraction | float:
         moved = [*fixed[:k], (pair, fixed[k][1]), *fixed[k + 1 :]]
         law = _law(moved, _step(moved, Fraction(0), _ROUGH), upper=True)
         bound = law.delta(epsilon) if epsilon is not None else law.epsilon(delta or Fraction(1))
@@ -462,20 +407,10 @@ def _fixed(
     return fixed
 
 
-def _moments(pair: Comparison, orders: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def _moments(pair: Laws, orders: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """ln Σ P (P/Q)^λ where Q > 0, at every λ, and the mass of P where Q = 0, in floats."""
-    both = [(k, l) for k, l in zip(pair.p.integers, pair.q.integers, strict=True) if k and l]
-    alone = sum(k for k, l in zip(pair.p.integers, pair.q.integers, strict=True) if not l) / pair.p.total
-    if not both:
-        return np.full(orders.size, -np.inf), alone
-    p, q = (np.array([math.log(mass) for mass in law]) for law in zip(*both, strict=True))
-    p, q = p - math.log(pair.p.total), q - math.log(pair.q.total)
-    exponents = p[:, None] + (p - q)[:, None] * orders
-    top = exponents.max(axis=0)
-    return top + np.log(np.exp(exponents - top).sum(axis=0)), alone
-
-
-def _as_pair(pair: Comparison) -> DominatingPair:
-    p, q = ([Fraction(k, law.total) for k in law.integers] for law in (pair.p, pair.q))
-    keep = [i for i in range(len(p)) if p[i] or q[i]]
-    return DominatingPair(tuple(p[i] for i in keep), tuple(q[i] for i in keep))
+    losses, p = pair.losses * math.log(2), pair.p.floats
+    both = np.isfinite(losses)
+    with np.errstate(divide="ignore"):
+        moments = logsumexp(losses[both, None] * orders, b=p[both, None], axis=0) if both.any() else -np.inf
+    return np.broadcast_to(moments, orders.shape), float(p[losses == np.inf].sum())

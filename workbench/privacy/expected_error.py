@@ -88,7 +88,9 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     Density.
     Raises InvalidRequest.
     """
-    subject = as_mechanism(mechanism)
+    subject, question = as_mechanism(mechanism), getattr(mechanism, "question", None)
+    if data is None and isinstance(question, Labels):
+        data = question
     if isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv")):
         data = read_column(Path(data))
     if isinstance(data, DataLaw) and not data.lows:

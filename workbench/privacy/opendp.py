@@ -28,8 +28,6 @@ from workbench.exact.numbers import Real, positive, round_up
 from workbench.io.extras import need
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.privacy.audit import Privacy, audit
-from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.renyi import Loss, order_of
 
 __all__ = ["MEASURES", "measurement", "renyi"]
 
@@ -114,6 +112,5 @@ def renyi(mechanism: Mechanism, alpha: float) -> float:
 
     alpha: > 1. Raises InvalidRequest.
     """
-    order = order_of(alpha)
-    losses = {(comparison.p, comparison.q): Laws(comparison.p, comparison.q) for comparison in mechanism.comparisons()}
-    return max(Loss(laws).upper(order) for laws in losses.values())
+    worst = audit(mechanism, 0).worst("renyi", 0, alpha=alpha)
+    return float(worst.measured.upper(worst.values["alpha"]))

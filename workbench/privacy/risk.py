@@ -31,7 +31,7 @@ from workbench.io.files import write_whole
 from workbench.io.shown import Shown
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.privacy.claim import Claim
-from workbench.privacy.composition import DominatingPair, dominating_pair
+from workbench.privacy.composition import dominating_pair
 from workbench.privacy.notions.gdp import TradeOff
 from workbench.privacy.notions.laws import Laws
 from workbench.privacy.notions.renyi import Loss
@@ -122,9 +122,7 @@ class Risk(Shown):
     @cached_property
     def mu(self) -> float:
         """The least μ of GDP, rounded up; inf where there is none."""
-        curve = TradeOff.__new__(TradeOff)
-        curve.vertices = [(1 - a, b) for a, b in self.trade_off if a + b < 1]
-        return curve.least
+        return TradeOff((1 - a, b) for a, b in self.trade_off).least
 
     def facts(self) -> list[tuple[str, str]]:
         """What was found, in words."""
@@ -236,13 +234,10 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
     return Risk(subject, _vertices(dominating_pair(subject)), factor, value, tuple(laws))
 
 
-def _vertices(pair: DominatingPair) -> tuple[Point, ...]:
+def _vertices(pair: Laws) -> tuple[Point, ...]:
     """(1 - P*(A), Q*(A)) for the sets A of largest ratios of a dominating pair, from the smallest α upwards."""
-    points = [(Fraction(1), Fraction(0))]
-    for p, q in pair.by_ratio:
-        if p:  # what Q* alone can produce leaves α at 0
-            points.append((points[-1][0] - p, points[-1][1] + q))
-    return tuple(reversed(points))
+    sets = [(1 - p, q) for ratio, p, q in pair.steps if ratio != 0]  # what Q* alone can produce leaves α at 0
+    return (*reversed(sets), (Fraction(1), Fraction(0)))
 
 
 def _claimed(claim: Claim | None) -> dict[str, tuple[list[float], list[float]]]:

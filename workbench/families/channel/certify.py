@@ -18,12 +18,12 @@ from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import round_up
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.outcome import translated_errors
+from workbench.families.problem import stated_certificate
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.points import shown
 from workbench.privacy.audit import audit, holds
-from workbench.privacy.certificate import Bias, Certificate, ExpectedLoss
+from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
-from workbench.privacy.objective import is_exact_loss
 from workbench.privacy.repair_channel import repair_rows
 
 __all__ = ["exact_certificate"]
@@ -78,11 +78,8 @@ def _certificate(
     }
     if solution is not None:
         record |= {"solver": solution.solver, "solver_version": solution.version, "claimed": solution.objective}
-    bias = None if q.numbers is None else Bias.of(channel, q.numbers[1], q.numbers[0])
-    others = {name: value for name, value in claim.values.items() if name not in ("epsilon", "delta")}
-    certificate = Certificate(
-        channel, request.notion, claim.epsilon, claim.values.get("delta"), _loss(request, channel), bias, record, others
-    )
+    loss = None if request.losses.named is None else request.losses.name
+    certificate = stated_certificate(channel, claim, loss, q.numbers, q.prior, record)
     residual = _residual(request, channel)
     words = []
     if residual is None:
@@ -90,14 +87,6 @@ def _certificate(
     elif residual:
         words.append(f"The certified channel misses the extra constraints by {round_up(residual):.3g}, exactly.")
     return certificate, words
-
-
-def _loss(request: ChannelRequest, channel: Channel) -> ExpectedLoss | None:
-    q, named = request.question, request.losses.named
-    if named is None or q.prior is None or q.numbers is None or not is_exact_loss(named.name):
-        return None
-    inputs, outputs = q.numbers
-    return ExpectedLoss(named.name, Fraction(0), inputs, q.prior, outputs, tuple(range(q.k))).at(channel)
 
 
 def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:

@@ -178,9 +178,8 @@ class _Channels(Family):
 
     def related(self, request: Any, mechanism: Any) -> Any:
         from workbench.mechanisms.channel import Channel
-        from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 
-        channel = mechanism.whole_channel() if isinstance(mechanism, LabelMechanism) else mechanism
+        channel = getattr(mechanism, "certified_form", lambda: mechanism)()
         shape = (request.question.k, request.question.m)
         if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
             InvalidRequest.must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))

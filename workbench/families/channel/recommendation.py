@@ -16,7 +16,6 @@ from workbench.families.frontier_plan import NotApplicable
 from workbench.families.own_baseline import own_baselines
 from workbench.families.recommendation import Candidate, Query, Value, designed
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
 
 __all__ = ["candidates"]
 
@@ -58,7 +57,7 @@ def _other(query: Query, baseline: Baseline) -> Value:
         raise
     except Exception as error:
         raise NotApplicable(f"it raised {type(error).__name__}: {error}") from error
-    channel = given.whole_channel() if isinstance(given, LabelMechanism) else given
+    channel = getattr(given, "certified_form", lambda: given)()
     if not isinstance(channel, Channel):
         raise NotApplicable(f"it is no channel of the query's answers but {given.describe()}")
     reference = audited(query, channel)

@@ -179,28 +179,26 @@ class _LabelFamily(Family):
         return self.question(labels.values, None if uniform else [nearest_float(share) for share in values["prior"]])
 
     def checked(self, question: Any, values: dict[str, Any]) -> LabelRequest:
-        from workbench.families.labels.request import LabelRequest, own_loss
+        from workbench.families.labels.request import LabelRequest
 
         if values["notion"] == "dp" and not values["delta"] and values["runs"] == 1:
             values["notion"] = "pure"  # the same, decided output by output
-        values["loss"] = own_loss(values["loss"], question, values)
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
         if values["method"] == "unbiased" and values["solver"] == "highs":  # the default, which knows no cones
             values["solver"] = "cvxpy:clarabel"
         return LabelRequest(question=question, **values)
 
     def open(self, request: Any) -> Session:
-        if request.runs == 1:
-            return super().open(request)
-        from workbench.families.labels.channel_program import within_curve
+        from workbench.families.labels.problem import BinsProblem, ChannelOfLabels, within_curve
+        from workbench.families.labels.unbiased import UnbiasedProblem
         from workbench.families.many_runs import ManyRuns
+        from workbench.families.pipeline import ProblemSession
 
-        return ManyRuns(request, within_curve)
-
-    def solve(self, request: Any) -> Design:
-        from workbench.families.labels.design import design
-
-        return design(request)
+        if request.runs > 1:
+            return ManyRuns(request, within_curve)
+        return ProblemSession(
+            request, {"lp": ChannelOfLabels, "unbiased": UnbiasedProblem}.get(request.method, BinsProblem)
+        )
 
     def backend(self, values: Mapping[str, Any]) -> str | None:
         """Bins are found without a solver."""
@@ -210,18 +208,20 @@ class _LabelFamily(Family):
 
     def loss(self, request: Any, mechanism: Any) -> float:
         """The expected loss of a randomizer of the same labels, under their prior."""
-        from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism
-
         labels = request.question
-        if not isinstance(mechanism, LabelMechanism) or not np.array_equal(mechanism.label_values, labels.values):
+        channel = getattr(mechanism, "certified_form", lambda: mechanism)()
+        inputs = getattr(mechanism, "inputs", ())
+        if not hasattr(channel, "matrix") or [*map(float, inputs)] != labels.values.tolist():
             InvalidRequest.must("baseline", "a randomizer of the request's labels", repr(mechanism))
-        losses = request.named_loss.matrix(mechanism.outputs, labels.values)
-        return float((labels.prior @ (mechanism.whole_channel().matrix * losses)).sum())
+        losses = request.named_loss.matrix(np.asarray(mechanism.outputs, dtype=float), labels.values)
+        return float((labels.prior @ (channel.matrix * losses)).sum())
 
     def related(self, request: Any, mechanism: Any) -> Any:
         from workbench.mechanisms.channel import Channel
 
-        return mechanism if request.pairs is None else Channel.of(mechanism.whole_channel(), request.pairs)
+        if request.pairs is None:
+            return mechanism
+        return Channel.of(getattr(mechanism, "certified_form", lambda: mechanism)(), request.pairs)
 
     # What a design shows.
 
@@ -258,7 +258,7 @@ class _LabelFamily(Family):
             exact["composed"] = design.details["composed"]
         shown = {
             "method": request.method,
-            "loss": request.named_loss.name,
+            "loss": request.loss_name,
             **budget,
             "notion": request.notion,
             "labels": request.question.k,
@@ -294,9 +294,9 @@ class _LabelFamily(Family):
         return [(f"{len(rows)} outputs in use", ["publishes", "overall probability"], rows[:_SHOWN])]
 
     def bare(self, design: Design) -> Any:
-        from workbench.families.labels.certify import bare
+        from workbench.families.labels.problem import rows_of_bins
 
-        return bare(design.mechanism, design.request.pairs)
+        return design.mechanism if _bins(design.mechanism) is None else rows_of_bins(design.mechanism)[0]
 
     def figure(self, design: Design) -> Figure:
         from workbench.io.figures import channel_plot

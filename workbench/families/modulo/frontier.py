@@ -177,9 +177,9 @@ class _Frontier:
             solver: str | None = None
             with translated_errors():
                 if by_law:
-                    law = oracles.judge(
+                    law = oracles.bounds(
                         q.sizes, q.differences, q.directed, float(epsilon), 0.0, HOCKEY_STICK, self.loss
-                    )
+                    ).strongest
                     name, line_pieces = "DP law", [] if law is None else [_dp_line(law)]
                 else:
                     tracer = self.solver if self.solver in ("highs", "gurobi") else "highs"

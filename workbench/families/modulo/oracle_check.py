@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from models import oracles
-from models.oracles.closed_form import ROUNDING
+from models.oracles.question import ROUNDING
 from models.requirements import RatioBound
 from solvers.search import bisect
 from solvers.solution import Solution
@@ -21,8 +21,7 @@ __all__ = ["known_bound", "least_delta_verdict", "least_error_verdict", "stronge
 
 def strongest_law(request: ModuloRequest, delta: float) -> oracles.ClosedForm | None:
     """The strongest closed form at a delta: the optimum, else an upper bound, else a lower one."""
-    proven = _proven(request, delta)
-    return proven.upper or proven.lower
+    return _proven(request, delta).strongest
 
 
 def _proven(request: ModuloRequest, delta: float) -> oracles.Bounds:

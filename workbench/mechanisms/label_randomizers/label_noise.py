@@ -18,8 +18,8 @@ For Laplace: MSE(y) = 2b² - e^{-u/b} b(b+u) - e^{-v/b} b(b+v). As u, v <= D, on
     absolute  γ = 1 / (1 + e^{ε/2}),  E|x| = D e^{ε/2} / (e^ε - 1)
     squared   γ = -c/(1-c) + (c - 2c² + 2c⁴ - c⁵)^{1/3} / (2^{1/3} (1-c)²),  c = e^{-ε}
 
-These mechanisms are continuous: their guarantee is that of real arithmetic, floats are not audited (`label_lattice`
-has the integer versions, whose laws are exact).
+These mechanisms are continuous: their guarantee is that of real arithmetic, floats are not audited. Clamped
+`AdditiveIntegerNoise` has the integer versions, whose laws are exact.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LabelNoise:
 
     not_exact: ClassVar[str] = (
         "Continuous label noise is private in real arithmetic only, which floats are not; "
-        "workbench.mechanisms.label_randomizers.label_lattice has the integer versions."
+        "AdditiveIntegerNoise, clamped to the labels, has the integer versions."
     )
 
     kind: str
@@ -186,7 +186,7 @@ class LabelNoise:
     def insecure_sample(self, values: ArrayLike, rng: np.random.Generator) -> Vector:
         """A noisy copy of labels from a floating-point generator: for experiments, it protects nothing.
 
-        `LatticeNoise` publishes labels, exactly.
+        `AdditiveIntegerNoise`, clamped, publishes labels exactly.
         """
         y = np.asarray(values, dtype=float)
         if self.kind == "exponential":

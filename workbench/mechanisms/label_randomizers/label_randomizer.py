@@ -32,14 +32,14 @@ from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.numbers import Real, exact, positive, sign_exp
 from workbench.exact.plain import plain_numbers
 from workbench.exact.random_source import Source
-from workbench.mechanisms.label_randomizers.label_channel import LabelChannel
+from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
 
 __all__ = ["PROJECTIONS", "LabelRandomizer", "Release", "private_prior", "project", "split_budget"]
 
 Vector = NDArray[np.float64]
-Optimise = Callable[[Labels, Fraction], RandomizedResponse | LabelChannel]
+Optimise = Callable[[Labels, Fraction], RandomizedResponse | Channel]
 
 PROJECTIONS = ("clip", "simplex")
 _GRAIN = 10**9  # ε₁ is a rational with at most this denominator, so that its noise can be sampled exactly
@@ -105,12 +105,13 @@ def private_prior(
 class Release:
     """What a run of LabelRandomizer publishes, and what it may say about itself.
 
-    labels: (n,) the randomized labels; mechanism: the one that made them, its labels carrying P';
+    labels: (n,) the randomized labels; mechanism: the one that made them; known: the label set with P';
     epsilon_prior, epsilon_response: ε₁, ε₂. Everything here is a function of ε-DP outputs.
     """
 
     labels: Vector
-    mechanism: RandomizedResponse | LabelChannel
+    mechanism: RandomizedResponse | Channel
+    known: Labels
     epsilon_prior: Fraction
     epsilon_response: Fraction
 
@@ -122,12 +123,12 @@ class Release:
     @property
     def expected_error(self) -> dict[str, float]:
         """What a published label is off by, and what the means are, under P' and for the worst label."""
-        mechanism, prior = self.mechanism, self.mechanism.labels.prior
+        mechanism, prior = self.mechanism, self.known.prior
         errors = mechanism.losses(lambda o, y: np.abs(o - y))
         shifts = mechanism.losses(lambda o, y: o - y)
-        squared = mechanism.loss(lambda o, y: (o - y) ** 2)
+        squared = float(prior @ mechanism.losses(lambda o, y: (o - y) ** 2))
         mean, largest = float(prior @ shifts), float(np.abs(shifts).max())
-        rounding = 1e-12 * float(np.abs([*mechanism.outputs, *mechanism.labels.values]).max())  # of the sums above
+        rounding = 1e-12 * float(np.abs([*mechanism.outputs, *self.known.values]).max())  # of the sums above
         return {
             "mean absolute error under the private prior": float(prior @ errors),
             "root mean squared error under the private prior": math.sqrt(squared),
@@ -141,7 +142,7 @@ class LabelRandomizer:
     """Algorithm 3 over a known label set.
 
     values: (k,) the label set 𝒴; epsilon: the whole budget; optimise: (labels with P', ε₂) -> the mechanism to use
-    (`best_bins` of workbench.families.labels.design for a loss); split, projection: see the module; epsilon_prior: ε₁
+    (`best_bins` of workbench.families.labels.problem for a loss); split, projection: see the module; epsilon_prior: ε₁
     itself, instead of split. Raises InvalidRequest, when run also for n <= split² k/ε² records.
     """
 
@@ -188,8 +189,10 @@ class LabelRandomizer:
         at = self.labels.positions(given)
         counts = np.bincount(at, minlength=self.labels.k)
         prior = private_prior(counts, first, projection=self.projection, source=source)
-        mechanism = self.optimise(Labels(self.labels.values, prior), second)
-        for masses in zip(*mechanism.audit_rows.rows, strict=True):  # of one output, for every kind of label
+        known = Labels(self.labels.values, prior)
+        mechanism = self.optimise(known, second)
+        shown = mechanism.audit_rows if isinstance(mechanism, RandomizedResponse) else mechanism
+        for masses in zip(*shown.rows, strict=True):  # of one output, for every kind of label
             if sign_exp(max(masses), min(masses), second) > 0:
                 raise NotCertified(f"A ratio of masses of the mechanism exceeds e^{float(second):g}, its budget.")
-        return Release(mechanism.sample(given, source), mechanism, first, second)
+        return Release(mechanism.sample(given, source), mechanism, known, first, second)

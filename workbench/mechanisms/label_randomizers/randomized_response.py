@@ -15,32 +15,41 @@ with m outputs. odds is ⌊2^64 e^ε⌋ / 2^64, so the exact audit passes and th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Real, exp_bounds, positive
+from workbench.exact.numbers import Real, exact, exp_bounds, positive
 from workbench.exact.random_source import Source
+from workbench.exact.sampler import Sampler
 from workbench.io.files import ratio, spelled
 from workbench.io.records import float_array, floats, listed, refuse, short_text, take
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.label_mechanism import LabelMechanism, LossFunction
 from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment
+from workbench.mechanisms.real_inputs import rationals
+from workbench.mechanisms.shown_mechanism import ShownMechanism
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["RandomizedResponse", "k_ary", "on_bins", "top_k", "with_prior"]
+
+LossFunction: TypeAlias = Callable[[Any, Any], NDArray[np.float64]]  # (outputs, labels) -> losses, broadcast
 
 _BITS = 64
 _MAX_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class RandomizedResponse(LabelMechanism):
+class RandomizedResponse(ShownMechanism):
     """See the module's table. labels: with their prior; outputs: (m,) published values; own: (k,) the position of each
     label's own output, -1 for none; odds: exact; epsilon: as asked; name: of the mechanism.
     """
@@ -51,6 +60,14 @@ class RandomizedResponse(LabelMechanism):
     odds: Fraction
     epsilon: Fraction
     name: str
+
+    one_sided: ClassVar[bool] = False
+    segments: ClassVar[tuple[Segment, ...]] = ()
+
+    @property
+    def inputs(self) -> NDArray[np.float64]:
+        """The labels, any two of them neighbours."""
+        return self.labels.values
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, read back by `from_dict`."""
@@ -149,6 +166,11 @@ class RandomizedResponse(LabelMechanism):
         kept = (odds - 1) * loss(self.outputs[np.maximum(self.own, 0)], y)
         return np.asarray(np.where(self.own < 0, total / m, (total + kept) / (odds + m - 1)))
 
+    def loss(self, loss: LossFunction) -> float:
+        """E ℓ(o, y) under the labels' prior."""
+        p = self.labels.prior
+        return float(p[p > 0] @ self.losses(loss)[p > 0])
+
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
         """A randomized copy of labels, from the exact law. Raises InvalidRequest for a value that is no label."""
         own = self.own[self.labels.positions(values)]
@@ -162,6 +184,62 @@ class RandomizedResponse(LabelMechanism):
         drawn = source.below(m, own.size)
         kept = source.bernoulli(high - low, high + (m - 1) * low, own.size) & (own >= 0)
         return np.where(kept, own, drawn)
+
+    def position(self, label: Any) -> int:
+        """Where a label stands. Raises InvalidRequest for a value that is none."""
+        values = self.labels.values
+        at = None if label is None else float(exact(label, "answer"))
+        place = -1 if at is None else int(np.searchsorted(values, at))
+        if at is None or place == values.size or values[place] != at:
+            where = f"one of the {values.size} labels from {values[0]:g} to {values[-1]:g}"
+            InvalidRequest.must("answer", where, label)
+        return place
+
+    def law(self, x: Any) -> Distribution:
+        """The exact law of the output's position for a label. Raises InvalidRequest."""
+        return self.row(self.position(x))
+
+    def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
+        """The budget of every comparison. Raises InvalidRequest."""
+        return self.audit_rows.budgets(epsilon)
+
+    def comparisons(self) -> Iterable[Comparison]:
+        """Every two of the rows that show all ratios."""
+        return self.audit_rows.comparisons()
+
+    def extremes(self) -> Iterable[Comparison]:
+        """The rows that give each output most and least."""
+        return self.audit_rows.extremes()
+
+    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
+        """Published values for the label x. Shape (count,)."""
+        return np.asarray(self.outputs)[Sampler(self.law(x), source).draw(count)]
+
+    def certified_form(self) -> Channel:
+        """What a certificate holds of it: a row for every label. Raises InvalidRequest beyond 4·10^6 masses."""
+        return self._rows(np.arange(self.labels.k))
+
+    @property
+    def unbiased_means(self) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
+        """(what is published, the labels), which the mean is where the mechanism is unbiased."""
+        return rationals(self.outputs.tolist(), "outputs"), rationals(self.labels.values.tolist(), "labels")
+
+    def figure(self) -> Figure:
+        """Pr[o|y] as marks."""
+        from workbench.io.figures import channel_plot
+
+        return channel_plot(self.labels.values, self.outputs, self.matrix, self.describe())
+
+    @property
+    def drawable(self) -> bool:
+        """Whether labels and outputs are few enough."""
+        return self.labels.k <= 400 >= self.outputs.size
+
+    def describe(self) -> str:
+        """One line."""
+        y = self.labels.values
+        count = f"{y.size} labels in [{y[0]:g}, {y[-1]:g}]"
+        return f"RandomizedResponse on {count} with {self.outputs.size} outputs, any two labels neighbours"
 
     def __repr__(self) -> str:
         return f"{self.name}({self.labels!r}, {self.outputs.size} outputs, epsilon={float(self.epsilon):g})"

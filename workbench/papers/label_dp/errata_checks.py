@@ -11,9 +11,9 @@ import numpy as np
 from models.losses import loss_named
 from models.oracles.bins import interval_losses, optimal_bins
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import project
 from workbench.papers.artifact import Erratum, erratum
+from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.papers.label_dp.mechanism_loss import numbers
 from workbench.papers.label_dp.pictures import signature
 from workbench.privacy.audit import audit
@@ -139,9 +139,9 @@ def _caption() -> Erratum:
 def _exponential() -> Erratum:
     epsilons = []
     for high in (4, 10, 51):
-        noise = LatticeNoise("exponential", 0, high, 1)
+        noise = lattice_noise("exponential", 0, high, 1)
         pairs = [(i, j) for i in range(high + 1) for j in range(i)]
-        epsilons.append(audit(Channel.of(noise.channel, pairs), 1).pure_epsilon)
+        epsilons.append(audit(Channel.of(noise.rows, pairs), 1).pure_epsilon)
     return erratum(
         "label_dp",
         "exponential",

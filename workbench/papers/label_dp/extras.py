@@ -12,7 +12,7 @@ import pandas as pd
 from solvers.backend import Options
 from workbench.exact.random_source import Source
 from workbench.families.api import design
-from workbench.families.labels.design import best_bins
+from workbench.families.labels.problem import best_bins
 from workbench.mechanisms.label_randomizers.label_randomizer import private_prior, split_budget
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary
@@ -115,7 +115,7 @@ def splits(full: bool) -> Artifact:
                 for run, h in enumerate(counts):
                     prior = private_prior(h, first, projection=projection, source=Source(run))
                     randomizer = best_bins(Labels(labels.values, prior), second)
-                    lost.append(randomizer.loss(SQUARED, labels.prior) / ideal - 1)
+                    lost.append(float(labels.prior @ randomizer.losses(SQUARED)) / ideal - 1)
                 rows.append((n, split, projection, float(np.mean(lost)), float(np.std(lost))))
     frame = pd.DataFrame(rows, columns=["records", "split", "projection", "excess", "std"])
     return artifact(

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest
 from workbench.exact.random_source import Source
-from workbench.families.labels.design import best_bins
+from workbench.exact.sampler import Sampler
+from workbench.families.labels.problem import best_bins
 from workbench.io.extras import need
-from workbench.mechanisms.label_randomizers.label_lattice import LatticeNoise
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
 from workbench.mechanisms.label_randomizers.randomized_response import with_prior
 from workbench.papers.label_dp.data import census
+from workbench.papers.label_dp.lattice import lattice_noise
 
 __all__ = ["EPSILONS", "census_errors", "count_errors", "diabetes_errors"]
 
@@ -62,14 +63,16 @@ def _mechanisms(values: Vector, epsilon: float, *, integer: bool) -> dict[str, P
         ("staircase, unclipped", "staircase", False),
     ):
         if integer and clip:
-            mechanisms[name] = partial(_exactly, LatticeNoise(kind, int(low), int(high), epsilon))
+            mechanisms[name] = partial(_exactly, lattice_noise(kind, int(low), int(high), epsilon), int(low))
         elif not integer:
             mechanisms[name] = partial(_in_floats, LabelNoise(kind, low, high, epsilon, clip=clip))
     return mechanisms
 
 
-def _exactly(noise: LatticeNoise, y: Vector, seed: int) -> Vector:
-    return noise.sample(y, Source(seed)).astype(float)
+def _exactly(noise: Any, low: int, y: Vector, seed: int) -> Vector:
+    present, which = np.unique(y, return_inverse=True)
+    laws = [noise.rows[int(label) - low] for label in present]
+    return (low + Sampler(laws, Source(seed)).draw_from(which)).astype(float)
 
 
 def _in_floats(noise: LabelNoise, y: Vector, seed: int) -> Vector:

@@ -117,7 +117,7 @@ def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str =
     Raises WorkbenchError.
     """
     kind = ratio_kind(notion)
-    verdict = oracles.judge(question.sizes, question.differences, question.directed, epsilon, delta, kind, "error-rate")
+    verdict = oracles.bounds(question.sizes, question.differences, question.directed, epsilon, delta, kind).strongest
     if verdict is None:
         raise WorkbenchError(f"No closed form is known for {question!r}.")
     return verdict

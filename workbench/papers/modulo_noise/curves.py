@@ -32,10 +32,9 @@ import numpy as np
 import pandas as pd
 
 from models.oracles.bounded_difference import column_cut_law
-from models.oracles.closed_form import geometric_sum
 from models.oracles.column_cut import every_cut
 from models.oracles.cut_vectors import Grid
-from models.oracles.cuts import least_delta
+from models.oracles.cuts import level_cuts
 from models.oracles.printed_theorem3 import printed_pmf, staircases
 from models.oracles.single_distance import breakpoints, level_curve
 from workbench.errors import WorkbenchError
@@ -64,7 +63,7 @@ from workbench.papers.modulo_noise.common import (
 )
 
 __all__ = ["SOURCES", "adjacent_pairs", "column_cut_curve", "least_parameter", "pdp_steps", "single_curve",
-           "symmetric_single_least_delta", "two_sided"]  # fmt: skip
+           "two_sided"]  # fmt: skip
 
 Points = list[tuple[float, float]]
 
@@ -181,9 +180,8 @@ def column_cut_curve(n: int, max_shift: int, epsilon: float) -> Points:
 
 def single_curve(order: int, epsilon: float) -> Points:
     """(δ, f(0)) of Theorem 2 at its breakpoints; order: N_μ."""
-    hops = np.arange(order)
-    totals = 1.0 + geometric_sum(epsilon, hops)
-    return _cut_curve(totals[:-1], np.exp(-epsilon * hops[:-1]), float(totals[-1]))
+    cuts = level_cuts((order,), ((1,),), epsilon)
+    return _cut_curve(cuts.totals, cuts.losses, cuts.total)
 
 
 def printed_curve(n: int, max_shift: int, epsilon: float) -> Points:
@@ -199,18 +197,12 @@ def _joined(curve: Callable[..., Points]) -> Callable[..., pd.DataFrame]:
     return rows
 
 
-def symmetric_single_least_delta(order: int, epsilon: float, error_rate: float) -> float:
-    """The least δ for an error rate with M = {±μ̂}: the cuts after hop h both ways round the cycle."""
-    hops = np.arange((order - 2) // 2 + 1)
-    both = np.minimum(np.arange(order), order - np.arange(order))
-    total = float(np.exp(-epsilon * both).sum())
-    return least_delta(1.0 + 2.0 * geometric_sum(epsilon, hops), np.exp(-epsilon * hops), total, error_rate)
-
-
 def level(epsilon: Numbers, order: int, error_rate: float, *, symmetric: bool = False) -> pd.DataFrame:
     """The least δ for an error rate at every ε: Corollary 1 and its symmetric form."""
-    least, grid = symmetric_single_least_delta if symmetric else level_curve, _numbers(epsilon)
-    return pd.DataFrame({"epsilon": grid, "delta": [least(order, e, error_rate) for e in grid]})
+    grid = _numbers(epsilon)
+    return pd.DataFrame(
+        {"epsilon": grid, "delta": [level_curve(order, e, error_rate, both_ways=symmetric) for e in grid]}
+    )
 
 
 # Baselines.

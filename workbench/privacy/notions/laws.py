@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
-from itertools import compress
+from functools import cached_property, cmp_to_key
+from itertools import accumulate, compress, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -36,7 +36,7 @@ class Laws:
         self._above: tuple[Fraction | None, tuple[Fraction, Fraction]] = None, (Fraction(0), Fraction(0))
 
     @cached_property
-    def _losses(self) -> NDArray[np.float64]:
+    def losses(self) -> NDArray[np.float64]:
         """log2 P(i)/Q(i) in floats; NaN where both are 0. Shape (len(p),)."""
         with np.errstate(invalid="ignore"):
             gaps: NDArray[np.float64] = self.p.logs - self.q.logs
@@ -48,7 +48,7 @@ class Laws:
         With integers k, l over totals K, L this is k > t l for t = (K/L) e^ε, against a ball around e^ε where floats
         do not decide.
         """
-        excess = self._losses - float(epsilon) / math.log(2)
+        excess = self.losses - float(epsilon) / math.log(2)
         above, bits = excess > NEAR, 64
         open_ = np.flatnonzero(np.abs(excess) <= NEAR)
         k, l = self.p.array, self.q.array
@@ -71,8 +71,8 @@ class Laws:
     @cached_property
     def max_ratio(self) -> tuple[Fraction | None, int]:
         """The largest P(i)/Q(i), None for ∞, and an outcome that attains it: of ∞ the heaviest."""
-        top = np.nanmax(self._losses)
-        close: list[int] = np.flatnonzero(self._losses >= top - NEAR).tolist()
+        top = np.nanmax(self.losses)
+        close: list[int] = np.flatnonzero(self.losses >= top - NEAR).tolist()
         k, l = self.p.integers, self.q.integers
         if top == math.inf:
             return None, max(close, key=k.__getitem__)
@@ -83,19 +83,23 @@ class Laws:
         return Fraction(k[best] * self.q.total, l[best] * self.p.total), best
 
     @cached_property
+    def sums(self) -> list[tuple[int, int]]:
+        """The integers of P and of Q, summed from the outcome of largest ratio P/Q down to every other."""
+
+        def order(first: tuple[int, int], second: tuple[int, int]) -> int:
+            return second[0] * first[1] - first[0] * second[1]
+
+        masses = sorted(filter(any, zip(self.p.integers, self.q.integers, strict=True)), key=cmp_to_key(order))
+        return list(zip(*(accumulate(side) for side in zip(*masses, strict=True)), strict=True))
+
+    @cached_property
     def steps(self) -> list[tuple[Fraction | None, Fraction, Fraction]]:
         """(r, P(A), Q(A)) with A = {P/Q >= r} for every ratio r, the largest first; None for ∞."""
-        p, q = self.p, self.q
-        groups: dict[Fraction | None, list[int]] = {}
-        for k, l in zip(p.integers, q.integers, strict=True):
-            if k or l:
-                group = groups.setdefault(Fraction(k * q.total, l * p.total) if l else None, [0, 0])
-                group[0], group[1] = group[0] + k, group[1] + l
-        steps, a, b = [], 0, 0
-        for ratio in sorted(groups, key=lambda ratio: (ratio is None, ratio), reverse=True):
-            a, b = a + groups[ratio][0], b + groups[ratio][1]
-            steps.append((ratio, Fraction(a, p.total), Fraction(b, q.total)))
-        return steps
+        steps: dict[Fraction | None, tuple[Fraction, Fraction]] = {}
+        for (a, b), (k, l) in pairwise([(0, 0), *self.sums]):
+            ratio = Fraction((k - a) * self.q.total, (l - b) * self.p.total) if l > b else None
+            steps[ratio] = Fraction(k, self.p.total), Fraction(l, self.q.total)
+        return [(ratio, *masses) for ratio, masses in steps.items()]
 
     def telling_outcome(self, epsilon: Fraction) -> int:
         """An outcome with P > e^ε Q to show: a rounding accident if there is one, else the heaviest."""

@@ -17,13 +17,7 @@ from workbench.exact.numbers import ball_ends, exact, round_up
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import LeastParameter, PowerCone, Requirement, Result, Values, decided
 
-__all__ = ["Loss", "Renyi", "order_of"]
-
-
-def order_of(value: Any) -> Fraction:
-    """α > 1. Raises InvalidRequest."""
-    order = exact(value, "alpha", "a finite number > 1")
-    return order if order > 1 else InvalidRequest.must("alpha", "a finite number > 1", value)
+__all__ = ["Loss", "Renyi"]
 
 
 class Loss:
@@ -92,7 +86,10 @@ class Renyi(LeastParameter):
 
     def parse(self, parameter: str, value: Any) -> Fraction:
         """ε >= 0, α > 1."""
-        return super().parse(parameter, value) if parameter == "epsilon" else order_of(value)
+        if parameter == "epsilon":
+            return super().parse(parameter, value)
+        order = exact(value, parameter, "a finite number > 1")
+        return order if order > 1 else InvalidRequest.must(parameter, "a finite number > 1", value)
 
     def measure(self, laws: Laws, values: Values) -> Any:
         """The loss; its moment is taken when it is compared."""

@@ -1,0 +1,218 @@
+"""Label randomizers as problems: the best bins, the channel of given outputs, and what certifies those of no program.
+
+| method   | what is optimised                                                    | how                            |
+|----------|----------------------------------------------------------------------|--------------------------------|
+| bins     | every ε-DP randomizer with real outputs (Theorem 5)                  | `models.oracles.bins`, exact   |
+| printed  | the same, Algorithm 2 as printed, O(k³)                              | `models.oracles.bins`          |
+| lp       | every channel onto given outputs; neighbours, δ, metric, constraints | `models.channel`, any solver   |
+| unbiased | every unbiased ε-DP randomizer with real outputs, squared loss       | `models.unbiased`, cones       |
+
+A certificate holds one row for every label, states max |E[o|y] - y| and the expected loss under the prior (where that
+is rational: not for Poisson losses), so its file knows labels, prior and outputs. Where so many rows cannot be compared
+two by two, RR-on-Bins has one for every bin (all labels of a bin share their law).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from models.losses import Loss
+from models.oracles.bins import BIN_LOSSES, optimal_bins, printed_bins
+from solvers.errors import NoRationalSolution
+from solvers.rational_lp import RationalLP
+from solvers.rational_refinement import solve_rational
+from solvers.solution import Solution
+from workbench.errors import InvalidRequest, NotCertified
+from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import Real, nearest_float, positive, round_down
+from workbench.families.channel.losses import Integers
+from workbench.families.channel.problem import ChannelProblem
+from workbench.families.design import Design, OracleVerdict
+from workbench.families.labels.request import MASSES, ROWS, LabelRequest, check_size
+from workbench.families.outcome import translated_errors
+from workbench.families.pipeline import design
+from workbench.families.problem import Answer, Problem, Programs, Repaired, stated_certificate
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, on_bins, with_prior
+from workbench.privacy.audit import holds
+
+__all__ = ["BinsProblem", "ChannelOfLabels", "RandomizerProblem", "best_bins", "rows_of_bins", "within_curve"]
+
+_JUDGED = 128  # labels up to which the printed algorithm judges the fast one
+_FULL = 100_000  # masses up to which RR-on-Bins has a row for every label, not only for every bin
+_STATED = 1_000_000  # labels times outputs up to which a certificate states the loss (a second)
+_REFINED, _DIGITS, _LOST = 500, 160, 1e-9  # cells that rationals refine, bits there, of the loss what is worth it
+_PATIENCE = 10.0  # seconds for that
+
+
+def best_bins(labels: Labels, epsilon: Real, loss: str | Loss = "squared") -> RandomizedResponse:
+    """The best RR-on-Bins for labels with their prior, exact. Raises InvalidRequest."""
+    with translated_errors():
+        bins = optimal_bins(labels.values, labels.prior, nearest_float(positive(epsilon, "epsilon")), loss)
+    return on_bins(labels, bins.starts, bins.values, epsilon)
+
+
+class RandomizerProblem(Problem):
+    """A randomizer that is exactly private as constructed, all labels being neighbours."""
+
+    request: LabelRequest
+    STATED: ClassVar[int] = _STATED
+
+    def certified_rows(self, mechanism: Any) -> tuple[Channel, Sequence[int] | None]:
+        """(the channel of a certificate, the row of every label where labels share them). Raises InvalidRequest."""
+        return mechanism, None
+
+    def repaired(self, answer: Answer) -> Repaired:
+        """There is nothing to repair. Raises InvalidRequest, NotCertified."""
+        request, mechanism, labels = self.request, answer.mechanism, self.request.question
+        channel, rows = self.certified_rows(mechanism)
+        if not holds(channel, request.claim):
+            raise NotCertified("The exact audit refuses the randomizer.")
+        values, prior, outputs = (
+            tuple(map(Fraction, array.tolist())) for array in (labels.values, labels.prior, mechanism.outputs)
+        )
+        record: dict[str, Any] = {"method": request.method, "loss": request.named_loss.name}
+        if rows is not None:
+            record |= {"rows": "one for every bin", "bins": mechanism.bins()}
+        loss = request.named_loss.name if labels.k * len(outputs) <= self.STATED else None
+        return mechanism, stated_certificate(channel, request.claim, loss, (values, outputs), prior, record, rows), []
+
+    def loss(self, mechanism: Any) -> float:
+        """The expected loss under the prior."""
+        prior = self.request.question.prior
+        return float(prior[prior > 0] @ mechanism.losses(self.request.named_loss)[prior > 0])
+
+
+class BinsProblem(RandomizerProblem):
+    """RR-on-Bins, by the fast algorithm or as printed."""
+
+    def closed_form(self) -> Answer:
+        """The optimum over all real outputs."""
+        request, question = self.request, self.request.question
+        search = optimal_bins if request.method == "bins" else printed_bins
+        with translated_errors():
+            bins = search(question.values, question.prior, float(request.claim.epsilon), request.named_loss)
+        mechanism = on_bins(question, bins.starts, bins.values, request.claim.epsilon)
+        return Answer(mechanism, bins.bound, route="exact as constructed", claimed=bins.objective)
+
+    def certified_rows(self, mechanism: RandomizedResponse) -> tuple[Channel, Sequence[int] | None]:
+        """A row for every label; one for every bin, where the rows of all labels would be too many."""
+        return rows_of_bins(mechanism)
+
+    def oracle(self, answer: Answer) -> OracleVerdict:
+        """Algorithm 2 as printed judges the fast one."""
+        question = self.request.question
+        if question.k > _JUDGED:
+            return OracleVerdict.none(f"the printed algorithm judges up to {_JUDGED} labels only.")
+        epsilon, loss = float(self.request.claim.epsilon), self.request.named_loss
+        other = printed_bins(question.values, question.prior, epsilon, loss).objective
+        proof = "Algorithm 2 as printed: every partition into intervals, by dynamic programming; Theorem 5."
+        return OracleVerdict.judge(answer.claimed, "Algorithm 2", other, "optimum", proof)
+
+    def proven(self, reached: Design) -> Design:
+        """By Theorem 5."""
+        return reached
+
+
+def rows_of_bins(mechanism: RandomizedResponse) -> tuple[Channel, Sequence[int] | None]:
+    """(the channel of a certificate, the row of every label where it has one for every bin). Raises InvalidRequest."""
+    k, m = mechanism.labels.k, mechanism.outputs.size
+    if k == 1:
+        check_size(k, m, None)
+    if k <= ROWS and k * m <= _FULL:
+        return mechanism.certified_form(), None
+    at = mechanism.distinct().tolist()
+    bins = mechanism.own[at].tolist()
+    at = at if len(at) > 1 else [0, k - 1]  # two labels of the only bin
+    if len(at) > ROWS or len(at) * m > MASSES:
+        InvalidRequest.must("bins", f"at most {math.isqrt(MASSES)} for a certificate of so many labels", m)
+    return Channel(tuple(map(mechanism.row, at))), [bins.index(own) for own in mechanism.own.tolist()]
+
+
+class ChannelOfLabels(ChannelProblem):
+    """The channel of a request for labels, judged by RR-on-Bins."""
+
+    ENOUGH: ClassVar[float] = 1e-5
+
+    def __init__(self, labels: LabelRequest) -> None:
+        super().__init__(labels.channel)
+        self.outer = labels
+
+    def answered(self, programs: Programs | None, start: str) -> Answer:
+        """With the means to be kept, in rationals where a repair of the solver's last digits costs."""
+        answer = super().answered(programs, start)
+        request, solution = self.request, answer.solution
+        kept = "unbiased" in request.constraints and request.losses.values.size <= _REFINED
+        if not kept or request.cut or not request.certified or solution is None:
+            return answer
+        loss = float(self.loss(self.repaired(answer)[0]))
+        if answer.bound is not None and loss - float(answer.bound) <= _LOST * loss:
+            return answer
+        refined = _refined(solution, min(_PATIENCE, request.options.time_limit or _PATIENCE))
+        if refined is None:
+            return answer
+        rows, bound = refined
+        proven = max(Fraction(known) for known in (bound, answer.bound) if known is not None and known > -np.inf)
+        closer = replace(answer, bound=proven, law=(_integers(rows), None))
+        better = float(self.loss(self.repaired(closer)[0])) < loss
+        return closer if better else replace(answer, bound=proven)
+
+    def oracle(self, answer: Answer) -> OracleVerdict:
+        """RRTop-k and RR-on-Bins."""
+        if self.request.cut:
+            return super().oracle(answer)
+        return _judged(self.outer, float(self.loss(answer.mechanism)) if answer.claimed is None else answer.claimed)
+
+
+def within_curve(request: LabelRequest, curve: Sequence[tuple[Fraction, Fraction]]) -> Design:
+    """The least-loss channel of one run that is (ε, δ)-private for all points of a curve. Raises as its session."""
+    return design(ChannelOfLabels(replace(request, notion="curve", curve=curve, epsilon=None, delta=Fraction(0))))
+
+
+def _integers(channel: Channel) -> Integers:
+    """Rows over one sum."""
+    bits = _DIGITS
+    K: Integers = np.array([[(v << bits) // row.total for v in row.integers] for row in channel.rows], dtype=object)
+    for row in K:
+        row[int(np.argmax(row))] += (1 << bits) - int(row.sum())
+    return K
+
+
+def _refined(solution: Solution, time_limit: float) -> tuple[Channel, float] | None:
+    """The channel and the bound of the same program in rationals; None where refining has no answer.
+
+    What keeps the means is mixed with rows that cost much, so a solver's last digits cost much.
+    """
+    try:
+        point = solve_rational(RationalLP.of(solution.data, _DIGITS), accuracy=_DIGITS - 30, time_limit=time_limit)
+    except NoRationalSolution:
+        return None
+    block = solution.program.block("M")
+    masses = np.array(point.x[block.start : block.start + block.size], dtype=object).reshape(block.shape, order="F")
+    rows = [Distribution([max(mass, Fraction(0)) for mass in row], "a row of the channel") for row in masses]
+    return Channel(tuple(rows)), -np.inf if point.bound is None else round_down(point.bound)
+
+
+def _judged(request: LabelRequest, objective: float) -> OracleVerdict:
+    question, loss = request.question, request.channel.losses.named
+    if request.neighbours != "all" or not request.claim.notion.ratio_decides:
+        return OracleVerdict.none("no closed form is known for this relation.")
+    plain = request.outputs is None and not request.constraints
+    if loss is not None and loss.kind == "error-rate" and plain:
+        value = with_prior(question, request.claim.epsilon).loss(loss)
+        proof = "RRTop-k with the best k is optimal for the error-rate loss (Ghazi et al. 2021a, Theorem 3)."
+        return OracleVerdict.judge(objective, "RRWithPrior", value, "optimum", proof)
+    if loss is None or loss.kind not in BIN_LOSSES:
+        return OracleVerdict.none(f"no closed form is known for the loss {request.loss_name}.")
+    value = optimal_bins(question.values, question.prior, float(request.claim.epsilon), loss).objective
+    exact = loss.kind in ("absolute", "pinball") and plain
+    reason = "its values are labels, so the grid loses nothing." if exact else "fewer outputs or more constraints."
+    proof = f"Theorem 5: RR-on-Bins is optimal over all outputs; {reason}"
+    return OracleVerdict.judge(objective, "RR-on-Bins", value, "optimum" if exact else "lower bound", proof)
