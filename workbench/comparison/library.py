@@ -71,16 +71,10 @@ def _row(instance: Instance, program: Program) -> Row:
     }
 
 
-def _fixed(instance: Instance) -> Program:
-    """The program of an instance at its parameter values, without parameters."""
-    program, values = instance.build()
-    return Program(program.name, program.data(values), program.sense, program.variables, scale=program.scale)
-
-
 def library(names: str | None = None, most: int | None = None) -> Iterator[tuple[Instance, Program]]:
     """The programs whose names match patterns, with at most so many non-zeros. Raises InvalidRequest."""
     for instance in chosen("library", names):
-        program = _fixed(instance)
+        program = instance.fixed()
         if most is None or program.template.A.nnz <= most:
             yield instance, program
 
@@ -279,7 +273,7 @@ def _judge(name: str, known: Mapping[str, Any]) -> Any:
     instance = _ours().get(name)
     if instance is None or known.get("format") != FORMAT or known.get("parameters") != instance.parameters:
         return None
-    program = _fixed(instance)
+    program = instance.fixed()
     return instance.judge if program.shape == (known.get("rows"), known.get("columns")) else None
 
 
