@@ -46,7 +46,11 @@ def mps_text(name: str, data: Data, blocks: Sequence[Block] = (), comments: Sequ
     names = _names(blocks, data.c.size)
     sides = enumerate(zip(data.row_lower.tolist(), data.row_upper.tolist(), strict=True))
     # row of A, name, type, right-hand side, range
-    rows = [(i, f"r{i}{end}", *row) for i, (low, high) in sides for end, *row in _written_row(low, high)]
+    rows = [
+        (i, f"r{i}{end}", kind, right, width)
+        for i, (low, high) in sides
+        for end, kind, right, width in _written_row(low, high)
+    ]
     A = sp.csc_array(sp.csr_array(data.A)[np.array([i for i, *_ in rows], dtype=np.intp)])
     ranges = [f" RNG {row} {width!r}" for _, row, _, _, width in rows if width is not None]
     lines = [
