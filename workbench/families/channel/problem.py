@@ -24,9 +24,9 @@ from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.families.channel.certify import exact_certificate
 from workbench.families.channel.losses import Integers
-from workbench.families.channel.lower_bound import Relation, least_delta_bound, least_loss_bound, line_bound
+from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
-from workbench.families.channel.repair import Edges, cheapest, loss_of, repaired, to_integers, within_budget
+from workbench.families.channel.repair import cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.convex_notion import solve_with_cuts
 from workbench.families.design import Design, OracleVerdict
@@ -171,18 +171,11 @@ class ChannelProblem(Problem):
         request = self.request
         if request.constraints or request.more or request.bounds.mass or solution.row_dual is None:
             return None if solution.bound is None else Fraction(solution.bound)
-        multipliers = model.multipliers(solution.row_dual)
-        _, epsilons = request.levels()
-        if request.pairs is None:
-            relation = Relation(np.zeros(0, dtype=int), np.zeros(0, dtype=int), epsilons)
-        else:
-            first, second, groups = model.directions
-            relation = Relation(first, second, [epsilons[g] for g in groups.tolist()])
-        prior = request.question.prior
+        multipliers, prior = model.multipliers(solution.row_dual), request.question.prior
         if request.minimise == "delta":
             assert request.max_loss is not None
-            return least_delta_bound(request.losses, prior, relation, request.max_loss, multipliers)
-        return least_loss_bound(request.losses, prior, relation, request.bounds.delta, multipliers)
+            return least_delta_bound(request.losses, prior, request.edges, request.max_loss, multipliers)
+        return least_loss_bound(request.losses, prior, request.edges, request.bounds.delta, multipliers)
 
     def support(self) -> NDArray[np.bool_] | None:
         """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
@@ -213,10 +206,7 @@ class ChannelProblem(Problem):
             if request.max_loss is not None:
                 K = within_budget(K, losses, prior, request.max_loss)
             else:
-                groups, epsilons = request.levels()
-                each = [epsilons[g] for g in groups] if len(epsilons) > 1 else epsilons
-                edges = Edges.of(request.pairs, each)
-                K = repaired(K, edges, request.bounds.delta, cheapest(losses, prior), free)
+                K = repaired(K, request.edges, request.bounds.delta, cheapest(losses, prior), free)
             channel = request.channel(_rows(K))
         certificate, words = exact_certificate(request, channel, answer.solution, answer.route)
         reached = certificate.delta or Fraction(0)

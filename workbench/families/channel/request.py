@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.channel import CONSTRAINTS, ChannelModel, Pairs, UserRows
-from models.channel_notions import ChannelNotionModel
 from models.modulo import MASS_SCALE
 from solvers.backend import Options
 from workbench.errors import InvalidRequest
 from workbench.families.base import Request
 from workbench.families.channel.losses import LossTable, OwnLoss
-from workbench.families.channel.repair import cheapest, loss_of
+from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.composed import check_runs
 from workbench.families.convex_notion import PARAMETERS
 from workbench.families.option import spell
@@ -241,6 +240,11 @@ class ChannelRequest(Request):
         assert self.epsilon is not None
         return {pair: self.epsilon * distance for pair, distance in zip(pairs, distances, strict=True)}
 
+    @property
+    def edges(self) -> Edges:
+        """Every ordered pair of neighbours with its ε, in the order of the program."""
+        return Edges.of(self.pairs, *self.levels())
+
     def levels(self) -> tuple[tuple[int, ...], list[Fraction]]:
         """(the group of every pair, the ε of every group)."""
         epsilons = list(self.bounds.epsilons.values())
@@ -274,32 +278,15 @@ class ChannelRequest(Request):
     def model(self, bounds: Mapping[Any, Any] | None = None, support: NDArray[np.bool_] | None = None) -> ChannelModel:
         """The linear program, in units of 2^-20 of probability; under convex bounds of ordered pairs where the notion
         states several. support: masses (k, m) that are stated. Raises ValueError."""
-        q, losses = self.question, self.losses.floats
+        q, losses, least = self.question, self.losses.floats, self.minimise == "delta"
         inputs, outputs = q.places
+        stated = ChannelModel(
+            inputs, outputs, self.weights, losses, self.pairs, constraints=self.constraints, more=self.more,
+            scale=MASS_SCALE,
+        )  # fmt: skip
         if self.cut:
-            return ChannelNotionModel(
-                inputs,
-                outputs,
-                self.weights,
-                losses,
-                (),
-                constraints=self.constraints,
-                more=self.more,
-                bounds=bounds or {},
-            )
-        positive = bool(self.bounds.delta) or self.minimise == "delta"
-        return ChannelModel(
-            inputs,
-            outputs,
-            self.weights,
-            losses,
-            self.pairs,
-            self.levels()[0],
-            positive,
-            self.constraints,
-            self.more,
-            self.bounds.kind,
-            "delta" if self.minimise == "delta" else "loss",
-            MASS_SCALE,
-            support,
-        )
+            return replace(stated, pairs=(), bounds=bounds or {})
+        return replace(
+            stated, groups=self.levels()[0], approximate=bool(self.bounds.delta) or least, requires=self.bounds.kind,
+            minimise="delta" if least else "loss", support=support,
+        )  # fmt: skip
