@@ -105,7 +105,7 @@ def least_delta_bound(
     tau = _ints(np.maximum(multipliers["losses"], 0.0)).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
     value, largest = _reduced(_rows(losses, shares), multipliers, edges)
-    return max(Fraction(0), (value - max_loss * sum(tau)) / max(1 << _BITS, largest))
+    return max(Fraction(0), Fraction(value - max_loss * sum(tau)) / max(1 << _BITS, largest))
 
 
 def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, share: Vector) -> Fraction:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from models.oracles.count_channel import post_processed
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.families.channel.certify import exact_certificate
+from workbench.families.channel.infeasible import refuse
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
@@ -30,7 +31,6 @@ from workbench.families.channel.repair import cheapest, loss_of, repaired, to_in
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.convex_notion import solve_with_cuts
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible_channel import ChannelBudget, explanation, no_channel
 from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
@@ -83,7 +83,7 @@ class ChannelProblem(Problem):
         assert programs is not None
         model, solution, bound = self._best(programs, start)
         if solution.x is None:
-            _refuse(request, solution, model)
+            refuse(request, solution, model)
         free = _pattern(model, solution) if request.bounds.mass else None
         law = to_integers(solution["M"]), free
         raw = request.channel(np.maximum(solution["M"], 0.0))
@@ -284,26 +284,3 @@ def _pattern(model: ChannelModel, solution: Solution) -> Any:
         np.asarray(solution[block.name]) > 0.5 for block in solution.program.variables if block.name.startswith("b_")
     ]
     return np.concatenate(blocks)
-
-
-def _refuse(request: ChannelRequest, solution: Solution, model: ChannelModel) -> NoReturn:
-    """Raise what an answer without a point means."""
-
-    def why() -> str:
-        if request.epsilon is None or request.bounds.mass:
-            return ""
-        levels = [float(e) for e in request.levels()[1]]
-        budget = ChannelBudget(
-            request.notion,
-            float(request.epsilon),
-            levels,
-            float(request.bounds.delta),
-            request.LARGEST,
-            float(request.max_loss or 0),
-        )
-        return explanation(model, budget, request.solver, request.options)
-
-    what = "the constraints on these outputs" if request.constraints or request.more else None
-    if request.max_loss is not None:
-        what = f"max_loss {float(request.max_loss):g}"
-    no_channel(solution, what, why)
