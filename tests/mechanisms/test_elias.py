@@ -60,7 +60,6 @@ def test_many_integers_and_window_borders(code: elias.Code) -> None:
     rng = np.random.default_rng(5)
     m = np.rint(np.exp(rng.uniform(0, 20, 500_000)) * rng.choice([-1, 1], 500_000)).astype(np.int64)
     data = elias.encode(m, code)
-    assert len(data) * 8 > 3 * elias._WINDOW
     assert np.array_equal(elias.decode(data, m.size, code), m)
     cut = len(data) // 2
     with pytest.raises(CorruptFile, match="ends within integer"):
@@ -144,7 +143,7 @@ def _answer(data: bytes, count: int, code: elias.Code) -> object:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_the_compiled_loop_decodes_what_numpy_decodes(code: elias.Code, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiled_loop_decodes_what_the_plain_one_does(code: elias.Code, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(7)
     streams: list[tuple[bytes, int]] = []
     for _ in range(60):
@@ -155,16 +154,15 @@ def test_the_compiled_loop_decodes_what_numpy_decodes(code: elias.Code, monkeypa
         broken[rng.integers(0, len(data))] ^= 1 << int(rng.integers(0, 8))
         streams += [(data, size), (data, size - 1), (data, size + 1), (data[:-1], size), (data + b"\0", size)]
         streams += [(bytes(broken), size), (bytes(9) + rng.bytes(30), size), (rng.bytes(30), int(rng.integers(0, 50)))]
+    plain = [_answer(*stream, code) for stream in streams]
     monkeypatch.setattr(elias, "_WORTHWHILE", 0)
-    compiled = [_answer(*stream, code) for stream in streams]
-    assert elias._decode_clean(*streams[0], code) is not None
-    monkeypatch.setattr(elias, "_decode_clean", lambda *_: None)
-    assert compiled == [_answer(*stream, code) for stream in streams]
-    assert sum(isinstance(answer, str) for answer in compiled) > len(streams) // 3
+    assert plain == [_answer(*stream, code) for stream in streams]
+    assert sum(isinstance(answer, str) for answer in plain) > len(streams) // 3
 
 
 def test_decoding_needs_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elias, "_WORTHWHILE", 0)
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "workbench.mechanisms.dyadic_laplace.elias_loop", raising=False)
+    elias._loop.cache_clear()
     assert elias.decode(elias.encode([3, -1], "gamma"), 2, "gamma").tolist() == [3, -1]
+    elias._loop.cache_clear()

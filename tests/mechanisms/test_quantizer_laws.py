@@ -22,8 +22,8 @@ from workbench.mechanisms.baselines.two_bin import (
 )
 from workbench.mechanisms.density import Density, from_function, normal, spelled, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.mechanisms.quantization import read_bins
 from workbench.mechanisms.quantization_error import error_function, loss_weights
-from workbench.mechanisms.real_inputs import read_bins
 from workbench.privacy.quantizer import audit_quantizer
 
 

@@ -18,6 +18,7 @@ from workbench.errors import InvalidRequest
 from workbench.mechanisms.baselines.fitting import FAMILIES
 from workbench.mechanisms.channel import Channel, within
 from workbench.papers import artifact as artifacts
+from workbench.papers import gallery as pages
 from workbench.papers import reproduce as gallery
 from workbench.papers.artifact import Comparison, printed
 from workbench.papers.figure import declared
@@ -289,7 +290,7 @@ def test_the_gallery_folds_long_tables_and_shows_markdown_as_words(twice: tuple[
     text = (twice[0] / "README.md").read_text("utf-8")
     assert "<summary>16 of 16 printed numbers agree</summary>" in text
     assert "37 of 52 printed numbers agree, 15 differ because of an erratum." in text
-    assert gallery._text("ρ* and |M| and f_0 < 1") == r"ρ\* and \|M\| and f\_0 \< 1"
+    assert pages._text("ρ* and |M| and f_0 < 1") == r"ρ\* and \|M\| and f\_0 \< 1"
     for line in text.splitlines():
         if line.startswith("| "):
             assert len(re.findall(r"(?<!\\)\|", line)) == 7

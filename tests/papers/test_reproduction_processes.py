@@ -16,7 +16,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import NotProven, WorkbenchError
-from workbench.papers import PAPERS, load, reproduce, steps
+from workbench.papers import PAPERS, gallery, load, reproduce, steps
 from workbench.papers.artifact import Artifact, Comparison, InParts, Paper
 from workbench.papers.steps import Step, in_order, separate
 
@@ -122,8 +122,8 @@ def backwards(tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, ah
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Callable[[Paper], None]:
     def use(chosen: Paper, run: Any = backwards) -> None:
-        monkeypatch.setattr(reproduce, "load", lambda name: chosen)
-        monkeypatch.setattr(steps, "load", lambda name: chosen)
+        for module in (reproduce, steps, gallery):
+            monkeypatch.setattr(module, "load", lambda name: chosen)
         monkeypatch.setattr("workbench.sweeps.workers.on_processes", run)
 
     return use

@@ -15,14 +15,13 @@ import sys, numpy
 from dataclasses import replace
 from threadpoolctl import threadpool_info
 import scipy.linalg
-import workbench as wb
-from workbench.papers import frontier
+from workbench.papers.figure import declared
 from workbench.papers.optm import PAPER, tables
 from workbench.papers.reproduce import reproduce
 tables.MOST = 5  # more than 4: symmetric outputs first, each number after the one before
 PAPER.artifacts["above"] = replace(tables.above, keys=("1",))
 few = dict(levels="2,4", epsilon="2", method="exact", starts=1)  # the best at 2 are asymmetric
-frontier._FRONTIERS["quantizer"] = lambda full: wb.frontier("quantizer", **few)
+declared("frontier")["frontiers"]["quantizer"] = {"given": few}
 print(*sorted({d.get("architecture") for d in threadpool_info() if d["internal_api"] == "openblas"}))
 print(numpy.exp(numpy.linspace(0.1, 3, 2001)).tobytes().hex())
 reproduce(["optm", "frontier"], ["above", "quantizer"], sys.argv[1], jobs=1)

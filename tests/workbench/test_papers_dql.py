@@ -10,8 +10,7 @@ import pytest
 
 from workbench.papers import PAPERS, dql
 from workbench.papers.artifact import Artifact
-from workbench.papers.dql import PAPER
-from workbench.papers.dql_errata import errata
+from workbench.papers.dql import PAPER, errata
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PAPERS", "load"]
 
-# paper -> module with `PAPER`; one line per paper
+# paper -> module with `PAPER`, or module:NAME; one line per paper
 PAPERS = {
     "modulo-noise": "workbench.papers.modulo_noise",
     "dql": "workbench.papers.dql",
@@ -22,7 +22,7 @@ PAPERS = {
     "dro": "workbench.papers.dro",
     "frontier": "workbench.papers.frontier",
     "solver_comparison": "workbench.papers.solver_comparison",
-    "program_library": "workbench.papers.program_library",
+    "program_library": "workbench.papers.solver_comparison:LIBRARY",
 }
 
 
@@ -30,5 +30,6 @@ def load(name: str) -> Paper:
     """The Paper of a name. Raises InvalidRequest."""
     if name not in PAPERS:
         InvalidRequest.must("paper", f"one of {', '.join(PAPERS)}", repr(name))
-    paper: Paper = importlib.import_module(PAPERS[name]).PAPER
+    module, _, attribute = PAPERS[name].partition(":")
+    paper: Paper = getattr(importlib.import_module(module), attribute or "PAPER")
     return paper

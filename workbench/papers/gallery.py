@@ -1,80 +1,86 @@
-"""The gallery as one page without a network, results/index.html: every figure and table, printed numbers beside ours.
+"""The gallery: every figure and table, printed numbers beside ours, as Markdown and as one page without a network.
 
-Assembled from the same records as results/README.md (`workbench.papers.reproduce`): pictures are inlined as SVG and
-grow on a click, the data behind each stand in a table and can be saved.
+Both are assembled from the records that a reproduction leaves (results/<paper>/<artifact>.json, errata.json). On the
+page pictures are inlined as SVG and grow on a click, the data behind each stand in a table and can be saved.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.explorer.export import document, numbers, write_page
+from workbench.explorer.page import document, numbers, write_page
+from workbench.io.files import write_whole
+from workbench.papers import PAPERS, load
 
 if TYPE_CHECKING:
-    from workbench.papers.artifact import Erratum, Paper
+    from workbench.papers.artifact import Paper
 
-__all__ = ["FOLD", "Shown", "agreement", "write_index"]
+__all__ = ["agreement", "gallery"]
 
-Shown = tuple["Paper", Sequence[dict[str, Any]], Sequence["Erratum"]]  # a paper, the records of its artifacts, errata
-_HEADS = ["quantity", "place", "printed", "ours", "difference", "verdict", "remark"]
-FOLD = 12  # comparisons that are shown without a click
+_ERRATA = "place", "printed", "right", "check", "shown"
+_COMPARED = "quantity", "place", "printed", "ours", "difference", "verdict"
+_FOLD = 12  # comparisons that are shown without a click
+_INLINE = 40  # rows of a table that is shown
+_INTRODUCTION = """\
+# Results
 
-
-def write_index(results: Path, shown: Sequence[Shown]) -> Path:
-    """Write results/index.html; returns its path."""
-    sections = [section for entry in shown for section in _paper(results, *entry)]
-    path = results / "index.html"
-    write_page(path, document("Results: every figure and table, printed numbers beside ours", sections))
-    return path
-
-
-def _paper(results: Path, paper: Paper, records: Sequence[dict[str, Any]], errata: Sequence[Erratum]) -> list[Any]:
-    compared = [c for record in records for c in record["comparisons"]]
-    words = [_plain(paper.citation), *paper.remarks, *([f"{agreement(compared)}."] if compared else [])]
-    head = {
-        "title": paper.title,
-        "level": 1,
-        "id": paper.name,
-        "parts": [{"kind": "text", "text": sentence} for sentence in words],
-    }
-    sections = [head, *(_artifact(results / paper.name, record) for record in records)]
-    if errata:
-        rows = [[e.place, e.printed, e.right, e.evidence, "yes" if e.holds else "NOT SHOWN"] for e in errata]
-        heads = ["place", "printed", "right", "check", "shown"]
-        sections.append({"title": f"{paper.title}: errata, each with its check", "parts": [_table(heads, rows)]})
-    return sections
+Every figure and table below was recomputed by `make reproduce` (by `make full` where it takes minutes);
+printed numbers of the papers stand beside ours, with the difference and a verdict. Tables are CSV, figures
+PNG and SVG. A printed number is never used to compute ours. The same as one page, with pictures that grow
+and data one click away: [index.html](index.html).
+"""
 
 
-def _artifact(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
-    name, parts = record["name"], []
-    if record["figure"]:
-        svg = (folder / f"{name}.svg").read_text("utf-8")
-        parts.append({"kind": "image", "title": record["title"], "svg": svg})
-    heads, *rows = csv.reader((folder / f"{name}.csv").read_text("utf-8").splitlines())
-    parts.append({"kind": "text", "text": record["caption"]})
-    parts.append(
-        numbers(f"Data: {len(rows)} rows", heads, rows) if record["figure"] or len(rows) > 40 else _table(heads, rows)
-    )
-    compared = [
-        [
-            c["what"],
-            c["place"],
-            c["printed"],
-            c["ours"],
-            0.0 if abs(c["difference"]) < 1e-12 else c["difference"],
-            c["verdict"],
-            c["remark"],
+@dataclass(frozen=True)
+class _Shown:
+    """A paper of which there are results in a folder."""
+
+    paper: Paper
+    folder: Path
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """Those of its artifacts, in their order."""
+        files = [self.folder / f"{name}.json" for name in self.paper.artifacts]
+        return [json.loads(file.read_text("utf-8")) for file in files if file.exists()]
+
+    @property
+    def errata(self) -> list[list[str]]:
+        """A row for each erratum."""
+        file = self.folder / "errata.json"
+        listed = json.loads(file.read_text("utf-8")) if file.exists() else []
+        return [
+            [e["place"], e["printed"], e["right"], e["evidence"], "yes" if e["holds"] else "NOT SHOWN"] for e in listed
         ]
-        for c in record["comparisons"]
-    ]
-    if compared:
-        words = agreement(record["comparisons"])
-        parts.append(numbers(words, _HEADS, compared) if len(compared) > FOLD else _table(_HEADS, compared))
-    return {"title": record["title"], "parts": parts}
+
+    @property
+    def agreement(self) -> list[str]:
+        """How many printed numbers agree, where there are some."""
+        compared = [c for record in self.records for c in record["comparisons"]]
+        return [f"{agreement(compared)}."] if compared else []
+
+    def table(self, record: Mapping[str, Any]) -> list[list[str]]:
+        """The cells of an artifact's table, its header first."""
+        return list(csv.reader((self.folder / f"{record['name']}.csv").read_text("utf-8").splitlines()))
+
+
+def gallery(results: Path) -> Path:
+    """Assemble results/README.md and results/index.html from the records of every paper; returns the first's path."""
+    shown = [_Shown(load(name), results / name) for name in PAPERS if (results / name).is_dir()]
+    blocks = [_INTRODUCTION, *(block for entry in shown for block in _markdown(entry))]
+    path = results / "README.md"
+    write_whole(path, ("\n".join(block.rstrip("\n") + "\n" for block in blocks)).encode())
+    sections = [section for entry in shown for section in _sections(entry)]
+    page = document("Results: every figure and table, printed numbers beside ours", sections)
+    write_page(results / "index.html", page)
+    return path
 
 
 def agreement(records: Sequence[dict[str, Any]]) -> str:
@@ -86,9 +92,7 @@ def agreement(records: Sequence[dict[str, Any]]) -> str:
 
 
 def _counted(what: str, verdicts: Sequence[str]) -> str:
-    agree = sum(v == "agrees" for v in verdicts)
-    errata = sum(v == "differs: erratum" for v in verdicts)
-    unexplained = sum(v == "differs: not explained" for v in verdicts)
+    agree, errata, unexplained = map(verdicts.count, ("agrees", "differs: erratum", "differs: not explained"))
     words = f"{agree} of {len(verdicts)} {what} agree"
     if errata:
         words += f", {errata} differ because of an erratum"
@@ -99,10 +103,94 @@ def _counted(what: str, verdicts: Sequence[str]) -> str:
     return words
 
 
-def _plain(markdown: str) -> str:
-    """A citation without emphasis, its links written out."""
-    return re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", markdown).replace("*", "")
+def _difference(c: Mapping[str, Any]) -> float:
+    return 0.0 if abs(c["difference"]) < 1e-12 else c["difference"]
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+# Markdown.
+
+
+def _markdown(shown: _Shown) -> Iterator[str]:
+    """Blocks between blank lines."""
+    paper = shown.paper
+    yield f"## {paper.title}"
+    yield paper.citation
+    if paper.remarks:
+        yield "\n".join(f"* {remark}" for remark in paper.remarks)
+    yield from shown.agreement
+    for record in shown.records:
+        name, title = record["name"], record["title"]
+        yield f"### {title}"
+        links = f"[{name}.csv]({paper.name}/{name}.csv)"
+        if record["figure"]:
+            yield f"![{_text(title)}]({paper.name}/{name}.png)"
+            links += f", [{name}.svg]({paper.name}/{name}.svg)"
+        else:
+            heads, *rows = shown.table(record)
+            yield _rows(heads, rows[:_INLINE])
+        yield _text(record["caption"])
+        yield links
+        if compared := record["comparisons"]:
+            yield from _folded(_rows(_COMPARED, map(_compared, compared)), compared)
+    if errata := shown.errata:
+        yield "### Errata, each with its check"
+        yield _rows(_ERRATA, errata)
+
+
+def _compared(c: Mapping[str, Any]) -> list[str]:
+    verdict = c["verdict"] + (f" ({c['remark']})" if c["remark"] else "")
+    difference = f"{_difference(c):.2g}"
+    return [c["what"], c["place"], f"{c['printed']:g}", f"{c['ours']:.9g}", difference, verdict]
+
+
+def _folded(table: str, records: Sequence[dict[str, Any]]) -> list[str]:
+    """A long table behind its own summary."""
+    if len(records) <= _FOLD:
+        return [table]
+    return [f"<details>\n<summary>{agreement(records)}</summary>", table, "</details>"]
+
+
+def _rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(_text(cell) for cell in row) + " |" for row in (heads, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(heads), *lines[1:]])
+
+
+def _text(words: str) -> str:
+    """Words as Markdown shows them: no accidental emphasis, cells or tags."""
+    return re.sub(r"([\\|*_<`\[\]~])", r"\\\1", words)
+
+
+# The page.
+
+
+def _sections(shown: _Shown) -> Iterator[dict[str, Any]]:
+    paper = shown.paper
+    citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")  # links written out
+    words = [citation, *paper.remarks, *shown.agreement]
+    texts = [{"kind": "text", "text": sentence} for sentence in words]
+    yield {"title": paper.title, "level": 1, "id": paper.name, "parts": texts}
+    for record in shown.records:
+        yield {"title": record["title"], "parts": list(_record_parts(shown, record))}
+    if errata := shown.errata:
+        yield {"title": f"{paper.title}: errata, each with its check", "parts": [_cells(_ERRATA, errata)]}
+
+
+def _record_parts(shown: _Shown, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    if record["figure"]:
+        svg = (shown.folder / f"{record['name']}.svg").read_text("utf-8")
+        yield {"kind": "image", "title": record["title"], "svg": svg}
+    yield {"kind": "text", "text": record["caption"]}
+    heads, *rows = shown.table(record)
+    behind = record["figure"] or len(rows) > _INLINE
+    yield numbers(f"Data: {len(rows)} rows", heads, rows) if behind else _cells(heads, rows)
+    if compared := record["comparisons"]:
+        heads = [*_COMPARED, "remark"]
+        cells = [
+            [c["what"], c["place"], c["printed"], c["ours"], _difference(c), c["verdict"], c["remark"]]
+            for c in compared
+        ]
+        yield numbers(agreement(compared), heads, cells) if len(compared) > _FOLD else _cells(heads, cells)
+
+
+def _cells(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
     return {"kind": "cells", "heads": list(heads), "rows": [list(row) for row in rows]}

@@ -7,31 +7,27 @@ assembled from the .json records of all papers.
 
 from __future__ import annotations
 
-import csv
-import json
-import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidRequest
 from workbench.io.extras import EXTRAS, need, present
-from workbench.io.files import write_whole
 from workbench.io.result import Plots, Result
 from workbench.papers import PAPERS, load
-from workbench.papers.artifact import Erratum, Paper
+from workbench.papers.artifact import Paper
 from workbench.papers.figure import Drawing, declared, draw
-from workbench.papers.gallery import FOLD, Shown, agreement, write_index
-from workbench.papers.steps import Progress, Reproduction, in_order, write_artifact
+from workbench.papers.gallery import agreement, gallery
+from workbench.papers.steps import Progress, Reproduction, in_order
 from workbench.sweeps.workers import cores
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["gallery", "load", "reproduce", "write_artifact"]
+__all__ = ["gallery", "load", "reproduce"]
 
 COLUMNS = ("paper", "artifact", "what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising")
 
@@ -148,95 +144,3 @@ def _plots(table: pd.DataFrame) -> Plots:
 def _draw(table: pd.DataFrame) -> Figure | None:
     """|ours - printed| in units of the tolerance, one mark for every printed number."""
     return None if table.empty else draw(Drawing(declared("agreement")["figure"]), table.reset_index(names="number"))
-
-
-def gallery(results: Path) -> Path:
-    """Assemble results/README.md and results/index.html from the records of every paper; returns the first's path."""
-    lines = [
-        "# Results",
-        "",
-        "Every figure and table below was recomputed by `make reproduce` (by `make full` where it takes minutes);",
-        "printed numbers of the papers stand beside ours, with the difference and a verdict. Tables are CSV, figures",
-        "PNG and SVG. A printed number is never used to compute ours. The same as one page, with pictures that grow",
-        "and data one click away: [index.html](index.html).",
-        "",
-    ]
-    shown = list(_records(results))
-    for paper, records, errata in shown:
-        lines += [f"## {paper.title}", "", paper.citation, ""]
-        lines += [f"* {remark}" for remark in paper.remarks] + ([""] if paper.remarks else [])
-        if compared := [c for record in records for c in record["comparisons"]]:
-            lines += [f"{agreement(compared)}.", ""]
-        for record in records:
-            lines += _section(paper.name, record, results / paper.name)
-        if errata:
-            lines += _errata(errata)
-    while lines[-1] == "":
-        lines.pop()
-    path = results / "README.md"
-    write_whole(path, ("\n".join(lines) + "\n").encode())
-    write_index(results, shown)
-    return path
-
-
-def _records(results: Path) -> Iterator[Shown]:
-    """The papers of which there are results, with the records of their artifacts and their errata."""
-    for name in PAPERS:
-        folder = results / name
-        if not folder.is_dir():
-            continue
-        paper = load(name)
-        files = [folder / f"{artifact}.json" for artifact in paper.artifacts]
-        records = [json.loads(file.read_text("utf-8")) for file in files if file.exists()]
-        errata = folder / "errata.json"
-        listed = json.loads(errata.read_text("utf-8")) if errata.exists() else []
-        yield paper, records, [Erratum(**item) for item in listed]
-
-
-def _section(paper: str, record: dict[str, Any], folder: Path) -> list[str]:
-    name = record["name"]
-    lines = [f"### {record['title']}", ""]
-    links = f"[{name}.csv]({paper}/{name}.csv)"
-    if record["figure"]:
-        lines += [f"![{_text(record['title'])}]({paper}/{name}.png)", ""]
-        links += f", [{name}.svg]({paper}/{name}.svg)"
-    else:
-        lines += _inline((folder / f"{name}.csv").read_text("utf-8"))
-    lines += [_text(record["caption"]), "", links, ""]
-    return lines + _comparisons(record["comparisons"])
-
-
-def _comparisons(records: Sequence[dict[str, Any]]) -> list[str]:
-    """Printed numbers beside ours; a long table is folded behind its own summary."""
-    if not records:
-        return []
-    rows = ["| quantity | place | printed | ours | difference | verdict |", "|---|---|---|---|---|---|"]
-    for c in records:
-        verdict = c["verdict"] + (f" ({c['remark']})" if c["remark"] else "")
-        difference = "0" if abs(c["difference"]) < 1e-12 else f"{c['difference']:.2g}"
-        rows.append(_row([c["what"], c["place"], f"{c['printed']:g}", f"{c['ours']:.9g}", difference, verdict]))
-    if len(records) <= FOLD:
-        return [*rows, ""]
-    return ["<details>", f"<summary>{agreement(records)}</summary>", "", *rows, "", "</details>", ""]
-
-
-def _errata(errata: Sequence[Erratum]) -> list[str]:
-    lines = ["### Errata, each with its check", ""]
-    lines += ["| place | printed | right | check | shown |", "|---|---|---|---|---|"]
-    lines += [_row([e.place, e.printed, e.right, e.evidence, "yes" if e.holds else "NOT SHOWN"]) for e in errata]
-    return [*lines, ""]
-
-
-def _inline(content: str) -> list[str]:
-    """A table without a figure, shown whole (its first 40 rows)."""
-    rows = list(csv.reader(content.splitlines()))
-    return [_row(rows[0]), "|" + "---|" * len(rows[0]), *map(_row, rows[1:41]), ""]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(_text(cell) for cell in cells) + " |"
-
-
-def _text(words: str) -> str:
-    """Words as Markdown shows them: no accidental emphasis, cells or tags."""
-    return re.sub(r"([\\|*_<`\[\]~])", r"\\\1", words)

@@ -172,6 +172,11 @@ class ModuloRequest(Request):
         levels = sorted(set(different))
         return tuple(map(levels.index, epsilons)), levels
 
+    def parameters(self) -> Mapping[str, Any]:
+        """The model's parameters. Raises Infeasible."""
+        limit, levels = self.loss_limit, [float(level) for level in self.levels[1]]
+        return self.model().values(levels, float(self.bounds.delta), None if limit is None else float(limit))
+
     def model(self, broken: Pattern | None = None, bounds: Mapping[Shift, Any] | None = None) -> ModuloModel:
         """The model. broken: the pairs that may be broken, where they are known; bounds: convex ones, in place of ε
         and δ. Raises ValueError."""

@@ -18,7 +18,7 @@ from workbench.mechanisms.baselines.two_bin import (
     rqm_selection,
 )
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.real_inputs import half_width, read_bins
+from workbench.mechanisms.quantization import half_width, read_bins
 
 __all__ = ["MECHANISMS", "bounds", "built"]
 

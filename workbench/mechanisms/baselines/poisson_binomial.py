@@ -38,8 +38,8 @@ from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.density import Density
 from workbench.mechanisms.density import spelled as density_of
 from workbench.mechanisms.mechanism import Budget, Comparison, Label, Segment, compare_pairs, pair_budgets
+from workbench.mechanisms.quantization import half_width, rationals, read_bins, read_inputs
 from workbench.mechanisms.quantization_error import RealErrors
-from workbench.mechanisms.real_inputs import half_width, rationals, read_bins, read_inputs
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 if TYPE_CHECKING:

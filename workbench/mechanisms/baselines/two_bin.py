@@ -32,7 +32,7 @@ from workbench.errors import Infeasible, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Real, exact, positive
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.real_inputs import half_width, read_bins
+from workbench.mechanisms.quantization import half_width, read_bins
 
 __all__ = [
     "Selection",

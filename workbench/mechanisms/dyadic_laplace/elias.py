@@ -14,8 +14,10 @@ Bits are packed from the most significant of each byte; the last byte is filled 
 
 from __future__ import annotations
 
-import sys
-from typing import Final, Literal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +33,8 @@ CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-_WORTHWHILE: Final = 100_000  # integers that numpy decodes in a tenth of the time that Numba takes to load
-_WINDOW: Final = 1 << 21  # bits decoded at a time
-_LONGEST: Final = 127  # bits of the longest codeword of a 64-bit k
+_WORTHWHILE: Final = 20_000  # integers that are decoded one by one in the time that Numba takes to load
+_TOO_LONG, _CUT = -2, -1
 _CORRUPT: Final = "The bit stream is corrupt:"
 
 
@@ -89,44 +90,61 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
         InvalidRequest.must("count", "an integer >= 0", count)
     if count > 8 * len(data):
         raise CorruptFile(f"{_CORRUPT} {len(data)} bytes cannot hold {count} integers.")
-    if (clean := _decode_clean(data, count, code)) is not None:
-        return clean
-    starts, end = _starts(data, count, code)
+    words = np.frombuffer(data + bytes(-len(data) % 8 + 16), dtype=">u8").astype(np.uint64)
+    m = np.empty(count, dtype=np.int64)
+    end, at = _loop(count >= _WORTHWHILE)(words, 8 * len(data), m, code == "delta")
+    if end == _TOO_LONG:
+        raise CorruptFile(f"{_CORRUPT} integer {at} of {count} is too long for 64 bits.")
+    if end == _CUT:
+        raise CorruptFile(f"{_CORRUPT} it ends within integer {at} of {count}.")
     if len(data) != (end + 7) // 8:
         raise CorruptFile(f"{_CORRUPT} {count} integers end in byte {(end + 7) // 8}, the data in byte {len(data)}.")
     if end % 8 and data[-1] & ((1 << (8 - end % 8)) - 1):
         raise CorruptFile(f"{_CORRUPT} the filling bits after the last integer are not zero.")
-    padded = data + bytes(-len(data) % 8 + 16)
-    words = np.frombuffer(padded, dtype=">u8").astype(np.uint64)
-    zeros = _leading_zeros(words, starts)
-    if code == "gamma":
-        k = _get(words, starts + zeros, zeros + 1)
-    else:
-        n = _get(words, starts + zeros, zeros + 1).astype(np.int64) - 1
-        k = _get(words, starts + 2 * zeros + 1, n) | np.left_shift(np.uint64(1), n.astype(np.uint64))
-    half = np.right_shift(k, np.uint64(1)).astype(np.int64)
-    return np.where(k & np.uint64(1), -half, half)
+    return m
 
 
-_numpy_decoded = 0  # integers that this process decoded without the compiled loop
+@cache
+def _loop(worthwhile: bool) -> Callable[[Words, int, Integers, bool], tuple[int, int]]:
+    """`_decode`, compiled where that pays for loading Numba, and where there is one."""
+    loop: Callable[[Words, int, Integers, bool], tuple[int, int]] = _decode
+    if worthwhile:
+        with suppress(ImportError):
+            from numba import njit
+
+            loop = njit(cache=True)(_decode)
+    return loop
 
 
-def _decode_clean(data: bytes, count: int, code: Code) -> Integers | None:
-    """What the compiled loop makes of a valid stream; None for any other, and while too little is decoded to pay for
-    loading it."""
-    global _numpy_decoded
-    if _numpy_decoded + count < _WORTHWHILE and "numba" not in sys.modules:
-        _numpy_decoded += count
-        return None
-    try:
-        from workbench.mechanisms.dyadic_laplace.elias_loop import decode_loop
-    except ImportError:  # without Numba
-        return None
-    words = np.frombuffer(data + bytes(-len(data) % 8 + 16), dtype=">u8").astype(np.uint64)
-    m = np.empty(count, dtype=np.int64)
-    end = decode_loop(words, 8 * len(data), m, code == "delta")
-    whole = end >= 0 and len(data) == (end + 7) // 8
-    return m if whole and not (end % 8 and data[-1] & ((1 << (8 - end % 8)) - 1)) else None
+def _decode(words: Words, total: int, m: Integers, delta: bool) -> tuple[int, int]:
+    """Fill m with the integers of a stream of `total` bits, codeword after codeword: the bit after the last, and their
+    count; or why there is none, and which integer it is. words: the stream, and a word of zeros more."""
+
+    def window(at: int) -> Any:  # the 64 bits from there on
+        shift = np.uint64(at & 63)
+        return words[at >> 6] << shift | words[(at >> 6) + 1] >> np.uint64(1) >> (np.uint64(63) - shift)
+
+    unit, at = np.uint64(1), 0
+    for j in range(m.size):
+        bits, zeros = window(at), 0
+        while zeros < min(64, total - at) and not bits >> np.uint64(63 - zeros) & unit:
+            zeros += 1
+        if zeros > (6 if delta else 63):
+            return _TOO_LONG, j + 1
+        n: Any = zeros
+        at += zeros + 1
+        if delta and at <= total:
+            n = np.int64(bits >> np.uint64(63 - 2 * zeros)) - 1
+            at += zeros
+            if n > 63:
+                return _TOO_LONG, j + 1
+        if at + n > total:
+            return _CUT, j + 1
+        k = unit << np.uint64(n) | window(at) >> unit >> np.uint64(63 - n)
+        at += n
+        half = np.int64(k >> unit)
+        m[j] = -half if k & unit else half
+    return at, m.size
 
 
 def _fold(m: npt.ArrayLike) -> Words:
@@ -161,67 +179,3 @@ def _put(words: Words, values: Words, ends: Integers) -> None:
     spill = np.where(shift == 0, np.uint64(0), np.right_shift(values, (np.uint64(64) - shift) & np.uint64(63)))
     over = np.flatnonzero(spill)
     np.add.at(words, at[over] - 1, spill[over])
-
-
-def _get(words: Words, starts: Integers, widths: Integers) -> Words:
-    """The `widths` (0..64) bits from each start, as whole numbers."""
-    at, shift = starts >> 6, (starts & 63).astype(np.uint64)
-    high = np.left_shift(words[at], shift)
-    low = np.where(shift == 0, np.uint64(0), np.right_shift(words[at + 1], (np.uint64(64) - shift) & np.uint64(63)))
-    drop = (64 - widths).astype(np.uint64)
-    return np.where(widths == 0, np.uint64(0), np.right_shift(high | low, drop & np.uint64(63)))
-
-
-def _leading_zeros(words: Words, starts: Integers) -> Integers:
-    """Zeros from each start before the next one; at most 63 in a valid stream."""
-    window = _get(words, starts, np.full_like(starts, 64))
-    return np.asarray(63 - _log2(np.maximum(window, np.uint64(1))))
-
-
-def _starts(data: bytes, count: int, code: Code) -> tuple[Integers, int]:
-    """The first bit of each of `count` codewords, and the first bit after the last.
-
-    For a window of bits, where a codeword starting at each bit would end is found for all bits at once; then one walk
-    from end to end.
-    """
-    total = 8 * len(data)
-    heads: list[int] = []
-    at = 0
-    while len(heads) < count:
-        base = at & ~7
-        stop = min(total, base + _WINDOW)
-        ends = _ends(data[base // 8 : stop // 8], code)
-        limit = stop - base - (_LONGEST + 8 if stop < total else 0)
-        here = at - base
-        while here < limit and len(heads) < count:
-            heads.append(base + here)
-            here = ends[here]
-        at = base + here
-        if here > stop - base + _LONGEST:
-            raise CorruptFile(f"{_CORRUPT} integer {len(heads)} of {count} is too long for 64 bits.")
-        if at > total or (len(heads) < count and at == total):
-            raise CorruptFile(f"{_CORRUPT} it ends within integer {min(len(heads) + (at <= total), count)} of {count}.")
-    return np.asarray(heads, dtype=np.int64), at
-
-
-def _ends(data: bytes, code: Code) -> list[int]:
-    """For each bit of `data`, the bit after a codeword that starts there; beyond the data where none can."""
-    bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8))
-    size = bits.size
-    here = np.arange(size, dtype=np.int64)
-    never = 4 * (size + _LONGEST)
-    next_one = np.minimum.accumulate(np.where(bits, here, size)[::-1])[::-1]
-    zeros = next_one - here
-    if code == "gamma":
-        gamma_ends: list[int] = np.where(zeros > 63, never, next_one + zeros + 1).tolist()
-        return gamma_ends
-    window = np.zeros(size + 1, dtype=np.int64)  # the seven bits from each bit on, zeros beyond the data
-    for i in range(7):
-        window[: size - i] |= bits[i:].astype(np.int64) << (6 - i)
-    width = np.minimum(zeros, 6)
-    size_of = window[next_one] >> (6 - width)
-    ends = next_one + width + size_of
-    cut = (next_one == size) & (zeros <= 6)
-    bad = (zeros > 6) | (size_of > 64)
-    delta_ends: list[int] = np.where(cut, size + 1, np.where(bad, never, ends)).tolist()
-    return delta_ends

@@ -216,19 +216,6 @@ class QuantizedPiecewiseLinear:
         used = low > 0
         return float(((high[used] - low[used]) / low[used]).max(initial=0.0)) / self.step
 
-    @property
-    def mse(self) -> float:
-        """E[(X̂ - x)²] = δ² (Σ a_k k² + 1/6), summed until the tails have vanished."""
-        k = np.arange(self.first, self.first + len(self.core))
-        total = math.fsum(self.weight(k) * k.astype(np.float64) ** 2)
-        for ratio, edge, sign in ((self.right, k[-1], 1), (self.left, k[0], -1)):
-            if ratio == 0:
-                continue
-            for residue in range(self.period):
-                start = int(edge) - sign * residue
-                total += float(self.weight(start)) * _tail_squares(start, sign * self.period, ratio)
-        return self.step**2 * (total + 1 / 6)
-
     def encode(self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None) -> Any:
         """M of (2), one integer a scalar, in the shape of x (a Python int for a scalar).
 
@@ -259,11 +246,3 @@ class QuantizedPiecewiseLinear:
                 base = at[mask] + period if sign < 0 else at[mask] - period
                 at[mask] = base + sign * period * count
         return (at + self.first).astype(np.float64)
-
-
-def _tail_squares(start: int, stride: int, ratio: float) -> float:
-    """Σ_(n>=1) ratio^n (start + n stride)², in closed form."""
-    first = ratio / (1 - ratio)
-    two = ratio / (1 - ratio) ** 2
-    three = ratio * (1 + ratio) / (1 - ratio) ** 3
-    return start * start * first + 2 * start * stride * two + stride * stride * three
