@@ -86,7 +86,7 @@ def _written(result: Result, place: Path, html: Path | None) -> list[Path]:
         return []
     files = result.save(place)
     if html is not None:
-        from workbench.explorer.export import result_page, write_page
+        from workbench.explorer.page import result_page, write_page
 
         write_page(html, result_page(result))
         files.append(html)

@@ -9,6 +9,7 @@ name. To add a family: one folder with a `Family`, and one line in `workbench.fa
 from __future__ import annotations
 
 import copy
+import re
 import sys
 import textwrap
 from abc import ABC, abstractmethod
@@ -153,6 +154,12 @@ class Family(ABC):
     def given_in(self, place: Place) -> list[Option]:
         """The options of a command line, of Python or of a sweep."""
         return [option for option in self.options if place in option.places]
+
+    @property
+    def designs(self) -> list[str]:
+        """The examples that design, without what is done with the answer."""
+        lines = [line for line in self.examples if line.startswith(f"design {self.name} ")]
+        return [re.split(r" --(?:json|plot|save)\b", line)[0] for line in lines]
 
     @property
     def hot(self) -> tuple[str, ...]:
