@@ -17,41 +17,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from .arrays import Positions, Vector
-from .backend import Backend, Capabilities, Licence, Options, choose
+from .backend import Backend, Licence, Options
 from .errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
 from .program import Data, Program
 from .session import Change, Raw, Session
-from .solution import PointStatus, Rest, Start, Termination
+from .solution import PointStatus, Rest, Start
 
 __all__ = ["Gurobi"]
 
 
 RESTRICTED = 2000  # columns, and rows, of the licence inside the gurobipy wheel
-_NATIVE = {
-    "time_limit": ("TimeLimit",),
-    "gap": ("MIPGap",),
-    "node_limit": ("NodeLimit",),
-    "iteration_limit": ("IterationLimit", "BarIterLimit"),
-    "threads": ("Threads",),
-    "seed": ("Seed",),
-    "feasibility_tolerance": ("FeasibilityTol",),
-    "dual_feasibility_tolerance": ("OptimalityTol",),
-    "integrality_tolerance": ("IntFeasTol",),
-}
-_METHOD = {"simplex": 1, "interior-point": 2}
-_TERMINATION = {
-    2: Termination.OPTIMAL,
-    3: Termination.INFEASIBLE,
-    4: Termination.INFEASIBLE_OR_UNBOUNDED,
-    5: Termination.INFEASIBLE_OR_UNBOUNDED,  # UNBOUNDED: there is a ray, which says nothing of feasibility
-    7: Termination.ITERATION_LIMIT,
-    8: Termination.NODE_LIMIT,
-    9: Termination.TIME_LIMIT,
-    11: Termination.INTERRUPTED,
-    12: Termination.NUMERICAL,
-    13: Termination.NUMERICAL,  # SUBOPTIMAL: the tolerances could not be met
-    16: Termination.TIME_LIMIT,  # WORK_LIMIT
-}
 _BELOW, _ABOVE, _EQUAL, _RANGE = range(4)  # kinds of rows: a x <= high, a x >= low, equal, both sides
 _SENSES = np.array(["<", ">", "=", "="])
 _SIZE_LIMIT = 10010
@@ -97,15 +72,6 @@ class Gurobi(Backend):
     """Gurobi: LP by simplex or barrier with crossover, MILP by branch and cut."""
 
     name = "gurobi"
-    distribution = "gurobipy"
-    module = "gurobipy"
-    supported_options = frozenset({*_NATIVE, "presolve", "algorithm"})
-
-    def capabilities(self) -> Capabilities:
-        """LP and MILP, duals, hot start, vertex solutions, Farkas and unbounded rays."""
-        return Capabilities(
-            lp=True, milp=True, duals=True, hot_start=True, infeasibility_certificate=True, exact_vertex=True
-        )
 
     def licence(self) -> Licence:
         """Starts an environment and optimises an empty model to see what the licence admits."""
@@ -137,14 +103,7 @@ class _GurobiSession(Session):
         import gurobipy
 
         self._gp = gurobipy
-        self._settings = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12}
-        self._settings |= options.in_words(
-            _NATIVE,
-            {
-                "presolve": lambda on: {"Presolve": -1 if on else 0},
-                "algorithm": lambda name: {"Method": choose("algorithm", name, _METHOD)},
-            },
-        )
+        self._settings = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12} | owner.in_words(options)
         self._given_limit = self._settings.get("TimeLimit", float("inf"))
         self._m: Any = None
         self._words = {
@@ -270,8 +229,8 @@ class _GurobiSession(Session):
     def _read(self, start: Start) -> Raw:
         m = self._m
         status = m.Status
-        termination = _TERMINATION.get(status, Termination.ERROR)
-        raw = Raw(termination, self._words.get(status, str(status)), start=start)
+        word = self._words.get(status, str(status))
+        raw = Raw(self.owner.ended(word), word, start=start)
         raw.iterations = int(m.IterCount) + int(m.BarIterCount)
         if m.SolCount > 0 and status not in (4, 5):  # an unbounded MILP shows a point at 1e30
             raw.x, raw.point = np.array(m.getAttr("X", self._own)), PointStatus.FEASIBLE
