@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.modulo_holes import Holes
+from models.modulo_holes import Holes, attained
 from models.modulo_level_frontier import has_levels
 from models.modulo_levels import LevelSearch, OutOfTime, Stairs, Trace
 from models.modulo_patterns import Noise
@@ -45,7 +45,6 @@ WORK = 300_000
 """Decisions after which a search stops, states counted by what they cost of these: one to three seconds."""
 
 _TOLERANCE = 1e-11
-_ROUNDING = 1e-12  # a pair is broken when its ratio is above e^eps by more than this
 _LARGEST = 300  # elements; the recursion of the search is no deeper
 _LEAST_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too many digits
 
@@ -84,7 +83,8 @@ def level_optimum(
     except OutOfTime:
         proven = False
     if search.best is not None:
-        holes = _holes(noise, w, holes, search.levels(*search.best))
+        better = attained(noise, w, _raised(noise, search.levels(*search.best)))
+        holes = better if better.value < holes.value else holes
         # its own sums must have the value that the search went on with
         proven = proven and 1.0 - holes.value >= search.phi * (1.0 - _TOLERANCE)
     return LevelOptimum(holes, proven, search.decisions)
@@ -113,38 +113,15 @@ class _Search(LevelSearch):
             self._raise(phi)
 
 
-def _holes(noise: Noise, w: Vector, known: Holes, level: Vector) -> Holes:
-    """The PMF of a level function, or the known one where that is better."""
-    a = 1.0 / float(noise.exp_epsilon[0])
+def _raised(noise: Noise, level: Vector) -> Vector:
+    """a^l of the shortest path lengths l from 0 over the pairs that some levels keep: Bellman's iteration."""
     kept = [level[target] <= level + 1.0 for target in noise.targets()]
-    raised = np.where(np.arange(noise.N) == 0, 0.0, np.inf)
-    while True:  # Bellman's iteration over the pairs that the levels keep
-        before = raised.copy()
+    shortest = np.where(np.arange(noise.N) == 0, 0.0, np.inf)
+    while True:
+        before = shortest.copy()
         for keeps, target in zip(kept, noise.targets(), strict=True):
             moved = np.full(noise.N, np.inf)
-            moved[target[keeps]] = raised[keeps] + 1.0
-            np.minimum(raised, moved, out=raised)
-        if np.array_equal(before, raised):
-            break
-    v = a**raised
-    assert noise.delta is not None
-    S = max(float(v[raised[target] > raised + 1.0].sum()) for target in noise.targets())
-    zero = min(1.0 / float(v.sum()), noise.delta / S if S > 0.0 else 1.0)
-    if zero <= 1.0 - known.value:
-        return known
-    pmf = zero * np.maximum(v, _theta(w, v, 1.0 / zero) * w)
-    pairs = zip(noise.exp_epsilon, noise.targets(), strict=True)
-    broken = np.stack([(raised[to] > raised + 1.0) & (pmf > e * pmf[to] * (1.0 + _ROUNDING)) for e, to in pairs])
-    return Holes(pmf / pmf.sum(), broken, 1.0 - zero, float(w[v > 0.0].min()), zero, noise.delta)
-
-
-def _theta(w: Vector, v: Vector, total: float) -> float:
-    """The theta in [0, 1] at which max(v, theta w) has this total, or the nearest; 0 <= v <= w."""
-    some = w > 0.0
-    w, v = w[some], v[some]
-    order = np.argsort(v / w, kind="stable")
-    weight, mass = np.cumsum(w[order]), np.append(np.cumsum(v[order][::-1])[::-1][1:], 0.0)
-    # with the k + 1 elements of the least ratios raised, and no others, the total is theta weight + mass
-    theta = (total - mass) / weight
-    k = int(np.argmax(np.append((v / w)[order][1:], 1.0) >= theta))
-    return float(np.clip(theta[k], 0.0, 1.0))
+            moved[target[keeps]] = shortest[keeps] + 1.0
+            np.minimum(shortest, moved, out=shortest)
+        if np.array_equal(before, shortest):
+            return (1.0 / float(noise.exp_epsilon[0])) ** shortest
