@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.mechanisms.baselines.poisson_binomial import Biased, poisson_binomial
+from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.baselines.two_bin import (
+    Biased,
     equal_bins,
     erm,
     erm_epsilon_bound,
