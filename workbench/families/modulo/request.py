@@ -21,7 +21,7 @@ from workbench.exact.numbers import Real, exact, nearest_float
 from workbench.exact.plain import refuse_marked
 from workbench.families.base import Request
 from workbench.families.composed import check_runs
-from workbench.families.convex_notion import OTHERS, PARAMETERS, check_several_bounds, left_out
+from workbench.families.convex_notion import check_one_bound, check_several_bounds, claim_of
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds, ratio_notions
 from workbench.families.user_constraints import checked_constraints
@@ -30,7 +30,6 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.mechanisms.points import cells_of
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
 from workbench.privacy.repair import Pattern, exact_loss
 
 if TYPE_CHECKING:
@@ -82,24 +81,12 @@ class ModuloRequest(Request):
         if self.cut:
             check_several_bounds(self, _ONE_BOUND)
             return
-        left_out(self, OTHERS)
+        check_one_bound(self)
         if self.minimise == "epsilon" and isinstance(self.epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
-        if self.epsilon is None:
-            raise InvalidRequest("epsilon must be given. Got none.")
         _ = self.budgets
         if self.runs > 1:
             check_runs(self)
-        if self.minimise == "delta" and not notion(self.notion).has_delta:
-            raise InvalidRequest(
-                f"minimise must be loss when notion is {self.notion}, which has no delta. Got 'delta'."
-            )
-        if self.max_loss is None and self.minimise != "loss":
-            raise InvalidRequest(f"max_loss must be given when minimise is {self.minimise}. Got none.")
-        if self.max_loss is not None and self.minimise == "loss":
-            InvalidRequest.must("max_loss", "left out unless delta or epsilon is minimised", spelled(self.max_loss))
-        if self.delta and self.minimise != "delta" and not notion(self.notion).has_delta:
-            InvalidRequest.must("delta", f"0 when notion is {self.notion}", spelled(self.delta))
 
     def at(self, point: Mapping[str, Any]) -> Self:
         """The same request at other values. Raises InvalidRequest."""
@@ -131,7 +118,7 @@ class ModuloRequest(Request):
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
         if self.cut:
-            return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
+            return claim_of(self)
         return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, self.delta)
 
     @cached_property
